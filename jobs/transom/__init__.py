@@ -1,0 +1,1 @@
+"""transom: windows, frames and sketches over event logs, hour by hour, on Spark and Delta Lake."""

@@ -1,0 +1,85 @@
+"""What a parser is told about a log: its format, its columns and where its times come from.
+
+A specification (`transom.stream`) is validated and then reduced to a `Layout`. The parsers know
+nothing else about a stream, so they can be tested, and shipped to executors, on their own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+FieldType = Literal["string", "integer", "number", "boolean", "timestamp"]
+FormatName = Literal["apache", "zeek", "csv", "json"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One declared column of `events`.
+
+    Attributes:
+        name: the column's name in `events`.
+        paths: where the value stands in a record; the first path that the record has is taken. A
+            path is a field's name, or for JSON names joined by dots (`Records.user.name`). A name
+            that itself holds dots (`id.orig_h`) is tried whole first.
+        type: what the text is read as.
+        resolution: for numbers, the positive step, as decimal text ("0.001"), to which values are
+            rounded half-even; integers have "1". Magnitudes above 2**53 steps are refused.
+        missing: texts that mean "no value", beside what the format itself says (Zeek's unset field).
+        time_format: for timestamps, a strptime format, or `epoch`, `epoch_ms`, `epoch_us`, `iso`.
+        zone: for timestamps without an offset, the IANA zone that they were written in.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    type: FieldType = "string"
+    resolution: str = "1"
+    missing: tuple[str, ...] = ()
+    time_format: str | None = None
+    zone: str | None = None
+
+
+@dataclass(frozen=True)
+class EventTime:
+    """How `event_time` (UTC, microseconds) is made of a record.
+
+    Attributes:
+        paths: the field, as in `Field.paths`; it need not be a declared column.
+        plus: paths of a field in seconds that is added (Zeek's `duration`); a missing one adds zero.
+        time_format: as in `Field.time_format`.
+        zone: the zone of times without an offset; None refuses them (`no_zone`). A local time that
+            a clock change skips is refused (`no_such_local_time`); one that it repeats is taken as
+            the earlier of the two.
+    """
+
+    paths: tuple[str, ...]
+    plus: tuple[str, ...] = ()
+    time_format: str = "iso"
+    zone: str | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Everything a parser needs to turn a file's bytes into events and rejections.
+
+    Attributes:
+        format: the parser's name.
+        options: what the format leaves open, all optional. csv: `delimiter` (","), `header` (True;
+            False needs `names`), `names` (list of column names), `quote` ('"'). apache: `variant`
+            ("combined" or "common"; combined accepts both). zeek: `variant` ("auto", "tsv", "json").
+        fields: the declared columns, in order. Captures of the path are not among them.
+        time: where event times come from.
+    """
+
+    format: FormatName
+    fields: tuple[Field, ...]
+    time: EventTime
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Span:
+    """The half-open stretch `[start, end)`, UTC, outside of which a file's rows are refused."""
+
+    start: datetime
+    end: datetime

@@ -1,0 +1,333 @@
+"""The ledger: what each stage did to each hour, and what its gate saw.
+
+A *node* is a block's table and its hour, as in a build system. The ledger keeps, for every node, its
+status, the digest of its rows and the inputs they were computed from; a node is stale when its
+recorded inputs differ from the expected ones.
+
+The ledger is written through delta-rs, the other tables through Spark: its commits are small and must
+be quick, and a gate has to read it without a JVM. A commit that meets another one is tried again on
+the newer version, after looking again at what it assumes.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Literal
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from transom.lake.tables import Table, create
+
+Status = Literal["writing", "published", "quarantined", "blocked", "expired"]
+ATTEMPTS = 20
+EMPTY_DIGEST = "0:0"
+Filter = tuple[str, str, Any]
+
+
+class Overtaken(RuntimeError):
+    """Another run has claimed hours of this one since; nothing of this run is called fresh."""
+
+
+@dataclass(frozen=True, order=True)
+class Node:
+    """One table of one block of one stage, in one hour."""
+
+    stage: str
+    block: str
+    table: str
+    hour: datetime
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the ledger says of a node.
+
+    Attributes:
+        complete: False where something is missing: a file, an hour that this one is computed from.
+        digest: of the rows that stand in the table (`transom.lake.digest`).
+        inputs: a hash for each thing the rows were computed from; None while nothing is known.
+        cause: in words, why the node is quarantined, blocked, expired or incomplete.
+    """
+
+    status: Status
+    run_id: str
+    complete: bool = True
+    digest: str = EMPTY_DIGEST
+    inputs: Mapping[str, str] | None = None
+    rows: int = 0
+    cause: str | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check saw in one hour of a table."""
+
+    node: Node
+    check: str
+    severity: Literal["error", "incomplete", "warning"]
+    observed: float | None
+    expected: str
+    success: bool
+    column: str | None = None
+    subject: str | None = None
+    sample: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a stage, for the table `runs`."""
+
+    run_id: str
+    cause: str
+    stage: str
+    start: datetime
+    end: datetime
+    hours_healed: int
+    rows_read: int
+    rows_out: int
+    seconds: Mapping[str, float]
+    peak_memory_mb: int
+    code_version: str
+    finished_at: datetime
+    work: Mapping[str, int] = field(default_factory=dict)
+    bound: Mapping[str, int] = field(default_factory=dict)
+
+
+class Book(Mapping[Node, Entry]):
+    """The ledger's nodes as they stood at one version."""
+
+    def __init__(self, entries: Mapping[Node, Entry]) -> None:
+        self._entries = dict(entries)
+
+    def __getitem__(self, node: Node) -> Entry:
+        return self._entries[node]
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @cached_property
+    def _by_series(self) -> dict[tuple[str, str, str], dict[datetime, Entry]]:
+        series: dict[tuple[str, str, str], dict[datetime, Entry]] = {}
+        for node, entry in self._entries.items():
+            series.setdefault((node.stage, node.block, node.table), {})[node.hour] = entry
+        return series
+
+    def series(self, stage: str, block: str, table: str) -> Mapping[datetime, Entry]:
+        """The hours of one block's table."""
+        return self._by_series.get((stage, block, table), {})
+
+    def hours(self, stage: str) -> set[datetime]:
+        """Every hour of which a stage has a row: the hours that somebody asked for."""
+        return {node.hour for node in self._entries if node.stage == stage}
+
+    def updated(self, entries: Mapping[Node, Entry]) -> "Book":
+        """This book with some nodes replaced."""
+        return Book({**self._entries, **entries})
+
+
+class Ledger:
+    """The ledger tables of one stream, under `root`."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.tables = {name: Table.load(name) for name in ("hours", "checks", "runs")}
+        for table in self.tables.values():
+            create(root, table)
+
+    def _open(self, name: str) -> DeltaTable:
+        return DeltaTable(f"{self.root}/{name}")
+
+    def _schema(self, name: str) -> pa.Schema:
+        return self.tables[name].arrow_schema()
+
+    def book(self, stages: Sequence[str] | None = None) -> Book:
+        """All nodes, of some stages or of all."""
+        return _book(self._open("hours"), stages)
+
+    def claim(self, stage: str, nodes: Iterable[Node], run_id: str) -> int:
+        """Marks nodes as being written by a run, in one commit.
+
+        Returns:
+            The commit's version: the fencing token that every table write of this claim carries.
+        """
+        nodes = list(nodes)
+
+        def entries(book: Book) -> dict[Node, Entry]:
+            return {
+                node: Entry(
+                    "writing",
+                    run_id,
+                    complete=book[node].complete if node in book else True,
+                    digest=book[node].digest if node in book else EMPTY_DIGEST,
+                    rows=book[node].rows if node in book else 0,
+                )
+                for node in nodes
+            }
+
+        return self._commit(stage, entries, run_id)
+
+    def publish(self, stage: str, results: Mapping[Node, Entry], run_id: str) -> int:
+        """Turns a run's claimed nodes into what came out.
+
+        Raises:
+            Overtaken: another run has claimed one of the nodes since.
+        """
+
+        def entries(book: Book) -> Mapping[Node, Entry]:
+            for node in results:
+                held = book.get(node)
+                if held is None or held.run_id != run_id or held.status != "writing":
+                    other = "nobody" if held is None else f"{held.run_id} ({held.status})"
+                    raise Overtaken(
+                        f"{stage} {node.block} {node.hour:%Y-%m-%dT%H:%M}: run {run_id} was overtaken by "
+                        f"run {other}; its rows are not called fresh, run the interval again"
+                    )
+            return results
+
+        return self._commit(stage, entries, run_id)
+
+    def _commit(self, stage: str, entries: Callable[[Book], Mapping[Node, Entry]], run_id: str) -> int:
+        for attempt in range(ATTEMPTS):
+            table = self._open("hours")
+            rows = [_row(node, entry) for node, entry in entries(_book(table, [stage])).items()]
+            source = pa.Table.from_pylist(rows, schema=self._schema("hours"))
+            try:
+                (
+                    table.merge(
+                        source,
+                        f"t.stage = '{stage}' and t.block = s.block and t.`table` = s.`table` "
+                        "and t.hour = s.hour",
+                        source_alias="s",
+                        target_alias="t",
+                        # Our own loop tries again, because it has to look again at who holds the nodes.
+                        commit_properties=CommitProperties(
+                            custom_metadata={"run_id": run_id}, max_commit_retries=0
+                        ),
+                    )
+                    .when_matched_update_all()
+                    .when_not_matched_insert_all()
+                    .execute()
+                )
+                return table.version()
+            except CommitFailedError:
+                if attempt == ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def record_checks(self, stage: str, verdicts: Sequence[Verdict], run_id: str) -> None:
+        """Appends what the checks of a run saw; `checks` shows only those of the run a node stands by."""
+        rows = [
+            {
+                "stage": v.node.stage,
+                "block": v.node.block,
+                "table": v.node.table,
+                "hour": v.node.hour,
+                "check": v.check,
+                "column": v.column,
+                "severity": v.severity,
+                "observed": v.observed,
+                "expected": v.expected,
+                "success": v.success,
+                "subject": v.subject,
+                "sample": list(v.sample),
+                "run_id": run_id,
+            }
+            for v in verdicts
+        ]
+        if rows:
+            self._append("checks", rows)
+
+    def record_run(self, run: Run) -> None:
+        """Appends a finished run."""
+        row = {**run.__dict__, "from": run.start, "to": run.end}
+        del row["start"], row["end"]
+        for name in ("seconds", "work", "bound"):
+            row[name] = json.dumps(row[name], sort_keys=True)
+        self._append("runs", [row])
+
+    def _append(self, name: str, rows: list[dict[str, object]]) -> None:
+        write_deltalake(
+            self._open(name), pa.Table.from_pylist(rows, schema=self._schema(name)), mode="append"
+        )
+
+    def checks(self, book: Book, stage: str, hours: set[datetime]) -> list[Verdict]:
+        """What the checks saw in some hours, by the run that each node now stands by."""
+        if not hours:
+            return []
+        found = self._rows(
+            "checks", [("stage", "=", stage), ("hour", ">=", min(hours)), ("hour", "<=", max(hours))]
+        )
+        verdicts = []
+        for row in found:
+            node = Node(row["stage"], row["block"], row["table"], _utc(row["hour"]))
+            if node.hour in hours and node in book and book[node].run_id == row["run_id"]:
+                verdicts.append(
+                    Verdict(
+                        node,
+                        row["check"],
+                        row["severity"],
+                        row["observed"],
+                        row["expected"],
+                        row["success"],
+                        row["column"],
+                        row["subject"],
+                        tuple(row["sample"] or ()),
+                    )
+                )
+        return sorted(verdicts, key=lambda v: (v.node, v.check, v.subject or ""))
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Every finished run, oldest first."""
+        return sorted(self._rows("runs", []), key=lambda row: row["finished_at"])
+
+    def _rows(self, name: str, filters: list[Filter]) -> list[dict[str, Any]]:
+        return _read(self._open(name), filters)
+
+
+def _read(table: DeltaTable, filters: list[Filter]) -> list[dict[str, Any]]:
+    return list(table.to_pyarrow_table(filters=filters or None).to_pylist())
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC)
+
+
+def _row(node: Node, entry: Entry) -> dict[str, object]:
+    return {
+        "stage": node.stage,
+        "block": node.block,
+        "table": node.table,
+        "hour": node.hour,
+        "status": entry.status,
+        "complete": entry.complete,
+        "digest": entry.digest,
+        "inputs": None if entry.inputs is None else json.dumps(dict(entry.inputs), sort_keys=True),
+        "rows": entry.rows,
+        "cause": entry.cause,
+        "run_id": entry.run_id,
+    }
+
+
+def _book(table: DeltaTable, stages: Sequence[str] | None) -> Book:
+    filters: list[Filter] = [] if stages is None else [("stage", "in", list(stages))]
+    return Book(
+        {
+            Node(row["stage"], row["block"], row["table"], _utc(row["hour"])): Entry(
+                row["status"],
+                row["run_id"],
+                row["complete"],
+                row["digest"],
+                None if row["inputs"] is None else json.loads(row["inputs"]),
+                row["rows"],
+                row["cause"],
+            )
+            for row in _read(table, filters)
+        }
+    )

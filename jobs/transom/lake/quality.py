@@ -1,0 +1,105 @@
+"""Checks: Great Expectations over a table of metrics, a row an hour (of ingest: a file).
+
+Spark computes the numbers of every check in the one aggregation that a stage makes anyway; the
+expectations then judge that small table, and their unexpected rows name the hours at fault. A suite is
+built from the checks of a run and stored nowhere.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Severity = Literal["error", "incomplete", "warning"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A bound on one metric.
+
+    Attributes:
+        name: in the language of the domain; what a person reads and may accept.
+        metric: the column of the table of metrics.
+        at_least, at_most: the bounds, inside; None leaves that side open.
+        column: the column of the data that the check is about, where it is about one.
+    """
+
+    name: str
+    metric: str
+    severity: Severity = "error"
+    at_least: float | None = None
+    at_most: float | None = None
+    column: str | None = None
+
+    @property
+    def expected(self) -> str:
+        """The bound in words."""
+        if self.at_least is not None and self.at_least == self.at_most:
+            return f"{self.at_least:g}"
+        sides = [f"at least {self.at_least:g}"] if self.at_least is not None else []
+        sides += [f"at most {self.at_most:g}"] if self.at_most is not None else []
+        return " and ".join(sides)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check saw in one row of the table of metrics."""
+
+    check: Check
+    row: int
+    observed: float | None
+    success: bool
+
+
+def judge(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]]) -> list[Finding]:
+    """Judges every row of a table of metrics by every check.
+
+    A metric that is null was not measured in that row, and its check does not apply there.
+    """
+    checks = [check for check in checks if any(row.get(check.metric) is not None for row in metrics)]
+    if not metrics or not checks:
+        return []
+    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+    import great_expectations as gx
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        {check.metric: [row.get(check.metric) for row in metrics] for check in checks}, dtype="float64"
+    )
+    frame["__row"] = range(len(frame))
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False}
+    batch = (
+        context.data_sources.add_pandas("metrics")
+        .add_dataframe_asset("hours")
+        .add_batch_definition_whole_dataframe("all")
+        .get_batch({"dataframe": frame})
+    )
+    suite = gx.ExpectationSuite(
+        name="checks",
+        expectations=[
+            gx.expectations.ExpectColumnValuesToBeBetween(
+                column=check.metric,
+                min_value=check.at_least,
+                max_value=check.at_most,
+                meta={"check": index},
+            )
+            for index, check in enumerate(checks)
+        ],
+    )
+    result = batch.validate(
+        suite,
+        result_format={"result_format": "COMPLETE", "unexpected_index_column_names": ["__row"]},
+    )
+    failed: set[tuple[int, int]] = set()
+    for outcome in result.results:
+        if outcome.exception_info and outcome.exception_info.get("raised_exception"):
+            raise RuntimeError(f"check {outcome.expectation_config}: {outcome.exception_info}")
+        index = outcome.expectation_config.meta["check"]
+        failed.update((index, int(bad["__row"])) for bad in outcome.result["unexpected_index_list"] or [])
+    return [
+        Finding(check, row, float(value), (index, row) not in failed)
+        for index, check in enumerate(checks)
+        for row, value in enumerate(metric_row.get(check.metric) for metric_row in metrics)
+        if value is not None
+    ]

@@ -1,0 +1,124 @@
+"""Reading and replacing hours of the lake's tables through Spark.
+
+Reads are pinned: a `Pins` holds one version of each table, and nothing else can be read. Writes
+replace exactly the hours (and blocks) that they name, in one Delta commit, and carry the fencing token
+of the claim that they belong to: Delta skips a write whose token is not above the last one's.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from deltalake import DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from transom.intervals import ranges
+from transom.lake.ledger import Overtaken
+from transom.lake.tables import Table, create
+
+HOUR = timedelta(hours=1)
+
+
+def in_hours(hours: Iterable[datetime], column: str = "hour") -> Column:
+    """A condition that holds in some hours, as few comparisons as their stretches allow."""
+    condition = F.lit(False)
+    for stretch in ranges(hours):
+        condition = condition | (
+            (F.col(column) >= F.lit(stretch.start)) & (F.col(column) < F.lit(stretch.end))
+        )
+    return condition
+
+
+def _sql_hours(hours: Iterable[datetime]) -> str:
+    parts = [
+        f"(hour >= TIMESTAMP '{s.start:%Y-%m-%d %H:%M:%S}Z' AND hour < TIMESTAMP '{s.end:%Y-%m-%d %H:%M:%S}Z')"
+        for s in ranges(hours)
+    ]
+    return "(" + " OR ".join(parts) + ")"
+
+
+@dataclass(frozen=True)
+class Write:
+    """Rows that replace some hours of a table.
+
+    Attributes:
+        rows: the new rows, nothing outside `targets`.
+        targets: the hours to replace, by block; a table without blocks has the one key None.
+        whole: whether the targets are every block that the table has in these hours, so that rows of
+            blocks that the specification has dropped go as well.
+    """
+
+    table: Table
+    rows: DataFrame
+    targets: Mapping[str | None, Collection[datetime]]
+    whole: bool = False
+
+    def predicate(self) -> str:
+        """What the write replaces, as a Delta predicate."""
+        hour_sets = {frozenset(hours) for hours in self.targets.values()}
+        if self.whole and len(hour_sets) == 1 or None in self.targets:
+            return _sql_hours(set().union(*hour_sets))
+        return " OR ".join(
+            f"(block = '{block}' AND {_sql_hours(hours)})" for block, hours in self.targets.items() if hours
+        )
+
+
+class Store:
+    """The Delta tables of one stream under `root`."""
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        self.spark = spark
+        self.root = root
+
+    def create(self, tables: Iterable[Table]) -> None:
+        """Creates the tables that are missing."""
+        for table in tables:
+            create(self.root, table)
+
+    def pin(self, tables: Iterable[str]) -> "Pins":
+        """The present version of each table."""
+        return Pins(self, {name: DeltaTable(f"{self.root}/{name}").version() for name in tables})
+
+    def write(self, write: Write, *, stage: str, token: int, run_id: str) -> None:
+        """Replaces the targets of a write.
+
+        Raises:
+            Overtaken: a later claim of the stage has written the table, and Delta skipped this write.
+        """
+        table = write.table
+        mark = f"{run_id} {token}"
+        rows = write.rows.select(*(F.col(f"`{c}`").cast(t).alias(c) for c, t in table.columns.items()))
+        (
+            rows.repartition("hour")
+            .write.format("delta")
+            .mode("overwrite")
+            .option("replaceWhere", write.predicate())
+            .option("txnAppId", stage)
+            .option("txnVersion", token)
+            .option("userMetadata", mark)
+            .save(f"{self.root}/{table.name}")
+        )
+        history = DeltaTable(f"{self.root}/{table.name}").history(limit=50)
+        if not any(commit.get("userMetadata") == mark for commit in history):
+            raise Overtaken(
+                f"{stage}: table {table.name} holds a later run's write; run {run_id} wrote nothing to it, "
+                "run the interval again"
+            )
+
+
+@dataclass(frozen=True)
+class Pins:
+    """One version of each table that a run reads."""
+
+    store: Store
+    versions: Mapping[str, int]
+
+    def read(self, table: str, hours: Iterable[datetime] | None = None) -> DataFrame:
+        """The rows of some hours of a table, or all of it, at the pinned version."""
+        frame = (
+            self.store.spark.read.format("delta")
+            .option("versionAsOf", self.versions[table])
+            .load(f"{self.store.root}/{table}")
+        )
+        return frame if hours is None else frame.where(in_hours(hours))

@@ -1,0 +1,111 @@
+"""The tables of the lake, as `schemas/tables` describes them.
+
+A description lists columns with their types, units and meaning. A column whose name begins with `*`
+stands for columns that the stream declares (`Table.declare`). Tables are created, and given new
+columns, from their description alone; what a description does not say is refused.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import yaml
+from deltalake import DeltaTable, Field, Schema
+from deltalake.exceptions import TableNotFoundError
+
+ARROW_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "int": pa.int32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "array<string>": pa.list_(pa.string()),
+    "array<timestamp>": pa.list_(pa.timestamp("us", "UTC")),
+}
+
+
+class TableMismatch(ValueError):
+    """A table in the lake has another form than its description."""
+
+
+def descriptions() -> Path:
+    """The folder of the descriptions."""
+    home = os.environ.get("TRANSOM_HOME")
+    return (Path(home) if home else Path(__file__).parents[3]) / "schemas" / "tables"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table's description.
+
+    Attributes:
+        columns: the Spark SQL type of each column, in order.
+        partition: columns that the table is partitioned by.
+        outside: columns that the promise leaves out: run ids and modification hints.
+    """
+
+    name: str
+    columns: Mapping[str, str]
+    partition: tuple[str, ...]
+    outside: frozenset[str]
+
+    @classmethod
+    def load(cls, name: str) -> "Table":
+        """Reads `schemas/tables/<name>.yaml`."""
+        text = yaml.safe_load((descriptions() / f"{name}.yaml").read_text())
+        columns = text["columns"]
+        return cls(
+            name,
+            {column: facts["type"] for column, facts in columns.items()},
+            tuple(text.get("partition", ())),
+            frozenset(column for column, facts in columns.items() if facts.get("outside")),
+        )
+
+    def declare(self, **declared: Mapping[str, str]) -> "Table":
+        """This table with its placeholders (`*columns` is given as `columns=`) filled in."""
+        columns: dict[str, str] = {}
+        for name, type_ in self.columns.items():
+            for column, kind in declared[name[1:]].items() if name.startswith("*") else [(name, type_)]:
+                if columns.setdefault(column, kind) != kind or (name[0] == "*" and column in self.columns):
+                    raise TableMismatch(
+                        f"table {self.name}: column {column} is declared twice, as {columns[column]} and {kind}"
+                    )
+        return replace(self, columns=columns)
+
+    def promised(self) -> tuple[str, ...]:
+        """The columns inside the promise, in order."""
+        return tuple(column for column in self.columns if column not in self.outside)
+
+    def arrow_schema(self) -> pa.Schema:
+        """The schema as Arrow sees it."""
+        return pa.schema([(column, ARROW_TYPES[type_]) for column, type_ in self.columns.items()])
+
+
+def create(root: str, table: Table) -> None:
+    """Creates a table where there is none, and adds columns that its description has gained.
+
+    Raises:
+        TableMismatch: a column stands in the lake with another type.
+    """
+    uri = f"{root}/{table.name}"
+    wanted = Schema.from_arrow(table.arrow_schema())
+    try:
+        existing = DeltaTable(uri)
+    except TableNotFoundError:
+        DeltaTable.create(uri, wanted, mode="ignore", partition_by=list(table.partition))
+        return
+    held: dict[str, Field] = {field.name: field for field in existing.schema().fields}
+    missing = []
+    for field in wanted.fields:
+        if field.name not in held:
+            missing.append(field)
+        elif held[field.name].type != field.type:
+            raise TableMismatch(
+                f"table {uri}: column {field.name} is {held[field.name].type} in the lake and {field.type} in "
+                "the specification; give the column another name or the stream another lake"
+            )
+    if missing:
+        existing.alter.add_columns(missing)

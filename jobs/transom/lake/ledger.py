@@ -11,7 +11,7 @@ the newer version, after looking again at what it assumes.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal
@@ -76,6 +76,10 @@ class Verdict:
     subject: str | None = None
     sample: tuple[str, ...] = ()
 
+    def with_sample(self, sample: Iterable[str]) -> "Verdict":
+        """This verdict with some of the rows at fault."""
+        return replace(self, sample=tuple(sample))
+
 
 @dataclass(frozen=True)
 class Run:
@@ -87,6 +91,7 @@ class Run:
     start: datetime
     end: datetime
     hours_healed: int
+    stale_since: datetime | None
     rows_read: int
     rows_out: int
     seconds: Mapping[str, float]

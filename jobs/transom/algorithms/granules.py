@@ -1,0 +1,251 @@
+"""Multi-granular sliding windows from granules (Patroumpas and Sellis, sections 3 and 4).
+
+A *granule* is the summary of one key's records in a short stretch of time aligned to the epoch. All
+that wider windows need is kept in it: counts, exact sums in whole units of a column's resolution, and
+extremes. A window of level k that reports at `f` covers `[f - range_k, f)` and is the sum of its
+granules, so that every raw record is read once and the cost of a further level does not depend on its
+range.
+
+The fast form (`Granules.windows`) slides over many keys at a time with numpy; `reference` recomputes
+every window from its records, one by one, and is what the fast form is tested against.
+
+Cost of a level: O(granules + reports * log(range / slide)), without a step per key.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+
+BOUND = 2**62
+"""Magnitudes of sums stay below this, so that int64 arithmetic is exact whatever its order."""
+
+_EMPTY_MIN = np.iinfo(np.int64).max
+_EMPTY_MAX = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True)
+class Level:
+    """One granularity: windows `[f - range, f)` at every `f` that is a multiple of `slide`.
+
+    Attributes:
+        range: length of the window in microseconds; a multiple of `slide`.
+        slide: time between reports in microseconds.
+    """
+
+    range: int
+    slide: int
+
+    def __post_init__(self) -> None:
+        if self.slide <= 0 or self.range <= 0 or self.range % self.slide:
+            raise ValueError(f"range {self.range} must be a positive multiple of slide {self.slide}")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Figures of one column, an element a granule or window.
+
+    `minimum` and `maximum` mean nothing where `values` is zero.
+    """
+
+    values: Int64s
+    total: Int64s
+    minimum: Int64s
+    maximum: Int64s
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The reports of one level, ordered by key, then by end.
+
+    Attributes:
+        key: the key's code.
+        end: the report time, in microseconds; the window is `[end - range, end)`.
+        records: records in the window, at least 1.
+    """
+
+    key: Int64s
+    end: Int64s
+    records: Int64s
+    columns: Mapping[str, Summary]
+
+
+@dataclass(frozen=True)
+class Granules:
+    """Granules of many keys.
+
+    Attributes:
+        key: a code for each key, 0 .. keys - 1.
+        start: when the granule begins, in microseconds.
+        records: records in the granule, at least 1.
+        columns: a summary for each measured column.
+    """
+
+    key: Int64s
+    start: Int64s
+    records: Int64s
+    columns: Mapping[str, Summary]
+
+    def ordered(self) -> "Granules":
+        """These granules, by key and then by time."""
+        order = np.lexsort((self.start, self.key))
+        return Granules(
+            self.key[order],
+            self.start[order],
+            self.records[order],
+            {
+                name: Summary(s.values[order], s.total[order], s.minimum[order], s.maximum[order])
+                for name, s in self.columns.items()
+            },
+        )
+
+    def coarsened(self, length: int) -> "Granules":
+        """Ordered granules added up to granules of `length` microseconds.
+
+        Raises:
+            OverflowError: the sums of one key might leave the exact range.
+        """
+        start = self.start - self.start % length
+        if not len(start):
+            return self
+        first = np.flatnonzero(
+            np.r_[True, (self.key[1:] != self.key[:-1]) | (start[1:] != start[:-1])]
+        )
+        columns = {}
+        for name, summary in self.columns.items():
+            magnitude = np.add.reduceat(np.abs(summary.total.astype(np.float64)), _starts(self.key))
+            if magnitude.max(initial=0) >= BOUND:
+                raise OverflowError(
+                    f"column {name}: sums reach {magnitude.max():.3g} units of its resolution, the exact "
+                    f"range ends at 2**62; declare a coarser resolution"
+                )
+            empty = summary.values == 0
+            columns[name] = Summary(
+                np.add.reduceat(summary.values, first),
+                np.add.reduceat(summary.total, first),
+                np.minimum.reduceat(np.where(empty, _EMPTY_MIN, summary.minimum), first),
+                np.maximum.reduceat(np.where(empty, _EMPTY_MAX, summary.maximum), first),
+            )
+        return Granules(self.key[first], start[first], np.add.reduceat(self.records, first), columns)
+
+    def windows(self, level: Level, stretches: Sequence[tuple[int, int]]) -> Windows:
+        """Every window of a level that holds a record and reports inside one of some stretches.
+
+        Args:
+            stretches: pairs `(a, b)` in microseconds: reports at `f` with `a < f <= b` are wanted.
+        """
+        units = self.coarsened(level.slide)
+        mu = level.range // level.slide
+        unit = units.start // level.slide
+        # A unit is the newest one in the reports from just after it until the key's next unit, or
+        # until it leaves the window: so each report is named once, by its newest unit.
+        following = np.full(len(unit), np.iinfo(np.int64).max)
+        same = units.key[1:] == units.key[:-1]
+        following[:-1][same] = unit[1:][same]
+        newest, report = [], []
+        for after, until in stretches:
+            low = np.maximum(unit + 1, after // level.slide + 1)
+            high = np.minimum(np.minimum(unit + mu, following), until // level.slide)
+            many = np.maximum(high - low + 1, 0)
+            index = np.repeat(np.arange(len(unit)), many)
+            offset = np.arange(len(index)) - np.repeat(np.cumsum(many) - many, many)
+            newest.append(index)
+            report.append(low[index] + offset)
+        last = np.concatenate([np.empty(0, np.int64), *newest]).astype(np.int64)
+        end = np.concatenate([np.empty(0, np.int64), *report]).astype(np.int64)
+        order = np.lexsort((end, units.key[last]))
+        last, end = last[order], end[order]
+        first = _first_inside(units.key, unit, last, end - mu)
+        return Windows(
+            units.key[last],
+            end * level.slide,
+            _window_sums(units.records, first, last),
+            {name: _slide(summary, first, last) for name, summary in units.columns.items()},
+        )
+
+
+def _starts(key: Int64s) -> Int64s:
+    return np.flatnonzero(np.r_[True, key[1:] != key[:-1]]).astype(np.int64)
+
+
+def _first_inside(key: Int64s, unit: Int64s, last: Int64s, oldest: Int64s) -> Int64s:
+    """The first unit of the same key that is not before `oldest`, for each window."""
+    if not len(last):
+        return last
+    base = unit.min()
+    width = int(max(unit.max(), oldest.max()) - base) + 2
+    # One number orders by key and unit at once; an oldest unit before all of them is as good as base.
+    position = np.searchsorted(key * width + (unit - base), key[last] * width + np.maximum(oldest - base, 0))
+    return position.astype(np.int64)
+
+
+def _window_sums(amounts: Int64s, first: Int64s, last: Int64s) -> Int64s:
+    # Running sums may wrap around; differences of them are exact as long as the window's own sum is.
+    running = np.concatenate([[np.int64(0)], np.cumsum(amounts)])
+    return running[last + 1] - running[first]
+
+
+def _slide(summary: Summary, first: Int64s, last: Int64s) -> Summary:
+    return Summary(
+        _window_sums(summary.values, first, last),
+        _window_sums(summary.total, first, last),
+        _extreme(np.minimum, summary.minimum, first, last),
+        _extreme(np.maximum, summary.maximum, first, last),
+    )
+
+
+def _extreme(choose: np.ufunc, values: Int64s, first: Int64s, last: Int64s) -> Int64s:
+    """The extreme of `values[first .. last]` for each window, by doubling.
+
+    `table[i]` holds the extreme of `2**p` values from i on; two overlapping ones cover a window.
+    """
+    result = np.empty(len(first), np.int64)
+    length = last - first + 1
+    power = np.frexp(length.astype(np.float64))[1] - 1
+    table = values
+    for p in range(int(power.max(initial=-1)) + 1):
+        here = power == p
+        result[here] = choose(table[first[here]], table[last[here] - 2**p + 1])
+        table = choose(table[: -(2**p)], table[2**p :]) if len(table) > 2**p else table[:0]
+    return result
+
+
+def reference(
+    records: Iterable[tuple[Any, int, Mapping[str, int | None]]],
+    level: Level,
+    after: int,
+    until: int,
+) -> Iterator[dict[str, Any]]:
+    """Every window of a level, recomputed from its records: the definition, slow and plain.
+
+    Args:
+        records: key, time in microseconds, and the value of each column in units, or None.
+        after, until: reports at `f` with `after < f <= until` are wanted.
+
+    Yields:
+        key, end, records, and for each column values, total, minimum and maximum (None without
+        values), by key and end.
+    """
+    by_key: dict[Any, list[tuple[int, Mapping[str, int | None]]]] = {}
+    for key, time, values in records:
+        by_key.setdefault(key, []).append((time, values))
+    for key, rows in by_key.items():
+        f = after - after % level.slide + level.slide
+        while f <= until:
+            inside = [values for time, values in rows if f - level.range <= time < f]
+            if inside:
+                report: dict[str, Any] = {"key": key, "end": f, "records": len(inside)}
+                for column in inside[0]:
+                    known = [value for values in inside if (value := values[column]) is not None]
+                    report[column] = (
+                        len(known),
+                        sum(known),
+                        min(known, default=None),
+                        max(known, default=None),
+                    )
+                yield report
+            f += level.slide

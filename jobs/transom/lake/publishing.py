@@ -1,0 +1,39 @@
+"""Claim, write, record: the only way in which rows reach the lake.
+
+The claim's commit version is the fencing token of every write. The ledger turns `writing` into what
+came out only where this run still holds every node, so that neither a crash between two tables nor a
+second run can leave rows called fresh that are not.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from transom.lake.ledger import Entry, Ledger, Node, Verdict
+from transom.lake.store import Store, Write
+
+
+def publish(
+    store: Store,
+    ledger: Ledger,
+    stage: str,
+    run_id: str,
+    writes: Sequence[Write],
+    entries: Mapping[Node, Entry],
+    verdicts: Sequence[Verdict] = (),
+) -> None:
+    """Publishes what a stage computed.
+
+    Args:
+        writes: the rows, a write a table; each replaces its targets whole.
+        entries: what the ledger is to say of every node concerned, withheld and blocked ones included.
+        verdicts: what the checks saw.
+
+    Raises:
+        Overtaken: another run has claimed or written the same; nothing of this run is called fresh.
+    """
+    if not entries:
+        return
+    token = ledger.claim(stage, entries, run_id)
+    for write in writes:
+        store.write(write, stage=stage, token=token, run_id=run_id)
+    ledger.record_checks(stage, verdicts, run_id)
+    ledger.publish(stage, entries, run_id)

@@ -1,0 +1,268 @@
+"""Running a stage over an interval: plan, pin, compute, audit, publish; table by table.
+
+A stage's step writes one table. Its fresh hours are left alone, its stale ones computed, its checks
+judged hour by hour, and the good hours published beside the failed ones.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from transom.intervals import Interval
+from transom.lake import digest as digests
+from transom.lake.acceptance import Accepted, accept
+from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Ledger, Node, Verdict
+from transom.lake.publishing import publish
+from transom.lake.quality import judge
+from transom.lake.stage import Computed, Request, Stage, Step
+from transom.lake.staleness import Plan, asked, fingerprint, plan
+from transom.lake.store import Pins, Store, Write
+
+SAMPLE = 20
+RESERVED = ("count", "digest")
+
+
+@dataclass
+class Outcome:
+    """What a run did, for the ledger's `runs` and for the person who asked."""
+
+    rows_out: int = 0
+    hours_healed: int = 0
+    published: int = 0
+    quarantined: int = 0
+    blocked: int = 0
+    stale_since: datetime | None = None
+    work: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: "Outcome") -> None:
+        """Adds another chunk's figures."""
+        self.rows_out += other.rows_out
+        self.hours_healed += other.hours_healed
+        self.published += other.published
+        self.quarantined += other.quarantined
+        self.blocked += other.blocked
+        known = [since for since in (self.stale_since, other.stale_since) if since is not None]
+        self.stale_since = min(known, default=None)
+        for name, amount in other.work.items():
+            self.work[name] = self.work.get(name, 0) + amount
+
+
+def refresh(
+    store: Store,
+    ledger: Ledger,
+    stage: Stage,
+    interval: Interval,
+    heal: timedelta,
+    run_id: str,
+    accepted: Sequence[Accepted] = (),
+    elsewhere: Interval | None = None,
+) -> Outcome:
+    """Brings a stage up to date over an interval.
+
+    Args:
+        heal: how far before and after the interval stale hours are recomputed as well.
+        accepted: failed checks that a person lets pass.
+        elsewhere: the whole stretch, where the interval is a chunk of it.
+    """
+    outcome = Outcome()
+    for step in stage.steps:
+        # What the checks say is no input of any table; it decides only whether a withheld hour is
+        # looked at again.
+        rules = fingerprint([repr(step.checks), repr(accepted)])
+        book, pins = _consistent(store, ledger, step)
+        todo = plan(
+            stage.name,
+            stage.version,
+            step.table.name,
+            step.parts,
+            book,
+            asked(interval, book.hours(stage.name), heal),
+            interval.widen(before=heal, after=heal),
+            rules,
+            elsewhere,
+        )
+        outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted, rules))
+    return outcome
+
+
+def _consistent(store: Store, ledger: Ledger, step: Step) -> tuple[Book, Pins]:
+    """A ledger and table versions that belong together.
+
+    The tables are pinned between two readings of the ledger that agree: a change of the rows lies
+    between a claim and a publication, and both would show. So not even rows that were changed and
+    changed back in the meantime can be taken for those whose digest the ledger gives.
+    """
+    reads = {(r.stage, r.block, r.table) for part in step.parts.values() for r in part.reads}
+    while True:
+        book = ledger.book()
+        pins = store.pin({table for _, _, table in reads})
+        again = ledger.book()
+        if all(book.series(*read) == again.series(*read) for read in reads):
+            return again, pins
+
+
+def _run_step(
+    store: Store,
+    ledger: Ledger,
+    stage: str,
+    step: Step,
+    todo: Plan,
+    book: Book,
+    pins: Pins,
+    run_id: str,
+    accepted: Sequence[Accepted],
+    rules: str,
+) -> Outcome:
+    entries: dict[Node, Entry] = {
+        node: _withheld("blocked", node, book, run_id, None, cause) for node, cause in todo.blocked.items()
+    }
+    verdicts: list[Verdict] = []
+    writes: list[Write] = []
+    outcome = Outcome(blocked=len(entries), hours_healed=todo.healed, stale_since=todo.stale_since)
+    rows: DataFrame | None = None
+    try:
+        if todo.targets:
+            computed = step.compute(Request(pins, todo.targets, todo.incomplete))
+            rows = _hashed(step, computed.rows).persist()
+            figures = measure(step, rows, computed, todo.inputs)
+            verdicts = audit(step, rows, figures, accepted)
+            good: dict[str | None, list[datetime]] = {}
+            for node, inputs in todo.inputs.items():
+                failed = [v for v in verdicts if v.node == node and not v.success]
+                wrong = [v for v in failed if v.severity == "error"]
+                if wrong:
+                    outcome.quarantined += 1
+                    cause = "; ".join(
+                        f"{v.check}: observed {v.observed:g}, expected {v.expected}" for v in wrong
+                    )
+                    withheld = {**inputs, "checks": rules}
+                    entries[node] = _withheld("quarantined", node, book, run_id, withheld, cause)
+                    continue
+                missing = [v.check for v in failed if v.severity == "incomplete"]
+                below = sorted(
+                    hour for hour in todo.incomplete[node.block] if _within(step, node, hour)
+                )
+                causes = missing + [f"{len(below)} incomplete hours, first {below[0]:%Y-%m-%dT%H:%M}"] * bool(below)
+                entries[node] = Entry(
+                    "published",
+                    run_id,
+                    complete=not causes,
+                    digest=str(figures[node]["digest"]),
+                    inputs=inputs,
+                    rows=int(str(figures[node]["count"])),
+                    cause="; ".join(causes) or None,
+                )
+                good.setdefault(node.block, []).append(node.hour)
+                outcome.published += 1
+                outcome.rows_out += entries[node].rows
+            if good:
+                writes = [_write(step, rows, good, outcome.quarantined > 0)]
+        publish(store, ledger, stage, run_id, writes, entries, verdicts)
+    finally:
+        if rows is not None:
+            rows.unpersist()
+    return outcome
+
+
+def _withheld(
+    status: str, node: Node, book: Book, run_id: str, inputs: Mapping[str, str] | None, cause: str
+) -> Entry:
+    """A node whose rows stay as they are."""
+    held = book.get(node)
+    return Entry(
+        "blocked" if status == "blocked" else "quarantined",
+        run_id,
+        complete=False,
+        digest=held.digest if held else EMPTY_DIGEST,
+        inputs=inputs,
+        rows=held.rows if held else 0,
+        cause=cause,
+    )
+
+
+def _within(step: Step, node: Node, hour: datetime) -> bool:
+    gap = (node.hour - hour) / timedelta(hours=1)
+    return any(-reads.forward <= gap <= reads.back for reads in step.parts[node.block].reads)
+
+
+def _hashed(step: Step, rows: DataFrame) -> DataFrame:
+    """The rows in the table's own types, with a hash over the columns that their block fills."""
+    for name, kind in step.table.columns.items():
+        column = F.col(f"`{name}`") if name in rows.columns else F.lit(None)
+        rows = rows.withColumn(name, column.cast(kind))
+    hashes = F.lit(None).cast("decimal(20,0)")
+    for block, part in step.parts.items():
+        hashes = F.when(F.col("block") == block, digests.row_hash(rows, part.columns)).otherwise(hashes)
+    return rows.select(*step.table.columns, hashes.alias(digests.HASH))
+
+
+def measure(
+    step: Step, rows: DataFrame, computed: Computed, nodes: Iterable[Node]
+) -> dict[Node, dict[str, object]]:
+    """Digest, count and every check's number for each node, in one aggregation over the rows."""
+    nodes = list(nodes)
+    by_key = {(node.block, node.hour): node for node in nodes}
+    figures: dict[Node, dict[str, object]] = {
+        node: {"count": 0, "digest": EMPTY_DIGEST, **dict.fromkeys(step.figures, None)} for node in nodes
+    }
+    frames = [
+        rows.groupBy("block", "hour").agg(
+            F.count("*").alias("count"),
+            digests.digest_of(F.count("*"), digests.total_hash(F.col(digests.HASH))).alias("digest"),
+            *(column.alias(name) for name, column in step.figures.items()),
+        ),
+        *computed.metrics,
+    ]
+    for frame in frames:
+        for row in frame.toArrow().to_pylist():
+            node = by_key[row.pop("block"), row.pop("hour")]
+            figures[node].update(row)
+    return figures
+
+
+def audit(
+    step: Step,
+    rows: DataFrame,
+    figures: Mapping[Node, Mapping[str, object]],
+    accepted: Sequence[Accepted],
+) -> list[Verdict]:
+    """Judges every node, and keeps some of the rows at fault."""
+    nodes = list(figures)
+    verdicts = []
+    for finding in judge(step.checks, [figures[node] for node in nodes]):
+        node = nodes[finding.row]
+        verdict = Verdict(
+            node,
+            finding.check.name,
+            finding.check.severity,
+            finding.observed,
+            finding.check.expected,
+            finding.success,
+            finding.check.column,
+        )
+        verdicts.append(accept(verdict, accepted))
+    return [verdict if verdict.success else _sampled(step, rows, verdict) for verdict in verdicts]
+
+
+def _sampled(step: Step, rows: DataFrame, verdict: Verdict) -> Verdict:
+    fault = step.faults.get(verdict.check)
+    if fault is None:
+        return verdict
+    node = verdict.node
+    at_fault = rows.where((F.col("block") == node.block) & (F.col("hour") == F.lit(node.hour)) & fault)
+    sample = at_fault.select(*step.parts[node.block].columns).limit(SAMPLE).toArrow().to_pylist()
+    return verdict.with_sample(str(row) for row in sample)
+
+
+def _write(
+    step: Step, rows: DataFrame, good: Mapping[str | None, list[datetime]], some_withheld: bool
+) -> Write:
+    if some_withheld:
+        kept = F.lit(False)
+        for block, hours in good.items():
+            kept = kept | ((F.col("block") == block) & F.col("hour").isin(hours))
+        rows = rows.where(kept)
+    return Write(step.table, rows.drop(digests.HASH), good, whole=set(good) == set(step.parts))

@@ -1,0 +1,115 @@
+"""The fast windows against the definition, and the edges of one window, drawn.
+
+level: range 4, slide 2; a record at 3 stands in the windows that end at 4 and at 6, not at 2, not at 8.
+
+    0 . . 3 4 . 6 . 8
+    [-----x-)          ends at 4
+        [-x-----)      ends at 6
+            [-------)  ends at 8
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transom.algorithms.granules import Granules, Level, Summary, reference
+
+Record = tuple[int, int, dict[str, int | None]]
+
+
+def granules(records: list[Record], base: int) -> Granules:
+    """Base granules in plain Python, in the order of their first record."""
+    grouped: dict[tuple[int, int], list[int | None]] = {}
+    for key, time, values in records:
+        grouped.setdefault((key, time - time % base), []).append(values["v"])
+    known = [[v for v in values if v is not None] for values in grouped.values()]
+
+    def column(figures: list[int]) -> Any:
+        return np.array(figures, dtype=np.int64)
+
+    return Granules(
+        column([key for key, _ in grouped]),
+        column([start for _, start in grouped]),
+        column([len(values) for values in grouped.values()]),
+        {
+            "v": Summary(
+                column([len(v) for v in known]),
+                column([sum(v) for v in known]),
+                column([min(v, default=0) for v in known]),
+                column([max(v, default=0) for v in known]),
+            )
+        },
+    ).ordered()
+
+
+def fast(records: list[Record], base: int, level: Level, stretches: list[tuple[int, int]]) -> list[dict[str, Any]]:
+    found = granules(records, base).windows(level, stretches)
+    column = found.columns["v"]
+    return [
+        {
+            "key": int(found.key[i]),
+            "end": int(found.end[i]),
+            "records": int(found.records[i]),
+            "v": (
+                int(column.values[i]),
+                int(column.total[i]),
+                int(column.minimum[i]) if column.values[i] else None,
+                int(column.maximum[i]) if column.values[i] else None,
+            ),
+        }
+        for i in range(len(found.key))
+    ]
+
+
+def ordered(rows: Any) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row["key"], row["end"]))
+
+
+records_of = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.integers(-40, 120),
+        st.fixed_dictionaries({"v": st.none() | st.integers(-(2**40), 2**40)}),
+    ),
+    max_size=40,
+)
+
+
+@given(records_of, st.integers(1, 4), st.integers(1, 3), st.integers(1, 8), st.integers(-60, 60), st.integers(0, 90))
+def test_fast_windows_equal_the_definition(
+    records: list[Record], base: int, steps: int, mu: int, after: int, length: int
+) -> None:
+    level = Level(base * steps * mu, base * steps)
+    wanted = ordered(reference(records, level, after, after + length))
+    assert ordered(fast(records, base, level, [(after, after + length)])) == wanted
+
+
+@given(records_of, st.lists(st.integers(0, 12), min_size=2, max_size=6, unique=True).map(sorted))
+def test_reports_of_several_stretches_are_those_of_each(records: list[Record], cuts: list[int]) -> None:
+    level = Level(12, 3)
+    stretches = [(a * 10, b * 10) for a, b in zip(cuts[::2], cuts[1::2], strict=False)]
+    each = [row for stretch in stretches for row in fast(records, 3, level, [stretch])]
+    assert fast(records, 3, level, stretches) == ordered(each)
+
+
+def test_a_record_stands_in_the_windows_that_cover_it() -> None:
+    rows = fast([(0, 3, {"v": 7})], 1, Level(4, 2), [(0, 100)])
+    assert [row["end"] for row in rows] == [4, 6]
+
+
+def test_the_start_of_a_window_is_inside_and_its_end_is_not() -> None:
+    assert [row["end"] for row in fast([(0, 4, {"v": 7})], 1, Level(4, 4), [(0, 100)])] == [8]
+
+
+def test_sums_that_might_not_be_exact_are_refused() -> None:
+    big: list[Record] = [(0, i, {"v": 2**60}) for i in range(5)]
+    with pytest.raises(OverflowError, match=r"column v: sums reach 5\.76e\+18 units"):
+        fast(big, 1, Level(4, 2), [(0, 100)])
+
+
+def test_a_level_whose_range_is_no_multiple_of_its_slide_is_refused() -> None:
+    with pytest.raises(ValueError, match="range 5 must be a positive multiple of slide 2"):
+        Level(5, 2)

@@ -1,0 +1,194 @@
+"""Arithmetic on hours and on half-open stretches of them.
+
+Every stretch of time in transom is `[start, end)`, UTC, with both ends on the hour. An *instant* (an
+event) belongs to the hour that it lies in, `[h, h + 1 hour)`. A *report* (a window's end, the moment
+at which something is complete) at `f` in `(h, h + 1 hour]` belongs to `h`: the hour that completes it.
+
+    instants   |h        |h+1      |h+2          an event at h+1 belongs to h+1
+               [---------[---------[
+    reports    |h        |h+1      |h+2          a report at h+1 belongs to h
+               (---------]---------]
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+HOUR = timedelta(hours=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def parse(text: str, place: str = "hour") -> datetime:
+    """Return the hour that an ISO 8601 text names, in UTC.
+
+    Text without an offset is UTC (`2015-05-17T10:00`); `Z` and any other offset are taken at their
+    word, as long as the instant is on the hour in UTC.
+
+    Args:
+        text: what was written.
+        place: the name of the argument or field, for the error's text.
+
+    Raises:
+        ValueError: the text is no time, or lies off the hour; it names place, rule and value.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{place}: must be a time such as 2015-05-17T10:00; got {text!r}") from None
+    if hour_of(moment) != moment:
+        raise ValueError(f"{place}: must be on the hour, in UTC; got {text!r}")
+    return moment
+
+
+def format_hour(hour: datetime) -> str:
+    """Return an hour as `parse` reads it: `2015-05-17T10:00`, UTC without saying so."""
+    return hour.astimezone(UTC).strftime("%Y-%m-%dT%H:%M")
+
+
+def hour_of(instant: datetime) -> datetime:
+    """Return the hour `h` with `h <= instant < h + 1 hour`, in UTC.
+
+    Raises:
+        ValueError: the instant has no zone, so that it is not known which hour it means.
+    """
+    _require_zone("instant", instant)
+    return instant.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def hour_of_report(report: datetime) -> datetime:
+    """Return the hour `h` with `h < report <= h + 1 hour`: the hour that completes the report.
+
+    Raises:
+        ValueError: the time has no zone.
+    """
+    _require_zone("report", report)
+    return hour_of(report - _MICROSECOND)
+
+
+@dataclass(frozen=True, order=True)
+class Interval:
+    """The half-open stretch `[start, end)`: UTC, both ends on the hour, at least one hour long.
+
+    Times in another zone are turned into UTC. Intervals order by start, then by end.
+
+    Raises:
+        ValueError: an end has no zone or lies off the hour, or `start >= end`.
+    """
+
+    start: datetime
+    end: datetime
+
+    def __post_init__(self) -> None:
+        for place, value in (("from", self.start), ("to", self.end)):
+            _require_zone(place, value)
+            if hour_of(value) != value:
+                raise ValueError(f"{place}: must be on the hour, in UTC; got {value.isoformat()}")
+        # A frozen dataclass can only be normalised behind its own back; equal instants must be equal
+        # intervals, with equal texts, whatever zone they came in.
+        object.__setattr__(self, "start", self.start.astimezone(UTC))
+        object.__setattr__(self, "end", self.end.astimezone(UTC))
+        if self.start >= self.end:
+            raise ValueError(
+                f"from: must be before to, which is exclusive; got from {format_hour(self.start)} "
+                f"to {format_hour(self.end)}"
+            )
+
+    @classmethod
+    def parse(cls, start: str, end: str) -> "Interval":
+        """Return the interval between two texts, as the jobs' `--from` and `--to` give them.
+
+        Raises:
+            ValueError: as `parse`, naming `from` or `to`, or `from` is not before `to`.
+        """
+        return cls(parse(start, "from"), parse(end, "to"))
+
+    @classmethod
+    def of_hour(cls, hour: datetime) -> "Interval":
+        """Return the one-hour interval that begins at `hour`."""
+        return cls(hour, hour + HOUR)
+
+    def __str__(self) -> str:
+        return f"[{format_hour(self.start)}, {format_hour(self.end)})"
+
+    def __contains__(self, instant: datetime) -> bool:
+        """Whether an instant (or the hour that begins there) lies in the interval."""
+        return self.start <= instant < self.end
+
+    def __len__(self) -> int:
+        """The number of hours, at least 1."""
+        return (self.end - self.start) // HOUR
+
+    @property
+    def length(self) -> timedelta:
+        """The time from start to end."""
+        return self.end - self.start
+
+    def hours(self) -> Iterator[datetime]:
+        """Yield the start of each hour, in order."""
+        for index in range(len(self)):
+            yield self.start + index * HOUR
+
+    def covers(self, other: "Interval") -> bool:
+        """Whether every hour of the other interval is one of this one's."""
+        return self.start <= other.start and other.end <= self.end
+
+    def overlaps(self, other: "Interval") -> bool:
+        """Whether the two share an hour; neighbours that only touch do not."""
+        return self.start < other.end and other.start < self.end
+
+    def intersection(self, other: "Interval") -> "Interval | None":
+        """Return the hours that both hold, or None where there are none."""
+        if not self.overlaps(other):
+            return None
+        return Interval(max(self.start, other.start), min(self.end, other.end))
+
+    def widen(self, before: timedelta = timedelta(0), after: timedelta = timedelta(0)) -> "Interval":
+        """Return the interval with more at its ends, rounded outward to whole hours.
+
+        Args:
+            before: how much earlier it starts, not negative.
+            after: how much later it ends, not negative.
+
+        Raises:
+            ValueError: a negative amount.
+        """
+        for place, value in (("before", before), ("after", after)):
+            if value < timedelta(0):
+                raise ValueError(f"{place}: must not be negative; got {value}")
+        return Interval(self.start + (-before // HOUR) * HOUR, self.end - (-after // HOUR) * HOUR)
+
+    def chunks(self, length: timedelta) -> "Iterator[Interval]":
+        """Yield neighbouring intervals of `length` that together are this one; the last may be shorter.
+
+        Raises:
+            ValueError: the length is not a positive whole number of hours.
+        """
+        if length < HOUR or length % HOUR:
+            raise ValueError(f"length: must be a whole number of hours, at least one; got {length}")
+        start = self.start
+        while start < self.end:
+            end = min(start + length, self.end)
+            yield Interval(start, end)
+            start = end
+
+
+def ranges(hours: Iterable[datetime]) -> list[Interval]:
+    """Return the fewest intervals that hold exactly the given hours, in order; repeats do not matter.
+
+    Raises:
+        ValueError: a time without a zone or off the hour.
+    """
+    found: list[Interval] = []
+    for one in sorted({Interval.of_hour(hour) for hour in hours}):
+        if found and found[-1].end == one.start:
+            found[-1] = Interval(found[-1].start, one.end)
+        else:
+            found.append(one)
+    return found
+
+
+def _require_zone(place: str, value: datetime) -> None:
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise ValueError(f"{place}: must say its zone, such as UTC; got {value.isoformat()}")

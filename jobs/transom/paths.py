@@ -1,0 +1,227 @@
+"""Paths of a log's files: which files belong to a stream, and what their names say.
+
+A pattern is a path with three kinds of holes, none of which crosses a `/`:
+
+- parts of a time, as in strftime: `%Y %y %m %b %d %j %H %M %S`, and `%%` for a percent sign;
+- `{name}`, a text of at least one character that becomes a column of the events;
+- `*`, any text, also none.
+
+All else stands for itself: colons, spaces, brackets, plus signs. A part or a capture that appears
+twice must say the same both times.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from transom.intervals import hour_of
+
+Unit = Literal["year", "month", "day", "hour", "minute", "second"]
+
+_UNITS: dict[str, Unit] = {
+    "Y": "year", "y": "year", "m": "month", "b": "month", "d": "day", "j": "day",
+    "H": "hour", "M": "minute", "S": "second",
+}  # fmt: skip
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+# ASCII digits only: int() takes any script's digits, and two names must not mean one hour by that.
+_DIGITS = {"Y": "[0-9]{4}", "j": "[0-9]{3}", "b": "(?i:" + "|".join(_MONTHS) + ")"}
+_CHAIN: tuple[Unit, ...] = ("year", "month", "day", "hour", "minute", "second")
+_CAPTURE = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_HOLE = re.compile(r"%(?P<part>.?)|\{(?P<capture>[^{}/]*)\}|(?P<star>\*+)|(?P<brace>[{}])")
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a file's name says.
+
+    Attributes:
+        captures: the text of each `{name}`.
+        start: the beginning of the stretch that the name's time declares, UTC; None without a time.
+        end: its end, exclusive.
+        unit: the finest part of the time, None without a time.
+    """
+
+    captures: dict[str, str]
+    start: datetime | None = None
+    end: datetime | None = None
+    unit: Unit | None = None
+
+    @property
+    def hour(self) -> datetime | None:
+        """The hour, in UTC, in which the declared stretch begins; None without a time."""
+        return None if self.start is None else hour_of(self.start)
+
+
+class PathPattern:
+    """A compiled pattern.
+
+    Attributes:
+        text: the pattern as written.
+        base: the leading folder that holds no hole and below which all files of the stream are; ""
+            where a relative pattern has none.
+        captures: the names of the captures, in order of appearance.
+        unit: the finest part of the time, None where the pattern has none.
+    """
+
+    def __init__(self, text: str, zone: str = "UTC") -> None:
+        """Compile a pattern whose time parts are written in an IANA zone.
+
+        Raises:
+            ValueError: an empty pattern, a `..` or an empty folder in it, an unknown time part, a time
+                with a gap (a day without a year), a capture that is no identifier, a stray brace, `**`.
+        """
+        self.text = text
+        self._zone = ZoneInfo(zone)
+        _check_folders(text)
+        parts: list[str] = []
+        captures: list[str] = []
+        pattern, first_hole, at = "", None, 0
+        for hole in _HOLE.finditer(text):
+            pattern += re.escape(text[at : hole.start()])
+            at = hole.end()
+            if hole["part"] == "%":
+                pattern += "%"
+                continue
+            first_hole = hole.start() if first_hole is None else first_hole
+            if hole["part"] is not None:
+                pattern += _time_part(hole["part"], parts, text)
+            elif hole["capture"] is not None:
+                pattern += _capture(hole["capture"], captures, text)
+            elif hole["star"] == "*":
+                pattern += "[^/]*"
+            elif hole["star"]:
+                raise ValueError(f"`**` is not known, `*` stays inside a folder; got {text!r}")
+            else:
+                raise ValueError(f"a brace without its partner; got {text!r}")
+        pattern += re.escape(text[at:])
+        self._regex = re.compile(pattern, re.DOTALL)
+        self.captures = tuple(captures)
+        self._parts = tuple(parts)
+        self.unit = _finest(parts, text)
+        folder = text[:first_hole].rpartition("/")
+        self.base = (folder[0] or folder[1]).replace("%%", "%")
+
+    def __repr__(self) -> str:
+        return f"PathPattern({self.text!r}, {self._zone.key!r})"
+
+    def match(self, path: str) -> Match | None:
+        """Return what the path says, or None where it is not a file of the stream.
+
+        The path must be written as the pattern is: both relative to the same root, or both absolute.
+        A name whose time does not exist (month 13) is no match. A local hour that a clock change
+        repeats gives a stretch of two hours; one that it skips is read as if the clock had not changed.
+        """
+        found = self._regex.fullmatch(path)
+        if found is None:
+            return None
+        captures = {name: found[name] for name in self.captures}
+        if self.unit is None:
+            return Match(captures)
+        try:
+            begin = _local_start({part: found[f"_{part}"] for part in self._parts})
+            start, end = self._utc(begin), self._utc(_advance(begin, self.unit))
+        except (ValueError, OverflowError):
+            return None
+        if start >= end:  # a skipped local hour: the clock jumps over the whole stretch
+            end = start + (_advance(begin, self.unit) - begin)
+        return Match(captures, start, end, self.unit)
+
+    def _utc(self, local: datetime) -> datetime:
+        return local.replace(tzinfo=self._zone).astimezone(UTC)
+
+
+def _check_folders(text: str) -> None:
+    if not text or text.endswith("/"):
+        raise ValueError(f"must name files, not a folder; got {text!r}")
+    if any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
+        raise ValueError(f"must not hold control characters; got {text!r}")
+    _, scheme, rest = text.rpartition("://")
+    folders = rest.split("/") if scheme else text.removeprefix("/").split("/")
+    if ".." in folders:
+        raise ValueError(f"must not climb with `..`; got {text!r}")
+    if scheme and re.search(r"[%{}*]", folders[0]):
+        raise ValueError(f"must not hold a hole in a URI's bucket or host; got {text!r}")
+    # An empty first folder after a scheme is a URI without a host: file:///landing.
+    if "." in folders or "" in (folders[1:] if scheme else folders):
+        raise ValueError(f"must not hold an empty folder or `.`; got {text!r}")
+
+
+def _time_part(part: str, parts: list[str], text: str) -> str:
+    if part not in _UNITS:
+        known = " ".join(f"%{name}" for name in _UNITS)
+        raise ValueError(f"unknown time part %{part}; known: {known}; got {text!r}")
+    if part in parts:
+        return f"(?P=_{part})"
+    parts.append(part)
+    return f"(?P<_{part}>{_DIGITS.get(part, '[0-9]{2}')})"
+
+
+def _capture(name: str, captures: list[str], text: str) -> str:
+    if not _CAPTURE.fullmatch(name):
+        near = get_close_matches(name.lower(), captures, n=1)
+        hint = f"; nearest: {near[0]}" if near else ""
+        raise ValueError(
+            f"a capture is lower-case letters, digits and underscores, a letter first; got {{{name}}}{hint} "
+            f"in {text!r}"
+        )
+    if name in captures:
+        return f"(?P={name})"
+    captures.append(name)
+    return f"(?P<{name}>[^/]+)"
+
+
+def _finest(parts: list[str], text: str) -> Unit | None:
+    """Return the finest unit, refusing a time with a gap: it would name many hours."""
+    if not parts:
+        return None
+    units = {_UNITS[part] for part in parts}
+    if "j" in parts:
+        units.add("month")
+    finest = max(units, key=_CHAIN.index)
+    for unit in _CHAIN[: _CHAIN.index(finest)]:
+        if unit not in units:
+            raise ValueError(f"a time with its {finest} must also have its {unit}; got {text!r}")
+    return finest
+
+
+def _local_start(parts: dict[str, str]) -> datetime:
+    """Return the wall-clock beginning of the stretch, without a zone.
+
+    Raises:
+        ValueError: no such time, or parts that contradict each other (%m beside %j or %b).
+    """
+    year = int(parts["Y"]) if "Y" in parts else _century(int(parts["y"]))
+    if "y" in parts and year % 100 != int(parts["y"]):
+        raise ValueError("the two years differ")
+    if "j" in parts:
+        begin = datetime(year, 1, 1) + timedelta(days=int(parts["j"]) - 1)  # noqa: DTZ001
+        month, day = begin.month, begin.day
+        if begin.year != year or int(parts.get("m", month)) != month or int(parts.get("d", day)) != day:
+            raise ValueError("the day of the year is not that date")
+    else:
+        named = _MONTHS.index(parts["b"].lower()) + 1 if "b" in parts else None
+        month, day = int(parts.get("m", named or 1)), int(parts.get("d", 1))
+    if "b" in parts and _MONTHS.index(parts["b"].lower()) + 1 != month:
+        raise ValueError("the two months differ")
+    hour, minute, second = (int(parts.get(part, 0)) for part in ("H", "M", "S"))
+    # The zone is the pattern's, and is put on by the caller.
+    return datetime(year, month, day, hour, minute, second)  # noqa: DTZ001
+
+
+def _century(year: int) -> int:
+    return year + (1900 if year >= 69 else 2000)  # strptime's rule, from POSIX
+
+
+def _advance(begin: datetime, unit: Unit) -> datetime:
+    if unit == "year":
+        return begin.replace(year=begin.year + 1)
+    if unit == "month":
+        return (begin + timedelta(days=31)).replace(day=1)
+    if unit == "day":
+        return begin + timedelta(days=1)
+    if unit == "hour":
+        return begin + timedelta(hours=1)
+    return begin + (timedelta(minutes=1) if unit == "minute" else timedelta(seconds=1))

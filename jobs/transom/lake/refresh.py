@@ -7,6 +7,7 @@ judged hour by hour, and the good hours published beside the failed ones.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -201,11 +202,11 @@ def _hashed(step: Step, rows: DataFrame) -> DataFrame:
 
 def measure(
     step: Step, rows: DataFrame, computed: Computed, nodes: Iterable[Node]
-) -> dict[Node, dict[str, object]]:
+) -> dict[Node, dict[str, Any]]:
     """Digest, count and every check's number for each node, in one aggregation over the rows."""
     nodes = list(nodes)
     by_key = {(node.block, node.hour): node for node in nodes}
-    figures: dict[Node, dict[str, object]] = {
+    figures: dict[Node, dict[str, Any]] = {
         node: {"count": 0, "digest": EMPTY_DIGEST, **dict.fromkeys(step.figures, None)} for node in nodes
     }
     frames = [
@@ -214,19 +215,21 @@ def measure(
             digests.digest_of(F.count("*"), digests.total_hash(F.col(digests.HASH))).alias("digest"),
             *(column.alias(name) for name, column in step.figures.items()),
         ),
-        *computed.metrics,
+        *computed.metrics(rows),
     ]
     for frame in frames:
         for row in frame.toArrow().to_pylist():
             node = by_key[row.pop("block"), row.pop("hour")]
             figures[node].update(row)
+    for row in figures.values():
+        row.update({name: derive(row) for name, derive in step.derived.items()})
     return figures
 
 
 def audit(
     step: Step,
     rows: DataFrame,
-    figures: Mapping[Node, Mapping[str, object]],
+    figures: Mapping[Node, Mapping[str, Any]],
     accepted: Sequence[Accepted],
 ) -> list[Verdict]:
     """Judges every node, and keeps some of the rows at fault."""

@@ -9,6 +9,7 @@ shapes the rows. Staleness, healing, pinning, claims, digests, checks and public
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
@@ -63,11 +64,12 @@ class Computed:
 
     Attributes:
         rows: the rows of the targets, with `block` and `hour`; columns of other blocks may be missing.
-        metrics: numbers to check that `rows` alone do not give: frames of block, hour and metrics.
+        metrics: further numbers to check, as frames of block, hour and metrics, made of the rows as they
+            will be published.
     """
 
     rows: DataFrame
-    metrics: Sequence[DataFrame] = ()
+    metrics: Callable[[DataFrame], Sequence[DataFrame]] = lambda rows: ()
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ class Step:
 
     Attributes:
         figures: aggregate expressions over the rows of one block and hour, by metric name.
+        derived: metrics that follow from a node's other ones.
         faults: for a check, which rows are at fault; up to 20 of them are kept with a failure.
     """
 
@@ -84,6 +87,7 @@ class Step:
     compute: Callable[[Request], Computed]
     checks: tuple[Check, ...] = ()
     figures: Mapping[str, Column] = field(default_factory=dict)
+    derived: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = field(default_factory=dict)
     faults: Mapping[str, Column] = field(default_factory=dict)
 
 

@@ -1,0 +1,427 @@
+"""The aggregate stage: figures of every key over sliding windows of several granularities.
+
+Two tables. `granules`, state: events of an hour grouped by key and base granule, by Spark's own
+operators, exact in whole units of each column's resolution. `aggregates`, the result: windows over
+granules, by one vectorised pass over each partition of keys (`transom.algorithms.granules`). An hour's
+granules depend on that hour's events alone, an hour's reports on the granules that its widest window
+reaches.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from transom.algorithms.granules import BOUND, Granules, Level, Summary
+from transom.expressions import condition
+from transom.formats.layout import Field
+from transom.intervals import ranges
+from transom.lake.quality import Check
+from transom.lake.stage import Computed, Part, Reads, Request, Stage, Step
+from transom.lake.tables import ARROW_TYPES, Table
+from transom.stages.checks import built_in, declared_checks, declared_metrics
+from transom.stream import Aggregate, Stream
+
+VERSION = 1
+HOUR = timedelta(hours=1)
+MICROSECOND = timedelta(microseconds=1)
+
+SPARK_TYPES = {
+    "string": "string",
+    "integer": "bigint",
+    "number": "double",
+    "boolean": "boolean",
+    "timestamp": "timestamp",
+}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The step in which a column is counted: values are whole multiples of it."""
+
+    per_one: float
+    whole: bool
+
+    @classmethod
+    def of(cls, field: Field) -> "Unit":
+        """The unit of a column, as its resolution gives it."""
+        if field.type == "integer":
+            return cls(1.0, True)
+        return cls(1 / float(field.resolution), False)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One aggregation of a stream, with everything that its columns are derived from."""
+
+    name: str
+    key: Mapping[str, str]
+    where: str | None
+    measures: Mapping[str, tuple[str, str | None]]
+    units: Mapping[str, Unit]
+    levels: tuple[Level, ...]
+    base: int
+
+    @property
+    def reach(self) -> int:
+        """How many hours before its own the reports of an hour reach.
+
+        The first report after `h` is at `h + gcd(slide, 1 hour)` at the earliest.
+        """
+        hour = HOUR // MICROSECOND
+        return max(-((math.gcd(level.slide, hour) - level.range) // hour) for level in self.levels)
+
+    def state_columns(self) -> dict[str, str]:
+        """The columns of `granules` that hold this block's sums."""
+        return {
+            f"{figure}_{column}": "bigint"
+            for column in self.units
+            for figure in ("values", "sum", "min", "max")
+        }
+
+    def figure_columns(self) -> dict[str, str]:
+        """The columns of `aggregates` that hold this block's measures."""
+        columns: dict[str, str] = {}
+        for name, (function, column) in self.measures.items():
+            if column is None:
+                columns[name] = "bigint"
+                continue
+            kind = "bigint" if self.units[column].whole else "double"
+            columns[name] = "double" if function == "mean" else kind
+            columns |= {
+                f"values_{name}": "bigint",
+                f"sum_{name}": kind,
+                f"mean_{name}": "double",
+                f"min_{name}": kind,
+                f"max_{name}": kind,
+            }
+        return columns
+
+
+def block_of(stream: Stream, name: str, spec: Aggregate) -> Block:
+    """A block of the stream file, resolved against its columns."""
+    fields = stream.event_columns
+    measures = {m: (measure.function, measure.column) for m, measure in spec.measures.items()}
+    measured = sorted({column for _, column in measures.values() if column is not None})
+    return Block(
+        name,
+        {column: SPARK_TYPES[fields[column].type] for column in spec.key},
+        None if spec.where is None else condition(spec.where, stream.types).sql,
+        measures,
+        {column: Unit.of(fields[column]) for column in measured},
+        tuple(Level(level.range // MICROSECOND, level.slide // MICROSECOND) for level in spec.levels),
+        spec.base // MICROSECOND,
+    )
+
+
+def stage(stream: Stream) -> Stage:
+    """The aggregate stage of a stream."""
+    blocks = {name: block_of(stream, name, spec) for name, spec in stream.aggregate.items()}
+    key = _union(block.key for block in blocks.values())
+    granules = Table.load("granules").declare(
+        key=key, state=_union(block.state_columns() for block in blocks.values())
+    )
+    aggregates = Table.load("aggregates").declare(
+        key=key, figures=_union(block.figure_columns() for block in blocks.values())
+    )
+    return Stage(
+        "aggregate",
+        VERSION,
+        (
+            Step(
+                granules,
+                {
+                    name: Part(
+                        (Reads("ingest", "events", "events"),),
+                        stream.granules_shape(name),
+                        ("hour", "granule", *block.key, "records", *block.state_columns()),
+                    )
+                    for name, block in blocks.items()
+                },
+                lambda request: granules_of(request, blocks),
+                checks=built_in(stream, "granules_add_up", metric="unaccounted", at_least=0, at_most=0),
+                figures={"granule_records": F.sum("records")},
+                derived={
+                    "unaccounted": lambda row: (row["matching_events"] or 0) - (row["granule_records"] or 0)
+                },
+            ),
+            Step(
+                aggregates,
+                {
+                    name: Part(
+                        (Reads("aggregate", name, "granules", back=block.reach),),
+                        stream.reports_shape(name),
+                        (
+                            *("hour", "level", "window_start", "window_end", *block.key, "count"),
+                            *block.figure_columns(),
+                            "complete",
+                        ),
+                    )
+                    for name, block in blocks.items()
+                },
+                lambda request: reports_of(request, blocks, stream),
+                checks=_report_checks(stream),
+                figures={"ends_outside": F.sum(_ends_outside().cast("bigint"))},
+                faults={"times_inside_hour": _ends_outside()},
+            ),
+        ),
+    )
+
+
+def _report_checks(stream: Stream) -> tuple[Check, ...]:
+    return (
+        *built_in(stream, "times_inside_hour", metric="ends_outside", at_most=0),
+        *built_in(stream, "wide_covers_narrow", metric="wide_short_of_narrow", at_most=0),
+        *declared_checks(stream, "aggregate"),
+    )
+
+
+def _ends_outside() -> Column:
+    end = F.col("window_end")
+    return (end <= F.col("hour")) | (end > F.col("hour") + F.expr("INTERVAL 1 HOUR"))
+
+
+def granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
+    """The base granules of every block's target hours."""
+    hours = sorted({hour for targets in request.targets.values() for hour in targets})
+    events = request.pins.read("events", hours)
+    frames = []
+    for name, targets in request.targets.items():
+        block = blocks[name]
+        chosen = _chosen(events, block, targets, hours)
+        for column, unit in block.units.items():
+            units = F.col(f"`{column}`").cast("double") * F.lit(unit.per_one)
+            exact = F.col(f"`{column}`") if unit.whole else F.rint(units).cast("bigint")
+            chosen = chosen.withColumn(f"__{column}", exact)
+        grouped = chosen.groupBy("hour", _granule(block.base).alias("granule"), *map(_quoted, block.key)).agg(
+            F.count("*").alias("records"), *_sums(block)
+        )
+        frames.append(grouped.withColumn("block", F.lit(name)))
+
+    def matching(_: DataFrame) -> list[DataFrame]:
+        counts = [
+            _chosen(events, blocks[name], targets, hours)
+            .groupBy("hour")
+            .agg(F.count("*").alias("matching_events"))
+            .withColumn("block", F.lit(name))
+            for name, targets in request.targets.items()
+        ]
+        return [reduce(DataFrame.unionByName, counts)]
+
+    return Computed(reduce(_stacked, frames), matching)
+
+
+def _chosen(events: DataFrame, block: Block, targets: Sequence[datetime], hours: Sequence[datetime]) -> DataFrame:
+    if list(targets) != list(hours):
+        from transom.lake.store import in_hours
+
+        events = events.where(in_hours(targets))
+    return events if block.where is None else events.where(F.expr(block.where))
+
+
+def _granule(length: int) -> Column:
+    micros = F.unix_micros("event_time")
+    return F.timestamp_micros(micros - F.pmod(micros, F.lit(length)))
+
+
+def _quoted(name: str) -> Column:
+    return F.col(f"`{name}`")
+
+
+def _sums(block: Block) -> Iterator[Column]:
+    for column in block.units:
+        value = F.col(f"`__{column}`")
+        values, total = F.count(value), F.try_sum(value)
+        least, most = F.min(value), F.max(value)
+        # Each partial sum is bounded by this product, so that a sum is exact in whatever order.
+        bound = F.greatest(F.abs(least.cast("double")), F.abs(most.cast("double"))) * values
+        message = (
+            f"column {column}: sums of a granule of block {block.name} may reach 2**62 units of its "
+            "resolution, where they stop being exact; declare a coarser resolution"
+        )
+        yield values.alias(f"values_{column}")
+        yield F.when(bound >= F.lit(float(BOUND)), F.raise_error(F.lit(message)).cast("bigint")).otherwise(
+            total
+        ).alias(f"sum_{column}")
+        yield least.alias(f"min_{column}")
+        yield most.alias(f"max_{column}")
+
+
+def reports_of(request: Request, blocks: Mapping[str, Block], stream: Stream) -> Computed:
+    """The windows that report in every block's target hours."""
+    frames = []
+    for name, targets in request.targets.items():
+        block = blocks[name]
+        stretches = [(_micros(s.start), _micros(s.end)) for s in ranges(targets)]
+        needed = {hour - back * HOUR for hour in targets for back in range(block.reach + 1)}
+        rows = request.pins.read("granules", needed).where(F.col("block") == name)
+        rows = rows.select("granule", *map(_quoted, block.key), "records", *block.state_columns())
+        # One key's granules have to meet in one pass, in whatever order: numpy sorts them there.
+        rows = rows.repartition(*map(_quoted, block.key)) if block.key else rows.repartition(1)
+        schema = _report_schema(block)
+        incomplete = np.array(sorted(_micros(hour) for hour in request.incomplete[name]), dtype=np.int64)
+        windows = rows.mapInArrow(_pass(block, stretches, incomplete, schema), _ddl(block))
+        frames.append(
+            windows.withColumn("hour", F.date_trunc("hour", F.col("window_end") - F.expr("INTERVAL 1 MICROSECOND")))
+            .withColumn("block", F.lit(name))
+        )
+
+    def covering(rows: DataFrame) -> list[DataFrame]:
+        return [_wide_short_of_narrow(rows), *declared_metrics(stream, "aggregate", rows)]
+
+    return Computed(reduce(_stacked, frames), covering)
+
+
+def _wide_short_of_narrow(rows: DataFrame) -> DataFrame:
+    """By how many records, at most, a level holds fewer than the one below that ends with it.
+
+    Counted over all keys of a window's end: a key that a narrow window holds, a wide one holds too.
+    """
+    totals = rows.groupBy("block", "hour", "window_end", "level").agg(F.sum("count").alias("records"))
+    levels = totals.groupBy("block", "hour", "window_end").agg(
+        F.array_sort(F.collect_list(F.struct("level", "records"))).alias("levels")
+    )
+    shortfall = F.expr(
+        "aggregate(sequence(1, size(levels) - 1), 0L, (worst, i) -> "
+        "greatest(worst, levels[i - 1].records - levels[i].records))"
+    )
+    short = F.when(F.size("levels") > 1, shortfall).otherwise(F.lit(0))
+    return levels.groupBy("block", "hour").agg(F.max(short).alias("wide_short_of_narrow"))
+
+
+def _pass(
+    block: Block, stretches: Sequence[tuple[int, int]], incomplete: "np.ndarray[tuple[int], np.dtype[np.int64]]", schema: pa.Schema
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held = [batch for batch in batches if batch.num_rows]
+        if not held:
+            return
+        table = pa.Table.from_batches(held).combine_chunks()
+        codes, firsts = _codes(table, list(block.key))
+        granules = Granules(
+            codes,
+            _int64s(table["granule"]),
+            _int64s(table["records"]),
+            {
+                column: Summary(*(_int64s(table[f"{f}_{column}"]) for f in ("values", "sum", "min", "max")))
+                for column in block.units
+            },
+        ).ordered()
+        for number, level in enumerate(block.levels):
+            found = granules.windows(level, stretches)
+            keys = table.select(list(block.key)).take(pa.array(firsts[found.key]))
+            start = found.end - level.range
+            if len(incomplete):
+                hour = HOUR // MICROSECOND
+                next_one = np.searchsorted(incomplete, start - start % hour)
+                missing = np.append(incomplete, np.iinfo(np.int64).max)[next_one] < found.end
+            else:
+                missing = np.zeros(len(start), dtype=bool)
+            columns = {
+                "level": np.full(len(start), number, dtype=np.int32),
+                "window_start": start,
+                "window_end": found.end,
+                **{name: keys[name] for name in block.key},
+                "count": found.records,
+                **_figures(block, found.records, found.columns),
+                "complete": ~missing,
+            }
+            arrays = [_as(columns[field.name], field.type) for field in schema]
+            yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
+
+    return run
+
+
+def _figures(block: Block, records: object, columns: Mapping[str, Summary]) -> dict[str, pa.Array]:
+    figures: dict[str, pa.Array] = {}
+    for name, (function, column) in block.measures.items():
+        if column is None:
+            figures[name] = pa.array(records)
+            continue
+        summary, unit = columns[column], block.units[column]
+        none = summary.values == 0
+
+        def scaled(units: object, unit: Unit = unit, none: object = none) -> pa.Array:
+            return pa.array(units if unit.whole else units / unit.per_one, mask=none)  # type: ignore[operator]
+
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = summary.total / summary.values / unit.per_one
+        by_name = {
+            "sum": scaled(summary.total),
+            "mean": pa.array(mean, mask=none),
+            "min": scaled(summary.minimum),
+            "max": scaled(summary.maximum),
+        }
+        figures[name] = by_name[function]
+        figures[f"values_{name}"] = pa.array(summary.values)
+        figures |= {f"{figure}_{name}": array for figure, array in by_name.items()}
+    return figures
+
+
+def _codes(table: pa.Table, key: Sequence[str]) -> "tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]":
+    """A dense code for each row's key, and a row that holds each code's key."""
+    codes = np.zeros(table.num_rows, dtype=np.int64)
+    for name in key:
+        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        codes = codes * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
+        # Dense again at once, so that the product of many columns cannot overflow.
+        codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    firsts = np.unique(codes, return_index=True)[1].astype(np.int64)
+    return codes, firsts
+
+
+def _int64s(column: pa.ChunkedArray) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    array = column.combine_chunks().cast(pa.int64()).fill_null(0)
+    return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _as(values: object, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    if isinstance(values, np.ndarray):
+        return pa.array(values).cast(kind)
+    return values.cast(kind)  # type: ignore[attr-defined, no-any-return]
+
+
+def _report_columns(block: Block) -> dict[str, str]:
+    return {
+        "level": "int",
+        "window_start": "timestamp",
+        "window_end": "timestamp",
+        **block.key,
+        "count": "bigint",
+        **block.figure_columns(),
+        "complete": "boolean",
+    }
+
+
+def _report_schema(block: Block) -> pa.Schema:
+    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in _report_columns(block).items()])
+
+
+def _ddl(block: Block) -> str:
+    return ", ".join(f"`{name}` {kind}" for name, kind in _report_columns(block).items())
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // MICROSECOND
+
+
+def _stacked(left: DataFrame, right: DataFrame) -> DataFrame:
+    return left.unionByName(right, allowMissingColumns=True)
+
+
+def _union(columns: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    merged: dict[str, str] = {}
+    for some in columns:
+        for name, kind in some.items():
+            if merged.setdefault(name, kind) != kind:
+                raise ValueError(
+                    f"aggregate: column {name} would be {merged[name]} in one block and {kind} in another; "
+                    "give one of the measures another name"
+                )
+    return merged

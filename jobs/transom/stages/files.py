@@ -1,0 +1,341 @@
+"""Files as content: what a run does with each file that it sees. Pure decisions, no Spark, no disk.
+
+A file is its decompressed bytes and the captures of its path (`source_id`). Equal ones are one file,
+whose canonical name is the smallest path that holds it. A file that has grown is replaced by the new
+one; one that shrank or differs is held back as a conflict; one that is gone keeps its rows. A file is
+accepted or withheld whole, and a run takes it only when it may publish every hour that it touches.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+Status = Literal["ingested", "duplicate", "waiting", "conflict", "withheld", "gone"]
+NO_HOUR = datetime(1970, 1, 1, tzinfo=UTC)
+"""The hour of a file that has no time in its name and no event."""
+
+STANDING = ("ingested", "duplicate", "conflict", "gone")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A file as the landing folder shows it.
+
+    Attributes:
+        start, end: the stretch that its name declares, None without a time in it.
+        hour: the hour of `start`.
+    """
+
+    path: str
+    size: int
+    modified: datetime
+    captures: Mapping[str, str]
+    hour: datetime | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Content:
+    """What was read of a file.
+
+    Attributes:
+        hours: hours that its events fall in, ascending.
+        prefixes: the digest of the first n decompressed bytes, for lengths that were asked for.
+        broken: why it could not be read to its end.
+        failed: checks of severity error that it fails, in words.
+    """
+
+    source_id: str
+    digest: str
+    bytes: int
+    lines: int
+    header_lines: int
+    accepted: int
+    rejected: int
+    first_event: datetime | None
+    last_event: datetime | None
+    columns: tuple[str, ...]
+    hours: tuple[datetime, ...]
+    prefixes: Mapping[int, str]
+    broken: str | None = None
+    failed: str | None = None
+
+
+@dataclass(frozen=True)
+class File:
+    """A row of `files`: a path, and what stands of it in the tables.
+
+    `source_id` is the content that stands; None where nothing does. `size` and `modified` are those of
+    the content last read, `seen_id`, which a conflict or a withheld file holds beside what stands.
+    """
+
+    path: str
+    hour: datetime
+    status: Status
+    source_id: str | None
+    seen_id: str | None
+    content: str | None
+    shape: str
+    bytes: int
+    lines: int
+    header_lines: int
+    accepted: int
+    rejected: int
+    duplicates: int
+    first_event: datetime | None
+    last_event: datetime | None
+    columns: tuple[str, ...]
+    hours: tuple[datetime, ...]
+    detail: str | None
+    size: int
+    modified: datetime
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> "File":
+        """A file from its row, as Arrow gives it."""
+        return cls(
+            **{
+                **row,
+                "hour": row["hour"].astimezone(UTC),
+                "modified": row["modified"].astimezone(UTC),
+                "columns": tuple(row["columns"] or ()),
+                "hours": tuple(hour.astimezone(UTC) for hour in row["hours"] or ()),
+            }
+        )
+
+    def row(self) -> dict[str, Any]:
+        """The row of the table."""
+        return {**self.__dict__, "columns": list(self.columns), "hours": list(self.hours)}
+
+    @property
+    def touched(self) -> frozenset[datetime]:
+        """Every hour whose tables hold something of this file."""
+        return frozenset((self.hour, *self.hours))
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What decisions depend on, beside the files.
+
+    Attributes:
+        shape: hash of the specification that rows are parsed under.
+        replace_changed: whether a file that differs from what stands replaces it.
+        permitted: whether a run may publish an hour.
+    """
+
+    shape: str
+    replace_changed: bool
+    permitted: Callable[[datetime], bool]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What a run does.
+
+    Attributes:
+        files: the rows of `files` that change, by path.
+        removed: sources whose rows leave the tables, with the hours that they touched.
+        added: for each source whose rows enter, the path to take them from.
+        unread: paths whose content has to be read before anything can be decided.
+    """
+
+    files: Mapping[str, File]
+    removed: Mapping[str, frozenset[datetime]]
+    added: Mapping[str, str]
+    unread: frozenset[str]
+
+
+def source_id(digest: str, captures: Mapping[str, str], span: tuple[datetime, datetime] | None = None) -> str:
+    """The identity of a content: its bytes, its captures, and its span where times come from the name."""
+    facts = [digest, sorted(captures.items()), [moment.isoformat() for moment in span or ()]]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+
+
+def has_to_be_read(listed: Listed, known: File | None, rules: Rules) -> bool:
+    """Whether a file's content may differ from what is known, or may be wanted now.
+
+    Size and modification time are hints that save reading; a file whose hints are as they were is read
+    again only where what was decided last time may come out otherwise.
+    """
+    if known is None or (known.size, known.modified) != (listed.size, listed.modified):
+        return True
+    if known.status == "withheld" or known.shape != rules.shape:
+        return True
+    if known.status == "conflict":
+        return rules.replace_changed
+    return known.status == "waiting" and all(map(rules.permitted, known.touched))
+
+
+def decide(
+    known: Mapping[str, File],
+    listed: Mapping[str, Listed],
+    read: Mapping[str, Content],
+    in_scope: Collection[str],
+    rules: Rules,
+) -> Decisions:
+    """Decides on every path in scope.
+
+    Args:
+        known: the rows of `files`.
+        listed: the files that are there.
+        read: what was read; paths in scope that are not among it are as they were.
+        in_scope: paths, listed or known, that this run sees to.
+    """
+    after = dict(known)
+    for path in sorted(in_scope):
+        if path not in listed:
+            if path in known and known[path].source_id is not None:
+                after[path] = replace(known[path], status="gone", detail="no longer in the landing folder")
+            elif path in known:
+                del after[path]
+        elif path in read:
+            after[path] = _seen(known.get(path), listed[path], read[path], rules)
+    _name_canonical(after)
+    before, now = _standing(known), _standing(after)
+    removed: dict[str, frozenset[datetime]] = {}
+    added: dict[str, str] = {}
+    unread = set()
+    for source in before.keys() | now.keys():
+        old, new = before.get(source), now.get(source)
+        if old is not None and new is not None and _same_rows(old, new):
+            continue
+        if old is not None:
+            removed[source] = old.touched
+        if new is not None:
+            holder = new.path if new.path in read else None
+            added[source] = new.path
+            if holder is None and new.path in listed:
+                unread.add(new.path)
+    changed = {path: file for path, file in after.items() if file != known.get(path)}
+    return Decisions(changed, removed, added, frozenset(unread))
+
+
+def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) -> File:
+    hour = listed.hour or (content.hours[0] if content.hours else NO_HOUR)
+    fresh = File(
+        path=listed.path,
+        hour=hour,
+        status="ingested",
+        source_id=content.source_id,
+        seen_id=content.source_id,
+        content=content.digest,
+        shape=rules.shape,
+        bytes=content.bytes,
+        lines=content.lines,
+        header_lines=content.header_lines,
+        accepted=content.accepted,
+        rejected=content.rejected,
+        duplicates=0,
+        first_event=content.first_event,
+        last_event=content.last_event,
+        columns=content.columns,
+        hours=content.hours,
+        detail=content.broken,
+        size=listed.size,
+        modified=listed.modified,
+    )
+    stands = known if known is not None and known.source_id is not None else None
+    if stands is not None and stands.source_id != content.source_id and not rules.replace_changed:
+        grown = content.prefixes.get(stands.bytes) == stands.content
+        if not grown:
+            return replace(
+                stands,
+                status="conflict",
+                seen_id=content.source_id,
+                detail=(
+                    f"{content.bytes} bytes now differ from the {stands.bytes} bytes that stand; "
+                    "`on_change: replace` takes the new ones"
+                ),
+                size=listed.size,
+                modified=listed.modified,
+            )
+    held_back: tuple[Status, str] | None = None
+    touched = fresh.touched | (stands.touched if stands else frozenset())
+    outside = sorted(hour for hour in touched if not rules.permitted(hour))
+    if content.failed:
+        held_back = "withheld", content.failed
+    elif outside:
+        first, last = min(touched), max(touched)
+        held_back = "waiting", (
+            f"touches {first:%Y-%m-%dT%H:%M} to {last:%Y-%m-%dT%H:%M}; run that stretch to take it"
+        )
+    if held_back is None:
+        return fresh
+    status, detail = held_back
+    if stands is None:
+        return replace(fresh, status=status, detail=detail, source_id=None)
+    return replace(
+        stands,
+        status=status,
+        seen_id=content.source_id,
+        detail=detail,
+        size=listed.size,
+        modified=listed.modified,
+    )
+
+
+def _name_canonical(files: dict[str, File]) -> None:
+    for holders in _holders(files.values()).values():
+        for file in holders:
+            if file.status in ("ingested", "duplicate"):
+                first = file.path == holders[0].path
+                detail = file.detail if first else f"the same as {holders[0].path}"
+                files[file.path] = replace(
+                    file, status="ingested" if first else "duplicate", detail=detail
+                )
+
+
+def _holders(files: Iterable[File]) -> dict[str, list[File]]:
+    holders: dict[str, list[File]] = {}
+    for file in sorted(files, key=lambda file: file.path):
+        if file.source_id is not None:
+            holders.setdefault(file.source_id, []).append(file)
+    return holders
+
+
+def _standing(files: Mapping[str, File]) -> dict[str, File]:
+    """The canonical file of each source whose rows stand in the tables."""
+    return {source: holders[0] for source, holders in _holders(files.values()).items()}
+
+
+def _same_rows(old: File, new: File) -> bool:
+    """Whether two canonical files of one content give the same rows: what a file may hold depends on
+    the hour in its name, and how it is read on the specification."""
+    return (old.hour, old.shape) == (new.hour, new.shape)
+
+
+@dataclass(frozen=True)
+class HourState:
+    """What the files say of an hour.
+
+    Attributes:
+        withheld: the files for which the hour is withheld, with the reason.
+        missing: what is missing, in words.
+        files: how many files stand for the hour.
+    """
+
+    withheld: tuple[str, ...]
+    missing: tuple[str, ...]
+    files: int
+
+
+def hour_states(files: Iterable[File], hours: Collection[datetime]) -> dict[datetime, HourState]:
+    """The state of some hours. A file counts for the hour that it belongs to; what is missing of it is
+    missing in every hour that it touches."""
+    withheld: dict[datetime, list[str]] = {hour: [] for hour in hours}
+    missing: dict[datetime, list[str]] = {hour: [] for hour in hours}
+    count = dict.fromkeys(hours, 0)
+    for file in sorted(files, key=lambda file: file.path):
+        if file.status in STANDING and file.hour in count:
+            count[file.hour] += 1
+        if file.status == "withheld" and file.hour in withheld:
+            withheld[file.hour].append(f"{file.path}: {file.detail}")
+        lacks = file.status in ("waiting", "withheld") or (file.status == "ingested" and file.detail)
+        if lacks:
+            for hour in file.touched & missing.keys():
+                missing[hour].append(f"{file.path}: {file.detail}")
+    return {hour: HourState(tuple(withheld[hour]), tuple(missing[hour]), count[hour]) for hour in hours}

@@ -1,0 +1,107 @@
+"""What every spark-submit job has in common: its arguments, its run, its row in the ledger.
+
+A job is told its interval and asks no clock what to compute; the clock is read once, for `runs`.
+"""
+
+import argparse
+import resource
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from collections.abc import Iterator
+
+from transom import __version__
+from transom.intervals import Interval
+from transom.lake.ledger import Ledger, Run
+from transom.lake.refresh import Outcome
+from transom.lake.session import session
+from transom.lake.store import Store
+from transom.stream import Stream, load
+
+
+def arg_parser(description: str | None) -> argparse.ArgumentParser:
+    """The arguments of every job."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stream", required=True, type=Path, help="the stream file, YAML")
+    parser.add_argument("--lake", required=True, help="path or URI of the lake")
+    parser.add_argument("--from", required=True, dest="start", help="first hour, UTC, such as 2015-05-17T10:00")
+    parser.add_argument("--to", required=True, dest="end", help="end of the interval, exclusive, on the hour")
+    parser.add_argument("--run-id", default=None, help="a name for the run in the ledger")
+    parser.add_argument("--cause", default="by hand", help="why it runs: schedule, trigger, backfill")
+    return parser
+
+
+@dataclass
+class Context:
+    """What a stage's function is given."""
+
+    store: Store
+    ledger: Ledger
+    stream: Stream
+    interval: Interval
+    run_id: str
+    chunk: Interval
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Adds the time spent inside to the run's phases."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - began, 3)
+
+
+def run(stage: str, arguments: argparse.Namespace, work: Callable[[Context], Outcome]) -> Outcome:
+    """Runs a stage over an interval, chunk by chunk, and records the run.
+
+    Raises:
+        SystemExit: a wrong argument or stream file, in one line.
+    """
+    began = time.monotonic()
+    try:
+        interval = Interval.parse(arguments.start, arguments.end)
+        stream = load(arguments.stream)
+    except (ValueError, OSError) as error:
+        sys.exit(f"{stage}: {error}")
+    run_id = arguments.run_id or f"{stage}-{uuid.uuid4().hex[:12]}"
+    spark = session(f"transom {stage} {stream.name} {interval}")
+    root = f"{arguments.lake.rstrip('/')}/{stream.name}"
+    seconds = {"session": round(time.monotonic() - began, 3)}
+    total = Outcome()
+    try:
+        ledger = Ledger(root)
+        for chunk in interval.chunks(stream.chunk):
+            context = Context(Store(spark, root), ledger, stream, interval, run_id, chunk, seconds)
+            total.add(work(context))
+        ledger.record_run(
+            Run(
+                run_id=run_id,
+                cause=arguments.cause,
+                stage=stage,
+                start=interval.start,
+                end=interval.end,
+                hours_healed=total.hours_healed,
+                stale_since=total.stale_since,
+                rows_read=total.work.get("lines_read", 0),
+                rows_out=total.rows_out,
+                seconds={**seconds, "total": round(time.monotonic() - began, 3)},
+                peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+                code_version=__version__,
+                finished_at=datetime.now(UTC),
+                work=total.work,
+            )
+        )
+    finally:
+        spark.stop()
+    print(
+        f"{stage} {stream.name} {interval}: {total.published} published, {total.quarantined} quarantined, "
+        f"{total.blocked} blocked, {total.hours_healed} of them healed; {total.rows_out} rows"
+    )
+    return total

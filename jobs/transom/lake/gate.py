@@ -1,0 +1,128 @@
+"""The gate of a stage: what the ledger says of an interval, in words. No Spark.
+
+Red for withheld, blocked or unwritten hours of its own interval; a warning for hours outside that a run
+healed or that stay stale, and for hours that are incomplete.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from transom.intervals import Interval, format_hour, ranges
+from transom.lake.ledger import Book, Ledger, Node, Verdict
+
+AROUND = timedelta(days=2)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a gate decides.
+
+    Attributes:
+        failures: a paragraph for each reason to stop; none: the next stage may run.
+        warnings: what a person should know of.
+        summary: one line.
+    """
+
+    failures: tuple[str, ...]
+    warnings: tuple[str, ...]
+    summary: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the next stage may run."""
+        return not self.failures
+
+
+def judge(ledger: Ledger, stage: str, stream: str, interval: Interval, command: str) -> Judgement:
+    """Judges one stage over an interval.
+
+    Args:
+        command: what runs the stage again, with `{from}` and `{to}`; quoted with each failure.
+    """
+    book = ledger.book([stage])
+    own = sorted(node for node in book if node.hour in interval)
+    around = interval.widen(before=AROUND, after=AROUND)
+    nearby = sorted(node for node in book if node.hour in around and node.hour not in interval)
+    verdicts = ledger.checks(book, stage, {node.hour for node in [*own, *nearby]})
+    failures = [_failure(book, nodes, verdicts, command) for nodes in _bad(book, own)]
+    missing = [hour for hour in interval.hours() if hour not in {node.hour for node in own}]
+    if missing:
+        failures.append(f"{stage} has not run for {_stretches(missing)}; {_filled(command, missing)}")
+    warnings = [_failure(book, nodes, verdicts, command) for nodes in _bad(book, nearby)]
+    for cause, hours in _incomplete(book, own).items():
+        warnings.append(f"incomplete: {_stretches(hours)}: {cause}")
+    warnings += [
+        _words(v) for v in verdicts if v.severity == "warning" and not v.success and v.node.hour in interval
+    ]
+    warnings += _stale(ledger, stage, command, interval)
+    good = sum(book[node].status == "published" for node in own)
+    summary = f"{stage} {stream} {interval}: {good} of {len(own)} published, {len(warnings)} warnings"
+    return Judgement(tuple(failures), tuple(warnings), summary)
+
+
+def _bad(book: Book, nodes: Sequence[Node]) -> list[list[Node]]:
+    """Nodes that are not published, those of one cause together."""
+    groups: dict[tuple[str, str], list[Node]] = {}
+    for node in nodes:
+        entry = book[node]
+        if entry.status != "published":
+            groups.setdefault((entry.status, entry.cause or entry.run_id), []).append(node)
+    return list(groups.values())
+
+
+def _failure(book: Book, nodes: Sequence[Node], verdicts: Sequence[Verdict], command: str) -> str:
+    entry = book[nodes[0]]
+    hours = sorted({node.hour for node in nodes})
+    blocks = ", ".join(sorted({node.block for node in nodes}))
+    lines = [f"{entry.status}: {nodes[0].stage} {blocks}, {_stretches(hours)}: {entry.cause or entry.run_id}"]
+    if entry.status == "quarantined":
+        lines += [
+            "  " + _words(v)
+            for v in verdicts
+            if v.node.hour in hours and v.severity == "error" and not v.success
+        ]
+        lines.append("  what was published before stays; mend the data (or accept the value), then:")
+    lines.append("  " + _filled(command, hours))
+    return "\n".join(lines)
+
+
+def _words(verdict: Verdict) -> str:
+    about = f" in {verdict.subject}" if verdict.subject else ""
+    column = f", column {verdict.column}" if verdict.column else ""
+    observed = "nothing" if verdict.observed is None else f"{verdict.observed:g}"
+    sample = "".join(f"\n    {row[:200]}" for row in verdict.sample[:5])
+    return (
+        f"{format_hour(verdict.node.hour)} {verdict.node.block}: {verdict.check}{column}{about}: "
+        f"observed {observed}, expected {verdict.expected}{sample}"
+    )
+
+
+def _incomplete(book: Book, nodes: Sequence[Node]) -> dict[str, list[datetime]]:
+    causes: dict[str, set[datetime]] = {}
+    for node in nodes:
+        entry = book[node]
+        if entry.status == "published" and not entry.complete:
+            causes.setdefault(entry.cause or "something is missing", set()).add(node.hour)
+    return {cause: sorted(hours) for cause, hours in causes.items()}
+
+
+def _stale(ledger: Ledger, stage: str, command: str, interval: Interval) -> list[str]:
+    latest = [row for row in ledger.runs() if row["stage"] == stage]
+    since = latest[-1]["stale_since"] if latest else None
+    if since is None:
+        return []
+    return [f"stale since {format_hour(since)}: {_filled(command, [since, interval.start - timedelta(hours=1)])}"]
+
+
+def _stretches(hours: Sequence[datetime]) -> str:
+    return ", ".join(
+        format_hour(s.start) if len(s) == 1 else f"{format_hour(s.start)} to {format_hour(s.end)}"
+        for s in ranges(hours)
+    )
+
+
+def _filled(command: str, hours: Sequence[datetime]) -> str:
+    return command.replace("{from}", format_hour(min(hours))).replace(
+        "{to}", format_hour(max(hours) + timedelta(hours=1))
+    )

@@ -1,0 +1,84 @@
+"""The checks of a stream, as the stages compute and judge them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from transom.expressions import condition
+from transom.formats.layout import FieldType
+from transom.lake.acceptance import Accepted
+from transom.lake.quality import Check
+from transom.stream import Stream
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A check that a stream declares.
+
+    Attributes:
+        metric: the name of its figure: a share of rows, or their number.
+        every: the condition that the share is of; None for a check on the number of rows.
+        block: the block it is of; None is all.
+    """
+
+    metric: str
+    every: str | None
+    block: str | None
+    check: Check
+
+
+def built_in(
+    stream: Stream, name: str, metric: str, at_least: float | None = None, at_most: float | None = None
+) -> tuple[Check, ...]:
+    """A built-in check over a metric, as the stream has it; none where the stream turns it off.
+
+    A tolerance of the stream goes before `at_most`.
+    """
+    return tuple(
+        Check(name, metric, gate.severity, at_least, at_most if gate.at_most is None else gate.at_most)
+        for gate in stream.gates
+        if gate.name == name and gate.built_in
+    )
+
+
+def declared(stream: Stream, stage: str) -> list[Declared]:
+    """The checks that the stream declares for a stage."""
+    found = []
+    for gate in stream.gates:
+        if gate.built_in or gate.stage != stage:
+            continue
+        if gate.every is not None:
+            metric = f"check_{gate.name}"
+            check = Check(gate.name, metric, gate.severity, at_least=gate.share)
+        else:
+            assert gate.rows is not None
+            metric = "rows" if gate.block is None else f"rows_{gate.block}"
+            check = Check(gate.name, metric, gate.severity, gate.rows.at_least, gate.rows.at_most)
+        found.append(Declared(metric, gate.every, gate.block, check))
+    return found
+
+
+def holds(every: str, types: dict[str, FieldType]) -> Column:
+    """How many rows meet a condition; those for which it is null do not."""
+    met = F.coalesce(F.expr(condition(every, types).sql), F.lit(False))
+    return F.sum(met.cast("bigint"))
+
+
+def accepted_of(stream: Stream) -> Sequence[Accepted]:
+    """The failed checks that the stream lets pass."""
+    return [
+        Accepted(item.hour, item.stage, item.check, float(item.observed), item.who, item.why)
+        for item in stream.accept
+    ]
+
+
+def shares(rules: Sequence[Declared], rows: DataFrame, types: dict[str, FieldType]) -> list[DataFrame]:
+    """The figures of declared checks by block and hour."""
+    frames = []
+    for rule in rules:
+        chosen = rows if rule.block is None else rows.where(F.col("block") == rule.block)
+        figure = F.count("*") if rule.every is None else holds(rule.every, types) / F.count("*")
+        frames.append(chosen.groupBy("block", "hour").agg(figure.cast("double").alias(rule.metric)))
+    return frames

@@ -1,0 +1,35 @@
+"""The specification of a stream: everything that a stream's file says, validated, and nothing else.
+
+`load` reads one; see `docs` of each model for its fields. No Spark, no Airflow, no clock, no network.
+"""
+
+from transom.paths import Match, PathPattern
+from transom.stream.checks import BUILT_IN, Accept, Check, Gate, RowBounds, Severity
+from transom.stream.errors import Problem, SpecificationError
+from transom.stream.model import Stream
+from transom.stream.reading import load, parse
+from transom.stream.source import Column, Holds, Source, Time
+from transom.stream.windows import Aggregation, Level, Measure
+
+__all__ = [
+    "BUILT_IN",
+    "Accept",
+    "Aggregation",
+    "Check",
+    "Column",
+    "Gate",
+    "Holds",
+    "Level",
+    "Match",
+    "Measure",
+    "PathPattern",
+    "Problem",
+    "RowBounds",
+    "Severity",
+    "Source",
+    "SpecificationError",
+    "Stream",
+    "Time",
+    "load",
+    "parse",
+]

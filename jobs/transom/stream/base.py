@@ -1,0 +1,81 @@
+"""What the parts of the specification share: the model's manners and small types."""
+
+from datetime import datetime
+from math import isfinite
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainSerializer,
+    StringConstraints,
+    WithJsonSchema,
+)
+
+from transom.intervals import format_hour, hour_of, parse
+from transom.stream.errors import nearest
+
+
+class Model(BaseModel):
+    """A part of the specification: frozen, and without fields that it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=False, validate_by_alias=True)
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (OSError, ValueError, LookupError):  # a folder, a path that climbs, an unknown name
+        raise ValueError(f"must be an IANA time zone; got {name!r}{_near_zone(name)}") from None
+    return name
+
+
+def _near_zone(name: str) -> str:
+    # Listing the zones reads hundreds of files, so only for the error's text.
+    by_lower = {zone.lower(): zone for zone in available_timezones()}
+    hint = nearest(name, by_lower)
+    return f"; nearest: {by_lower[hint.removeprefix('; nearest: ')]}" if "nearest" in hint else ""
+
+
+def _hour(value: Any) -> datetime:
+    if isinstance(value, datetime):
+        if value.tzinfo is None or hour_of(value) != value:
+            raise ValueError(f"must be on the hour, in UTC; got {value.isoformat()}")
+        return hour_of(value)
+    if not isinstance(value, str):
+        raise ValueError(f"must be a time such as 2015-05-17T10:00; got {value!r}")
+    try:
+        return parse(value, "")
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix(": ")) from None
+
+
+def _number(value: Any) -> float:
+    # Pydantic would take "0.5" and true for numbers, too.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise ValueError(f"must be a number; got {value!r}")
+    return float(value)
+
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+"""A name that is safe as a folder, a column, a DAG id and an identifier in SQL."""
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+"""Text that is not empty."""
+
+Zone = Annotated[str, AfterValidator(_zone)]
+"""The name of an IANA time zone."""
+
+Number = Annotated[float, BeforeValidator(_number)]
+"""A finite number, not a text that looks like one."""
+
+Hour = Annotated[
+    datetime,
+    BeforeValidator(_hour),
+    PlainSerializer(format_hour, return_type=str),
+    WithJsonSchema({"type": "string", "examples": ["2015-05-17T10:00"]}),
+]
+"""An hour, UTC, written `2015-05-17T10:00`."""

@@ -1,0 +1,211 @@
+"""Checks of a stage's output: the built-in ones, their defaults, and a stream's own.
+
+This table is the only place that names the built-in checks and their bounds.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field, StrictBool, StrictInt
+
+from transom.stream.base import Hour, Model, Name, Number, Text
+from transom.stream.errors import Problem, nearest
+
+Stage = Literal["ingest", "aggregate"]
+Severity = Literal["error", "incomplete", "warning"]
+
+STAGES: tuple[str, ...] = get_args(Stage)
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """A check that transom makes unasked.
+
+    Attributes:
+        stage: whose output is checked.
+        severity: what a failure does, unless the stream says otherwise.
+        meaning: the rule in words.
+        at_most: the largest share that passes, where the check has a tolerance.
+    """
+
+    stage: Stage
+    severity: Severity
+    meaning: str
+    at_most: float | None = None
+
+
+BUILT_IN: dict[str, BuiltIn] = {
+    "lines_accounted": BuiltIn(
+        "ingest", "error", "lines of a file = events + rejected + duplicates + header lines"
+    ),
+    "rejected_share": BuiltIn("ingest", "error", "share of a file's lines that were rejected", at_most=0.05),
+    "times_inside_hour": BuiltIn("ingest", "error", "every event lies in the hour that holds it"),
+    "keys_not_null": BuiltIn("ingest", "error", "no event lacks a column of the stream's key"),
+    "files_expected": BuiltIn("ingest", "incomplete", "as many files came as the source expects"),
+    "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
+    "wide_covers_narrow": BuiltIn(
+        "aggregate", "error", "a window counts at least what a narrower one with the same end counts"
+    ),
+    "granules_add_up": BuiltIn(
+        "aggregate", "error", "an hour's granules count every event of the hour that the block takes"
+    ),
+}
+
+Share = Annotated[Number, Field(ge=0, le=1)]
+Rows = Annotated[StrictInt, Field(ge=0)]
+
+
+class RowBounds(Model):
+    """Bounds, inside, on the rows of an hour; one at least is given."""
+
+    at_least: Rows | None = None
+    at_most: Rows | None = None
+
+
+class Check(Model):
+    """What a stream says of a check: one of its own, or a change of a built-in one by its name.
+
+    Attributes:
+        stage: whose output is checked; only for own checks, and required there.
+        block: which block, where the stage has several; only for own checks of aggregate.
+        every: a condition on the rows; `share` of an hour's rows must meet it. Rows for which it is
+            null do not.
+        share: from 0 to 1.
+        rows: bounds on the number of an hour's rows.
+        severity: error withholds the hour, incomplete publishes it as such, warning is recorded.
+        at_most: another tolerance for a built-in check that has one, from 0 to 1.
+        off: true leaves a built-in check out.
+    """
+
+    stage: Stage | None = None
+    block: str | None = None
+    every: Text | None = None
+    share: Share | None = None
+    rows: RowBounds | None = None
+    severity: Severity | None = None
+    at_most: Share | None = None
+    off: StrictBool | None = None
+
+
+class Accept(Model):
+    """A failed check that a person lets pass, as long as it observes just this value.
+
+    Attributes:
+        hour: the hour that was withheld.
+        stage: whose gate failed.
+        check: its name.
+        observed: the value that it saw.
+        who: answers for it.
+        why: in words.
+    """
+
+    hour: Hour
+    stage: Stage
+    check: str
+    observed: Number
+    who: Text
+    why: Text
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One check of a stage, as it stands after the stream's file was read.
+
+    Attributes:
+        name: what a person reads and may accept.
+        stage: whose output is checked.
+        severity: what a failure does.
+        block: the block that it is of; None is every block of the stage.
+        built_in: whether it is one of `BUILT_IN`; then `every` and `rows` are None.
+        at_most: the largest share that passes, for built-in checks with a tolerance.
+        every: the condition on the rows, as written.
+        share: how much of the rows must meet it.
+        rows: bounds on the number of rows.
+    """
+
+    name: str
+    stage: Stage
+    severity: Severity
+    block: str | None = None
+    built_in: bool = False
+    at_most: float | None = None
+    every: str | None = None
+    share: float = 1.0
+    rows: RowBounds | None = None
+
+
+def resolve(declared: dict[Name, Check]) -> tuple[Gate, ...]:
+    """Return every check of a stream: the built-in ones that are not off, then its own."""
+    gates = []
+    for name, default in BUILT_IN.items():
+        change = declared.get(name, Check())
+        if not change.off:
+            gates.append(
+                Gate(
+                    name,
+                    default.stage,
+                    change.severity or default.severity,
+                    built_in=True,
+                    at_most=default.at_most if change.at_most is None else change.at_most,
+                )
+            )
+    for name, check in declared.items():
+        if name not in BUILT_IN:
+            assert check.stage is not None  # refused by `problems` before
+            share = 1.0 if check.share is None else check.share
+            severity = check.severity or "error"
+            gates.append(
+                Gate(
+                    name,
+                    check.stage,
+                    severity,
+                    check.block,
+                    every=check.every,
+                    share=share,
+                    rows=check.rows,
+                )
+            )
+    return tuple(gates)
+
+
+def problems(name: str, check: Check, blocks: list[str]) -> list[Problem]:
+    """Return what is wrong with one check; paths are relative to it. Conditions are not read here."""
+    given = set(check.model_fields_set)
+    if name in BUILT_IN:
+        allowed = {"severity", "off"} | ({"at_most"} if BUILT_IN[name].at_most is not None else set())
+        return [
+            Problem(field, f"{name} is built in, only {', '.join(sorted(allowed))} may be set")
+            for field in sorted(given - allowed)
+        ]
+    found = [
+        Problem(field, f"only built-in checks have it{nearest(name, BUILT_IN)}")
+        for field in ("at_most", "off")
+        if field in given
+    ]
+    if check.stage is None:
+        found.append(Problem("stage", f"is required, one of {', '.join(STAGES)}{_meant(name)}"))
+    if (check.every is None) == (check.rows is None):
+        found.append(Problem("", "must have either every or rows"))
+    if check.share is not None and check.every is None:
+        found.append(Problem("share", "goes with every, which is missing"))
+    if check.rows is not None:
+        low, high = check.rows.at_least, check.rows.at_most
+        if low is None and high is None:
+            found.append(Problem("rows", "must have at_least, at_most or both"))
+        elif low is not None and high is not None and low > high:
+            found.append(
+                Problem("rows", f"at_least must not be above at_most; got at_least {low}, at_most {high}")
+            )
+    if check.block is not None:
+        if check.stage == "ingest":
+            found.append(Problem("block", f"ingest has no blocks; got {check.block!r}"))
+        elif check.block not in blocks:
+            found.append(Problem("block", f"no block {check.block!r}{nearest(check.block, blocks)}"))
+    elif check.stage == "aggregate" and len(blocks) > 1:
+        found.append(Problem("block", f"is required where there are several; known: {', '.join(blocks)}"))
+    return found
+
+
+def _meant(name: str) -> str:
+    hint = nearest(name, BUILT_IN)
+    return f" (or is it a built-in check{hint})" if "nearest" in hint else ""

@@ -1,0 +1,127 @@
+"""Presets: the format, columns, time and checks of a known kind of log, as defaults of a stream."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from transom.formats.layout import FormatName
+from transom.stream.base import Model, Name, Text
+from transom.stream.checks import Check
+from transom.stream.errors import Problem, Problems, SpecificationError, nearest, problems_of
+from transom.stream.files import read_mapping
+from transom.stream.source import Column, Time
+
+_BLOCKS = ("aggregate",)
+
+
+class Preset(Model):
+    """What a preset's file may say; see the same fields of `Stream` and `Source`."""
+
+    title: Text | None = None
+    description: Text | None = None
+    format: FormatName | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+    columns: dict[Name, Column] = Field(default_factory=dict)
+    time: Time | None = None
+    checks: dict[Name, Check] = Field(default_factory=dict)
+
+
+def folder() -> Path:
+    """Return where the presets are: TRANSOM_PRESETS, else schemas/presets of this checkout."""
+    named = os.environ.get("TRANSOM_PRESETS")
+    return Path(named) if named else Path(__file__).parents[3] / "schemas" / "presets"
+
+
+def names() -> list[str]:
+    """Return the names of all presets, such as `apache/combined`."""
+    root = folder()
+    return sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.yaml"))
+
+
+def read(name: str) -> dict[str, Any]:
+    """Return what a preset's file says, checked, with each column a mapping.
+
+    Raises:
+        Problems: there is no such preset, or its file is wrong.
+    """
+    known = names()  # asked first, so that no name can leave the folder
+    if name not in known:
+        raise Problems([Problem("preset", f"no preset {name!r}{nearest(name, known)}")])
+    try:
+        data = read_mapping(folder() / f"{name}.yaml")
+        data["columns"] = _full_columns(data.get("columns", {}))
+        Preset.model_validate(data)
+    except SpecificationError as error:
+        raise Problems([Problem("preset", str(error))]) from None
+    except ValidationError as error:
+        found = [problem for _, problem in problems_of(error, Preset)]
+        raise Problems([Problem("preset", f"{name}: {problem}") for problem in found]) from None
+    return data
+
+
+def with_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stream's data with the preset's values and the blocks' defaults filled in.
+
+    A column, a check or the time of the stream replaces the preset's of that name whole; a column that
+    is null leaves the preset's out. Options are the preset's with the stream's over them, as long as
+    the format is the preset's. Whatever is not of the expected kind is left for validation to refuse.
+
+    Raises:
+        Problems: the preset is unknown or wrong, or a column is null without a preset's to leave out.
+    """
+    merged = dict(data)
+    columns = merged.get("columns", {})
+    if isinstance(columns, Mapping):
+        columns = _full_columns(columns)
+    preset = read(merged["preset"]) if isinstance(merged.get("preset"), str) else {}
+    if isinstance(merged.get("source"), Mapping):
+        merged["source"] = _source(dict(merged["source"]), preset)
+    if "time" in preset:
+        merged.setdefault("time", preset["time"])
+    if isinstance(merged.get("checks", {}), Mapping):
+        merged["checks"] = {**preset.get("checks", {}), **merged.get("checks", {})}
+    if isinstance(columns, Mapping):
+        inherited = preset.get("columns", {})
+        stray = [name for name, column in columns.items() if column is None and name not in inherited]
+        if stray:
+            rule = "must be a path or a mapping; null leaves out a preset's column, and there is none"
+            raise Problems([Problem(f"columns.{name}", rule) for name in stray])
+        both = {**inherited, **columns}
+        merged["columns"] = {name: column for name, column in both.items() if column is not None}
+    for stage in _BLOCKS:
+        if isinstance(merged.get(stage), Mapping):
+            merged[stage] = {name: _block(block, merged) for name, block in merged[stage].items()}
+    return merged
+
+
+def _source(source: dict[str, Any], preset: Mapping[str, Any]) -> dict[str, Any]:
+    if "format" in preset and source.setdefault("format", preset["format"]) == preset["format"]:
+        own = source.get("options", {})
+        if isinstance(own, Mapping):
+            source["options"] = {**preset.get("options", {}), **own}
+    return source
+
+
+def _block(block: Any, stream: Mapping[str, Any]) -> Any:
+    if not isinstance(block, Mapping):
+        return block
+    defaults = {field: stream[field] for field in ("key", "where") if stream.get(field) is not None}
+    return {**defaults, **block}
+
+
+def _full_columns(columns: Any) -> Any:
+    """Return columns of which each is a mapping with its `from`, where it can be made one."""
+    if not isinstance(columns, Mapping):
+        return columns
+    full: dict[Any, Any] = {}
+    for name, column in columns.items():
+        if isinstance(column, str):
+            full[name] = {"from": column}
+        elif isinstance(column, Mapping):
+            full[name] = {"from": name, **column}
+        else:
+            full[name] = column
+    return full

@@ -1,0 +1,187 @@
+"""Rules between the fields of a stream: what each field alone cannot know."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from transom.expressions import ExpressionError, condition
+from transom.formats.layout import FieldType
+from transom.intervals import HOUR, format_hour
+from transom.stream import checks
+from transom.stream.errors import Problem, join, nearest
+from transom.stream.source import APACHE_FIELDS, split_paths
+from transom.stream.windows import Aggregation
+from transom.units import format_duration
+
+if TYPE_CHECKING:
+    from transom.stream.model import Stream
+
+EVENT_COLUMNS = ("hour", "event_time", "source_id", "source_line")
+"""Columns that every table of events has."""
+
+REPORT_COLUMNS = (
+    "hour", "block", "level", "window_start", "window_end", "granule", "count", "records", "complete",
+)  # fmt: skip
+"""Columns that the tables of aggregate have beside keys and measures."""
+
+FIGURES = ("values", "sum", "mean", "min", "max")
+"""A measure of a column has these beside itself, as `sent_sum`."""
+
+
+def problems(stream: "Stream") -> list[Problem]:
+    """Return every broken rule, with full paths, in the order of the fields."""
+    return [
+        *_source(stream),
+        *_columns(stream),
+        *_key("key", stream.key, stream),
+        *_default_where(stream),
+        *_aggregate(stream),
+        *_checks(stream),
+        *_accept(stream),
+        *_times(stream),
+    ]
+
+
+def _source(stream: "Stream") -> Iterator[Problem]:
+    if stream.source.format is None:
+        yield Problem("source.format", "is required where no preset gives it")
+    if stream.time is None:
+        yield Problem("time", "is required where no preset gives it")
+
+
+def _columns(stream: "Stream") -> Iterator[Problem]:
+    for name in stream.columns:
+        if name in EVENT_COLUMNS:
+            yield Problem(f"columns.{name}", "is a column that every stream has; choose another name")
+    for name in stream.captures:
+        if name in EVENT_COLUMNS:
+            yield Problem("source.path", f"{{{name}}} is a column that every stream has; choose another name")
+        elif name in stream.columns:
+            yield Problem("source.path", f"{{{name}}} is also a declared column; choose another name")
+    known: tuple[str, ...] | None = None
+    if stream.source.format == "apache":
+        known = APACHE_FIELDS
+    elif stream.source.format == "csv":
+        known = tuple(stream.source.options.get("names", ())) or None
+    if known is None:
+        return
+    named = {f"columns.{name}.from": column.from_ or name for name, column in stream.columns.items()}
+    if stream.time is not None:
+        named |= {"time.column": stream.time.column} if stream.time.column not in stream.columns else {}
+        plus = stream.time.plus
+        named |= {"time.plus": plus} if plus is not None and plus not in stream.columns else {}
+    for place, text in named.items():
+        if not set(split_paths(text)) & set(known):
+            yield Problem(
+                place, f"{stream.source.format} records have no field {text!r}{nearest(text, known)}"
+            )
+
+
+def _key(place: str, key: tuple[str, ...], stream: "Stream") -> Iterator[Problem]:
+    for index, name in enumerate(key):
+        if name not in stream.event_columns:
+            yield Problem(f"{place}[{index}]", f"no column {name!r}{nearest(name, stream.event_columns)}")
+        elif name in REPORT_COLUMNS:
+            yield Problem(
+                f"{place}[{index}]", f"{name} is a column that every report has; name the column otherwise"
+            )
+    for name, times in Counter(key).items():
+        if times > 1:
+            yield Problem(place, f"names {name!r} {times} times")
+
+
+def _default_where(stream: "Stream") -> Iterator[Problem]:
+    if stream.where is not None:
+        yield from _condition("where", stream.where, stream.event_types)
+
+
+def _aggregate(stream: "Stream") -> Iterator[Problem]:
+    for name, block in stream.aggregate.items():
+        place = f"aggregate.{name}"
+        # What a block has from the stream is reported once, there.
+        if block.key != stream.key:
+            yield from _key(f"{place}.key", block.key, stream)
+        if block.where is not None and block.where != stream.where:
+            yield from _condition(f"{place}.where", block.where, stream.event_types)
+        yield from _measures(place, block, stream)
+
+
+def _measures(place: str, block: Aggregation, stream: "Stream") -> Iterator[Problem]:
+    numeric = [name for name, field in stream.event_columns.items() if field.type in ("integer", "number")]
+    taken = dict.fromkeys(REPORT_COLUMNS, "a column that every report has")
+    taken |= dict.fromkeys(block.key, "a column of the key")
+    for name, measure in block.measures.items():
+        taken |= {f"{name}_{figure}": f"a figure of {name}" for figure in FIGURES if measure.column}
+    for name, measure in block.measures.items():
+        at = f"{place}.measures.{name}"
+        if name in taken:
+            yield Problem(at, f"{name} is {taken[name]}; choose another name")
+        column = measure.column
+        if column is None:
+            continue
+        if column not in stream.event_columns:
+            yield Problem(at, f"no column {column!r} in {str(measure)!r}{nearest(column, numeric)}")
+        elif column not in numeric:
+            kind = stream.event_columns[column].type
+            yield Problem(at, f"{measure.function} takes an integer or a number; {column} is a {kind}")
+    for name in block.key:
+        if taken[name] != "a column of the key":
+            yield Problem(f"{place}.key", f"{name} is {taken[name]}; choose another name")
+
+
+def _checks(stream: "Stream") -> Iterator[Problem]:
+    blocks = list(stream.aggregate)
+    for name, check in stream.checks.items():
+        place = f"checks.{name}"
+        found = checks.problems(name, check, blocks)
+        yield from (Problem(join(place, problem.path), problem.message) for problem in found)
+        if check.stage == "aggregate" and not blocks:
+            yield Problem(f"{place}.stage", "the stream has no block of aggregate")
+        elif check.every is not None and check.stage is not None and not found:
+            types: Mapping[str, FieldType] = stream.event_types
+            if check.stage == "aggregate":
+                block = check.block or blocks[0]
+                if not _sound(stream.aggregate[block], stream):
+                    continue  # its types are not known; the block's own problems say so
+                types = stream.report_types(block)
+            yield from _condition(f"{place}.every", check.every, types)
+
+
+def _sound(block: Aggregation, stream: "Stream") -> bool:
+    return all(name in stream.event_columns for name in block.key)
+
+
+def _accept(stream: "Stream") -> Iterator[Problem]:
+    stages = {name: default.stage for name, default in checks.BUILT_IN.items()}
+    stages |= {
+        name: check.stage for name, check in stream.checks.items() if name not in stages and check.stage
+    }
+    for index, accepted in enumerate(stream.accept):
+        place, name = f"accept[{index}]", accepted.check
+        if name not in stages:
+            yield Problem(f"{place}.check", f"no check {name!r}{nearest(name, stages)}")
+        elif stages[name] != accepted.stage:
+            yield Problem(f"{place}.stage", f"{name} is a check of {stages[name]}; got {accepted.stage}")
+
+
+def _times(stream: "Stream") -> Iterator[Problem]:
+    if stream.heal % HOUR:
+        yield Problem("heal", f"must be whole hours; got {format_duration(stream.heal)}")
+    if stream.chunk < HOUR or stream.chunk % HOUR:
+        yield Problem("chunk", f"must be whole hours, at least one; got {format_duration(stream.chunk)}")
+    if stream.start and stream.until and stream.start >= stream.until:
+        yield Problem(
+            "until",
+            f"must be after start; got start {format_hour(stream.start)}, until {format_hour(stream.until)}",
+        )
+    if stream.catchup and not stream.schedule:
+        yield Problem("catchup", "needs schedule, which is false")
+    if stream.catchup and stream.start is None:
+        yield Problem("catchup", "needs start, the first hour to catch up with")
+
+
+def _condition(place: str, text: str, types: Mapping[str, FieldType]) -> Iterator[Problem]:
+    try:
+        condition(text, types)
+    except ExpressionError as error:
+        yield Problem(place, str(error))

@@ -1,0 +1,81 @@
+"""What of a specification shapes which table, as canonical JSON.
+
+A table is stale when its shape's text changes, so a text holds all that changes rows and nothing else:
+not a preset's name, a title, a unit, a check. Durations are microseconds, defaults are written out.
+"""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from transom.units import microseconds
+
+if TYPE_CHECKING:
+    from transom.stream.model import Stream
+
+
+def canonical(value: Any) -> str:
+    """Return JSON with sorted keys and no spaces: equal values give equal texts."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def ingest(stream: "Stream") -> str:
+    """Return what shapes events, rejected and files."""
+    layout = stream.layout()
+    holds = stream.source.holds
+    return canonical(
+        {
+            "format": layout.format,
+            # An option left out and one that says the default are told apart: the defaults are the
+            # parsers', and a recomputation that comes out the same makes nothing downstream stale.
+            "options": dict(layout.options),
+            # The path itself may change: which files there are is no part of the shape, but what their
+            # names say is.
+            "captures": list(stream.captures),
+            "name": {
+                "zone": stream.source.zone,
+                "before": microseconds(holds.before),
+                "after": microseconds(holds.after),
+            }
+            if stream.path_pattern.unit
+            else None,
+            "columns": [asdict(field) for field in layout.fields],
+            "time": asdict(layout.time),
+        }
+    )
+
+
+def granules(stream: "Stream", name: str) -> str:
+    """Return what shapes the granules of a block."""
+    block = stream.aggregate[name]
+    where = stream.condition(name)
+    measured = {measure.column for measure in block.measures.values() if measure.column is not None}
+    read = measured.union(block.key, where.columns if where else ())
+    return canonical(
+        {
+            "key": list(block.key),
+            # As compiled: spaces and letter case of keywords shape nothing.
+            "where": where.sql if where else None,
+            "measures": {name: str(measure) for name, measure in block.measures.items()},
+            "base": microseconds(block.base),
+            "types": {
+                column: [stream.event_columns[column].type, stream.event_columns[column].resolution]
+                for column in read - {"event_time"}
+            },
+        }
+    )
+
+
+def reports(stream: "Stream", name: str) -> str:
+    """Return what shapes the reports of a block: the windows, and the columns that a report has."""
+    block = stream.aggregate[name]
+    return canonical(
+        {
+            "key": list(block.key),
+            "measures": {name: str(measure) for name, measure in block.measures.items()},
+            "levels": [
+                {"range": microseconds(level.range), "slide": microseconds(level.slide)}
+                for level in block.levels
+            ],
+        }
+    )

@@ -1,0 +1,292 @@
+"""Where a stream's files are, and what they hold."""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, StrictInt, field_validator, model_validator
+from pydantic_core import CoreSchema
+
+from transom.formats import layout
+from transom.formats.layout import FieldType, FormatName
+from transom.paths import PathPattern
+from transom.stream.base import Model, Text, Zone
+from transom.stream.errors import Problem, Problems, nearest
+from transom.units import Duration
+
+FORMATS: tuple[str, ...] = get_args(FormatName)
+
+APACHE_FIELDS = (
+    "client", "ident", "user", "time", "request", "method", "path", "protocol", "status", "bytes",
+    "referer", "agent",
+)  # fmt: skip
+"""The fields that the apache parser offers."""
+
+_EPOCHS = ("epoch", "epoch_ms", "epoch_us")
+_DIRECTIVES = "aAbBdfHIjmMpSyYzZ%"
+_OPTIONS: dict[str, dict[str, str]] = {
+    "apache": {"variant": "one of combined, common"},
+    "zeek": {"variant": "one of auto, tsv, json"},
+    "csv": {
+        "delimiter": "one character",
+        "quote": "one character",
+        "header": "true or false",
+        "names": "a list of different names",
+    },
+    "json": {},
+}
+
+
+class Holds(Model):
+    """What a file may hold, relative to the time in its name; rows outside are refused.
+
+    A file named for the hour `h` may hold `[h - before, h + 1 hour + after)`; one named for a longer
+    stretch, `[start - before, end + after)`; one named for less than an hour, what one named for that
+    hour may hold. A file without a time in its name may hold anything.
+    """
+
+    before: Duration = timedelta(days=1)
+    after: Duration = timedelta(hours=1)
+
+
+class Source(Model):
+    """The files of a stream.
+
+    Attributes:
+        path: see `transom.paths`; relative to the project's root, absolute, or a URI.
+        zone: the zone of the time in the path.
+        connection: the Airflow connection that opens it.
+        format: the parser; a preset may give it.
+        options: what the format leaves open.
+        holds: the times that a file may hold.
+        settle: how long to wait after an hour's end before its files are taken to be there.
+        expect: files an hour; fewer make the hour incomplete.
+        on_change: what happens to a file whose content is no longer what was ingested.
+    """
+
+    path: Text
+    zone: Zone = "UTC"
+    connection: Text | None = None
+    format: FormatName | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+    holds: Holds = Holds()
+    settle: Duration = timedelta(minutes=10)
+    expect: Annotated[StrictInt, Field(ge=1)] | None = None
+    on_change: Literal["hold", "replace"] = "hold"
+
+    @field_validator("path")
+    @classmethod
+    def _compiles(cls, path: str) -> str:
+        PathPattern(path)
+        return path
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> "Source":
+        problems = option_problems(self.format, self.options) if self.format else []
+        if problems:
+            raise Problems(problems)
+        return self
+
+    @cached_property
+    def pattern(self) -> PathPattern:
+        """The compiled path."""
+        return PathPattern(self.path, self.zone)
+
+
+def option_problems(format: str, options: Mapping[str, Any]) -> list[Problem]:
+    """Return what is wrong with the options of a format."""
+    known = _OPTIONS[format]
+    problems = []
+    for name, value in options.items():
+        if name not in known:
+            hint = nearest(name, known) if known else f"; {format} has none"
+            problems.append(Problem("options", f"unknown option {name!r} of {format}{hint}"))
+        elif not _fits(known[name], value):
+            problems.append(Problem(f"options.{name}", f"must be {known[name]}; got {value!r}"))
+    if format == "csv" and options.get("header", True) is False and "names" not in options:
+        problems.append(Problem("options.names", "is required where header is false"))
+    return problems
+
+
+def _fits(rule: str, value: Any) -> bool:
+    if rule == "one character":
+        return isinstance(value, str) and len(value) == 1 and value not in "\r\n"
+    if rule == "true or false":
+        return isinstance(value, bool)
+    if rule.startswith("one of "):
+        return isinstance(value, str) and value in rule.removeprefix("one of ").split(", ")
+    return (
+        isinstance(value, list | tuple)
+        and bool(value)
+        and all(isinstance(name, str) and name for name in value)
+        and len(set(value)) == len(value)
+    )
+
+
+def split_paths(text: str) -> tuple[str, ...]:
+    """Return the alternatives of `a | b`.
+
+    Raises:
+        ValueError: one of them is empty.
+    """
+    paths = tuple(path.strip() for path in text.split("|"))
+    if not all(paths):
+        raise ValueError(f"must be a field's path, or several with | between them; got {text!r}")
+    return paths
+
+
+def _time_format(text: str) -> str:
+    if text == "iso" or text in _EPOCHS:
+        return text
+    parts = [text[index + 1 : index + 2] for index in _percent_signs(text)]
+    unknown = [part for part in parts if not part or part not in _DIRECTIVES]
+    if not parts:
+        raise ValueError(f"must be iso, {', '.join(_EPOCHS)}, or a strptime format; got {text!r}")
+    if unknown:
+        raise ValueError(f"unknown part %{unknown[0]} in the time format; got {text!r}")
+    if "Y" not in parts and "y" not in parts:
+        raise ValueError(f"must hold the year, else the time is not known; got {text!r}")
+    return text
+
+
+def _percent_signs(text: str) -> Iterable[int]:
+    at = text.find("%")
+    while at >= 0:
+        yield at
+        at = text.find("%", at + 2)
+
+
+def _resolution(value: Any) -> Any:
+    """Return a positive decimal as plain text: `0.001`."""
+    rule = f"must be a positive decimal such as 0.001; got {value!r}"
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(rule)
+    try:
+        step = Decimal(str(value))
+    except InvalidOperation:
+        raise ValueError(rule) from None
+    # Beyond these, 2**53 steps are either nothing or everything, and the plain text grows without end.
+    if not step.is_finite() or not Decimal("1e-12") <= step <= Decimal("1e12"):
+        raise ValueError(f"{rule}, from 1e-12 to 1e12" if step.is_finite() and step > 0 else rule)
+    return format(step.normalize(), "f")
+
+
+Resolution = Annotated[str, BeforeValidator(_resolution, json_schema_input_type=float | str)]
+
+
+class Column(Model):
+    """A column of the events. A bare text in the file is its `from`.
+
+    Attributes:
+        from_: where the value stands in a record, `from` in the file; several with `|` between them,
+            of which the first that the record has is taken. Default: the column's name.
+        type: what the text is read as.
+        unit: of the value, for people.
+        resolution: for numbers, required: the step to which values are rounded half-even.
+        missing: texts that mean that there is no value.
+        format: for timestamps: iso (default), epoch, epoch_ms, epoch_us or a strptime format.
+        zone: for timestamps without an offset.
+    """
+
+    from_: Text = Field(default="", alias="from", validate_default=False)
+    type: FieldType = "string"
+    unit: Text | None = None
+    resolution: Resolution | None = None
+    missing: tuple[str, ...] = ()
+    format: str | None = None
+    zone: Zone | None = None
+
+    @field_validator("from_")
+    @classmethod
+    def _paths(cls, text: str) -> str:
+        split_paths(text)
+        return text
+
+    @field_validator("format")
+    @classmethod
+    def _known_format(cls, text: str | None) -> str | None:
+        return None if text is None else _time_format(text)
+
+    @model_validator(mode="after")
+    def _fits_type(self) -> "Column":
+        problems = []
+        if self.type == "number" and self.resolution is None:
+            problems.append(Problem("resolution", "is required for a number, such as 0.001"))
+        if self.type != "number" and self.resolution is not None:
+            rule = f"only a number has one; got {self.resolution} for type {self.type}"
+            problems.append(Problem("resolution", rule))
+        for name, value in (("format", self.format), ("zone", self.zone)):
+            if self.type != "timestamp" and value is not None:
+                problems.append(
+                    Problem(name, f"only a timestamp has one; got {value!r} for type {self.type}")
+                )
+        if self.format in _EPOCHS and self.zone is not None:
+            problems.append(Problem("zone", f"times since the epoch have none; got {self.zone!r}"))
+        if problems:
+            raise Problems(problems)
+        return self
+
+    def field(self, name: str) -> layout.Field:
+        """Return what a parser is told of this column."""
+        return layout.Field(
+            name=name,
+            paths=split_paths(self.from_ or name),
+            type=self.type,
+            resolution=self.resolution or "1",
+            missing=self.missing,
+            time_format=(self.format or "iso") if self.type == "timestamp" else None,
+            zone=self.zone,
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Return the schema of what a file may say: a path, a mapping, or null (not this one)."""
+        full = handler.resolve_ref_schema(handler(core))
+        short = {"type": "string", "minLength": 1, "description": "where the value stands in a record"}
+        return {"anyOf": [short, full, {"type": "null", "description": "leave the preset's column out"}]}
+
+
+class Time(Model):
+    """How `event_time` is made of a record.
+
+    Attributes:
+        column: a declared column, or else a path as in a column's `from`.
+        plus: the same, of a field in seconds that is added.
+        format: iso, epoch, epoch_ms, epoch_us, or a strptime format.
+        zone: the zone of times that do not say theirs; without it they are refused.
+    """
+
+    column: Text
+    plus: Text | None = None
+    format: str = "iso"
+    zone: Zone | None = None
+
+    @field_validator("column", "plus")
+    @classmethod
+    def _paths(cls, text: str | None) -> str | None:
+        if text is not None:
+            split_paths(text)
+        return text
+
+    @field_validator("format")
+    @classmethod
+    def _known_format(cls, text: str) -> str:
+        return _time_format(text)
+
+    @model_validator(mode="after")
+    def _zone_fits(self) -> "Time":
+        if self.format in _EPOCHS and self.zone is not None:
+            raise Problems([Problem("zone", f"times since the epoch have none; got {self.zone!r}")])
+        return self
+
+    def event_time(self, columns: Mapping[str, Column]) -> layout.EventTime:
+        """Return what a parser is told, given the declared columns."""
+
+        def paths(text: str) -> tuple[str, ...]:
+            return columns[text].field(text).paths if text in columns else split_paths(text)
+
+        return layout.EventTime(
+            paths(self.column), paths(self.plus) if self.plus else (), self.format, self.zone
+        )

@@ -1,0 +1,186 @@
+"""Multi-granular sliding windows: the levels of an aggregation and their rules.
+
+`RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1 HOUR`: the coarsest first, as they stand in
+`levels`; level 0 is the finest. With omega for a range and beta for a slide:
+
+    omega_{k-1} < omega_k        beta_{k-1} <= beta_k        omega_k = mu_k * beta_k, mu_k whole
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import reduce
+from math import gcd
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+from transom.intervals import HOUR
+from transom.stream.base import Model, Name, Text
+from transom.stream.errors import Problem, Problems, nearest
+from transom.units import Duration, format_duration, microseconds, parse_duration
+
+Function = Literal["count", "sum", "mean", "min", "max"]
+FUNCTIONS: tuple[str, ...] = get_args(Function)
+
+_RANGES = re.compile(r"\s*RANGES\s+(.+?)\s+SLIDES\s+(.+?)\s*", re.IGNORECASE | re.DOTALL)
+_MEASURE = re.compile(r"\s*([^\W\d]\w*)\s*(?:\(\s*([^()]*?)\s*\))?\s*")
+_SECOND = timedelta(seconds=1)
+
+
+class Level(Model):
+    """One window: at every multiple of `slide` since the epoch, the `range` before it."""
+
+    range: Duration
+    slide: Duration
+
+    def __str__(self) -> str:
+        return f"range {format_duration(self.range)}, slide {format_duration(self.slide)}"
+
+
+class Measure(Model):
+    """A figure of an aggregation: `count`, or `sum`, `mean`, `min` or `max` of a column."""
+
+    function: Function
+    column: str | None = None
+
+    def __str__(self) -> str:
+        return self.function if self.column is None else f"{self.function}({self.column})"
+
+
+def read_levels(value: Any) -> Any:
+    """Return the levels of a `RANGES ... SLIDES ...` text, coarsest first; anything else unchanged.
+
+    Raises:
+        Problems: not of that form, a duration that cannot be read, more ranges than slides.
+    """
+    if not isinstance(value, str):
+        return value
+    form = _RANGES.fullmatch(value)
+    if form is None:
+        example = "RANGES 6 HOURS, 1 HOUR SLIDES 1 HOUR, 5 MINUTES"
+        raise Problems([Problem("", f"must read like {example}, or be a list; got {value!r}")])
+    parts, problems = [], []
+    for group in form.groups():
+        lengths = []
+        for index, text in enumerate(group.split(",")):
+            try:
+                lengths.append(parse_duration(text.strip()))
+            except ValueError as error:
+                problems.append(Problem(f"[{index}]", str(error)))
+        parts.append(lengths)
+    if problems:
+        raise Problems(problems)
+    ranges, slides = parts
+    if len(ranges) != len(slides):
+        raise Problems(
+            [
+                Problem(
+                    "", f"must have as many slides as ranges; got {len(ranges)} ranges, {len(slides)} slides"
+                )
+            ]
+        )
+    return [{"range": width, "slide": slide} for width, slide in zip(ranges, slides, strict=True)]
+
+
+def check_levels(levels: tuple[Level, ...]) -> tuple[Level, ...]:
+    """Return levels, coarsest first, that keep the rules.
+
+    Raises:
+        Problems: naming each level that does not, the rule and the values.
+    """
+    problems = []
+    for index, level in enumerate(levels):
+        name = f"level {len(levels) - 1 - index} ({level})"
+
+        def broken(rule: str, index: int = index, name: str = name) -> None:
+            problems.append(Problem(f"[{index}]", f"{name}: {rule}"))
+
+        if level.slide < _SECOND or level.slide % _SECOND:
+            broken("the slide must be whole seconds, at least one")
+            continue
+        if level.range < level.slide or level.range % level.slide:
+            broken("the range must be a whole multiple of the slide")
+        if index + 1 < len(levels):
+            finer = levels[index + 1]
+            lower = f"level {len(levels) - 2 - index}'s ({finer})"
+            if level.range <= finer.range:
+                broken(f"the range must be longer than {lower}")
+            if level.slide < finer.slide:
+                broken(f"the slide must not be shorter than {lower}")
+    if problems:
+        raise Problems(problems)
+    return levels
+
+
+def read_measure(value: Any) -> Any:
+    """Return the measure that `sum(bytes)` or `count` names; the column is not looked up here.
+
+    Raises:
+        ValueError: not of that form, or an unknown function.
+    """
+    if isinstance(value, Measure):
+        return value
+    form = _MEASURE.fullmatch(value) if isinstance(value, str) else None
+    if form is None:
+        raise ValueError(f"must be count, or sum, mean, min or max of a column, as sum(bytes); got {value!r}")
+    function, column = form[1].lower(), form[2]
+    if function not in FUNCTIONS:
+        raise ValueError(f"unknown function {form[1]!r} in {value!r}{nearest(function, FUNCTIONS)}")
+    if function == "count" and column is not None:
+        raise ValueError(f"count counts records and takes no column; got {value!r}")
+    if function != "count" and not column:
+        raise ValueError(f"{function} needs a column, as {function}(bytes); got {value!r}")
+    return Measure.model_validate({"function": function, "column": column})
+
+
+Levels = Annotated[
+    tuple[Level, ...],
+    Field(min_length=1),
+    AfterValidator(check_levels),
+    BeforeValidator(read_levels, json_schema_input_type=str | list[Level]),
+]
+MeasureText = Annotated[
+    Measure,
+    BeforeValidator(read_measure),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "examples": ["count", "sum(bytes)"]}),
+]
+
+
+class Aggregation(Model):
+    """A block of `aggregate`: figures of each key over windows of several granularities.
+
+    Attributes:
+        key: the columns of a key; the stream's where the file says nothing.
+        where: a condition on the events; the stream's where the file says nothing.
+        measures: the figures, by name.
+        levels: the windows, coarsest first.
+        title: for people.
+    """
+
+    key: tuple[str, ...] = ()
+    where: Text | None = None
+    measures: Annotated[dict[Name, MeasureText], Field(min_length=1)]
+    levels: Levels
+    title: Text | None = None
+
+    @property
+    def by_level(self) -> tuple[Level, ...]:
+        """The levels by their number: the finest, level 0, first."""
+        return self.levels[::-1]
+
+    @property
+    def base(self) -> timedelta:
+        """The base granule: the greatest common divisor of all slides and one hour."""
+        return common_granule([level.slide for level in self.levels])
+
+    @property
+    def reach(self) -> timedelta:
+        """How far back a report looks: the widest range."""
+        return self.levels[0].range
+
+
+def common_granule(slides: Sequence[timedelta]) -> timedelta:
+    """Return the longest granule that divides every slide and one hour."""
+    return timedelta(microseconds=reduce(gcd, map(microseconds, slides), microseconds(HOUR)))

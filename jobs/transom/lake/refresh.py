@@ -146,15 +146,16 @@ def _run_step(
                 below = sorted(
                     hour for hour in todo.incomplete[node.block] if _within(step, node, hour)
                 )
-                causes = missing + [f"{len(below)} incomplete hours, first {below[0]:%Y-%m-%dT%H:%M}"] * bool(below)
+                if below:
+                    missing.append(f"{len(below)} incomplete hours, first {below[0]:%Y-%m-%dT%H:%M}")
                 entries[node] = Entry(
                     "published",
                     run_id,
-                    complete=not causes,
+                    complete=not missing,
                     digest=str(figures[node]["digest"]),
                     inputs=inputs,
                     rows=int(str(figures[node]["count"])),
-                    cause="; ".join(causes) or None,
+                    cause="; ".join(missing) or None,
                 )
                 good.setdefault(node.block, []).append(node.hour)
                 outcome.published += 1
@@ -207,7 +208,13 @@ def measure(
     nodes = list(nodes)
     by_key = {(node.block, node.hour): node for node in nodes}
     figures: dict[Node, dict[str, Any]] = {
-        node: {"count": 0, "digest": EMPTY_DIGEST, **dict.fromkeys(step.figures, None)} for node in nodes
+        node: {
+            "block": node.block,
+            "count": 0,
+            "digest": EMPTY_DIGEST,
+            **dict.fromkeys(step.figures, None),
+        }
+        for node in nodes
     }
     frames = [
         rows.groupBy("block", "hour").agg(

@@ -32,9 +32,9 @@ class TableMismatch(ValueError):
 
 
 def descriptions() -> Path:
-    """The folder of the descriptions."""
-    home = os.environ.get("TRANSOM_HOME")
-    return (Path(home) if home else Path(__file__).parents[3]) / "schemas" / "tables"
+    """The folder of the descriptions: TRANSOM_TABLES, else schemas/tables of this checkout."""
+    named = os.environ.get("TRANSOM_TABLES")
+    return Path(named) if named else Path(__file__).parents[3] / "schemas" / "tables"
 
 
 @dataclass(frozen=True)

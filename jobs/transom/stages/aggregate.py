@@ -18,15 +18,15 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transom.algorithms.granules import BOUND, Granules, Level, Summary
-from transom.expressions import condition
+from transom.algorithms.granules import BOUND, Granules, Int64s, Level, Summary
 from transom.formats.layout import Field
 from transom.intervals import ranges
 from transom.lake.quality import Check
 from transom.lake.stage import Computed, Part, Reads, Request, Stage, Step
+from transom.lake.store import in_hours
 from transom.lake.tables import ARROW_TYPES, Table
-from transom.stages.checks import built_in, declared_checks, declared_metrics
-from transom.stream import Aggregate, Stream
+from transom.stages.checks import built_in, counts, declared, shares
+from transom.stream import Stream
 
 VERSION = 1
 HOUR = timedelta(hours=1)
@@ -104,25 +104,26 @@ class Block:
         return columns
 
 
-def block_of(stream: Stream, name: str, spec: Aggregate) -> Block:
+def block_of(stream: Stream, name: str) -> Block:
     """A block of the stream file, resolved against its columns."""
-    fields = stream.event_columns
+    spec, fields = stream.aggregate[name], stream.event_columns
+    where = stream.condition(name)
     measures = {m: (measure.function, measure.column) for m, measure in spec.measures.items()}
     measured = sorted({column for _, column in measures.values() if column is not None})
     return Block(
         name,
         {column: SPARK_TYPES[fields[column].type] for column in spec.key},
-        None if spec.where is None else condition(spec.where, stream.types).sql,
+        None if where is None else where.sql,
         measures,
         {column: Unit.of(fields[column]) for column in measured},
-        tuple(Level(level.range // MICROSECOND, level.slide // MICROSECOND) for level in spec.levels),
+        tuple(Level(level.range // MICROSECOND, level.slide // MICROSECOND) for level in reversed(spec.levels)),
         spec.base // MICROSECOND,
     )
 
 
 def stage(stream: Stream) -> Stage:
     """The aggregate stage of a stream."""
-    blocks = {name: block_of(stream, name, spec) for name, spec in stream.aggregate.items()}
+    blocks = {name: block_of(stream, name) for name in stream.aggregate}
     key = _union(block.key for block in blocks.values())
     granules = Table.load("granules").declare(
         key=key, state=_union(block.state_columns() for block in blocks.values())
@@ -148,7 +149,7 @@ def stage(stream: Stream) -> Stage:
                 checks=built_in(stream, "granules_add_up", metric="unaccounted", at_least=0, at_most=0),
                 figures={"granule_records": F.sum("records")},
                 derived={
-                    "unaccounted": lambda row: (row["matching_events"] or 0) - (row["granule_records"] or 0)
+                    "unaccounted": lambda row: row.get("matching_events", 0) - (row["granule_records"] or 0)
                 },
             ),
             Step(
@@ -168,6 +169,7 @@ def stage(stream: Stream) -> Stage:
                 lambda request: reports_of(request, blocks, stream),
                 checks=_report_checks(stream),
                 figures={"ends_outside": F.sum(_ends_outside().cast("bigint"))},
+                derived=counts(declared(stream, "aggregate")),
                 faults={"times_inside_hour": _ends_outside()},
             ),
         ),
@@ -178,7 +180,7 @@ def _report_checks(stream: Stream) -> tuple[Check, ...]:
     return (
         *built_in(stream, "times_inside_hour", metric="ends_outside", at_most=0),
         *built_in(stream, "wide_covers_narrow", metric="wide_short_of_narrow", at_most=0),
-        *declared_checks(stream, "aggregate"),
+        *(rule.check for rule in declared(stream, "aggregate")),
     )
 
 
@@ -219,8 +221,6 @@ def granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
 
 def _chosen(events: DataFrame, block: Block, targets: Sequence[datetime], hours: Sequence[datetime]) -> DataFrame:
     if list(targets) != list(hours):
-        from transom.lake.store import in_hours
-
         events = events.where(in_hours(targets))
     return events if block.where is None else events.where(F.expr(block.where))
 
@@ -273,7 +273,8 @@ def reports_of(request: Request, blocks: Mapping[str, Block], stream: Stream) ->
         )
 
     def covering(rows: DataFrame) -> list[DataFrame]:
-        return [_wide_short_of_narrow(rows), *declared_metrics(stream, "aggregate", rows)]
+        rules = declared(stream, "aggregate")
+        return [_wide_short_of_narrow(rows), *shares(rules, rows, stream)]
 
     return Computed(reduce(_stacked, frames), covering)
 
@@ -296,7 +297,7 @@ def _wide_short_of_narrow(rows: DataFrame) -> DataFrame:
 
 
 def _pass(
-    block: Block, stretches: Sequence[tuple[int, int]], incomplete: "np.ndarray[tuple[int], np.dtype[np.int64]]", schema: pa.Schema
+    block: Block, stretches: Sequence[tuple[int, int]], incomplete: Int64s, schema: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = [batch for batch in batches if batch.num_rows]
@@ -364,7 +365,7 @@ def _figures(block: Block, records: object, columns: Mapping[str, Summary]) -> d
     return figures
 
 
-def _codes(table: pa.Table, key: Sequence[str]) -> "tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]":
+def _codes(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:
     """A dense code for each row's key, and a row that holds each code's key."""
     codes = np.zeros(table.num_rows, dtype=np.int64)
     for name in key:
@@ -376,7 +377,7 @@ def _codes(table: pa.Table, key: Sequence[str]) -> "tuple[np.ndarray[tuple[int],
     return codes, firsts
 
 
-def _int64s(column: pa.ChunkedArray) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+def _int64s(column: pa.ChunkedArray) -> Int64s:
     array = column.combine_chunks().cast(pa.int64()).fill_null(0)
     return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 

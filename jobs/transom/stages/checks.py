@@ -1,7 +1,8 @@
 """The checks of a stream, as the stages compute and judge them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -60,7 +61,7 @@ def declared(stream: Stream, stage: str) -> list[Declared]:
     return found
 
 
-def holds(every: str, types: dict[str, FieldType]) -> Column:
+def holds(every: str, types: Mapping[str, FieldType]) -> Column:
     """How many rows meet a condition; those for which it is null do not."""
     met = F.coalesce(F.expr(condition(every, types).sql), F.lit(False))
     return F.sum(met.cast("bigint"))
@@ -74,11 +75,22 @@ def accepted_of(stream: Stream) -> Sequence[Accepted]:
     ]
 
 
-def shares(rules: Sequence[Declared], rows: DataFrame, types: dict[str, FieldType]) -> list[DataFrame]:
-    """The figures of declared checks by block and hour."""
+def shares(rules: Sequence[Declared], rows: DataFrame, stream: Stream) -> list[DataFrame]:
+    """The shares of reports that meet declared conditions, by block and hour."""
     frames = []
     for rule in rules:
-        chosen = rows if rule.block is None else rows.where(F.col("block") == rule.block)
-        figure = F.count("*") if rule.every is None else holds(rule.every, types) / F.count("*")
-        frames.append(chosen.groupBy("block", "hour").agg(figure.cast("double").alias(rule.metric)))
+        if rule.every is not None:
+            block = rule.block or next(iter(stream.aggregate))
+            share = holds(rule.every, stream.report_types(block)) / F.count("*")
+            chosen = rows.where(F.col("block") == block)
+            frames.append(chosen.groupBy("block", "hour").agg(share.alias(rule.metric)))
     return frames
+
+
+def counts(rules: Sequence[Declared]) -> dict[str, Callable[[Mapping[str, Any]], float | None]]:
+    """The figures of checks on the number of rows, of an hour without rows as well."""
+
+    def rows_of(block: str | None) -> Callable[[Mapping[str, Any]], float | None]:
+        return lambda row: row["count"] if block in (None, row["block"]) else None
+
+    return {rule.metric: rows_of(rule.block) for rule in rules if rule.every is None}

@@ -14,7 +14,6 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transom.expressions import condition
 from transom.intervals import HOUR, Interval, hour_of
 from transom.lake import digest as digests
 from transom.lake.acceptance import Accepted, accept
@@ -25,9 +24,8 @@ from transom.lake.refresh import SAMPLE, Outcome
 from transom.lake.staleness import asked, fingerprint
 from transom.lake.store import Pins, Store, Write, in_hours
 from transom.lake.tables import Table
-from transom.formats.layout import Span
 from transom.stages.aggregate import SPARK_TYPES
-from transom.stages.checks import accepted_of, built_in, declared
+from transom.stages.checks import accepted_of, built_in, declared, holds
 from transom.stages.files import (
     Content,
     Decisions,
@@ -40,7 +38,7 @@ from transom.stages.files import (
     hour_states,
     source_id,
 )
-from transom.stages.landing import listed
+from transom.stages.landing import LandingError, absolute, is_there, listed
 from transom.stages.parsing import Reading, parsed
 from transom.stream import Stream
 
@@ -191,16 +189,15 @@ def _types(stream: Stream) -> dict[str, str]:
 def _readings(
     stream: Stream, there: Mapping[str, Listed], known: Mapping[str, File], paths: Iterable[str], start: int
 ) -> list[Reading]:
-    holds = stream.source.holds
     readings = []
     for number, path in enumerate(sorted(paths), start):
         file = there[path]
-        span = None
-        if file.start is not None and file.end is not None:
-            span = Span(file.start - holds.before, file.end + holds.after)
+        match = stream.path_pattern.match(path)
+        assert match is not None  # it would not be listed
+        span = stream.span(match)
         stands = known.get(path)
         lengths = (stands.bytes,) if stands is not None and stands.source_id is not None else ()
-        readings.append(Reading(number, path, file.size, file.captures, span, lengths))
+        readings.append(Reading(number, path, absolute(path), file.size, file.captures, span, lengths))
     return readings
 
 
@@ -223,7 +220,7 @@ def _contents(
         F.min("event_time").alias("first"),
         F.max("event_time").alias("last"),
         *(
-            F.sum(F.coalesce(F.expr(condition(rule.every, stream.types).sql), F.lit(False)).cast("bigint")).alias(rule.metric)
+            holds(rule.every, stream.event_types).alias(rule.metric)
             for rule in rules
             if rule.every is not None
         ),
@@ -236,6 +233,8 @@ def _contents(
     for row in frame.where("__summary IS NOT NULL").select("__file", "__summary").toArrow().to_pylist():
         path, facts = paths[row["__file"]], json.loads(row["__summary"])
         if facts.get("vanished"):
+            if is_there(path):
+                raise LandingError(f"{path}: the driver sees this file and an executor does not")
             continue
         contents[path] = _content(there[path], facts, hours[path])
         metrics[path] = _metrics(contents[path], hours[path], rules)

@@ -56,11 +56,22 @@ def listed(pattern: PathPattern) -> dict[str, Listed]:
     return found
 
 
-def opened(path: str) -> BinaryIO:
-    """The raw bytes of a file.
+def absolute(path: str) -> str:
+    """The path as an executor has to be told it, whatever folder it runs in."""
+    return path if "://" in path or path.startswith("/") else f"{home().rstrip('/')}/{path}"
+
+
+def is_there(path: str) -> bool:
+    """Whether a file is there as the driver sees it."""
+    system, inside, _ = locate(path)
+    return bool(system.get_file_info(inside).type == fs.FileType.File)
+
+
+def opened(where: str) -> BinaryIO:
+    """The raw bytes of a file, by its absolute path.
 
     Raises:
         OSError: it has vanished or cannot be read.
     """
-    system, inside, _ = locate(path)
+    system, inside, _ = locate(where)
     return cast(BinaryIO, system.open_input_stream(inside, compression=None))

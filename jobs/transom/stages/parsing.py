@@ -26,12 +26,14 @@ class Reading:
 
     Attributes:
         number: what its rows carry instead of its path.
+        where: its absolute path.
         span: outside of which its rows are refused.
         known: decompressed lengths at which a digest of what comes before is wanted.
     """
 
     number: int
     path: str
+    where: str
     size: int
     captures: Mapping[str, str]
     span: Span | None
@@ -96,7 +98,7 @@ def _reader(
 
 def _rows(reading: Reading, layout: Layout, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     try:
-        with opened(reading.path) as source:
+        with opened(reading.where) as source:
             for part in read_file(source, reading.path, layout, reading.span, known=reading.known):
                 if isinstance(part, Chunk):
                     yield from _chunk(part, reading, schema)

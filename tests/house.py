@@ -1,0 +1,122 @@
+"""A stream in a folder of its own, run by the jobs' own code in one Spark session."""
+
+import gzip
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import aggregate
+import yaml
+import ingest
+from pyspark.sql import DataFrame, SparkSession
+
+from transom import job
+from transom.intervals import Interval, format_hour
+from transom.lake.digest import digest
+from transom.lake.ledger import Book, Ledger
+from transom.lake.refresh import Outcome
+from transom.lake.store import Store
+from transom.stages import aggregate as aggregate_stage
+from transom.stages.ingest import Tables
+from transom.stream import Stream, parse
+
+WEB = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
+key: [client]
+aggregate:
+  traffic:
+    measures: {n: count, sent: sum(bytes)}
+    levels: RANGES 6 HOURS, 2 HOURS, 30 MINUTES SLIDES 1 HOUR, 30 MINUTES, 10 MINUTES
+  site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
+"""
+
+
+def hour(number: int) -> datetime:
+    """The n-th hour of the tests' day."""
+    return datetime.fromtimestamp(1431820800 + 3600 * number, UTC)
+
+
+def line(at: int, client: str = "10.0.0.1", sent: int | str = 100, status: int | str = 200) -> str:
+    """A line of an Apache combined log, `at` seconds after the tests' day begins."""
+    time = datetime.fromtimestamp(1431820800 + at, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
+    return f'{client} - - [{time}] "GET / HTTP/1.1" {status} {sent} "-" "agent"'
+
+
+class House:
+    """A landing folder, a stream and a lake."""
+
+    def __init__(self, spark: SparkSession, folder: Path, text: str = WEB, lake: str = "lake") -> None:
+        self.spark = spark
+        self.folder = folder
+        self.stream: Stream = parse(yaml.safe_load(text))
+        self.root = str(folder / lake / self.stream.name)
+        self.store = Store(spark, self.root)
+        self.ledger = Ledger(self.root)
+        self.runs = 0
+
+    def land(self, number: int, lines: list[str], name: str = "") -> Path:
+        """Writes the file of an hour."""
+        moment = hour(number)
+        path = self.folder / f"landing/web/{moment:%Y-%m-%d}/access.{moment:%H}{name}.log.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress("".join(text + "\n" for text in lines).encode()))
+        return path
+
+    def context(self, start: int, end: int) -> job.Context:
+        """What a job would be given for hours `[start, end)`."""
+        self.runs += 1
+        interval = Interval(hour(start), hour(end))
+        return job.Context(self.store, self.ledger, self.stream, interval, f"run {self.runs}", interval)
+
+    def ingest(self, start: int, end: int) -> Outcome:
+        """The first stage over hours `[start, end)`."""
+        return ingest.work(self.context(start, end))
+
+    def aggregate(self, start: int, end: int) -> Outcome:
+        """The second stage over hours `[start, end)`."""
+        return aggregate.work(self.context(start, end))
+
+    def run(self, start: int, end: int) -> None:
+        """Both stages."""
+        self.ingest(start, end)
+        self.aggregate(start, end)
+
+    def book(self) -> Book:
+        """The ledger."""
+        return self.ledger.book()
+
+    def table(self, name: str) -> DataFrame:
+        """A table as it stands."""
+        return self.spark.read.format("delta").load(f"{self.root}/{name}")
+
+    def state(self) -> Mapping[str, tuple[str, bool, str]]:
+        """What the promise is about: status, completeness and digest of every node."""
+        return {
+            f"{node.stage}.{node.block}.{node.table} {format_hour(node.hour)}": (
+                entry.status,
+                entry.complete,
+                entry.digest,
+            )
+            for node, entry in sorted(self.book().items())
+        }
+
+    def assert_ledger_true(self) -> None:
+        """The digests in the ledger are those of the rows that stand."""
+        columns = {"events": Tables.of(self.stream).events, "files": Tables.of(self.stream).files}
+        declared = {
+            (block, step.table.name): part.columns
+            for step in aggregate_stage.stage(self.stream).steps
+            for block, part in step.parts.items()
+        }
+        for node, entry in self.book().items():
+            rows = self.table(node.table).where(f"hour = timestamp'{node.hour:%Y-%m-%d %H:%M:%S}Z'")
+            if (node.block, node.table) in declared:
+                rows = rows.where(f"block = '{node.block}'")
+                of = declared[node.block, node.table]
+            elif node.table in columns:
+                of = columns[node.table].promised()
+            else:
+                of = Tables.of(self.stream).rejected.promised()
+            assert digest(rows, of) == entry.digest, node

@@ -1,0 +1,75 @@
+"""What a failed check withholds, what it leaves, and how it is mended or accepted."""
+
+from collections.abc import Callable
+
+from house import WEB, House, hour, line
+
+from transom.intervals import Interval
+from transom.lake.gate import judge
+
+Make = Callable[..., House]
+
+
+def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> None:
+    day = house()
+    for number in (0, 1, 2):
+        day.land(number, [line(number * 3600 + i) for i in range(20)])
+    day.land(1, [line(3600 + i) for i in range(10)] + ["junk"] * 3)
+    ingested = day.ingest(0, 3)
+    assert (ingested.published, ingested.quarantined) == (2, 1)
+    day.aggregate(0, 3)
+    assert {(row.hour.hour, row["count"]) for row in day.table("events").groupBy("hour").count().collect()} == {
+        (0, 20),
+        (2, 20),
+    }
+    verdict = judge(
+        day.ledger, "ingest", "web", Interval(hour(0), hour(3)), "jobs/ingest.py --from {from} --to {to}"
+    )
+    (failure,) = verdict.failures
+    assert "2015-05-17T01:00" in failure
+    assert "rejected_share" in failure
+    assert "observed 0.230769, expected at most 0.05" in failure
+    assert "line 11: no_match: junk" in failure
+    assert "--from 2015-05-17T01:00 --to 2015-05-17T02:00" in failure
+
+    blocked = {name: state[0] for name, state in day.state().items() if name.startswith("aggregate.")}
+    assert blocked["aggregate.traffic.granules 2015-05-17T00:00"] == "published"
+    assert blocked["aggregate.traffic.granules 2015-05-17T01:00"] == "blocked"
+    assert blocked["aggregate.traffic.aggregates 2015-05-17T02:00"] == "blocked"
+    assert blocked["aggregate.site.aggregates 2015-05-17T02:00"] == "published"
+
+    day.land(1, [line(3600 + i) for i in range(10)])
+    day.run(1, 2)
+    mended = house(lake="mended")
+    mended.run(0, 3)
+    assert day.state() == mended.state()
+    assert judge(day.ledger, "ingest", "web", Interval(hour(0), hour(3)), "").passed
+
+
+def test_an_accepted_value_passes_and_lapses_with_the_value(house: Make) -> None:
+    accepting = WEB + (
+        "accept: [{hour: 2015-05-17T00:00, stage: ingest, check: rejected_share, observed: 0.5,"
+        " who: ops, why: a test of the log rotation}]\n"
+    )
+    day = house(accepting)
+    day.land(0, [line(1), "junk"])
+    assert day.ingest(0, 1).quarantined == 0
+    day.land(0, [line(1), "junk", "junk"])
+    assert day.ingest(0, 1).quarantined == 1
+    assert day.table("events").count() == 1
+
+
+def test_a_declared_check_withholds_reports_and_keeps_what_stood(house: Make) -> None:
+    checked = WEB + (
+        "checks: {not_too_many: {stage: aggregate, block: site, every: 'n <= 5', severity: error}}\n"
+    )
+    day = house(checked)
+    day.land(0, [line(i) for i in range(4)])
+    day.run(0, 1)
+    day.land(0, [line(i) for i in range(4)] + [line(100 + i) for i in range(4)])
+    day.ingest(0, 1)
+    assert day.aggregate(0, 1).quarantined == 1
+    rows = day.table("aggregates").where("block = 'site'").collect()
+    assert [row.n for row in rows] == [4]
+    verdict = judge(day.ledger, "aggregate", "web", Interval(hour(0), hour(1)), "")
+    assert "not_too_many: observed 0, expected at least 1" in verdict.failures[0]

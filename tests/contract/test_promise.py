@@ -1,0 +1,97 @@
+"""The promise: every published row is a function of the events and the specification alone.
+
+Each test makes two lakes of one landing folder, by different histories, and compares them by digest;
+the digests themselves are held against the rows.
+"""
+
+import random
+from collections.abc import Callable
+
+from house import House, hour, line
+
+Make = Callable[..., House]
+
+
+def traffic(house: House, hours: int) -> None:
+    """Hours of a few clients, with one that is there in every hour and one hour that is empty."""
+    for number in range(hours):
+        steady = [line(number * 3600 + 60 * i, "10.0.0.1", i) for i in range(0, 60, 7)]
+        others = [line(number * 3600 + 311 * i, f"10.0.1.{number % 3}", "-") for i in range(5)]
+        # Out of order inside the hour, as in life.
+        house.land(number, [] if number == 5 else [*others, *steady])
+
+
+def test_any_cuts_in_any_order_with_reruns_and_a_late_file_equal_one_run(
+    house: Make, dice: random.Random
+) -> None:
+    hours = 12
+    cut = house(lake="cut")
+    traffic(cut, hours)
+    late = cut.land(3, [line(3 * 3600 + 1800, "10.9.9.9", 5000)], ".second")
+    held_back = late.read_bytes()
+    late.unlink()
+    bounds = sorted({0, hours, *dice.sample(range(1, hours), 4)})
+    cuts = list(zip(bounds, bounds[1:], strict=False))
+    dice.shuffle(cuts)
+    for start, end in [*cuts[:-1], cuts[0]]:
+        cut.run(start, end)
+    late.write_bytes(held_back)
+    cut.run(*cuts[-1])
+    cut.run(3, 4)
+
+    whole = house(lake="whole")
+    whole.run(0, hours)
+
+    assert cut.state() == whole.state()
+    cut.assert_ledger_true()
+    for name in ("events", "rejected", "granules", "aggregates"):
+        left, right = cut.table(name), whole.table(name)
+        assert left.exceptAll(right).isEmpty(), name
+        assert right.exceptAll(left).isEmpty(), name
+
+
+def test_the_same_interval_again_writes_nothing(house: Make) -> None:
+    once = house()
+    traffic(once, 2)
+    once.run(0, 2)
+    versions = {name: once.store.pin([name]).versions[name] for name in ("events", "aggregates", "hours")}
+    once.run(0, 2)
+    assert {name: once.store.pin([name]).versions[name] for name in versions} == versions
+
+
+def test_a_late_file_heals_exactly_the_hours_that_it_reaches(house: Make) -> None:
+    healed = house()
+    traffic(healed, 4)
+    healed.run(0, 4)
+    before = healed.state()
+    healed.land(1, [line(3600 + 120, "10.9.9.9")], ".late")
+    healed.ingest(3, 4)
+    outcome = healed.aggregate(3, 4)
+    changed = {name for name, state in healed.state().items() if before.get(name) != state}
+    assert {name.split()[0] for name in changed} == {
+        "ingest.events.events",
+        "ingest.events.files",
+        "aggregate.traffic.granules",
+        "aggregate.traffic.aggregates",
+        "aggregate.site.granules",
+        "aggregate.site.aggregates",
+    }
+    # A window of six hours that begins in hour 1 reports until hour 6; hours after 3 nobody asked for.
+    traffic_hours = {name.split()[1] for name in changed if name.startswith("aggregate.traffic.aggregates")}
+    assert traffic_hours == {f"{hour(number):%Y-%m-%dT%H:%M}" for number in (1, 2, 3)}
+    assert outcome.stale_since is None
+
+
+def test_an_empty_hour_is_knowledge_and_a_missing_file_is_not(house: Make) -> None:
+    sparse = house()
+    sparse.land(0, [line(1)])
+    sparse.land(1, [])
+    sparse.run(0, 3)
+    state = {name: value[:2] for name, value in sparse.state().items() if "events.events" in name}
+    assert state == {
+        "ingest.events.events 2015-05-17T00:00": ("published", True),
+        "ingest.events.events 2015-05-17T01:00": ("published", True),
+        "ingest.events.events 2015-05-17T02:00": ("published", False),
+    }
+    incomplete = sparse.table("aggregates").where("block = 'traffic' AND NOT complete")
+    assert {row.hour.hour for row in incomplete.select("hour").distinct().collect()} == {2}

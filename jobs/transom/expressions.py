@@ -197,6 +197,11 @@ def _check_tokens(text: str, read: Sequence[Any], kinds: Any) -> None:
         opens = token.token_type in (kinds.L_PAREN, kinds.CASE, kinds.L_BRACKET, kinds.L_BRACE)
         closes = token.token_type in (kinds.R_PAREN, kinds.END, kinds.R_BRACKET, kinds.R_BRACE)
         depth += opens - closes
+        plain = token.token_type not in (kinds.STRING, kinds.IDENTIFIER)
+        follows = read[index + 1].token_type if index + 1 < len(read) else None
+        # Without its parenthesis the parser takes it for a statement, and logs that.
+        if plain and token.text.lower() == "if" and follows != kinds.L_PAREN:
+            raise ExpressionError(text, token.start, "if needs a parenthesis: if(condition, value, value)")
         # Two texts side by side would be glued together, a comma forgotten in a list with them.
         if index and token.token_type == kinds.STRING == read[index - 1].token_type:
             raise ExpressionError(text, token.start, "a text after a text; is a comma or || missing?")
@@ -395,7 +400,7 @@ class _Compiler:
         pattern = self.constant(node.expression, f"the pattern of {word}")
         if re.search(r"\\(?![%_\\])", re.sub(r"\\[%_\\]", "", pattern)):
             self.fail(node.expression, r"a backslash in a pattern stands before %, _ or \ only")
-        return f"({value} {word.upper()} {quote(pattern)})", "boolean"
+        return self.negated(node, f"({value} {word.upper()} {quote(pattern)})"), "boolean"
 
     def regexp(self, node: Any) -> Typed:
         value = self.want(node.this, "string", who="rlike")[0]
@@ -407,7 +412,11 @@ class _Compiler:
             re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
             self.fail(node.expression, f"no regular expression: {error}")
-        return f"({value} RLIKE {quote(pattern)})", "boolean"
+        return self.negated(node, f"({value} RLIKE {quote(pattern)})"), "boolean"
+
+    def negated(self, node: Any, sql: str) -> str:
+        """Return `not like` and its kin, which are one node and no Not around another."""
+        return f"(NOT {sql})" if node.args.get("negate") else sql
 
     def arithmetic(self, node: Any) -> Typed:
         name = type(node).__name__
@@ -583,9 +592,9 @@ _HANDLERS: dict[str, tuple[tuple[str, ...], Any]] = {
     "Is": (_BINARY, _Compiler.is_),
     "In": (("this", "expressions"), _Compiler.among),
     "Between": (("this", "low", "high"), _Compiler.between),
-    "Like": (_BINARY, _Compiler.like),
-    "ILike": (_BINARY, _Compiler.like),
-    "RegexpLike": (_BINARY, _Compiler.regexp),
+    "Like": ((*_BINARY, "negate"), _Compiler.like),
+    "ILike": ((*_BINARY, "negate"), _Compiler.like),
+    "RegexpLike": ((*_BINARY, "negate"), _Compiler.regexp),
     **dict.fromkeys(("Add", "Sub", "Mul", "Mod", "Div"), (_BINARY, _Compiler.arithmetic)),
     "Neg": (("this",), _Compiler.minus),
     "DPipe": (_BINARY, _Compiler.joined),

@@ -108,7 +108,13 @@ def _source(source: dict[str, Any], preset: Mapping[str, Any]) -> dict[str, Any]
 def _block(block: Any, stream: Mapping[str, Any]) -> Any:
     if not isinstance(block, Mapping):
         return block
-    defaults = {field: stream[field] for field in ("key", "where") if stream.get(field) is not None}
+    defaults: dict[str, Any] = {}
+    # A default that is itself wrong is reported where it stands, not once more for each block.
+    key, where = stream.get("key"), stream.get("where")
+    if isinstance(key, list | tuple) and all(isinstance(name, str) for name in key):
+        defaults["key"] = key
+    if isinstance(where, str) and where:
+        defaults["where"] = where
     return {**defaults, **block}
 
 

@@ -1,0 +1,95 @@
+"""The JSON Schema of a stream's file: up to date, named by each file, and no stricter than `load`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+
+from transom.stream import SpecificationError, parse
+from transom.stream.files import read_mapping
+from transom.stream.schema import schema_text
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "schemas" / "stream.schema.json"
+STREAMS = sorted((ROOT / "schemas" / "streams").glob("*.yaml"))
+
+
+def validator() -> Any:
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def test_the_schema_is_up_to_date() -> None:
+    assert SCHEMA.read_text() == schema_text(), f"python -m transom.stream {SCHEMA.relative_to(ROOT)}"
+
+
+def test_the_module_writes_it(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    command = [sys.executable, "-m", "transom.stream"]
+    subprocess.run([*command, str(out)], check=True, cwd=ROOT, env={"PYTHONPATH": "jobs"})
+    assert out.read_text() == schema_text()
+    without = subprocess.run(
+        command, check=False, cwd=ROOT, env={"PYTHONPATH": "jobs"}, capture_output=True, text=True
+    )
+    assert (without.returncode, without.stderr) == (1, "usage: python -m transom.stream FILE\n")
+
+
+@pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
+def test_each_stream_names_the_schema_and_keeps_it(path: Path) -> None:
+    first = path.read_text().splitlines()[0]
+    assert first == "# yaml-language-server: $schema=../stream.schema.json"
+    validator().validate(read_mapping(path))
+
+
+MINIMAL: dict[str, Any] = {
+    "name": "app",
+    "source": {"path": "a.json", "format": "json"},
+    "time": {"column": "at"},
+    "columns": {"a": "x", "b": {"type": "integer"}},
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"heal": "2 days"},
+        {"aggregate": {"x": {"measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"}}},
+        {"aggregate": {"x": {"measures": {"n": "count"}, "levels": [{"range": "1 h", "slide": "1 h"}]}}},
+        {"columns": {"a": {"type": "number", "resolution": 0.5}}},
+        {"columns": {"a": {"type": "number", "resolution": "0.5"}}},
+        {"preset": "zeek/conn", "columns": {"uid": None}},
+        {"checks": {"rejected_share": {"at_most": 0.1}, "times_inside_hour": {"off": True}}},
+    ],
+)
+def test_what_load_takes_the_schema_takes(changes: dict[str, Any]) -> None:
+    data = {**MINIMAL, **changes}
+    parse(data)
+    assert [error.message for error in validator().iter_errors(data)] == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"patterns": {}},
+        {"heal": 2},
+        {"heal": "2 fortnights"},
+        {"name": "App"},
+        {"source": {"path": "a", "format": "xml"}},
+        {"columns": {"a": {"tpye": "integer"}}},
+        {"columns": {"a": 5}},
+        {"aggregate": {"x": {"measures": {"n": "count"}}}},
+        {"submit": "both"},
+        {"schedule": "no"},
+    ],
+)
+def test_what_the_schema_refuses_load_refuses(changes: dict[str, Any]) -> None:
+    data = {**MINIMAL, **changes}
+    assert list(validator().iter_errors(data))
+    with pytest.raises(SpecificationError):
+        parse(data)

@@ -1,0 +1,50 @@
+# `make` alone lists the targets.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || echo python3)
+ENV := . .transom/env &&
+CODE := jobs dags plugins tools tests
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e demo schema format clean
+
+help: ## list the targets
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+setup: ## bring everything that transom needs into the checkout (again: seconds)
+	@$(PYTHON) tools/setup.py
+
+lock: setup ## write tools/requirements.txt anew from tools/requirements.in
+	@$(ENV) uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-emit-index-url \
+	  --no-header tools/requirements.in -o tools/requirements.txt
+
+lint: setup ## ruff: rules and format
+	@$(ENV) ruff check $(CODE) && ruff format --check $(CODE)
+
+format: setup ## ruff: mend what can be mended
+	@$(ENV) ruff check -q --fix $(CODE); ruff format -q $(CODE)
+
+typing: setup ## mypy
+	@$(ENV) mypy
+
+test-unit: setup ## tests without a JVM
+	@$(ENV) pytest tests/unit
+
+test-spark: setup ## tests of the stages and of the promise, on Spark and Delta
+	@$(ENV) pytest tests/spark tests/contract
+
+test-dags: setup ## tests of the DAGs, without a server
+	@$(ENV) pytest tests/dags
+
+test-e2e: setup ## a real Airflow runs the real DAG
+	@$(ENV) pytest tests/e2e
+
+test: setup ## every linter, type check and test
+	@$(ENV) ruff check $(CODE) && ruff format --check $(CODE) && mypy && pytest tests && echo "make test: passed"
+
+demo: setup ## real logs through a real Airflow, and what was found
+	@$(ENV) python tools/demo.py
+
+schema: setup ## write schemas/stream.schema.json anew from the models
+	@$(ENV) python -m transom.stream schemas/stream.schema.json
+
+clean: ## remove what set-up and runs have made
+	rm -rf .venv .transom .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -445,7 +445,29 @@ def test_a_broken_column_is_not_also_reported_as_missing() -> None:
     )
 
 
-def test_a_wrong_error_survives_pickling() -> None:
+def test_a_block_with_a_wrong_key_does_not_hide_what_is_wrong_with_its_checks() -> None:
+    data = changed(
+        aggregate__load__key=["usr"], checks={"x": {"stage": "aggregate", "every": "n > 1", "share": 2}}
+    )
+    assert refusal(data) == (
+        "app.yaml: 2 problems\n"
+        "  aggregate.load.key[0]: no column 'usr'; nearest: user\n"
+        "  checks.x.share: must be at most 1; got 2"
+    )
+    data["checks"]["x"]["share"] = 1
+    assert refusal(data) == "app.yaml: aggregate.load.key[0]: no column 'usr'; nearest: user"
+
+
+def test_a_stream_survives_pickling() -> None:
+    stream = parse(base())
+    assert stream.path_pattern.match("in/h/2015-05-17.10.json") is not None
+    copy = pickle.loads(pickle.dumps(stream))
+    assert copy == stream
+    assert copy.path_pattern.match("in/h/2015-05-17.10.json").hour == TEN
+    assert copy.ingest_shape() == stream.ingest_shape()
+
+
+def test_an_error_survives_pickling() -> None:
     with pytest.raises(SpecificationError) as error:
         parse(changed(name="X"), "app.yaml")
     assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)

@@ -1,6 +1,6 @@
 """The specification of a stream: everything that a stream's file says, validated, and nothing else.
 
-`load` reads one; see `docs` of each model for its fields. No Spark, no Airflow, no clock, no network.
+`load` reads one; each model's docstring tells its fields. No Spark, no Airflow, no clock, no network.
 """
 
 from transom.paths import Match, PathPattern

@@ -40,7 +40,9 @@ BUILT_IN: dict[str, BuiltIn] = {
     ),
     "rejected_share": BuiltIn("ingest", "error", "share of a file's lines that were rejected", at_most=0.05),
     "times_inside_hour": BuiltIn("ingest", "error", "every event lies in the hour that holds it"),
-    "keys_not_null": BuiltIn("ingest", "error", "no event lacks a column of the stream's key"),
+    "keys_not_null": BuiltIn(
+        "ingest", "error", "no event lacks a column of the stream's key or of a block's"
+    ),
     "files_expected": BuiltIn("ingest", "incomplete", "as many files came as the source expects"),
     "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
     "wide_covers_narrow": BuiltIn(

@@ -1,9 +1,9 @@
 """Reading YAML that others wrote, with less of YAML than there is.
 
 A stream's file is small, a tree, and says what it seems to say. So: no aliases (a few lines of them can
-stand for gigabytes), no tags, no repeated keys (the last one would win in silence), a bounded size and depth, and
-only `true` and `false` are booleans: YAML 1.1 reads `off: true` as `{False: True}`, `1:30` as 90 and a
-date as a date.
+stand for gigabytes), no tags, no repeated keys (the last one would win in silence), a bounded size and
+depth, and only `true` and `false` are booleans: YAML 1.1 reads `off: true` as `{False: True}`, `1:30` as
+90 and a date as a date.
 """
 
 import re

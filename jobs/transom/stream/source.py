@@ -161,8 +161,6 @@ def _percent_signs(text: str) -> Iterable[int]:
 def _resolution(value: Any) -> Any:
     """Return a positive decimal as plain text: `0.001`."""
     rule = f"must be a positive decimal such as 0.001; got {value!r}"
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(rule)
     try:
         step = Decimal(str(value))
     except InvalidOperation:

@@ -1,0 +1,141 @@
+"""Delimited text: CSV with or without a header, and Zeek's TSV with its header lines.
+
+A record is a line. Lines without quotes are split whole columns at a time; the few with quotes one by
+one, by the standard library's reader.
+"""
+
+import csv
+import io
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.formats.layout import Layout
+from transom.formats.typed import Refusals, mask
+
+
+class Csv:
+    """Comma- or otherwise separated values; the first line of a file names the columns."""
+
+    def __init__(self, layout: Layout) -> None:
+        options = layout.options
+        self.delimiter = str(options.get("delimiter", ","))
+        self.quote = str(options.get("quote", '"'))
+        names = options.get("names")
+        self.names: list[str] | None = [str(name) for name in names] if isinstance(names, (list, tuple)) else None
+        self._wants_header = bool(options.get("header", True))
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The names that the header gave."""
+        return frozenset(self.names or ())
+
+    def header(self, text: pa.Array) -> int:
+        """Takes the names from the file's first line; how many of these lines are header lines."""
+        if not self._wants_header or not len(text) or text[0].as_py() is None:
+            return 0
+        self._wants_header = False
+        self.names = self._one(text[0].as_py()) or []
+        return 1
+
+    def parse(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]:
+        """Every column as text; an empty unquoted value is null."""
+        names = self.names or []
+        quoted = mask(pc.match_substring(text, self.quote))
+        parts = pc.split_pattern(pc.if_else(pa.array(quoted), pa.scalar(None, text.type), text), self.delimiter)
+        counts = pc.list_value_length(parts)
+        refused.add(mask(pc.not_equal(counts, len(names))), "field_count", values=text)
+        sound = pc.if_else(pc.fill_null(pc.equal(counts, len(names)), False), parts, pa.scalar(None, parts.type))
+        columns = {}
+        rows: dict[int, list[str] | None] = {}
+        for index in np.flatnonzero(quoted):
+            rows[int(index)] = self._record(int(index), text[int(index)].as_py(), len(names), refused)
+        for position, name in enumerate(names):
+            values = pc.list_element(pc.if_else(pc.is_valid(sound), sound, _nulls(parts.type, len(names))), position)
+            if rows:
+                changed = values.to_pylist()
+                for index, row in rows.items():
+                    changed[index] = row[position] if row is not None else None
+                values = pa.array(changed, pa.string())
+            columns[name] = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
+        return columns
+
+    def _one(self, line: str) -> list[str] | None:
+        if line.count(self.quote) % 2:
+            return None
+        found = csv.reader(io.StringIO(line), delimiter=self.delimiter, quotechar=self.quote, strict=False)
+        return next(found, None)
+
+    def _record(self, index: int, line: str, width: int, refused: Refusals) -> list[str] | None:
+        row = self._one(line)
+        where = np.zeros(len(refused.any), dtype=bool)
+        where[index] = True
+        if row is None:
+            refused.add(where, "unterminated_quote")
+        elif len(row) != width:
+            refused.add(where, "field_count")
+            return None
+        return row
+
+
+def _nulls(kind: pa.DataType, width: int) -> pa.Scalar:
+    return pa.scalar([None] * width, kind)
+
+
+class ZeekTsv:
+    """Zeek's own tab-separated logs. Header lines anywhere hold from there on."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.separator = "\t"
+        self.unset = "-"
+        self.empty = "(empty)"
+        self.names: list[str] | None = None
+        self.seen: set[str] = set()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Every name that a header gave."""
+        return frozenset(self.seen)
+
+    def header(self, text: pa.Array) -> int:
+        """Reads the header lines that these lines begin with."""
+        count = 0
+        for line in text:
+            if line.as_py() is None or not line.as_py().startswith("#"):
+                break
+            self._directive(line.as_py())
+            count += 1
+        return count
+
+    def _directive(self, line: str) -> None:
+        if line.startswith("#separator "):
+            self.separator = line.removeprefix("#separator ").encode().decode("unicode_escape", "replace") or "\t"
+            return
+        name, *values = line.split(self.separator)
+        match name:
+            case "#fields":
+                self.names = values
+                self.seen |= set(values)
+            case "#unset_field" if values:
+                self.unset = values[0]
+            case "#empty_field" if values:
+                self.empty = values[0]
+
+    def parse(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]:
+        """Every column as text; the unset field is null."""
+        if self.names is None:
+            refused.add(mask(pc.is_valid(text)), "no_header")
+            return {}
+        width = len(self.names)
+        parts = pc.split_pattern(text, self.separator)
+        counts = pc.list_value_length(parts)
+        refused.add(mask(pc.not_equal(counts, width)), "field_count", values=text)
+        sound = pc.if_else(pc.fill_null(pc.equal(counts, width), False), parts, _nulls(parts.type, width))
+        columns = {}
+        for position, name in enumerate(self.names):
+            values = pc.list_element(sound, position)
+            values = pc.if_else(pc.equal(values, self.unset), pa.scalar(None, pa.string()), values)
+            columns[name] = pc.if_else(pc.equal(values, self.empty), "", values)
+        return columns

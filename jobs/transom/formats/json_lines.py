@@ -1,0 +1,141 @@
+"""JSON, an object a line: Arrow's reader over whole blocks, and line by line where it refuses.
+
+Arrow's reader wants every line well formed and every declared field of its type. A block that it
+refuses is halved until the lines at fault stand nearly alone; those are read one by one, where any
+type is taken by its JSON text. Both ways give the same rows.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as pa_json
+
+from transom.formats.layout import Layout
+from transom.formats.typed import Refusals
+
+ALONE = 32
+TYPES = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
+
+
+class JsonLines:
+    """Fields by their path: a top-level name, or names joined by dots; a name with dots goes first."""
+
+    def __init__(self, layout: Layout) -> None:
+        wanted: dict[str, set[pa.DataType]] = {}
+        for field in layout.fields:
+            kind = TYPES.get(field.type) or _time_type(field.time_format)
+            for path in field.paths:
+                wanted.setdefault(path, set()).add(kind)
+        for path in layout.time.paths:
+            wanted.setdefault(path, set()).add(_time_type(layout.time.time_format))
+        for path in layout.time.plus:
+            wanted.setdefault(path, set()).add(pa.float64())
+        self.paths = tuple(wanted)
+        nested = any("." in path for path in wanted)
+        # A field under two types, or one that may be nested, is read line by line or by the whole name.
+        self.schema = (
+            None
+            if any(len(kinds) > 1 for kinds in wanted.values())
+            else pa.schema([(path, next(iter(kinds))) for path, kinds in wanted.items()])
+        )
+        self.inner = {path.partition(".")[0] for path in wanted if "." in path} if nested else set()
+        self.columns: frozenset[str] = frozenset()
+
+    def header(self, text: pa.Array) -> int:
+        """The format has no header lines."""
+        return 0
+
+    def parse(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]:
+        """Every wanted field; lines that are no object are refused (`bad_json`, `not_an_object`)."""
+        fast = self._fast(text)
+        if fast is not None:
+            return fast
+        rows = [self._slow(index, line, refused) for index, line in enumerate(text.to_pylist())]
+        return {path: pa.array([row.get(path) for row in rows], pa.string()) for path in self.paths}
+
+    def takes(self, text: pa.Array) -> bool:
+        """Whether the fast way can read these lines."""
+        return self._fast(text) is not None
+
+    def _fast(self, text: pa.Array) -> Mapping[str, pa.Array] | None:
+        if self.schema is None or text.null_count or not len(text):
+            return None
+        # A line that begins and ends an object cannot run on into the next one.
+        if not pc.all(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))).as_py():
+            return None
+        # Arrow's reader takes these for numbers; JSON does not know them.
+        if pc.any(pc.match_substring_regex(text, "NaN|Inf")).as_py():
+            return None
+        data = ("\n".join(text.to_pylist()) + "\n").encode()
+        schema = pa.schema([*self.schema, *((name, pa.string()) for name in self.inner - set(self.schema.names))])
+        options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+        read = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+        try:
+            table = pa_json.read_json(pa.BufferReader(data), read_options=read, parse_options=options)
+        except pa.ArrowInvalid:
+            return None
+        # A nested object under a plain name raises above; one under a dotted path must be read slowly.
+        if table.num_rows != len(text):
+            return None
+        return {path: table[path].combine_chunks() for path in self.paths}
+
+    def _slow(self, index: int, line: str | None, refused: Refusals) -> dict[str, str | None]:
+        if line is None:
+            return {}
+        try:
+            record = json.loads(line, parse_float=_Raw, parse_int=_Raw, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            _refuse_line(refused, index, "bad_json")
+            return {}
+        if not isinstance(record, dict):
+            _refuse_line(refused, index, "not_an_object")
+            return {}
+        return {path: _text(_at(record, path)) for path in self.paths}
+
+
+class _Raw(str):
+    """A number's own text."""
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _refuse_line(refused: Refusals, index: int, reason: str) -> None:
+    where = np.zeros(len(refused.any), dtype=bool)
+    where[index] = True
+    refused.add(where, reason)
+
+
+def _at(record: dict[str, Any], path: str) -> Any:
+    if path in record:
+        return record[path]
+    first, dot, rest = path.partition(".")
+    inside = record.get(first)
+    return _at(inside, rest) if dot and isinstance(inside, dict) else None
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
+
+
+def _time_type(form: str | None) -> pa.DataType:
+    return pa.float64() if form in ("epoch", "epoch_ms", "epoch_us") else pa.string()
+
+
+def pieces(parser: "JsonLines", text: pa.Array) -> list[pa.Array]:
+    """Runs of lines that are read the same way, halved until each is fast or small."""
+    if len(text) <= ALONE or parser.takes(text):
+        return [text]
+    half = len(text) // 2
+    return [*pieces(parser, text[:half]), *pieces(parser, text[half:])]

@@ -1,0 +1,171 @@
+"""From stored bytes to numbered lines: decompression, line ends, digests; in blocks of bounded size."""
+
+import hashlib
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, Protocol
+
+import pyarrow as pa
+
+BLOCK = 8 * 2**20
+"""Decompressed bytes that are parsed at a time."""
+
+LONGEST = 2**20
+"""Bytes of the longest line that is parsed; a longer one is refused."""
+
+KEPT = 64 * 2**10
+"""Bytes that are kept of a refused longer line."""
+
+READ = 2**20
+
+
+class _Decoder(Protocol):
+    def feed(self, data: bytes) -> bytes: ...
+    def end(self) -> str | None: ...
+
+
+class _Plain:
+    def feed(self, data: bytes) -> bytes:
+        return data
+
+    def end(self) -> str | None:
+        return None
+
+
+class _Gzip:
+    """Any number of gzip members, one after the other; zero padding after the last is allowed."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(wbits=31)
+        self._begun = False
+        self._any = False
+
+    def feed(self, data: bytes) -> bytes:
+        self._any = self._any or bool(data)
+        out = []
+        while data:
+            if not self._begun:
+                data = data.lstrip(b"\0")
+                if not data:
+                    break
+                self._begun = True
+            out.append(self._member.decompress(data))
+            data = b""
+            if self._member.eof:
+                data = self._member.unused_data
+                self._member, self._begun = zlib.decompressobj(wbits=31), False
+        return b"".join(out)
+
+    def end(self) -> str | None:
+        return "the stream ends inside a gzip member" if self._begun or not self._any else None
+
+
+@dataclass
+class Tally:
+    """What is counted while the bytes go by."""
+
+    known: Sequence[int]
+    bytes: int = 0
+    stored: int = 0
+    broken: tuple[str, str] | None = None
+    prefix_digests: dict[int, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._digest = hashlib.sha256()
+        self._waiting = sorted(set(self.known))
+
+    def see(self, data: bytes) -> None:
+        """Counts and digests decompressed bytes."""
+        at = 0
+        while self._waiting and self._waiting[0] <= self.bytes + len(data):
+            length = self._waiting.pop(0)
+            self._digest.update(data[at : length - self.bytes])
+            at = length - self.bytes
+            self.prefix_digests[length] = self._digest.hexdigest()
+        self._digest.update(data[at:])
+        self.bytes += len(data)
+
+    @property
+    def sha256(self) -> str:
+        """The digest of all decompressed bytes so far."""
+        return self._digest.hexdigest()
+
+
+def decompressed(source: BinaryIO, name: str, tally: Tally) -> Iterator[bytes]:
+    """The decompressed bytes of a file, in pieces; what breaks it is noted, not raised."""
+    if name.endswith(".zst"):
+        yield from _zstd(source, tally)
+        return
+    decoder: _Decoder = _Gzip() if name.endswith(".gz") else _Plain()
+    while data := source.read(READ):
+        try:
+            piece = decoder.feed(data)
+        except zlib.error as error:
+            tally.broken = ("corrupt", f"after {tally.bytes} decompressed bytes: {error}")
+            return
+        tally.stored += len(data)
+        tally.see(piece)
+        yield piece
+    ended = decoder.end()
+    if ended:
+        tally.broken = ("truncated", f"after {tally.bytes} decompressed bytes: {ended}")
+
+
+def _zstd(source: BinaryIO, tally: Tally) -> Iterator[bytes]:
+    try:
+        stream = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), "zstd")
+        while piece := stream.read(READ):
+            tally.see(piece)
+            yield piece
+    except OSError as error:
+        kind = "truncated" if "Truncated" in str(error) else "corrupt"
+        tally.broken = (kind, f"after {tally.bytes} decompressed bytes: {error}")
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Whole lines of a block: their bytes without line ends, numbered from `first`."""
+
+    first: int
+    text: pa.Array
+
+
+def blocks(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Bytes cut after a line end about every `size` bytes; the last block may lack its line end."""
+    held: list[bytes] = []
+    length = 0
+    for piece in pieces:
+        held.append(piece)
+        length += len(piece)
+        if length >= size and b"\n" in piece:
+            joined = b"".join(held)
+            cut = joined.rindex(b"\n") + 1
+            yield joined[:cut]
+            held, length = [joined[cut:]], len(joined) - cut
+    rest = b"".join(held)
+    if rest:
+        yield rest
+
+
+def split(block: bytes, first: int) -> Lines:
+    """A block's lines, without a loop over them: offsets by numpy, one shared buffer."""
+    import numpy as np
+
+    data = np.frombuffer(block, dtype=np.uint8)
+    ends = np.flatnonzero(data == 10)
+    if not len(ends) or ends[-1] != len(data) - 1:
+        ends = np.append(ends, len(data))
+    starts = np.r_[0, ends[:-1] + 1]
+    # A line end is one byte, of which the next line's start is one after: offsets cannot share it.
+    keep = np.ones(len(data) + 1, dtype=bool)
+    keep[ends] = False
+    carriage = (ends > starts) & (data[np.maximum(ends - 1, 0)] == 13)
+    keep[ends[carriage] - 1] = False
+    packed = data[keep[: len(data)]]
+    lengths = ends - starts - carriage
+    offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)
+    array = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(lengths), [None, pa.py_buffer(offsets), pa.py_buffer(packed.tobytes())]
+    )
+    return Lines(first, array)

@@ -1,0 +1,293 @@
+"""Reading one file: blocks of lines, parsed and typed, and at the end what the file was."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import BinaryIO, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.formats import json_lines
+from transom.formats.apache import Apache
+from transom.formats.delimited import Csv, ZeekTsv
+from transom.formats.json_lines import JsonLines
+from transom.formats.layout import Layout, Span
+from transom.formats.lines import BLOCK, KEPT, LONGEST, Tally, blocks, decompressed, split
+from transom.formats.times import APACHE, instants
+from transom.formats.typed import ARROW, NUMBER, Refusals, column, mask
+
+REJECTED = pa.schema(
+    [("source_line", pa.int64()), *((name, pa.string()) for name in ("raw", "reason", "column", "detail"))]
+)
+PARSERS = {"apache": Apache, "csv": Csv, "json": JsonLines}
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows of some lines.
+
+    Attributes:
+        events: event_time, the layout's fields, source_line.
+        rejected: source_line, raw, reason, column, detail.
+    """
+
+    events: pa.RecordBatch
+    rejected: pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a file was; `lines = header_lines + accepted + rejected`.
+
+    Attributes:
+        sha256: of the decompressed bytes, as far as they could be read.
+        columns: field names that a header gave; empty for formats without one.
+        broken: why it could not be read to its end.
+        prefix_digests: the digest of the first n bytes, for the lengths that were asked for.
+    """
+
+    sha256: str
+    bytes: int
+    lines: int
+    header_lines: int
+    accepted: int
+    rejected: int
+    first_event: datetime | None
+    last_event: datetime | None
+    columns: tuple[str, ...]
+    broken: str | None
+    prefix_digests: dict[int, str]
+
+
+class Parser(Protocol):
+    """One format."""
+
+    @property
+    def columns(self) -> frozenset[str]: ...  # noqa: D102
+    def header(self, text: pa.Array) -> int: ...  # noqa: D102
+    def parse(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]: ...  # noqa: D102
+
+
+def read_file(
+    source: BinaryIO,
+    name: str,
+    layout: Layout,
+    span: Span | None,
+    *,
+    known: Sequence[int] = (),
+    block: int = BLOCK,
+) -> Iterator[Chunk | Summary]:
+    """Reads a file to its end.
+
+    Args:
+        source: the stored bytes; `name`'s ending says how they are compressed (.gz, .zst).
+        span: outside of which rows are refused, None for no bound.
+        known: decompressed lengths at which a digest of what comes before is wanted.
+        block: decompressed bytes that are parsed at a time; no result depends on it.
+
+    Yields:
+        Chunks in the order of the lines, then one Summary.
+    """
+    tally = Tally(known)
+    parser: Parser | None = None
+    lines = headers = accepted = rejected = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    for data in blocks(decompressed(source, name, tally), block):
+        if lines == 0:
+            data = data.removeprefix(b"\xef\xbb\xbf")
+        if not data:
+            continue
+        numbered = split(data, lines + 1)
+        if parser is None:
+            parser = _parser(layout, data)
+        for chunk, header_lines in _chunks(numbered.text, numbered.first, parser, layout, span):
+            headers += header_lines
+            accepted += chunk.events.num_rows
+            rejected += chunk.rejected.num_rows
+            if chunk.events.num_rows:
+                ends = pc.min_max(chunk.events.column(0)).as_py()
+                first = min(first or ends["min"], ends["min"])
+                last = max(last or ends["max"], ends["max"])
+            if chunk.events.num_rows or chunk.rejected.num_rows:
+                yield chunk
+        lines += len(numbered.text)
+    if tally.broken is not None:
+        reason, detail = tally.broken
+        # The break counts as a line of its own: what could be read before it has been read.
+        lines, rejected = lines + 1, rejected + 1
+        row = {"source_line": lines, "raw": "", "reason": reason, "column": None, "detail": detail}
+        yield Chunk(_events([], layout, 0), pa.RecordBatch.from_pylist([row], schema=REJECTED))
+    yield Summary(
+        tally.sha256,
+        tally.bytes,
+        lines,
+        headers,
+        accepted,
+        rejected,
+        first,
+        last,
+        tuple(sorted(parser.columns)) if parser else (),
+        ": ".join(tally.broken) if tally.broken else None,
+        tally.prefix_digests,
+    )
+
+
+def _parser(layout: Layout, data: bytes) -> Parser:
+    if layout.format == "zeek":
+        variant = layout.options.get("variant", "auto")
+        as_json = variant == "json" or (variant == "auto" and data.lstrip()[:1] == b"{")
+        return JsonLines(layout) if as_json else ZeekTsv(layout)
+    return PARSERS[layout.format](layout)
+
+
+def _chunks(
+    text: pa.Array, first: int, parser: Parser, layout: Layout, span: Span | None
+) -> Iterator[tuple[Chunk, int]]:
+    """The lines of a block, in stretches that are parsed alike."""
+    strings, refused = _decoded(text)
+    for start, end in _stretches(strings, parser):
+        here = strings[start:end]
+        header = parser.header(here)
+        for low, high in _parts(parser, here, header):
+            part = here[low:high]
+            yield (
+                _chunk(part, text[start + low : start + high], refused, start + low, first, parser, layout, span),
+                0,
+            )
+        if header:
+            yield Chunk(_events([], layout, 0), pa.RecordBatch.from_pylist([], schema=REJECTED)), header
+
+
+def _stretches(strings: pa.Array, parser: Parser) -> list[tuple[int, int]]:
+    """Where header lines may stand: at each run of them, for formats that take them anywhere."""
+    if not isinstance(parser, ZeekTsv):
+        return [(0, len(strings))]
+    marked = mask(pc.starts_with(strings, "#"))
+    begins = np.flatnonzero(marked & ~np.r_[False, marked[:-1]])
+    cuts = sorted({0, *begins.tolist(), len(strings)})
+    return list(zip(cuts, cuts[1:], strict=False))
+
+
+def _parts(parser: Parser, here: pa.Array, header: int) -> list[tuple[int, int]]:
+    if not isinstance(parser, JsonLines):
+        return [(header, len(here))]
+    parts, at = [], header
+    for piece in json_lines.pieces(parser, here[header:]):
+        parts.append((at, at + len(piece)))
+        at += len(piece)
+    return parts
+
+
+def _decoded(text: pa.Array) -> tuple[pa.Array, Refusals]:
+    """The lines as strings, null where a line is refused as it is: empty, too long, not UTF-8."""
+    refused = Refusals.none(len(text))
+    lengths = pc.binary_length(text)
+    refused.add(mask(pc.equal(lengths, 0)), "empty")
+    refused.add(mask(pc.greater(lengths, LONGEST)), "line_too_long")
+    sound = pc.if_else(pa.array(~refused.any), text, pa.scalar(None, text.type)).cast(pa.binary())
+    try:
+        return sound.cast(pa.string()), refused
+    except pa.ArrowInvalid:
+        pass
+    decoded: list[str | None] = []
+    broken = np.zeros(len(text), dtype=bool)
+    for index, line in enumerate(sound.to_pylist()):
+        try:
+            decoded.append(None if line is None else line.decode())
+        except UnicodeDecodeError:
+            decoded.append(None)
+            broken[index] = True
+    refused.add(broken, "not_utf8")
+    return pa.array(decoded, pa.string()), refused
+
+
+def _chunk(
+    strings: pa.Array,
+    raw: pa.Array,
+    block: Refusals,
+    offset: int,
+    first: int,
+    parser: Parser,
+    layout: Layout,
+    span: Span | None,
+) -> Chunk:
+    rows = len(strings)
+    there = slice(offset, offset + rows)
+    refused = Refusals(block.reason[there].copy(), block.column[there].copy(), block.detail[there].copy())
+    refused.any = block.any[there].copy()
+    fields = parser.parse(strings, refused)
+
+    def taken(paths: Sequence[str]) -> pa.Array:
+        values = [fields[path] for path in paths if path in fields]
+        if not values:
+            return pa.nulls(rows, pa.string())
+        return values[0] if len(values) == 1 else pc.coalesce(*values)
+
+    time = _time(layout, taken, refused, rows)
+    columns = [column(field, taken(field.paths), refused) for field in layout.fields]
+    if span is not None:
+        start, end = (pa.scalar(moment, ARROW["timestamp"]) for moment in (span.start, span.end))
+        outside = pc.or_(pc.less(time, start), pc.greater_equal(time, end))
+        refused.add(mask(outside), "outside_holds", values=time)
+    numbers = pa.array(np.arange(first + offset, first + offset + rows, dtype=np.int64))
+    good = pa.array(~refused.any)
+    events = _events([array.filter(good) for array in (time, *columns, numbers)], layout, rows)
+    bad = np.flatnonzero(refused.any)
+    rejected = pa.RecordBatch.from_arrays(
+        [
+            numbers.take(pa.array(bad)),
+            pa.array([_kept(raw[int(index)].as_py()) for index in bad], pa.string()),
+            *(pa.array(list(part[bad]), pa.string()) for part in (refused.reason, refused.column, refused.detail)),
+        ],
+        schema=REJECTED,
+    )
+    return Chunk(events, rejected)
+
+
+def _time(layout: Layout, taken: "_Taken", refused: Refusals, rows: int) -> pa.Array:
+    text = taken(layout.time.paths)
+    form = layout.time.time_format
+    if layout.format == "apache" and form == "iso":
+        form = APACHE
+    refused.add(mask(pc.is_null(text)), "missing_time")
+    time, bad, special = instants(text, form, layout.time.zone)
+    for reason, where in special.items():
+        refused.add(where, reason, values=text)
+    refused.add(bad, "bad_time", values=text)
+    if layout.time.plus:
+        extra = taken(layout.time.plus)
+        if pa.types.is_string(extra.type):
+            fits = pc.fill_null(pc.match_substring_regex(extra, NUMBER), False)
+            wrong = pc.and_(pc.is_valid(extra), pc.invert(fits))
+            refused.add(mask(wrong), "bad_time", layout.time.plus[0], extra)
+            extra = pc.if_else(fits, extra, pa.scalar(None, extra.type))
+        seconds = pc.fill_null(extra.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
+        large = ~(np.abs(seconds) < 1e9)
+        refused.add(large, "bad_time", layout.time.plus[0], extra)
+        micros = np.rint(np.where(large, 0.0, seconds) * 1e6).astype(np.int64)
+        time = pc.add(time.cast(pa.int64()), pa.array(micros)).cast(ARROW["timestamp"])
+    return time
+
+
+class _Taken(Protocol):
+    def __call__(self, paths: Sequence[str]) -> pa.Array: ...
+
+
+def _kept(line: bytes) -> str:
+    return line[:KEPT].decode("utf-8", "replace") if len(line) > LONGEST else line.decode("utf-8", "replace")
+
+
+def _events(arrays: Sequence[pa.Array], layout: Layout, rows: int) -> pa.RecordBatch:
+    schema = pa.schema(
+        [
+            ("event_time", ARROW["timestamp"]),
+            *((field.name, ARROW[field.type]) for field in layout.fields),
+            ("source_line", pa.int64()),
+        ]
+    )
+    if not arrays:
+        arrays = [pa.array([], kind) for kind in schema.types]
+    return pa.RecordBatch.from_arrays(list(arrays), schema=schema)

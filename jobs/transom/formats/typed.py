@@ -1,0 +1,138 @@
+"""From text columns to typed columns, whole columns at a time, with a reason for each value refused."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.formats.layout import Field
+from transom.formats.times import instants
+
+ARROW: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "integer": pa.int64(),
+    "number": pa.float64(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", "UTC"),
+}
+STEPS = 2**53
+INTEGER = r"^[+-]?[0-9]+$"
+NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+TRUE, FALSE = ("true", "True", "TRUE", "T", "1"), ("false", "False", "FALSE", "F", "0")
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass
+class Refusals:
+    """The first reason for which each line is refused."""
+
+    reason: npt.NDArray[np.object_]
+    column: npt.NDArray[np.object_]
+    detail: npt.NDArray[np.object_]
+    any: Mask = field(init=False)
+
+    @classmethod
+    def none(cls, rows: int) -> "Refusals":
+        """No refusal yet."""
+        return cls(*(np.full(rows, None, dtype=object) for _ in range(3)))
+
+    def __post_init__(self) -> None:
+        self.any = np.zeros(len(self.reason), dtype=bool)
+
+    def add(self, where: Mask, reason: str, column: str | None = None, values: pa.Array | None = None) -> None:
+        """Refuses the lines of a mask that are not refused yet."""
+        new = where & ~self.any
+        if not new.any():
+            return
+        self.any |= new
+        self.reason[new] = reason
+        self.column[new] = column
+        if values is not None:
+            kind = reason.replace("_", " ")
+            shown = values.filter(pa.array(new)).cast(pa.string(), safe=False).to_pylist()
+            self.detail[new] = [f"{kind}: {str(value)[:200]}" for value in shown]
+
+
+def mask(array: pa.Array) -> Mask:
+    """A boolean array as a numpy mask; null is false."""
+    return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def column(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
+    """One declared column from its text.
+
+    Args:
+        text: string values, or for JSON values of the type itself.
+        refused: gains the lines whose value does not parse (`bad_type`) or is too large or not finite
+            (`out_of_range`).
+    """
+    if spec.missing and pa.types.is_string(text.type):
+        absent = pc.is_in(text, value_set=pa.array(spec.missing, pa.string()))
+        text = pc.if_else(absent, pa.scalar(None, text.type), text)
+    match spec.type:
+        case "string":
+            return text.cast(pa.string())
+        case "boolean":
+            return _boolean(spec, text, refused)
+        case "integer":
+            return _integer(spec, text, refused)
+        case "number":
+            return _number(spec, text, refused)
+        case "timestamp":
+            found, bad, _ = instants(text, spec.time_format or "iso", spec.zone)
+            refused.add(bad, "bad_type", spec.name, text)
+            return found
+
+
+def _boolean(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
+    if pa.types.is_boolean(text.type):
+        return text
+    yes = pc.is_in(text, value_set=pa.array(TRUE, pa.string()))
+    no = pc.is_in(text, value_set=pa.array(FALSE, pa.string()))
+    known = pc.or_(yes, no)
+    refused.add(mask(pc.and_(pc.is_valid(text), pc.invert(known))), "bad_type", spec.name, text)
+    return pc.if_else(known, yes, pa.scalar(None, pa.bool_()))
+
+
+def _matching(pattern: str, spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
+    fits = pc.match_substring_regex(text, pattern)
+    refused.add(mask(pc.invert(fits)), "bad_type", spec.name, text)
+    return pc.if_else(fits, text, pa.scalar(None, text.type))
+
+
+def _integer(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
+    if pa.types.is_integer(text.type):
+        values = text.cast(pa.int64())
+    else:
+        sound = _matching(INTEGER, spec, text, refused)
+        # Longer than any number in range: a cast would raise for all.
+        digits = pc.utf8_ltrim(pc.utf8_ltrim(sound, "+-"), "0")
+        long = mask(pc.greater(pc.utf8_length(digits), 18))
+        refused.add(long, "out_of_range", spec.name, text)
+        sound = pc.if_else(pa.array(long), pa.scalar(None, sound.type), sound)
+        values = pc.replace_substring_regex(sound, r"^\+", "").cast(pa.int64())
+    large = mask(pc.or_(pc.greater(values, STEPS), pc.less(values, -STEPS)))
+    refused.add(large, "out_of_range", spec.name, text)
+    return pc.if_else(pa.array(large), pa.scalar(None, pa.int64()), values)
+
+
+def _number(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
+    values = text if pa.types.is_floating(text.type) else _matching(NUMBER, spec, text, refused).cast(pa.float64())
+    floats = values.to_numpy(zero_copy_only=False)
+    present = mask(pc.is_valid(values))
+    with np.errstate(invalid="ignore", over="ignore"):
+        steps = np.rint(floats * per_one(spec.resolution))
+        large = present & ~(np.abs(steps) <= STEPS)
+    refused.add(large, "out_of_range", spec.name, text)
+    rounded = np.where(large, 0.0, steps) / per_one(spec.resolution)
+    return pa.array(rounded, mask=~present | large)
+
+
+def per_one(resolution: str) -> float:
+    """How many steps make one: values are whole multiples of `1 / per_one`."""
+    inverse = 1 / float(resolution)
+    whole = round(inverse)
+    return float(whole) if whole and abs(inverse - whole) < 1e-9 * whole else inverse

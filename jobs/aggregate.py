@@ -3,7 +3,7 @@
 import argparse
 
 from transom import job
-from transom.lake.refresh import refresh
+from transom.lake.refresh import Outcome, refresh
 from transom.stages.aggregate import stage
 from transom.stages.checks import accepted_of
 
@@ -13,7 +13,7 @@ def arg_parser() -> argparse.ArgumentParser:
     return job.arg_parser(__doc__)
 
 
-def work(context: job.Context) -> job.Outcome:
+def work(context: job.Context) -> Outcome:
     """One chunk."""
     declared = stage(context.stream)
     context.store.create(step.table for step in declared.steps)

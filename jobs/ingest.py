@@ -6,6 +6,7 @@ Lines that cannot be read are kept in `rejected` with their reason; nothing is a
 import argparse
 
 from transom import job
+from transom.lake.refresh import Outcome
 from transom.stages.ingest import STAGE, Tables, ingest
 
 
@@ -14,7 +15,7 @@ def arg_parser() -> argparse.ArgumentParser:
     return job.arg_parser(__doc__)
 
 
-def work(context: job.Context) -> job.Outcome:
+def work(context: job.Context) -> Outcome:
     """One chunk."""
     context.store.create(Tables.of(context.stream))
     with context.phase("ingest"):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from house import House
     from pyspark.sql import SparkSession
+
+    from house import House
 
 
 @pytest.fixture(scope="session")

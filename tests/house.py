@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-import aggregate
 import yaml
-import ingest
 from pyspark.sql import DataFrame, SparkSession
 
+import aggregate
+import ingest
 from transom import job
 from transom.intervals import Interval, format_hour
 from transom.lake.digest import digest

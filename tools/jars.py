@@ -53,7 +53,16 @@ def fetch(folder: Path, checksums: dict[str, str], java: Path, ivy: Path) -> Non
         f"<dependencies>{dependencies}</dependencies></ivy-module>"
     )
     pattern = f"{unfinished}/[artifact]-[revision].[ext]"
-    command = [java / "bin" / "java", "-cp", ivy, "org.apache.ivy.Main", "-ivy", wanted, "-types", "jar"]
+    command: list[str | Path] = [
+        java / "bin" / "java",
+        "-cp",
+        ivy,
+        "org.apache.ivy.Main",
+        "-ivy",
+        wanted,
+        "-types",
+        "jar",
+    ]
     command += ["-cache", unfinished / "cache", "-retrieve", pattern]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     (folder.parent / "jars.log").write_text(done.stdout + done.stderr)

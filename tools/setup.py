@@ -187,14 +187,21 @@ def class_data(archive: Path) -> None:
     run("class-data archive", "sh", "-c", submit, f"{options} -XX:ArchiveClassesAtExit={archive}")
     shutil.rmtree(HOUSE / "warm-up", ignore_errors=True)
     if not archive.is_file():
-        raise SetupError(f"class-data archive: {archive} was not written (see {HOUSE}/class-data-archive.log)")
+        raise SetupError(
+            f"class-data archive: {archive} was not written (see {HOUSE}/class-data-archive.log)"
+        )
 
 
 def main() -> None:
     """Brings the checkout up to date, quickly where it is."""
     began = time.monotonic()
     check_python(sys.version_info[:2])
-    stamp = HOUSE / f"ready-{key_of(LOCK, *sorted(TOOLS.glob('*')), also=os.environ.get('JAVA_HOME', '') + str(shutil.which('java')) + str(ROOT))}"
+    machine = f"{os.environ.get('JAVA_HOME')} {shutil.which('java')} {ROOT} {sys.version_info[:2]}"
+    parts = [
+        LOCK,
+        *(TOOLS / name for name in ("jars.sha256", "setup.py", "java.py", "jars.py", "warm_up.py")),
+    ]
+    stamp = HOUSE / f"ready-{key_of(*parts, also=machine)}"
     if stamp.exists() and (VENV / "bin" / "python").exists():
         return
     if not VENV.exists():

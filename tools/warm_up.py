@@ -3,6 +3,7 @@
 import sys
 
 from pyspark.sql import functions as F
+
 from transom.lake.session import session
 
 spark = session("warm-up")

@@ -8,12 +8,11 @@ import resource
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from collections.abc import Iterator
 
 from transom import __version__
 from transom.intervals import Interval
@@ -26,10 +25,14 @@ from transom.stream import Stream, load
 
 def arg_parser(description: str | None) -> argparse.ArgumentParser:
     """The arguments of every job."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--stream", required=True, type=Path, help="the stream file, YAML")
     parser.add_argument("--lake", required=True, help="path or URI of the lake")
-    parser.add_argument("--from", required=True, dest="start", help="first hour, UTC, such as 2015-05-17T10:00")
+    parser.add_argument(
+        "--from", required=True, dest="start", help="first hour, UTC, such as 2015-05-17T10:00"
+    )
     parser.add_argument("--to", required=True, dest="end", help="end of the interval, exclusive, on the hour")
     parser.add_argument("--run-id", default=None, help="a name for the run in the ledger")
     parser.add_argument("--cause", default="by hand", help="why it runs: schedule, trigger, backfill")

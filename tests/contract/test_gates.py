@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from house import WEB, House, hour, line
-
 from transom.intervals import Interval
 from transom.lake.gate import judge
 
@@ -18,7 +17,9 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
     ingested = day.ingest(0, 3)
     assert (ingested.published, ingested.quarantined) == (2, 1)
     day.aggregate(0, 3)
-    assert {(row.hour.hour, row["count"]) for row in day.table("events").groupBy("hour").count().collect()} == {
+    assert {
+        (row.hour.hour, row["count"]) for row in day.table("events").groupBy("hour").count().collect()
+    } == {
         (0, 20),
         (2, 20),
     }

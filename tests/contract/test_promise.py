@@ -6,6 +6,7 @@ the digests themselves are held against the rows.
 
 import random
 from collections.abc import Callable
+from itertools import pairwise
 
 from house import House, hour, line
 
@@ -31,7 +32,7 @@ def test_any_cuts_in_any_order_with_reruns_and_a_late_file_equal_one_run(
     held_back = late.read_bytes()
     late.unlink()
     bounds = sorted({0, hours, *dice.sample(range(1, hours), 4)})
-    cuts = list(zip(bounds, bounds[1:], strict=False))
+    cuts = list(pairwise(bounds))
     dice.shuffle(cuts)
     for start, end in [*cuts[:-1], cuts[0]]:
         cut.run(start, end)

@@ -45,7 +45,9 @@ def granules(records: list[Record], base: int) -> Granules:
     ).ordered()
 
 
-def fast(records: list[Record], base: int, level: Level, stretches: list[tuple[int, int]]) -> list[dict[str, Any]]:
+def fast(
+    records: list[Record], base: int, level: Level, stretches: list[tuple[int, int]]
+) -> list[dict[str, Any]]:
     found = granules(records, base).windows(level, stretches)
     column = found.columns["v"]
     return [
@@ -78,7 +80,14 @@ records_of = st.lists(
 )
 
 
-@given(records_of, st.integers(1, 4), st.integers(1, 3), st.integers(1, 8), st.integers(-60, 60), st.integers(0, 90))
+@given(
+    records_of,
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.integers(1, 8),
+    st.integers(-60, 60),
+    st.integers(0, 90),
+)
 def test_fast_windows_equal_the_definition(
     records: list[Record], base: int, steps: int, mu: int, after: int, length: int
 ) -> None:

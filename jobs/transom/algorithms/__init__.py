@@ -1,0 +1,1 @@
+"""The papers' algorithms, in pure Python and numpy: no Spark, no Airflow, no disk."""

@@ -112,9 +112,7 @@ class Granules:
         start = self.start - self.start % length
         if not len(start):
             return self
-        first = np.flatnonzero(
-            np.r_[True, (self.key[1:] != self.key[:-1]) | (start[1:] != start[:-1])]
-        )
+        first = np.flatnonzero(np.r_[True, (self.key[1:] != self.key[:-1]) | (start[1:] != start[:-1])])
         columns = {}
         for name, summary in self.columns.items():
             magnitude = np.add.reduceat(np.abs(summary.total.astype(np.float64)), _starts(self.key))
@@ -180,13 +178,15 @@ def _first_inside(key: Int64s, unit: Int64s, last: Int64s, oldest: Int64s) -> In
     width = int(max(unit.max(), oldest.max()) - base) + 2
     # One number orders by key and unit at once; an oldest unit before all of them is as good as base.
     position = np.searchsorted(key * width + (unit - base), key[last] * width + np.maximum(oldest - base, 0))
-    return position.astype(np.int64)
+    found: Int64s = position.astype(np.int64)
+    return found
 
 
 def _window_sums(amounts: Int64s, first: Int64s, last: Int64s) -> Int64s:
     # Running sums may wrap around; differences of them are exact as long as the window's own sum is.
     running = np.concatenate([[np.int64(0)], np.cumsum(amounts)])
-    return running[last + 1] - running[first]
+    difference: Int64s = running[last + 1] - running[first]
+    return difference
 
 
 def _slide(summary: Summary, first: Int64s, last: Int64s) -> Summary:

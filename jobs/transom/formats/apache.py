@@ -34,7 +34,9 @@ class Apache:
         for name in UNSET:
             # An optional group that took no part is empty; the format writes a dash for no value.
             value = fields[name]
-            none = pc.or_(pc.equal(value, "-"), pc.equal(value, "")) if name != "agent" else pc.equal(value, "-")
+            none = (
+                pc.or_(pc.equal(value, "-"), pc.equal(value, "")) if name != "agent" else pc.equal(value, "-")
+            )
             fields[name] = pc.if_else(pc.fill_null(none, True), pa.scalar(None, pa.string()), value)
         return fields
 

@@ -24,7 +24,9 @@ class Csv:
         self.delimiter = str(options.get("delimiter", ","))
         self.quote = str(options.get("quote", '"'))
         names = options.get("names")
-        self.names: list[str] | None = [str(name) for name in names] if isinstance(names, (list, tuple)) else None
+        self.names: list[str] | None = (
+            [str(name) for name in names] if isinstance(names, (list, tuple)) else None
+        )
         self._wants_header = bool(options.get("header", True))
 
     @property
@@ -44,16 +46,22 @@ class Csv:
         """Every column as text; an empty unquoted value is null."""
         names = self.names or []
         quoted = mask(pc.match_substring(text, self.quote))
-        parts = pc.split_pattern(pc.if_else(pa.array(quoted), pa.scalar(None, text.type), text), self.delimiter)
+        parts = pc.split_pattern(
+            pc.if_else(pa.array(quoted), pa.scalar(None, text.type), text), self.delimiter
+        )
         counts = pc.list_value_length(parts)
         refused.add(mask(pc.not_equal(counts, len(names))), "field_count", values=text)
-        sound = pc.if_else(pc.fill_null(pc.equal(counts, len(names)), False), parts, pa.scalar(None, parts.type))
+        sound = pc.if_else(
+            pc.fill_null(pc.equal(counts, len(names)), False), parts, pa.scalar(None, parts.type)
+        )
         columns = {}
         rows: dict[int, list[str] | None] = {}
-        for index in np.flatnonzero(quoted):
-            rows[int(index)] = self._record(int(index), text[int(index)].as_py(), len(names), refused)
+        for index in np.flatnonzero(quoted).tolist():
+            rows[index] = self._record(index, text[index].as_py(), len(names), refused)
         for position, name in enumerate(names):
-            values = pc.list_element(pc.if_else(pc.is_valid(sound), sound, _nulls(parts.type, len(names))), position)
+            values = pc.list_element(
+                pc.if_else(pc.is_valid(sound), sound, _nulls(parts.type, len(names))), position
+            )
             if rows:
                 changed = values.to_pylist()
                 for index, row in rows.items():
@@ -111,7 +119,9 @@ class ZeekTsv:
 
     def _directive(self, line: str) -> None:
         if line.startswith("#separator "):
-            self.separator = line.removeprefix("#separator ").encode().decode("unicode_escape", "replace") or "\t"
+            self.separator = (
+                line.removeprefix("#separator ").encode().decode("unicode_escape", "replace") or "\t"
+            )
             return
         name, *values = line.split(self.separator)
         match name:

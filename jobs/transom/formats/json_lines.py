@@ -71,7 +71,9 @@ class JsonLines:
         if pc.any(pc.match_substring_regex(text, "NaN|Inf")).as_py():
             return None
         data = ("\n".join(text.to_pylist()) + "\n").encode()
-        schema = pa.schema([*self.schema, *((name, pa.string()) for name in self.inner - set(self.schema.names))])
+        schema = pa.schema(
+            [*self.schema, *((name, pa.string()) for name in self.inner - set(self.schema.names))]
+        )
         options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         read = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
         try:

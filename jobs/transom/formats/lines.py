@@ -66,7 +66,7 @@ class Tally:
     """What is counted while the bytes go by."""
 
     known: Sequence[int]
-    bytes: int = 0
+    size: int = 0
     stored: int = 0
     broken: tuple[str, str] | None = None
     prefix_digests: dict[int, str] = field(default_factory=dict)
@@ -78,13 +78,13 @@ class Tally:
     def see(self, data: bytes) -> None:
         """Counts and digests decompressed bytes."""
         at = 0
-        while self._waiting and self._waiting[0] <= self.bytes + len(data):
+        while self._waiting and self._waiting[0] <= self.size + len(data):
             length = self._waiting.pop(0)
-            self._digest.update(data[at : length - self.bytes])
-            at = length - self.bytes
+            self._digest.update(data[at : length - self.size])
+            at = length - self.size
             self.prefix_digests[length] = self._digest.hexdigest()
         self._digest.update(data[at:])
-        self.bytes += len(data)
+        self.size += len(data)
 
     @property
     def sha256(self) -> str:
@@ -102,14 +102,14 @@ def decompressed(source: BinaryIO, name: str, tally: Tally) -> Iterator[bytes]:
         try:
             piece = decoder.feed(data)
         except zlib.error as error:
-            tally.broken = ("corrupt", f"after {tally.bytes} decompressed bytes: {error}")
+            tally.broken = ("corrupt", f"after {tally.size} decompressed bytes: {error}")
             return
         tally.stored += len(data)
         tally.see(piece)
         yield piece
     ended = decoder.end()
     if ended:
-        tally.broken = ("truncated", f"after {tally.bytes} decompressed bytes: {ended}")
+        tally.broken = ("truncated", f"after {tally.size} decompressed bytes: {ended}")
 
 
 def _zstd(source: BinaryIO, tally: Tally) -> Iterator[bytes]:
@@ -120,7 +120,7 @@ def _zstd(source: BinaryIO, tally: Tally) -> Iterator[bytes]:
             yield piece
     except OSError as error:
         kind = "truncated" if "Truncated" in str(error) else "corrupt"
-        tally.broken = (kind, f"after {tally.bytes} decompressed bytes: {error}")
+        tally.broken = (kind, f"after {tally.size} decompressed bytes: {error}")
 
 
 @dataclass(frozen=True)

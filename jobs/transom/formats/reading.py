@@ -1,8 +1,9 @@
 """Reading one file: blocks of lines, parsed and typed, and at the end what the file was."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import BinaryIO, Protocol
 
 import numpy as np
@@ -21,7 +22,7 @@ from transom.formats.typed import ARROW, NUMBER, Refusals, column, mask
 REJECTED = pa.schema(
     [("source_line", pa.int64()), *((name, pa.string()) for name in ("raw", "reason", "column", "detail"))]
 )
-PARSERS = {"apache": Apache, "csv": Csv, "json": JsonLines}
+PARSERS: dict[str, Callable[[Layout], "Parser"]] = {"apache": Apache, "csv": Csv, "json": JsonLines}
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def read_file(
         yield Chunk(_events([], layout, 0), pa.RecordBatch.from_pylist([row], schema=REJECTED))
     yield Summary(
         tally.sha256,
-        tally.bytes,
+        tally.size,
         lines,
         headers,
         accepted,
@@ -154,7 +155,9 @@ def _chunks(
         for low, high in _parts(parser, here, header):
             part = here[low:high]
             yield (
-                _chunk(part, text[start + low : start + high], refused, start + low, first, parser, layout, span),
+                _chunk(
+                    part, text[start + low : start + high], refused, start + low, first, parser, layout, span
+                ),
                 0,
             )
         if header:
@@ -168,7 +171,7 @@ def _stretches(strings: pa.Array, parser: Parser) -> list[tuple[int, int]]:
     marked = mask(pc.starts_with(strings, "#"))
     begins = np.flatnonzero(marked & ~np.r_[False, marked[:-1]])
     cuts = sorted({0, *begins.tolist(), len(strings)})
-    return list(zip(cuts, cuts[1:], strict=False))
+    return list(pairwise(cuts))
 
 
 def _parts(parser: Parser, here: pa.Array, header: int) -> list[tuple[int, int]]:
@@ -240,7 +243,10 @@ def _chunk(
         [
             numbers.take(pa.array(bad)),
             pa.array([_kept(raw[int(index)].as_py()) for index in bad], pa.string()),
-            *(pa.array(list(part[bad]), pa.string()) for part in (refused.reason, refused.column, refused.detail)),
+            *(
+                pa.array(list(part[bad]), pa.string())
+                for part in (refused.reason, refused.column, refused.detail)
+            ),
         ],
         schema=REJECTED,
     )

@@ -59,25 +59,28 @@ def _written(
     values = distinct.dictionary.to_pylist()
     read = [_one(value, form, zone) for value in values] or [(0, "bad_time")]
     micros = np.array([micro for micro, _ in read], dtype=np.int64)
-    reasons = np.array([reason for _, reason in read], dtype=object)
+    reasons = np.array([reason or "" for _, reason in read], dtype=np.str_)
     index = distinct.indices.fill_null(0).to_numpy(zero_copy_only=False)
     here = reasons[index]
     missing = ~np.asarray(pc.is_valid(text).to_numpy(zero_copy_only=False), dtype=bool)
-    here = np.where(missing, None, here)
+    here = np.where(missing, "", here)
     special = {reason: here == reason for reason in ("no_zone", "no_such_local_time")}
-    return micros[index], here != None, special  # noqa: E711  (elementwise)
+    return micros[index], here != "", special
 
 
 def _one(text: str, form: str, zone: str | None) -> tuple[int, str | None]:
     try:
-        moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)
+        # Whether it has a zone is looked at below.
+        moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
     except ValueError:
         return 0, "bad_time"
     if moment.tzinfo is None:
         if zone is None:
             return 0, "no_zone"
         moment = moment.replace(tzinfo=ZoneInfo(zone), fold=0)
-        if moment.astimezone(UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None) != moment.replace(tzinfo=None):
+        if moment.astimezone(UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None) != moment.replace(
+            tzinfo=None
+        ):
             return 0, "no_such_local_time"
     try:
         since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)

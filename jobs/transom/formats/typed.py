@@ -42,7 +42,9 @@ class Refusals:
     def __post_init__(self) -> None:
         self.any = np.zeros(len(self.reason), dtype=bool)
 
-    def add(self, where: Mask, reason: str, column: str | None = None, values: pa.Array | None = None) -> None:
+    def add(
+        self, where: Mask, reason: str, column: str | None = None, values: pa.Array | None = None
+    ) -> None:
         """Refuses the lines of a mask that are not refused yet."""
         new = where & ~self.any
         if not new.any():
@@ -120,7 +122,9 @@ def _integer(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
 
 
 def _number(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
-    values = text if pa.types.is_floating(text.type) else _matching(NUMBER, spec, text, refused).cast(pa.float64())
+    values = (
+        text if pa.types.is_floating(text.type) else _matching(NUMBER, spec, text, refused).cast(pa.float64())
+    )
     floats = values.to_numpy(zero_copy_only=False)
     present = mask(pc.is_valid(values))
     with np.errstate(invalid="ignore", over="ignore"):

@@ -112,7 +112,9 @@ def _stale(ledger: Ledger, stage: str, command: str, interval: Interval) -> list
     since = latest[-1]["stale_since"] if latest else None
     if since is None:
         return []
-    return [f"stale since {format_hour(since)}: {_filled(command, [since, interval.start - timedelta(hours=1)])}"]
+    return [
+        f"stale since {format_hour(since)}: {_filled(command, [since, interval.start - timedelta(hours=1)])}"
+    ]
 
 
 def _stretches(hours: Sequence[datetime]) -> str:

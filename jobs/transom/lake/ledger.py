@@ -228,7 +228,7 @@ class Ledger:
 
     def record_checks(self, stage: str, verdicts: Sequence[Verdict], run_id: str) -> None:
         """Appends what the checks of a run saw; `checks` shows only those of the run a node stands by."""
-        rows = [
+        rows: list[dict[str, object]] = [
             {
                 "stage": v.node.stage,
                 "block": v.node.block,

@@ -143,9 +143,7 @@ def _run_step(
                     entries[node] = _withheld("quarantined", node, book, run_id, withheld, cause)
                     continue
                 missing = [v.check for v in failed if v.severity == "incomplete"]
-                below = sorted(
-                    hour for hour in todo.incomplete[node.block] if _within(step, node, hour)
-                )
+                below = sorted(hour for hour in todo.incomplete[node.block] if _within(step, node, hour))
                 if below:
                     missing.append(f"{len(below)} incomplete hours, first {below[0]:%Y-%m-%dT%H:%M}")
                 entries[node] = Entry(

@@ -31,10 +31,8 @@ def in_hours(hours: Iterable[datetime], column: str = "hour") -> Column:
 
 
 def _sql_hours(hours: Iterable[datetime]) -> str:
-    parts = [
-        f"(hour >= TIMESTAMP '{s.start:%Y-%m-%d %H:%M:%S}Z' AND hour < TIMESTAMP '{s.end:%Y-%m-%d %H:%M:%S}Z')"
-        for s in ranges(hours)
-    ]
+    form = "TIMESTAMP '%Y-%m-%d %H:%M:%SZ'"
+    parts = [f"(hour >= {s.start.strftime(form)} AND hour < {s.end.strftime(form)})" for s in ranges(hours)]
     return "(" + " OR ".join(parts) + ")"
 
 
@@ -57,7 +55,7 @@ class Write:
     def predicate(self) -> str:
         """What the write replaces, as a Delta predicate."""
         hour_sets = {frozenset(hours) for hours in self.targets.values()}
-        if self.whole and len(hour_sets) == 1 or None in self.targets:
+        if (self.whole and len(hour_sets) == 1) or None in self.targets:
             return _sql_hours(set().union(*hour_sets))
         return " OR ".join(
             f"(block = '{block}' AND {_sql_hours(hours)})" for block, hours in self.targets.items() if hours

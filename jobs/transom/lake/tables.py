@@ -71,7 +71,8 @@ class Table:
             for column, kind in declared[name[1:]].items() if name.startswith("*") else [(name, type_)]:
                 if columns.setdefault(column, kind) != kind or (name[0] == "*" and column in self.columns):
                     raise TableMismatch(
-                        f"table {self.name}: column {column} is declared twice, as {columns[column]} and {kind}"
+                        f"table {self.name}: column {column} is declared twice, as {columns[column]} and "
+                        f"{kind}"
                     )
         return replace(self, columns=columns)
 
@@ -104,8 +105,8 @@ def create(root: str, table: Table) -> None:
             missing.append(field)
         elif held[field.name].type != field.type:
             raise TableMismatch(
-                f"table {uri}: column {field.name} is {held[field.name].type} in the lake and {field.type} in "
-                "the specification; give the column another name or the stream another lake"
+                f"table {uri}: column {field.name} is {held[field.name].type} in the lake and {field.type} "
+                "in the specification; give the column another name or the stream another lake"
             )
     if missing:
         existing.alter.add_columns(missing)

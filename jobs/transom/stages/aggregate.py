@@ -116,7 +116,9 @@ def block_of(stream: Stream, name: str) -> Block:
         None if where is None else where.sql,
         measures,
         {column: Unit.of(fields[column]) for column in measured},
-        tuple(Level(level.range // MICROSECOND, level.slide // MICROSECOND) for level in reversed(spec.levels)),
+        tuple(
+            Level(level.range // MICROSECOND, level.slide // MICROSECOND) for level in reversed(spec.levels)
+        ),
         spec.base // MICROSECOND,
     )
 
@@ -219,7 +221,9 @@ def granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
     return Computed(reduce(_stacked, frames), matching)
 
 
-def _chosen(events: DataFrame, block: Block, targets: Sequence[datetime], hours: Sequence[datetime]) -> DataFrame:
+def _chosen(
+    events: DataFrame, block: Block, targets: Sequence[datetime], hours: Sequence[datetime]
+) -> DataFrame:
     if list(targets) != list(hours):
         events = events.where(in_hours(targets))
     return events if block.where is None else events.where(F.expr(block.where))
@@ -246,9 +250,11 @@ def _sums(block: Block) -> Iterator[Column]:
             "resolution, where they stop being exact; declare a coarser resolution"
         )
         yield values.alias(f"values_{column}")
-        yield F.when(bound >= F.lit(float(BOUND)), F.raise_error(F.lit(message)).cast("bigint")).otherwise(
-            total
-        ).alias(f"sum_{column}")
+        yield (
+            F.when(bound >= F.lit(float(BOUND)), F.raise_error(F.lit(message)).cast("bigint"))
+            .otherwise(total)
+            .alias(f"sum_{column}")
+        )
         yield least.alias(f"min_{column}")
         yield most.alias(f"max_{column}")
 
@@ -268,8 +274,9 @@ def reports_of(request: Request, blocks: Mapping[str, Block], stream: Stream) ->
         incomplete = np.array(sorted(_micros(hour) for hour in request.incomplete[name]), dtype=np.int64)
         windows = rows.mapInArrow(_pass(block, stretches, incomplete, schema), _ddl(block))
         frames.append(
-            windows.withColumn("hour", F.date_trunc("hour", F.col("window_end") - F.expr("INTERVAL 1 MICROSECOND")))
-            .withColumn("block", F.lit(name))
+            windows.withColumn(
+                "hour", F.date_trunc("hour", F.col("window_end") - F.expr("INTERVAL 1 MICROSECOND"))
+            ).withColumn("block", F.lit(name))
         )
 
     def covering(rows: DataFrame) -> list[DataFrame]:
@@ -379,7 +386,8 @@ def _codes(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:
 
 def _int64s(column: pa.ChunkedArray) -> Int64s:
     array = column.combine_chunks().cast(pa.int64()).fill_null(0)
-    return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    numbers: Int64s = array.to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _as(values: object, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:

@@ -140,12 +140,14 @@ class Decisions:
         files: the rows of `files` that change, by path.
         removed: sources whose rows leave the tables, with the hours that they touched.
         added: for each source whose rows enter, the path to take them from.
+        forgotten: known paths that are gone and of which nothing stands.
         unread: paths whose content has to be read before anything can be decided.
     """
 
     files: Mapping[str, File]
     removed: Mapping[str, frozenset[datetime]]
     added: Mapping[str, str]
+    forgotten: frozenset[str]
     unread: frozenset[str]
 
 
@@ -211,7 +213,7 @@ def decide(
             if holder is None and new.path in listed:
                 unread.add(new.path)
     changed = {path: file for path, file in after.items() if file != known.get(path)}
-    return Decisions(changed, removed, added, frozenset(unread))
+    return Decisions(changed, removed, added, frozenset(known.keys() - after.keys()), frozenset(unread))
 
 
 def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) -> File:
@@ -260,8 +262,9 @@ def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) ->
         held_back = "withheld", content.failed
     elif outside:
         first, last = min(touched), max(touched)
-        held_back = "waiting", (
-            f"touches {first:%Y-%m-%dT%H:%M} to {last:%Y-%m-%dT%H:%M}; run that stretch to take it"
+        held_back = (
+            "waiting",
+            (f"touches {first:%Y-%m-%dT%H:%M} to {last:%Y-%m-%dT%H:%M}; run that stretch to take it"),
         )
     if held_back is None:
         return fresh
@@ -284,9 +287,7 @@ def _name_canonical(files: dict[str, File]) -> None:
             if file.status in ("ingested", "duplicate"):
                 first = file.path == holders[0].path
                 detail = file.detail if first else f"the same as {holders[0].path}"
-                files[file.path] = replace(
-                    file, status="ingested" if first else "duplicate", detail=detail
-                )
+                files[file.path] = replace(file, status="ingested" if first else "duplicate", detail=detail)
 
 
 def _holders(files: Iterable[File]) -> dict[str, list[File]]:

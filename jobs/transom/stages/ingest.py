@@ -8,7 +8,7 @@ touches: the stored rows of the other files and the new ones.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -16,13 +16,13 @@ from pyspark.sql import functions as F
 
 from transom.intervals import HOUR, Interval, hour_of
 from transom.lake import digest as digests
-from transom.lake.acceptance import Accepted, accept
+from transom.lake.acceptance import accept
 from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Ledger, Node, Verdict
 from transom.lake.publishing import publish
 from transom.lake.quality import Check, judge
 from transom.lake.refresh import SAMPLE, Outcome
 from transom.lake.staleness import asked, fingerprint
-from transom.lake.store import Pins, Store, Write, in_hours
+from transom.lake.store import Pins, Store, Write
 from transom.lake.tables import Table
 from transom.stages.aggregate import SPARK_TYPES
 from transom.stages.checks import accepted_of, built_in, declared, holds
@@ -103,7 +103,9 @@ def ingest(
     in_scope = {path for path, file in there.items() if any(map(looked_at, _named(file)))}
     in_scope |= {path for path, file in there.items() if file.hour is None}
     in_scope |= {path for path, file in known.items() if path not in there and looked_at(file.hour)}
-    to_read = {path for path in in_scope & there.keys() if has_to_be_read(there[path], known.get(path), rules)}
+    to_read = {
+        path for path in in_scope & there.keys() if has_to_be_read(there[path], known.get(path), rules)
+    }
     late = _late(there, known, in_scope, series, rules)
 
     read: dict[str, Content] = {}
@@ -129,7 +131,20 @@ def ingest(
                 break
             to_read = set(decisions.unread)
         outcome = _publish(
-            store, ledger, stream, tables, book, pins, known, decisions, late, numbers, verdicts, hours, run_id, rules
+            store,
+            ledger,
+            stream,
+            tables,
+            book,
+            pins,
+            known,
+            decisions,
+            late,
+            numbers,
+            verdicts,
+            hours,
+            run_id,
+            rules,
         )
     finally:
         for frame in frames:
@@ -361,13 +376,13 @@ def _publish(
     run_id: str,
     rules: Rules,
 ) -> Outcome:
-    after = {path: file for path, file in {**known, **late, **decisions.files}.items()}
-    for path in known.keys() - after.keys():
-        after.pop(path, None)
+    after = {**known, **late, **decisions.files}
+    for path in decisions.forgotten:
+        del after[path]
     changed = set(hours) | {file.hour for file in late.values()}
     for path, file in {**decisions.files, **late}.items():
         changed |= file.touched | (known[path].touched if path in known else frozenset())
-    for touched in decisions.removed.values():
+    for touched in [*decisions.removed.values(), *(known[path].touched for path in decisions.forgotten)]:
         changed |= touched
     states = hour_states(after.values(), changed)
     entries, checks = _entries(stream, book, states, changed, run_id, rules)
@@ -377,7 +392,7 @@ def _publish(
         for hour in hours
         if not any(hour in file.touched for file in {**decisions.files, **late}.values())
         and not any(hour in touched for touched in decisions.removed.values())
-        and not any(known[p].touched & {hour} for p in decisions.files if p in known)
+        and not any(hour in known[p].touched for p in {*decisions.files, *decisions.forgotten} & known.keys())
         and _as_it_stands(book, hour, entries)
     }
     publishing = sorted(changed - settled)
@@ -514,7 +529,10 @@ def _rejected(
         hour_of_source = {source: files[decisions.added[source]].hour for source in sources}
         new = _with_source(frame.where("__reason IS NOT NULL"), sources)
         new = new.withColumn("hour", _lookup("source_id", hour_of_source)).select(
-            "hour", "source_id", "source_line", *(F.col(f"__{n}").alias(n) for n in ("raw", "reason", "column", "detail"))
+            "hour",
+            "source_id",
+            "source_line",
+            *(F.col(f"__{n}").alias(n) for n in ("raw", "reason", "column", "detail")),
         )
         stored = stored.select(*table.columns).unionByName(new.select(*table.columns))
     return stored

@@ -121,7 +121,9 @@ def _chunk(chunk: Chunk, reading: Reading, schema: pa.Schema) -> Iterator[pa.Rec
     renamed = {"raw": "__raw", "reason": "__reason", "column": "__column", "detail": "__detail"}
     events, rejected = chunk.events, chunk.rejected
     if events.num_rows:
-        yield _batch(dict(zip(events.schema.names, events.columns, strict=True)), events.num_rows, reading, schema)
+        yield _batch(
+            dict(zip(events.schema.names, events.columns, strict=True)), events.num_rows, reading, schema
+        )
     if rejected.num_rows:
         names = [renamed.get(name, name) for name in rejected.schema.names]
         yield _batch(dict(zip(names, rejected.columns, strict=True)), rejected.num_rows, reading, schema)
@@ -131,9 +133,7 @@ def _summary(text: str, reading: Reading, schema: pa.Schema) -> pa.RecordBatch:
     return _batch({"__summary": pa.array([text])}, 1, reading, schema)
 
 
-def _batch(
-    columns: Mapping[str, pa.Array], rows: int, reading: Reading, schema: pa.Schema
-) -> pa.RecordBatch:
+def _batch(columns: Mapping[str, pa.Array], rows: int, reading: Reading, schema: pa.Schema) -> pa.RecordBatch:
     constant = {"__file": reading.number, **reading.captures}
 
     def array(field: pa.Field) -> pa.Array:

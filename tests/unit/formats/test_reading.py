@@ -29,7 +29,12 @@ LAYOUTS = {"apache": APACHE, "json": JSON, "csv": CSV, "zeek": ZEEK}
 
 
 def read(
-    data: bytes, layout: Layout, name: str = "log", span: Span | None = None, block: int = 1 << 20, **more: Any
+    data: bytes,
+    layout: Layout,
+    name: str = "log",
+    span: Span | None = None,
+    block: int = 1 << 20,
+    **more: Any,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], Summary]:
     events, rejected = [], []
     *chunks, summary = read_file(io.BytesIO(data), name, layout, span, block=block, **more)
@@ -40,7 +45,11 @@ def read(
     assert isinstance(summary, Summary)
     assert (len(events), len(rejected)) == (summary.accepted, summary.rejected)
     assert summary.lines == summary.accepted + summary.rejected + summary.header_lines
-    return sorted(events, key=lambda e: e["source_line"]), sorted(rejected, key=lambda r: r["source_line"]), summary
+    return (
+        sorted(events, key=lambda e: e["source_line"]),
+        sorted(rejected, key=lambda r: r["source_line"]),
+        summary,
+    )
 
 
 good_lines = {
@@ -49,10 +58,15 @@ good_lines = {
     "csv": "1431857103.5,a,200,0.5,true",
     "zeek": "1431857103.5\ta\t200\t0.5\tT",
 }
-heads = {"csv": b"ts,client,status,took,ok\n", "zeek": b"#separator \\x09\n#fields\tts\tclient\tstatus\ttook\tok\n"}
+heads = {
+    "csv": b"ts,client,status,took,ok\n",
+    "zeek": b"#separator \\x09\n#fields\tts\tclient\tstatus\ttook\tok\n",
+}
 pieces = st.one_of(
     st.binary(max_size=40),
-    st.sampled_from([b"\n", b"\r\n", b"", b"\0", b"#fields\tts\tb\n", b'{"ts":1}', b"{}", b"[1]", b'"', b"\xff\xfe"]),
+    st.sampled_from(
+        [b"\n", b"\r\n", b"", b"\0", b"#fields\tts\tb\n", b'{"ts":1}', b"{}", b"[1]", b'"', b"\xff\xfe"]
+    ),
     st.sampled_from([line.encode() + b"\n" for line in good_lines.values()]),
 )
 
@@ -77,8 +91,12 @@ def test_every_line_is_accounted_for_whatever_the_blocks(name: str, parts: list[
             {},
             optional={
                 "ts": st.one_of(st.floats(0, 2e9), st.integers(0, 10**9), st.text(max_size=4), st.none()),
-                "client": st.one_of(st.text(max_size=5), st.integers(), st.lists(st.integers(), max_size=2), st.none()),
-                "status": st.one_of(st.integers(), st.text(max_size=3), st.floats(), st.booleans(), st.none()),
+                "client": st.one_of(
+                    st.text(max_size=5), st.integers(), st.lists(st.integers(), max_size=2), st.none()
+                ),
+                "status": st.one_of(
+                    st.integers(), st.text(max_size=3), st.floats(), st.booleans(), st.none()
+                ),
                 "took": st.one_of(st.floats(), st.integers(-(2**70), 2**70), st.none()),
                 "ok": st.one_of(st.booleans(), st.text(max_size=2), st.none()),
                 "id.orig_h": st.text(max_size=3),
@@ -161,7 +179,10 @@ def test_rows_outside_what_the_file_may_hold_are_refused() -> None:
     lines = [good_lines["apache"].replace("10:05:03", time) for time in ("09:59:59", "10:00:00", "11:00:00")]
     events, rejected, _ = read("\n".join(lines).encode(), APACHE, span=span)
     assert [event["source_line"] for event in events] == [2]
-    assert [(row["source_line"], row["reason"]) for row in rejected] == [(1, "outside_holds"), (3, "outside_holds")]
+    assert [(row["source_line"], row["reason"]) for row in rejected] == [
+        (1, "outside_holds"),
+        (3, "outside_holds"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +194,9 @@ def test_rows_outside_what_the_file_may_hold_are_refused() -> None:
     ],
 )
 def test_local_times_that_a_clock_change_skips_or_repeats(local: str, expected: object) -> None:
-    layout = Layout("csv", (), EventTime(("ts",), (), "iso", "Europe/Berlin"), {"header": False, "names": ["ts"]})
+    layout = Layout(
+        "csv", (), EventTime(("ts",), (), "iso", "Europe/Berlin"), {"header": False, "names": ["ts"]}
+    )
     events, rejected, _ = read(local.encode(), layout)
     assert [event["event_time"] for event in events] + [row["reason"] for row in rejected] == [expected]
     naive = Layout("csv", (), EventTime(("ts",)), {"header": False, "names": ["ts"]})

@@ -16,6 +16,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import DAG, Asset, BaseOperator, CronDataIntervalTimetable, Param
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 from jinja2 import StrictUndefined
+
 from transom.intervals import Interval, format_hour
 from transom.stream import Stream
 
@@ -41,7 +42,9 @@ class StageTask:
 
 
 STAGES = (
-    StageTask("ingest", (), ("events", "rejected", "files"), "Files become events, rejections and file records."),
+    StageTask(
+        "ingest", (), ("events", "rejected", "files"), "Files become events, rejections and file records."
+    ),
     StageTask("aggregate", ("ingest",), ("aggregates",), "Events become figures over sliding windows."),
 )
 

@@ -21,7 +21,7 @@ class LandingError(OSError):
 
 def home() -> str:
     """The folder that relative paths of a stream file start from."""
-    return os.environ.get("TRANSOM_HOME", str(Path.cwd()))
+    return os.environ.get("TRANSOM_LANDING") or os.environ.get("TRANSOM_HOME", str(Path.cwd()))
 
 
 def locate(path: str) -> tuple[fs.FileSystem, str, str]:

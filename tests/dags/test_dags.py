@@ -1,0 +1,119 @@
+"""The DAGs without a server: what they import, how they are wired, what they submit."""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STREAMS = sorted(path.stem for path in (ROOT / "schemas" / "streams").glob("*.yaml"))
+ARGV = Path(__file__).parent / "argv"
+
+
+@pytest.fixture(scope="module")
+def dags() -> dict[str, Any]:
+    streams = importlib.import_module("streams")
+    return {name: getattr(streams, name) for name in STREAMS}
+
+
+def test_parsing_imports_neither_spark_nor_the_lake() -> None:
+    code = "import sys, streams, refused; print([m for m in ('pyspark', 'deltalake') if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip().splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_no_stage_reaches_the_next_but_through_its_gate(dags: dict[str, Any], name: str) -> None:
+    dag = dags[name]
+    stages = [task.task_id for task in dag.tasks if task.task_id + "_gate" in dag.task_ids]
+    assert stages
+    for stage in stages:
+        assert dag.get_task(stage).downstream_task_ids == {f"{stage}_gate"}
+        assert stage in dag.get_task("report").get_flat_relative_ids(upstream=True)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_every_task_keeps_the_house_rules(dags: dict[str, Any], name: str) -> None:
+    dag = dags[name]
+    assert (dag.max_active_runs, dag.catchup) == (1, False)
+    assert "transom" in dag.tags
+    for task in dag.tasks:
+        assert task.pool == "transom"
+        assert task.retries == 2
+        assert task.execution_timeout is not None
+        assert task.doc_md
+        if type(task).__name__ == "SubmitStage":
+            assert task._conn_id == "transom_spark"
+            assert task._deploy_mode == "client"
+
+
+def run_of(start: datetime | None, end: datetime | None, kind: str = "manual") -> Any:
+    return SimpleNamespace(data_interval_start=start, data_interval_end=end, run_type=kind)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_submits_are_as_written_down_and_the_jobs_take_them(dags: dict[str, Any], name: str) -> None:
+    run = run_of(datetime(2015, 5, 17, 10, tzinfo=UTC), datetime(2015, 5, 17, 11, tzinfo=UTC), "scheduled")
+    context = {"params": {}, "dag_run": run, "run_id": "the-run", "ti": SimpleNamespace(try_number=1)}
+    seen = {}
+    for task in dags[name].tasks:
+        if type(task).__name__ == "SubmitStage":
+            environment = dags[name].get_template_env()
+            arguments = [
+                environment.from_string(text).render({**dags[name].user_defined_macros, **context})
+                for text in task.application_args
+            ]
+            job = importlib.import_module(task.task_id)
+            parsed = job.arg_parser().parse_args(arguments)
+            assert (parsed.start, parsed.end) == ("2015-05-17T10:00", "2015-05-17T11:00")
+            home = str(ROOT)
+            seen[task.task_id] = [text.replace(home, "HOME") for text in [task.application, *arguments]]
+    expected = ARGV / f"{name}.json"
+    if os.environ.get("TRANSOM_WRITE_ARGV"):
+        expected.parent.mkdir(exist_ok=True)
+        expected.write_text(json.dumps(seen, indent=2) + "\n")
+    assert seen == json.loads(expected.read_text())
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({}, "from and to: a run by hand has no interval of its own; give both"),
+        ({"from": "2015-05-17T10:00"}, "from and to: must be given together"),
+        ({"from": "2015-05-17T10:30", "to": "2015-05-17T12:00"}, "from: must be on the hour"),
+        ({"from": "2015-05-17T12:00", "to": "2015-05-17T10:00"}, "from: must be before to"),
+        ({"from": "today", "to": "2015-05-17T10:00"}, "from: must be a time"),
+        ({"from": "2015-05-17T12:00", "to": "2999-01-01T00:00"}, "to: must not lie in the future"),
+    ],
+)
+def test_an_interval_that_is_none_is_refused_with_place_rule_and_value(params: Any, words: str) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from stream_dag import interval_of
+
+    with pytest.raises(AirflowFailException, match=words):
+        interval_of(params, None, None)
+
+
+def test_a_wrong_stream_file_is_shown_and_takes_no_other_away(tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
+    (tmp_path / "bad.yaml").write_text("name: bad\npreset: apache/combind\nsource: {path: 'landing/x.log'}\n")
+    environment = {**os.environ, "TRANSOM_STREAMS": str(tmp_path)}
+    good = subprocess.run(
+        [sys.executable, "-c", "import streams; print(streams.web.dag_id)"],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert good.stdout.strip().endswith("web")
+    bad = subprocess.run(
+        [sys.executable, "-c", "import refused"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert bad.returncode
+    assert "bad.yaml" in bad.stderr
+    assert "apache/combind" in bad.stderr

@@ -23,8 +23,6 @@ from transom.stream import Stream
 SPARK = "transom_spark"
 POOL = "transom"
 
-HOUR_PARAM = {"type": ["null", "string"], "title": "hour, UTC, such as 2015-05-17T10:00"}
-
 
 @dataclass(frozen=True)
 class StageTask:
@@ -171,7 +169,7 @@ class Settle(BaseOperator):
         interval = _of_context(context)
         ready = interval.end + timedelta(seconds=self.seconds)
         if ready > datetime.now(UTC):
-            raise AirflowRescheduleException(ready)
+            raise AirflowRescheduleException(ready)  # type: ignore[no-untyped-call]
         return str(interval)
 
 
@@ -193,6 +191,10 @@ class Report(BaseOperator):
         found = Counter(entry.status for node, entry in book.items() if node.hour in interval)
         logging.getLogger(__name__).info("%s %s: %s", self.stream, interval, dict(found))
         return {str(status): count for status, count in found.items()}
+
+
+def _hour_param(description: str) -> Param:
+    return Param(None, description=description, type=["null", "string"])
 
 
 def facts(stream: Stream) -> str:
@@ -226,8 +228,8 @@ def build(stream: Stream, file: Path) -> DAG:
         user_defined_macros={"hour_text": hour_text, "cause": cause},
         tags={"transom", *stream.tags},
         params={
-            "from": Param(None, description="first hour of the stretch; with `to`", **HOUR_PARAM),
-            "to": Param(None, description="end of the stretch, exclusive; with `from`", **HOUR_PARAM),
+            "from": _hour_param("first hour of the stretch, UTC, such as 2015-05-17T10:00; with `to`"),
+            "to": _hour_param("end of the stretch, exclusive, UTC; with `from`"),
         },
         default_args={
             "owner": stream.owner or "transom",
@@ -253,7 +255,8 @@ def build(stream: Stream, file: Path) -> DAG:
                 outlets=[Asset(f"transom://{stream.name}/{table}") for table in task.outlets],
             )
             gate = Gate(stage=task.stage, stream=stream.name, stream_file=stream_file, doc_md=Gate.__doc__)
-            for before in [gates[name] for name in task.after] or [settle]:
+            first: list[BaseOperator] = [gates[name] for name in task.after] or [settle]
+            for before in first:
                 before >> submit
             submit >> gate
             gates[task.stage] = gate

@@ -234,12 +234,12 @@ def main() -> None:
 
         six = [FIRST + number * HOUR for number in range(6)]
         ones, at_once = digests(one_by_one(six)), digests(LAKE)
-        lines = [
+        compared: list[list[object]] = [
             [hour, len(same), "equal" if all(same) else "[red]DIFFERENT[/]"]
             for hour in map(format_hour, six)
             for same in [[at_once[key] == digest for key, digest in ones.items() if key[2] == hour]]
         ]
-        show("Six hours made in one go, and one by one", ["hour", "tables", "digests"], lines)
+        show("Six hours made in one go, and one by one", ["hour", "tables", "digests"], compared)
 
         cost = [
             [run["stage"], name, seconds]

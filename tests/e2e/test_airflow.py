@@ -58,7 +58,7 @@ def test_green_then_red_on_bad_data_then_green_when_mended(folder: Path) -> None
         assert [hour for hour, state in status.items() if state != "published"] == [BAD]
 
         land(folder, BAD, hours[BAD])
-        server.command("tasks", "clear", "web", "--yes", "-s", "2000-01-01", "-e", "2100-01-01")
+        server.command("dags", "clear", "web", "--run-id", "bad", "--yes")
         assert set(server.wait("web", "bad", 300).values()) == {"success"}
 
     assert file_of(folder, BAD).exists()

@@ -393,7 +393,7 @@ def _int64s(column: pa.ChunkedArray) -> Int64s:
 def _as(values: object, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
     if isinstance(values, np.ndarray):
         return pa.array(values).cast(kind)
-    return values.cast(kind)  # type: ignore[attr-defined, no-any-return]
+    return values.cast(kind)  # type: ignore[attr-defined]
 
 
 def _report_columns(block: Block) -> dict[str, str]:

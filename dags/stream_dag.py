@@ -262,6 +262,6 @@ def build(stream: Stream, file: Path) -> DAG:
             gates[task.stage] = gate
         last = [gate for gate in gates.values() if not gate.downstream_task_ids]
         report = Report(stream=stream.name, doc_md=Report.__doc__)
-        for gate in last:
-            gate >> report
+        for ending in last:
+            ending >> report
     return dag

@@ -79,19 +79,20 @@ def follow(
 ) -> dict[str, str]:
     """Triggers a stretch and waits for it, with what it is at."""
     began = time.monotonic()
+    title, run = run, run.replace(",", "").replace(" ", "_")
     server.trigger(dag, run, **{"from": format_hour(start), "to": format_hour(end)})
     over = {"success", "failed", "upstream_failed"}
-    with console.status(f"{dag}: {run}") as status:
+    with console.status(f"{dag}: {title}") as status:
         while True:
             states = server.states(dag, run)
             doing = ", ".join(f"{task} {state}" for task, state in states.items() if state not in over | {""})
-            status.update(f"{dag}: {run}: {doing or 'waiting'} ({time.monotonic() - began:.0f} s)")
+            status.update(f"{dag}: {title}: {doing or 'waiting'} ({time.monotonic() - began:.0f} s)")
             if states and set(states.values()) <= over:
                 break
             time.sleep(1)
     marks = {"success": "[green]ok[/]", "failed": "[red]red[/]", "upstream_failed": "[yellow]not run[/]"}
     shown = "  ".join(f"{task} {marks[state]}" for task, state in states.items())
-    console.print(f"{dag} {run} ({time.monotonic() - began:.0f} s): {shown}")
+    console.print(f"{dag}: {title} ({time.monotonic() - began:.0f} s): {shown}")
     return states
 
 

@@ -1,7 +1,7 @@
 # `make` alone lists the targets.
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || echo python3)
 ENV := . .transom/env &&
-CODE := jobs dags plugins tools tests
+CODE := jobs dags tools tests
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e demo schema format clean

@@ -1,0 +1,46 @@
+"""The digest sees every difference of a multiset of rows, and none of their order."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from transom.lake.digest import digest
+
+SCHEMA = "a bigint, b string, c double, d array<string>, e timestamp"
+NOON = datetime(2015, 5, 17, 12, tzinfo=UTC)
+ROWS: list[tuple[Any, ...]] = [
+    (1, "x", 0.5, ["p", None], NOON),
+    (2, None, None, [], NOON),
+    (None, "y", 1.5, None, None),
+]
+COLUMNS = ["a", "b", "c", "d", "e"]
+
+
+def of(spark: SparkSession, rows: list[tuple[Any, ...]]) -> str:
+    return digest(spark.createDataFrame(rows, SCHEMA), COLUMNS)
+
+
+def test_order_and_partitions_leave_no_trace(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(ROWS[::-1], SCHEMA).repartition(3)
+    assert digest(frame, COLUMNS) == of(spark, ROWS)
+    assert of(spark, []) == "0:0"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(1, "z", 0.5, ["p", None], NOON), *ROWS[1:]],
+        [(1, "x", 0.5, [None, "p"], NOON), *ROWS[1:]],
+        [ROWS[0], (None, "2", None, [], NOON), ROWS[2]],
+        [ROWS[0], (2, None, None, None, NOON), ROWS[2]],
+        [ROWS[0], (2, "", None, [], NOON), ROWS[2]],
+        [*ROWS, ROWS[0]],
+        [*ROWS, ROWS[0], ROWS[0]],
+        ROWS[:2],
+    ],
+    ids=["cell", "element", "null moved", "null array", "empty text", "row twice", "row thrice", "row gone"],
+)
+def test_each_difference_is_seen(spark: SparkSession, rows: list[tuple[Any, ...]]) -> None:
+    assert of(spark, rows) != of(spark, ROWS)

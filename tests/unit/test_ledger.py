@@ -1,0 +1,101 @@
+"""The ledger without Spark: claims, fencing tokens, and who may call rows fresh."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from transom.intervals import Interval
+from transom.lake.gate import judge
+from transom.lake.ledger import Entry, Ledger, Node, Overtaken, Verdict
+from transom.lake.tables import Table, TableMismatch, create
+
+HOUR = timedelta(hours=1)
+DAY = datetime(2015, 5, 17, tzinfo=UTC)
+
+
+def node(number: int, stage: str = "ingest") -> Node:
+    return Node(stage, "events", "events", DAY + number * HOUR)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(str(tmp_path))
+
+
+def published(run: str, digest: str = "1:5") -> Entry:
+    return Entry("published", run, digest=digest, inputs={"specification": "s"}, rows=1)
+
+
+def test_a_claim_is_published_and_tokens_grow(ledger: Ledger) -> None:
+    first = ledger.claim("ingest", [node(0), node(1)], "a")
+    assert {entry.status for entry in ledger.book().values()} == {"writing"}
+    ledger.publish("ingest", {node(0): published("a"), node(1): published("a")}, "a")
+    assert ledger.book()[node(0)] == published("a")
+    assert ledger.claim("ingest", [node(0)], "b") > first
+
+
+def test_a_run_that_was_overtaken_publishes_nothing(ledger: Ledger) -> None:
+    ledger.claim("ingest", [node(0), node(1)], "a")
+    ledger.claim("ingest", [node(1)], "b")
+    with pytest.raises(Overtaken, match=r"2015-05-17T01:00: run a was overtaken by run b \(writing\)"):
+        ledger.publish("ingest", {node(0): published("a"), node(1): published("a")}, "a")
+    assert ledger.book()[node(0)].status == "writing"
+    ledger.publish("ingest", {node(1): published("b")}, "b")
+    assert ledger.book()[node(1)] == published("b")
+
+
+def test_a_commit_that_meets_another_is_tried_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: Callable[[str], object] = ledger._open
+    rivals = iter([True, False])
+
+    def open_and_be_overtaken(name: str) -> object:
+        table = opened(name)
+        if name == "hours" and next(rivals, False):
+            Ledger(ledger.root).claim("ingest", [node(7)], "rival")
+        return table
+
+    monkeypatch.setattr(ledger, "_open", open_and_be_overtaken)
+    ledger.claim("ingest", [node(0)], "a")
+    assert {n.hour.hour: e.run_id for n, e in ledger.book().items()} == {0: "a", 7: "rival"}
+
+
+def test_checks_count_under_the_run_that_a_node_stands_by(ledger: Ledger) -> None:
+    def verdict(observed: float) -> Verdict:
+        return Verdict(node(0), "rejected_share", "error", observed, "at most 0.05", False)
+
+    for run, observed in (("a", 0.5), ("b", 0.7)):
+        ledger.claim("ingest", [node(0)], run)
+        ledger.record_checks("ingest", [verdict(observed)], run)
+        ledger.publish("ingest", {node(0): replace(published(run), status="quarantined")}, run)
+    assert [v.observed for v in ledger.checks(ledger.book(), "ingest", {DAY})] == [0.7]
+
+
+def test_a_gate_is_red_for_what_did_not_run_and_for_what_is_being_written(ledger: Ledger) -> None:
+    interval = Interval(DAY, DAY + 2 * HOUR)
+    ledger.claim("ingest", [node(0)], "a")
+    failures = judge(ledger, "ingest", "web", interval, "run --from {from} --to {to}").failures
+    assert [text.split(":")[0] for text in failures] == [
+        "writing",
+        "ingest has not run for 2015-05-17T01",
+    ]
+    assert "run --from 2015-05-17T01:00 --to 2015-05-17T02:00" in failures[1]
+
+
+def test_a_gate_warns_of_hours_outside_its_interval(ledger: Ledger) -> None:
+    ledger.claim("ingest", [node(0), node(1)], "a")
+    bad = Entry("quarantined", "a", complete=False, cause="f: rejected_share")
+    ledger.publish("ingest", {node(0): bad, node(1): published("a")}, "a")
+    judgement = judge(ledger, "ingest", "web", Interval(DAY + HOUR, DAY + 2 * HOUR), "")
+    assert judgement.passed
+    assert "quarantined: ingest events, 2015-05-17T00:00: f: rejected_share" in judgement.warnings[0]
+
+
+def test_a_table_gains_columns_and_refuses_another_type(tmp_path: Path) -> None:
+    table = Table.load("events")
+    create(str(tmp_path), table.declare(columns={"client": "string"}))
+    create(str(tmp_path), table.declare(columns={"client": "string", "bytes": "bigint"}))
+    with pytest.raises(TableMismatch, match=r"column client is .*string.* in the lake and .*long"):
+        create(str(tmp_path), table.declare(columns={"client": "bigint"}))

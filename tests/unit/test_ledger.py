@@ -47,6 +47,15 @@ def test_a_run_that_was_overtaken_publishes_nothing(ledger: Ledger) -> None:
     assert ledger.book()[node(1)] == published("b")
 
 
+def test_a_claim_on_what_has_changed_since_it_was_read_is_refused(ledger: Ledger) -> None:
+    seen = ledger.book()
+    ledger.claim("ingest", [node(0)], "a")
+    with pytest.raises(Overtaken, match="run a came in between; run b wrote nothing"):
+        ledger.claim("ingest", [node(0), node(1)], "b", seen)
+    ledger.claim("ingest", [node(0)], "b", ledger.book())
+    assert ledger.book()[node(0)].run_id == "b"
+
+
 def test_a_commit_that_meets_another_is_tried_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: Callable[[str], object] = ledger._open
     rivals = iter([True, False])

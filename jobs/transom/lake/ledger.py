@@ -156,15 +156,28 @@ class Ledger:
         """All nodes, of some stages or of all."""
         return _book(self._open("hours"), stages)
 
-    def claim(self, stage: str, nodes: Iterable[Node], run_id: str) -> int:
+    def claim(self, stage: str, nodes: Iterable[Node], run_id: str, seen: Book | None = None) -> int:
         """Marks nodes as being written by a run, in one commit.
+
+        Args:
+            seen: the ledger as it was when the run read what its rows are computed from; rows that
+                another run has published or begun since would be lost otherwise.
 
         Returns:
             The commit's version: the fencing token that every table write of this claim carries.
+
+        Raises:
+            Overtaken: a node is no longer as it was seen.
         """
         nodes = list(nodes)
 
         def entries(book: Book) -> dict[Node, Entry]:
+            for node in nodes:
+                if seen is not None and book.get(node) != seen.get(node):
+                    raise Overtaken(
+                        f"{stage} {node.block} {node.hour:%Y-%m-%dT%H:%M}: run {book[node].run_id} came in "
+                        f"between; run {run_id} wrote nothing, run the interval again"
+                    )
             return {
                 node: Entry(
                     "writing",

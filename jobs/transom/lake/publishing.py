@@ -7,7 +7,7 @@ second run can leave rows called fresh that are not.
 
 from collections.abc import Mapping, Sequence
 
-from transom.lake.ledger import Entry, Ledger, Node, Verdict
+from transom.lake.ledger import Book, Entry, Ledger, Node, Verdict
 from transom.lake.store import Store, Write
 
 
@@ -18,6 +18,7 @@ def publish(
     run_id: str,
     writes: Sequence[Write],
     entries: Mapping[Node, Entry],
+    seen: Book,
     verdicts: Sequence[Verdict] = (),
 ) -> None:
     """Publishes what a stage computed.
@@ -25,6 +26,7 @@ def publish(
     Args:
         writes: the rows, a write a table; each replaces its targets whole.
         entries: what the ledger is to say of every node concerned, withheld and blocked ones included.
+        seen: the ledger as it was when the run was planned.
         verdicts: what the checks saw.
 
     Raises:
@@ -32,7 +34,7 @@ def publish(
     """
     if not entries:
         return
-    token = ledger.claim(stage, entries, run_id)
+    token = ledger.claim(stage, entries, run_id, seen)
     for write in writes:
         store.write(write, stage=stage, token=token, run_id=run_id)
     ledger.record_checks(stage, verdicts, run_id)

@@ -160,7 +160,7 @@ def _run_step(
                 outcome.rows_out += entries[node].rows
             if good:
                 writes = [_write(step, rows, good, outcome.quarantined > 0)]
-        publish(store, ledger, stage, run_id, writes, entries, verdicts)
+        publish(store, ledger, stage, run_id, writes, entries, book, verdicts)
     finally:
         if rows is not None:
             rows.unpersist()

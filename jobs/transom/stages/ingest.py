@@ -435,7 +435,7 @@ def _publish(
         outcome.published = len(publishing) - outcome.quarantined
         kept = [v for v in [*verdicts, *checks] if v.node.hour in set(publishing)]
         kept += _still_standing(ledger, book, set(publishing), kept)
-        publish(store, ledger, STAGE, run_id, writes, results, kept)
+        publish(store, ledger, STAGE, run_id, writes, results, book, kept)
     finally:
         for frame in held:
             frame.unpersist()

@@ -1,13 +1,16 @@
 """Delta's jars: five are enough beside Spark's own, resolved once and held to committed checksums.
 
-Ivy comes with Spark and knows where the artifacts are; an Ivy setting of the user's own is honoured.
+Ivy comes with Spark and knows where the artifacts are. A settings file of one's own (for a mirror) is
+TRANSOM_IVY_SETTINGS, else Ivy's usual place.
 """
 
 import hashlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
+import trust
 from java import SetupError
 
 ORGANISATION = "io.delta"
@@ -31,44 +34,57 @@ def wrong(folder: Path, checksums: dict[str, str]) -> list[str]:
     return problems
 
 
+def module(checksums: dict[str, str]) -> str:
+    """The Ivy module that depends on the jars and on nothing that they depend on."""
+    dependencies = "".join(
+        f'<dependency org="{ORGANISATION}" name="{artifact}" rev="{revision}" transitive="false"'
+        ' conf="default->master"/>'
+        for artifact, _, revision in (name.removesuffix(".jar").rpartition("-") for name in checksums)
+    )
+    return (
+        '<ivy-module version="2.0"><info organisation="transom" module="transom"/>'
+        f"<dependencies>{dependencies}</dependencies></ivy-module>"
+    )
+
+
+def settings() -> list[str]:
+    """Ivy's option for a settings file of the user's own."""
+    named = os.environ.get("TRANSOM_IVY_SETTINGS")
+    file = Path(named) if named else Path.home() / ".ivy2" / "ivysettings.xml"
+    return ["-settings", str(file)] if named or file.is_file() else []
+
+
 def fetch(folder: Path, checksums: dict[str, str], java: Path, ivy: Path) -> None:
     """Brings the jars into a folder.
 
     Raises:
         SetupError: they cannot be had, or differ from their checksums.
     """
-    if not wrong(folder, checksums):
-        return
-    unfinished = folder.with_name(folder.name + ".part")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    wanted = unfinished / "ivy.xml"
-    dependencies = "".join(
-        f'<dependency org="{ORGANISATION}" name="{artifact}" rev="{revision}" transitive="false"'
-        ' conf="default->master"/>'
-        for artifact, _, revision in (name.removesuffix(".jar").rpartition("-") for name in checksums)
-    )
-    wanted.write_text(
-        '<ivy-module version="2.0"><info organisation="transom" module="transom"/>'
-        f"<dependencies>{dependencies}</dependencies></ivy-module>"
-    )
-    pattern = f"{unfinished}/[artifact]-[revision].[ext]"
-    command: list[str | Path] = [
-        java / "bin" / "java",
-        "-cp",
-        ivy,
-        "org.apache.ivy.Main",
-        "-ivy",
-        wanted,
-        "-types",
-        "jar",
-    ]
-    command += ["-cache", unfinished / "cache", "-retrieve", pattern]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    (folder.parent / "jars.log").write_text(done.stdout + done.stderr)
-    problems = wrong(unfinished, checksums)
+    work = folder.with_name(folder.name + ".part")
+    shutil.rmtree(work, ignore_errors=True)
+    got = work / "jars"
+    got.mkdir(parents=True)
+    (work / "ivy.xml").write_text(module(checksums))
+    log = folder.parent / "jars.log"
+    log.write_text("")
+    # First as this Java is set up, since somebody may have done so with care.
+    for as_it_is in (True, False):
+        network = [] if as_it_is else trust.options(work / "trust.jks")
+        done = subprocess.run(
+            [
+                java / "bin" / "java", *network, "-cp", ivy, "org.apache.ivy.Main", *settings(),
+                "-ivy", work / "ivy.xml", "-types", "jar",
+                "-cache", work / "cache", "-retrieve", f"{got}/[artifact]-[revision].[ext]",
+            ],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        with log.open("a") as file:
+            file.write(done.stdout + done.stderr)
+        problems = wrong(got, checksums)
+        if all((got / name).is_file() for name in checksums):
+            break
     if problems:
-        raise SetupError(f"Delta's jars: {'; '.join(problems)}; see {folder.parent / 'jars.log'}")
-    shutil.rmtree(unfinished / "cache", ignore_errors=True)
+        raise SetupError(f"Delta's jars: {'; '.join(problems)} (network? proxy? see {log})")
     shutil.rmtree(folder, ignore_errors=True)
-    unfinished.rename(folder)
+    got.rename(folder)
+    shutil.rmtree(work)

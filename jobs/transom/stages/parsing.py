@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from transom.formats import Chunk, Summary, read_file
 from transom.formats.layout import Layout, Span
+from transom.formats.reading import Chunk, Summary, read_file
 from transom.lake.tables import ARROW_TYPES
 from transom.stages.landing import opened
 

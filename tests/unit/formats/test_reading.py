@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transom.formats import Chunk, EventTime, Field, Layout, Span, Summary, read_file
+from transom.formats.layout import EventTime, Field, Layout, Span
+from transom.formats.reading import Chunk, Summary, read_file
 
 DATA = Path(__file__).parents[2] / "data"
 FIELDS = (

@@ -7,7 +7,8 @@ import argparse
 
 from transom import job
 from transom.lake.refresh import Outcome
-from transom.stages.ingest import STAGE, Tables, ingest
+from transom.stages.ingest import STAGE, ingest
+from transom.stages.ingest_tables import Tables
 
 
 def arg_parser() -> argparse.ArgumentParser:

@@ -17,7 +17,7 @@ from transom.lake.ledger import Book, Ledger
 from transom.lake.refresh import Outcome
 from transom.lake.store import Store
 from transom.stages import aggregate as aggregate_stage
-from transom.stages.ingest import Tables
+from transom.stages.ingest_tables import Tables
 from transom.stream import Stream, parse
 
 WEB = """

@@ -9,11 +9,15 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 ROOT = Path(__file__).resolve().parents[1]
+OVER = frozenset({"success", "failed", "upstream_failed", "skipped", "removed"})
 
 
 class ServerError(RuntimeError):
@@ -27,9 +31,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@dataclass(frozen=True)
+@dataclass
 class Airflow:
-    """A running Airflow.
+    """A running Airflow, asked through its own API.
 
     Attributes:
         environment: of every process and command.
@@ -40,11 +44,42 @@ class Airflow:
     port: int
     environment: Mapping[str, str]
     log: Path
+    _headers: dict[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
         """Where the UI is."""
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def login(self) -> dict[str, str]:
+        """User and password of the UI."""
+        held: dict[str, str] = json.loads(
+            (self.home / "simple_auth_manager_passwords.json.generated").read_text()
+        )
+        user, password = next(iter(held.items()))
+        return {"username": user, "password": password}
+
+    @cached_property
+    def _client(self) -> httpx.Client:
+        return httpx.Client(base_url=self.url, timeout=30, trust_env=False)
+
+    def ask(self, method: str, path: str, **body: Any) -> dict[str, Any]:
+        """Asks Airflow's API; `path` begins after `/api/v2`.
+
+        Raises:
+            ServerError: it refuses, with its own words.
+        """
+        for _ in range(2):
+            answer = self._client.request(method, f"/api/v2{path}", headers=self._headers, json=body or None)
+            if answer.status_code != httpx.codes.UNAUTHORIZED:
+                break
+            token = self._client.post("/auth/token", json=self.login).raise_for_status().json()
+            self._headers["Authorization"] = f"Bearer {token['access_token']}"
+        if answer.is_error:
+            raise ServerError(f"{method} {path}: {answer.status_code} {answer.text[:2000]}")
+        found: dict[str, Any] = answer.json() if answer.content else {}
+        return found
 
     def command(self, *arguments: str) -> str:
         """Runs an `airflow` command and returns what it prints.
@@ -62,15 +97,58 @@ class Airflow:
             )
         return done.stdout
 
+    def unpause(self, dag: str, seconds: float = 120) -> None:
+        """Unpauses a DAG, as soon as Airflow has read its file.
+
+        Raises:
+            ServerError: Airflow does not know it after so many seconds.
+        """
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                self.ask("PATCH", f"/dags/{dag}", is_paused=False)
+                return
+            except ServerError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.5)
+
     def trigger(self, dag: str, run: str, **conf: str) -> None:
         """Triggers a DAG by hand, as the UI's form does."""
-        self.command("dags", "trigger", dag, "--run-id", run, "--conf", json.dumps(conf))
+        self.ask("POST", f"/dags/{dag}/dagRuns", dag_run_id=run, logical_date=None, conf=conf)
+
+    def clear(self, dag: str, run: str, task: str) -> None:
+        """Clears a task of a run and those behind it, as a person does after mending the data."""
+        self.ask(
+            "POST", f"/dags/{dag}/clearTaskInstances",
+            dry_run=False, dag_run_id=run, task_ids=[task], include_downstream=True, only_failed=False,
+        )  # fmt: skip
+
+    def runs(self, dag: str) -> dict[str, str]:
+        """The state of each run of a DAG."""
+        found = self.ask("GET", f"/dags/{dag}/dagRuns?limit=1000")["dag_runs"]
+        return {run["dag_run_id"]: run["state"] for run in found}
 
     def states(self, dag: str, run: str) -> dict[str, str]:
         """The state of each task of a run."""
-        shown = self.command("tasks", "states-for-dag-run", dag, run, "-o", "json")
-        rows: list[dict[str, Any]] = json.loads(shown[shown.index("[") :])
+        rows = self.ask("GET", f"/dags/{dag}/dagRuns/{run}/taskInstances")["task_instances"]
         return {row["task_id"]: row["state"] or "" for row in rows}
+
+    def follow(self, dag: str, run: str, seconds: float = 1200) -> Iterator[dict[str, str]]:
+        """The states of a run's tasks, a second apart, until every one has ended.
+
+        Raises:
+            ServerError: it takes longer.
+        """
+        end = time.monotonic() + seconds
+        while True:
+            states = self.states(dag, run)
+            yield states
+            if states and set(states.values()) <= OVER:
+                return
+            if time.monotonic() > end:
+                raise ServerError(f"{dag} {run}: not done after {seconds:.0f} s: {states}")
+            time.sleep(1)
 
     def wait(self, dag: str, run: str, seconds: float) -> dict[str, str]:
         """Waits until every task of a run has ended.
@@ -78,14 +156,10 @@ class Airflow:
         Raises:
             ServerError: it takes longer.
         """
-        end = time.monotonic() + seconds
-        over = {"success", "failed", "upstream_failed", "skipped", "removed"}
-        while time.monotonic() < end:
-            states = self.states(dag, run)
-            if states and set(states.values()) <= over:
-                return states
-            time.sleep(2)
-        raise ServerError(f"{dag} {run}: not done after {seconds:.0f} s: {self.states(dag, run)}")
+        states: dict[str, str] = {}
+        for states in self.follow(dag, run, seconds):  # noqa: B007
+            pass
+        return states
 
     def task_log(self, dag: str, run: str, task: str) -> str:
         """What a task logged, all tries."""

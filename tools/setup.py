@@ -96,8 +96,9 @@ def environment() -> None:
     say("Python packages, about 160 (half a minute to a few)")
     run("uv", python, "-m", "pip", "install", "-q", "--require-hashes", "-r", only_uv)
     run(
-        "python packages", python, "-m", "uv", "pip", "sync", "-q", "--require-hashes", LOCK,
-        VIRTUAL_ENV=str(VENV),
+        # Compiled here once: where PYTHONDONTWRITEBYTECODE is set, every start would compile them anew.
+        "python packages", python, "-m", "uv", "pip", "sync", "-q", "--require-hashes",
+        "--compile-bytecode", LOCK, VIRTUAL_ENV=str(VENV),
     )  # fmt: skip
     for old in VENV.glob(".locked-*"):
         old.unlink()

@@ -14,9 +14,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from transom import __version__
 from transom.intervals import Interval
 from transom.lake.ledger import Ledger, Run
+from transom.lake.quality import preload
 from transom.lake.refresh import Outcome
 from transom.lake.session import session
 from transom.lake.store import Store
@@ -62,7 +65,7 @@ class Context:
 
 
 def run(stage: str, arguments: argparse.Namespace, work: Callable[[Context], Outcome]) -> Outcome:
-    """Runs a stage over an interval, chunk by chunk, and records the run.
+    """Runs a stage as an application of its own.
 
     Raises:
         SystemExit: a wrong argument or stream file, in one line.
@@ -73,36 +76,61 @@ def run(stage: str, arguments: argparse.Namespace, work: Callable[[Context], Out
         stream = load(arguments.stream)
     except (ValueError, OSError) as error:
         sys.exit(f"{stage}: {error}")
-    run_id = arguments.run_id or f"{stage}-{uuid.uuid4().hex[:12]}"
+    preload()
     spark = session(f"transom {stage} {stream.name} {interval}")
-    root = f"{arguments.lake.rstrip('/')}/{stream.name}"
-    seconds = {"session": round(time.monotonic() - began, 3)}
-    total = Outcome()
     try:
-        ledger = Ledger(root)
-        for chunk in interval.chunks(stream.chunk):
-            context = Context(Store(spark, root), ledger, stream, interval, run_id, chunk, seconds)
-            total.add(work(context))
-        ledger.record_run(
-            Run(
-                run_id=run_id,
-                cause=arguments.cause,
-                stage=stage,
-                start=interval.start,
-                end=interval.end,
-                hours_healed=total.hours_healed,
-                stale_since=total.stale_since,
-                rows_read=total.work.get("lines_read", 0),
-                rows_out=total.rows_out,
-                seconds={**seconds, "total": round(time.monotonic() - began, 3)},
-                peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-                code_version=__version__,
-                finished_at=datetime.now(UTC),
-                work=total.work,
-            )
-        )
+        return perform(
+            spark, stage, stream, interval, work,
+            lake=arguments.lake, run_id=arguments.run_id, cause=arguments.cause, began=began,
+        )  # fmt: skip
     finally:
         spark.stop()
+
+
+def perform(
+    spark: SparkSession,
+    stage: str,
+    stream: Stream,
+    interval: Interval,
+    work: Callable[[Context], Outcome],
+    *,
+    lake: str,
+    run_id: str | None = None,
+    cause: str = "by hand",
+    began: float | None = None,
+) -> Outcome:
+    """Runs a stage over an interval, chunk by chunk, and records the run.
+
+    Args:
+        began: when the run began on the monotonic clock, where that was before its session.
+    """
+    entered = time.monotonic()
+    began = entered if began is None else began
+    run_id = run_id or f"{stage}-{uuid.uuid4().hex[:12]}"
+    root = f"{lake.rstrip('/')}/{stream.name}"
+    seconds = {"session": round(entered - began, 3)}
+    total = Outcome()
+    ledger = Ledger(root)
+    for chunk in interval.chunks(stream.chunk):
+        total.add(work(Context(Store(spark, root), ledger, stream, interval, run_id, chunk, seconds)))
+    ledger.record_run(
+        Run(
+            run_id=run_id,
+            cause=cause,
+            stage=stage,
+            start=interval.start,
+            end=interval.end,
+            hours_healed=total.hours_healed,
+            stale_since=total.stale_since,
+            rows_read=total.work.get("lines_read", 0),
+            rows_out=total.rows_out,
+            seconds={**seconds, "total": round(time.monotonic() - began, 3)},
+            peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            code_version=__version__,
+            finished_at=datetime.now(UTC),
+            work=total.work,
+        )
+    )
     print(
         f"{stage} {stream.name} {interval}: {total.published} published, {total.quarantined} quarantined, "
         f"{total.blocked} blocked, {total.hours_healed} of them healed; {total.rows_out} rows"

@@ -7,7 +7,7 @@ second run can leave rows called fresh that are not.
 
 from collections.abc import Mapping, Sequence
 
-from transom.lake.ledger import Book, Entry, Ledger, Node, Verdict
+from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Ledger, Node, Verdict
 from transom.lake.store import Store, Write
 
 
@@ -39,3 +39,15 @@ def publish(
         store.write(write, stage=stage, token=token, run_id=run_id)
     ledger.record_checks(stage, verdicts, run_id)
     ledger.publish(stage, entries, run_id)
+
+
+def stands(seen: Book, node: Node, digest: str) -> bool:
+    """Whether a node's rows are in the table already, so that they need not be written.
+
+    The claim is refused where a node has changed since it was seen, and one that nobody has claimed
+    has no rows.
+    """
+    held = seen.get(node)
+    if held is None:
+        return digest == EMPTY_DIGEST
+    return held.status == "published" and held.digest == digest

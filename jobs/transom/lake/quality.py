@@ -5,7 +5,9 @@ expectations then judge that small table, and their unexpected rows name the hou
 built from the checks of a run and stored nowhere.
 """
 
+import importlib
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -49,6 +51,12 @@ class Finding:
     row: int
     observed: float | None
     success: bool
+
+
+def preload() -> None:
+    """Begins to load Great Expectations, which takes seconds, while Java starts and works."""
+    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+    threading.Thread(target=importlib.import_module, args=("great_expectations",), daemon=True).start()
 
 
 def judge(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]]) -> list[Finding]:

@@ -7,6 +7,7 @@ judged hour by hour, and the good hours published beside the failed ones.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial, reduce
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -16,11 +17,11 @@ from transom.intervals import Interval
 from transom.lake import digest as digests
 from transom.lake.acceptance import Accepted, accept
 from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Ledger, Node, Verdict
-from transom.lake.publishing import publish
+from transom.lake.publishing import publish, stands
 from transom.lake.quality import judge
 from transom.lake.stage import Computed, Request, Stage, Step
 from transom.lake.staleness import Plan, asked, fingerprint, plan
-from transom.lake.store import Pins, Store, Write
+from transom.lake.store import Pins, Store, Write, conformed, in_hours
 
 SAMPLE = 20
 RESERVED = ("count", "digest")
@@ -155,11 +156,12 @@ def _run_step(
                     rows=int(str(figures[node]["count"])),
                     cause="; ".join(missing) or None,
                 )
-                good.setdefault(node.block, []).append(node.hour)
+                if not stands(book, node, entries[node].digest):
+                    good.setdefault(node.block, []).append(node.hour)
                 outcome.published += 1
                 outcome.rows_out += entries[node].rows
             if good:
-                writes = [_write(step, rows, good, outcome.quarantined > 0)]
+                writes = [_write(step, rows, good)]
         publish(store, ledger, stage, run_id, writes, entries, book, verdicts)
     finally:
         if rows is not None:
@@ -189,14 +191,12 @@ def _within(step: Step, node: Node, hour: datetime) -> bool:
 
 
 def _hashed(step: Step, rows: DataFrame) -> DataFrame:
-    """The rows in the table's own types, with a hash over the columns that their block fills."""
-    for name, kind in step.table.columns.items():
-        column = F.col(f"`{name}`") if name in rows.columns else F.lit(None)
-        rows = rows.withColumn(name, column.cast(kind))
+    """The rows in the table's own form, with a hash over the columns that their block fills."""
+    rows = conformed(rows, step.table)
     hashes = F.lit(None).cast("decimal(20,0)")
     for block, part in step.parts.items():
         hashes = F.when(F.col("block") == block, digests.row_hash(rows, part.columns)).otherwise(hashes)
-    return rows.select(*step.table.columns, hashes.alias(digests.HASH))
+    return rows.select("*", hashes.alias(digests.HASH))
 
 
 def measure(
@@ -222,10 +222,10 @@ def measure(
         ),
         *computed.metrics(rows),
     ]
-    for frame in frames:
-        for row in frame.toArrow().to_pylist():
-            node = by_key[row.pop("block"), row.pop("hour")]
-            figures[node].update(row)
+    together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+    for row in together.toArrow().to_pylist():
+        node = by_key[row.pop("block"), row.pop("hour")]
+        figures[node].update({name: value for name, value in row.items() if value is not None})
     for row in figures.values():
         row.update({name: derive(row) for name, derive in step.derived.items()})
     return figures
@@ -265,12 +265,10 @@ def _sampled(step: Step, rows: DataFrame, verdict: Verdict) -> Verdict:
     return verdict.with_sample(str(row) for row in sample)
 
 
-def _write(
-    step: Step, rows: DataFrame, good: Mapping[str | None, list[datetime]], some_withheld: bool
-) -> Write:
-    if some_withheld:
-        kept = F.lit(False)
-        for block, hours in good.items():
-            kept = kept | ((F.col("block") == block) & F.col("hour").isin(hours))
-        rows = rows.where(kept)
-    return Write(step.table, rows.drop(digests.HASH), good, whole=set(good) == set(step.parts))
+def _write(step: Step, rows: DataFrame, changed: Mapping[str | None, list[datetime]]) -> Write:
+    kept = F.lit(False)
+    for block, hours in changed.items():
+        kept = kept | ((F.col("block") == block) & in_hours(hours))
+    return Write(
+        step.table, rows.where(kept).drop(digests.HASH), changed, whole=set(changed) == set(step.parts)
+    )

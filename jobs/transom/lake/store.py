@@ -9,12 +9,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from deltalake import DeltaTable
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from transom.intervals import ranges
-from transom.lake.ledger import Overtaken
+from transom.lake.ledger import ATTEMPTS, Overtaken
 from transom.lake.tables import Table, create
 
 HOUR = timedelta(hours=1)
@@ -31,9 +33,22 @@ def in_hours(hours: Iterable[datetime], column: str = "hour") -> Column:
 
 
 def _sql_hours(hours: Iterable[datetime]) -> str:
-    form = "TIMESTAMP '%Y-%m-%d %H:%M:%SZ'"
+    form = "'%Y-%m-%dT%H:%M:%SZ'"
     parts = [f"(hour >= {s.start.strftime(form)} AND hour < {s.end.strftime(form)})" for s in ranges(hours)]
     return "(" + " OR ".join(parts) + ")"
+
+
+def conformed(rows: DataFrame, table: Table, *more: Column) -> DataFrame:
+    """Rows in a table's own columns and types, which is how they are hashed and written.
+
+    A column that is missing is null: a block fills its own columns alone.
+    """
+    held = set(rows.columns)
+    columns = [
+        (F.col(f"`{name}`") if name in held else F.lit(None)).cast(kind).alias(name)
+        for name, kind in table.columns.items()
+    ]
+    return rows.select(*columns, *more)
 
 
 @dataclass(frozen=True)
@@ -41,14 +56,15 @@ class Write:
     """Rows that replace some hours of a table.
 
     Attributes:
-        rows: the new rows, nothing outside `targets`.
+        rows: the new rows, conformed, nothing outside `targets`; as an Arrow table where they are few and
+            the driver has them anyway.
         targets: the hours to replace, by block; a table without blocks has the one key None.
         whole: whether the targets are every block that the table has in these hours, so that rows of
             blocks that the specification has dropped go as well.
     """
 
     table: Table
-    rows: DataFrame
+    rows: DataFrame | pa.Table
     targets: Mapping[str | None, Collection[datetime]]
     whole: bool = False
 
@@ -82,27 +98,56 @@ class Store:
         """Replaces the targets of a write.
 
         Raises:
-            Overtaken: a later claim of the stage has written the table, and Delta skipped this write.
+            Overtaken: a later claim of the stage has written the table.
         """
-        table = write.table
-        mark = f"{run_id} {token}"
-        rows = write.rows.select(*(F.col(f"`{c}`").cast(t).alias(c) for c, t in table.columns.items()))
-        (
-            rows.repartition("hour")
-            .write.format("delta")
-            .mode("overwrite")
-            .option("replaceWhere", write.predicate())
-            .option("txnAppId", stage)
-            .option("txnVersion", token)
-            .option("userMetadata", mark)
-            .save(f"{self.root}/{table.name}")
-        )
-        history = DeltaTable(f"{self.root}/{table.name}").history(limit=50)
-        if not any(commit.get("userMetadata") == mark for commit in history):
+        uri = f"{self.root}/{write.table.name}"
+        if isinstance(write.rows, pa.Table):
+            _write_arrow(uri, write.rows, write.predicate(), stage, token, run_id)
+        else:
+            _write_frame(uri, write.rows, write.predicate(), stage, token, run_id)
+        # Delta skips a write whose token is not above the last one's, and does not say so.
+        if _token(DeltaTable(uri), stage) != token:
             raise Overtaken(
-                f"{stage}: table {table.name} holds a later run's write; run {run_id} wrote nothing to it, "
-                "run the interval again"
+                f"{stage}: table {write.table.name} holds a later run's write; run {run_id} wrote nothing "
+                "to it, run the interval again"
             )
+
+
+def _token(table: DeltaTable, stage: str) -> int:
+    """The token of a stage's last write."""
+    held = table.transaction_version(stage)
+    return -1 if held is None else held
+
+
+def _write_frame(uri: str, rows: DataFrame, predicate: str, stage: str, token: int, run_id: str) -> None:
+    (
+        rows.repartition("hour")
+        .write.format("delta")
+        .mode("overwrite")
+        .option("replaceWhere", predicate)
+        .option("txnAppId", stage)
+        .option("txnVersion", token)
+        .option("userMetadata", run_id)
+        .save(uri)
+    )
+
+
+def _write_arrow(uri: str, rows: pa.Table, predicate: str, stage: str, token: int, run_id: str) -> None:
+    fence = CommitProperties(
+        custom_metadata={"run_id": run_id},
+        app_transactions=[Transaction(stage, token)],
+        max_commit_retries=0,
+    )
+    for attempt in range(ATTEMPTS):
+        table = DeltaTable(uri)
+        if _token(table, stage) >= token:
+            return
+        try:
+            write_deltalake(table, rows, mode="overwrite", predicate=predicate, commit_properties=fence)
+            return
+        except CommitFailedError:
+            if attempt == ATTEMPTS - 1:
+                raise
 
 
 @dataclass(frozen=True)
@@ -120,3 +165,7 @@ class Pins:
             .load(f"{self.store.root}/{table}")
         )
         return frame if hours is None else frame.where(in_hours(hours))
+
+    def rows(self, table: str) -> pa.Table:
+        """All rows of a small table at the pinned version, read by the driver."""
+        return DeltaTable(f"{self.store.root}/{table}", version=self.versions[table]).to_pyarrow_table()

@@ -1,0 +1,129 @@
+"""The tables of the ingest stage, and the rows that a run puts into them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from transom.lake.store import Pins, conformed
+from transom.lake.tables import Table
+from transom.stages.aggregate import SPARK_TYPES
+from transom.stages.files import Decisions, File
+from transom.stream import Stream
+
+
+def event_types(stream: Stream) -> dict[str, str]:
+    """The Spark types of the columns that a stream declares, captures included."""
+    return {name: SPARK_TYPES[field.type] for name, field in stream.event_columns.items()}
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a stream's ingest."""
+
+    events: Table
+    rejected: Table
+    files: Table
+
+    @classmethod
+    def of(cls, stream: Stream) -> "Tables":
+        """The tables, with the columns that the stream declares."""
+        events = Table.load("events").declare(columns=event_types(stream))
+        return cls(events, Table.load("rejected"), Table.load("files"))
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter((self.events, self.rejected, self.files))
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Where the rows of a path are: a parsed frame, and the path's number in it."""
+
+    frame: DataFrame
+    number: int
+
+
+def events(
+    table: Table,
+    pins: Pins,
+    decisions: Decisions,
+    parsed: Mapping[str, Parsed],
+    stored: Sequence[datetime],
+) -> DataFrame:
+    """Events as they will stand in the hours that are published.
+
+    Args:
+        stored: the hours of them in which the table holds rows.
+    """
+    frames = _staying(table, pins, decisions, stored)
+    for frame, sources in _entering(decisions, parsed):
+        new = _with_source(frame.where("__summary IS NULL AND __reason IS NULL"), sources)
+        frames.append(conformed(new.withColumn("hour", F.date_trunc("hour", "event_time")), table))
+    return _union(frames, pins, table)
+
+
+def rejected(
+    table: Table,
+    pins: Pins,
+    decisions: Decisions,
+    parsed: Mapping[str, Parsed],
+    stored: Sequence[datetime],
+    files: Mapping[str, File],
+) -> DataFrame:
+    """Rejected lines as they will stand, each in the hour that its file belongs to."""
+    frames = _staying(table, pins, decisions, stored)
+    for frame, sources in _entering(decisions, parsed):
+        hours = {source: files[decisions.added[source]].hour for source in sources}
+        new = _with_source(frame.where("__reason IS NOT NULL"), sources).select(
+            _lookup("source_id", hours).alias("hour"),
+            "source_id",
+            "source_line",
+            *(F.col(f"__{name}").alias(name) for name in ("raw", "reason", "column", "detail")),
+        )
+        frames.append(conformed(new, table))
+    return _union(frames, pins, table)
+
+
+def file_rows(table: Table, files: Sequence[File]) -> pa.Table:
+    """The rows of `files`."""
+    return pa.Table.from_pylist([file.row() for file in files], schema=table.arrow_schema())
+
+
+def _staying(table: Table, pins: Pins, decisions: Decisions, stored: Sequence[datetime]) -> list[DataFrame]:
+    if not stored:
+        return []
+    rows = conformed(pins.read(table.name, stored), table)
+    leaving = sorted(decisions.removed.keys() | decisions.added.keys())
+    return [rows.where(~F.col("source_id").isin(leaving)) if leaving else rows]
+
+
+def _entering(decisions: Decisions, parsed: Mapping[str, Parsed]) -> list[tuple[DataFrame, dict[str, int]]]:
+    """The frames that new rows come from, each with the number of every source in it."""
+    frames: dict[int, tuple[DataFrame, dict[str, int]]] = {}
+    for source, path in decisions.added.items():
+        found = parsed[path]
+        frames.setdefault(id(found.frame), (found.frame, {}))[1][source] = found.number
+    return list(frames.values())
+
+
+def _union(frames: Sequence[DataFrame], pins: Pins, table: Table) -> DataFrame:
+    if not frames:
+        ddl = ", ".join(f"`{name}` {kind}" for name, kind in table.columns.items())
+        return pins.store.spark.createDataFrame([], ddl)
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _with_source(frame: DataFrame, sources: Mapping[str, int]) -> DataFrame:
+    by_number = {number: source for source, number in sources.items()}
+    named = frame.where(F.col("__file").isin(sorted(by_number)))
+    return named.withColumn("source_id", _lookup("__file", by_number))
+
+
+def _lookup(column: str, values: Mapping[Any, Any]) -> Column:
+    pairs = [F.lit(item) for pair in values.items() for item in pair]
+    return F.create_map(*pairs)[F.col(column)]

@@ -1,0 +1,34 @@
+"""Hours of the web stream in a lake of their own, an hour a run, each by the jobs' own code.
+
+Usage: one_by_one.py LAKE FROM TO
+"""
+
+import sys
+from pathlib import Path
+
+import aggregate
+import ingest
+from transom import job
+from transom.intervals import HOUR, Interval
+from transom.lake.quality import preload
+from transom.lake.session import session
+from transom.stream import load
+
+STREAM = Path(__file__).resolve().parents[1] / "schemas" / "streams" / "web.yaml"
+
+
+def main(lake: str, start: str, end: str) -> None:
+    """Runs both stages hour by hour, in one Spark session."""
+    preload()
+    stream = load(STREAM)
+    spark = session("one by one")
+    try:
+        for hour in Interval.parse(start, end).hours():
+            for stage, work in (("ingest", ingest.work), ("aggregate", aggregate.work)):
+                job.perform(spark, stage, stream, Interval(hour, hour + HOUR), work, lake=lake)
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,64 @@
+"""The real logs that the checkout carries, cut into hourly files, and recounts of them by plain lines."""
+
+import gzip
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+DATA = Path(__file__).resolve().parents[1] / "tests" / "data"
+WEB = "landing/web/%Y-%m-%d/access.%H.log.gz"
+CONN = "landing/conn/%Y-%m-%d/conn.%H.json.gz"
+ZEEK = ("zeek_conn_day1.json.gz", "zeek_conn_day2.json.gz")
+HOUR = timedelta(hours=1)
+
+Hours = Mapping[datetime, list[str]]
+
+
+def apache() -> Hours:
+    """The lines of the Apache log by the hour at which they happened, in the log's order."""
+    return _by_hour(("apache_access.log.gz",), _apache_time)
+
+
+def zeek() -> Hours:
+    """The lines of the Zeek logs by the hour in which the connection ended."""
+    return _by_hour(ZEEK, _zeek_time)
+
+
+def _apache_time(line: str) -> datetime:
+    text = line.split("[", 1)[1].split("]", 1)[0]
+    return datetime.strptime(text, "%d/%b/%Y:%H:%M:%S %z").astimezone(UTC)
+
+
+def _zeek_time(line: str) -> datetime:
+    record = json.loads(line)
+    return datetime.fromtimestamp(record["ts"] + record.get("duration", 0), UTC)
+
+
+def _by_hour(names: Iterable[str], time_of: Callable[[str], datetime]) -> Hours:
+    hours: dict[datetime, list[str]] = defaultdict(list)
+    for name in names:
+        text = gzip.decompress((DATA / name).read_bytes()).decode().removesuffix("\n")
+        for line in text.split("\n"):
+            hours[time_of(line).replace(minute=0, second=0, microsecond=0)].append(line + "\n")
+    return dict(sorted(hours.items()))
+
+
+def land(folder: Path, path: str, hour: datetime, lines: Iterable[str]) -> Path:
+    """Lands the file of an hour."""
+    file = folder / hour.strftime(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
+    return file
+
+
+def requests(hours: Hours, start: datetime, end: datetime) -> Counter[str]:
+    """Requests of each client in whole hours, counted from the raw lines; one that is cut off is none."""
+    return Counter(
+        line.split()[0]
+        for hour, lines in hours.items()
+        if start <= hour < end
+        for line in lines
+        if line.rstrip("\n").endswith('"')
+    )

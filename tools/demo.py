@@ -29,7 +29,8 @@ END = datetime(2015, 5, 20, 22, tzinfo=UTC)
 LATE = datetime(2015, 5, 20, 12, tzinfo=UTC)
 BAD = datetime(2015, 5, 20, 19, tzinfo=UTC)
 MARKS = {"success": "[green]ok[/]", "failed": "[red]red[/]", "upstream_failed": "[yellow]not run[/]"}
-console = Console(highlight=False, soft_wrap=True)
+ORDER = ("settle", "ingest", "ingest_gate", "aggregate", "aggregate_gate", "report")
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 
 def step(text: str) -> None:
@@ -78,7 +79,7 @@ def follow(server: airflow_server.Airflow, dag: str, run: str) -> None:
             if not console.is_terminal and doing != told:
                 console.print(f"  {doing}")
             told = doing
-    shown = "  ".join(f"{task} {MARKS.get(state, state)}" for task, state in states.items())
+    shown = "  ".join(f"{task} {MARKS.get(states[task], states[task])}" for task in ORDER)
     console.print(f"{dag} {run} ({time.monotonic() - began:.0f} s): {shown}")
 
 
@@ -142,11 +143,15 @@ def one_by_one(hours: Sequence[datetime]) -> bool:
     """Makes some hours again in a lake of their own, an hour a run; compares the digests."""
     lake = DEMO / "one-by-one"
     script = Path(__file__).with_name("one_by_one.py")
-    with console.status("six hours one by one, in a lake of their own"):
-        subprocess.run(
+    log = DEMO / "one-by-one.log"
+    with console.status("six hours one by one, in a lake of their own"), log.open("w") as output:
+        done = subprocess.run(
             [sys.executable, script, lake, format_hour(hours[0]), format_hour(hours[-1] + HOUR)],
-            check=True, env={**os.environ, "TRANSOM_LANDING": str(DEMO)}, stdout=subprocess.DEVNULL,
+            env={**os.environ, "TRANSOM_LANDING": str(DEMO)}, stdout=output, stderr=output, check=False,
         )  # fmt: skip
+    if done.returncode:
+        console.print(f"one by one: failed, see {log}")
+        return False
     whole, ones = book(), book(lake)
     lines, equal = [], True
     for hour in hours:
@@ -185,8 +190,9 @@ def cost(run: str) -> None:
 
 def tour(server: airflow_server.Airflow, web: Hours) -> bool:
     """The demo's steps, once Airflow is up; False where a figure is not what it should be."""
-    step("84 hours in one go; one file is junk, and one has not come yet")
-    trigger(server, "web", "whole", FIRST, END)
+    last = [END - 2 * HOUR, END - HOUR]
+    step(f"{(last[0] - FIRST) // HOUR} hours in one go; one file is junk, and one has not come yet")
+    trigger(server, "web", "whole", FIRST, last[0])
     lines_of_the_log()
 
     step("The junk is mended, and the red run cleared")
@@ -198,12 +204,12 @@ def tour(server: airflow_server.Airflow, web: Hours) -> bool:
     step(f"The file of {format_hour(LATE)} comes late; the last two hours run, one by one")
     before, figures = book(), figures_around_the_late_file()
     land(DEMO, WEB, LATE, web[LATE])
-    for number, start in enumerate((END - 2 * HOUR, END - HOUR), 1):
+    for number, start in enumerate(last, 1):
         trigger(server, "web", f"hour-{number}", start, start + HOUR)
     now = figures_around_the_late_file()
     lines = [[name, figures[name], now[name]] for name in figures]
     show("What the late file changed", ["figure", "before", "after"], lines)
-    healed(before, book(), {END - 2 * HOUR, END - HOUR})
+    healed(before, book(), set(last))
     agrees = agrees and now == recounted(web)
 
     step("Six hours again, in a lake of their own, an hour a run")

@@ -1,6 +1,6 @@
 """A real Airflow runs the real DAG on hours of the real log: green, red on bad data, green when mended."""
 
-import json
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,11 +10,29 @@ import sample_logs
 from deltalake import DeltaTable
 from sample_logs import WEB, land
 
-from transom.lake.ledger import Ledger
+from transom.intervals import format_hour
+from transom.lake.ledger import Book, Ledger
 
+ROOT = Path(__file__).resolve().parents[2]
 HOUR = timedelta(hours=1)
 FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
-BAD = FIRST + 4 * HOUR
+HOURS = [FIRST + number * HOUR for number in range(8)]
+JUNK = FIRST + 4 * HOUR
+CROWDED = FIRST + 6 * HOUR
+STREAM = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", on_change: replace}
+key: [client]
+aggregate:
+  traffic:
+    measures: {n: count, sent: sum(bytes)}
+    levels: RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1 HOUR
+checks:
+  nobody_alone: {stage: aggregate, every: "n < 200 or level > 0"}
+start: 2015-05-17T10:00
+schedule: false
+"""
 
 
 @pytest.fixture(scope="module")
@@ -22,43 +40,100 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("airflow")
 
 
-def figures(folder: Path, end: datetime) -> dict[str, int]:
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[airflow_server.Airflow]:
+    streams = folder / "streams"
+    streams.mkdir()
+    (streams / "web.yaml").write_text(STREAM)
+    places = {
+        "TRANSOM_LAKE": str(folder / "lake"),
+        "TRANSOM_LANDING": str(folder),
+        "TRANSOM_STREAMS": str(streams),
+    }
+    with airflow_server.running(folder / "airflow", **places) as running:
+        running.unpause("web")
+        yield running
+
+
+def ledger(folder: Path) -> Ledger:
+    return Ledger(str(folder / "lake/web"))
+
+
+def figures(folder: Path, level: int, end: datetime) -> dict[str, int]:
     rows = DeltaTable(str(folder / "lake/web/aggregates")).to_pyarrow_table(
-        filters=[("block", "=", "traffic"), ("level", "=", 1), ("window_end", "=", end)]
+        filters=[("level", "=", level), ("window_end", "=", end)]
     )
     return {row["client"]: row["n"] for row in rows.to_pylist()}
 
 
-def test_green_then_red_on_bad_data_then_green_when_mended(folder: Path) -> None:
+def not_published(book: Book) -> set[tuple[str, datetime]]:
+    return {(node.table, node.hour) for node, entry in book.items() if entry.status != "published"}
+
+
+def whole(run: str) -> tuple[str, dict[str, str]]:
+    return run, {"from": format_hour(HOURS[0]), "to": format_hour(HOURS[-1] + HOUR)}
+
+
+def test_a_file_of_junk_stops_the_run_at_the_first_gate_until_it_is_mended(
+    folder: Path, server: airflow_server.Airflow
+) -> None:
     hours = sample_logs.apache()
-    some = [FIRST + number * HOUR for number in range(8)]
-    for hour in some:
-        land(folder, WEB, hour, hours[hour])
-    land(folder, WEB, BAD, ["no log line\n"] * 5)
-    ledger = Ledger(str(folder / "lake/web"))
-    environment = {"TRANSOM_LAKE": str(folder / "lake"), "TRANSOM_LANDING": str(folder)}
-    with airflow_server.running(folder / "airflow", **environment) as server:
-        server.unpause("web")
+    for hour in HOURS:
+        land(folder, WEB, hour, ["no log line\n"] * 5 if hour == JUNK else hours[hour])
+    run, stretch = whole("junk")
+    server.trigger("web", run, **stretch)
+    assert server.wait("web", run, 300) == {
+        "settle": "success",
+        "ingest": "success",
+        "ingest_gate": "failed",
+        "aggregate": "upstream_failed",
+        "aggregate_gate": "upstream_failed",
+        "report": "upstream_failed",
+    }
+    said = server.task_log("web", run, "ingest_gate")
+    for words in (format_hour(JUNK), "rejected_share", "observed 1, expected at most 0.05", "no_match"):
+        assert words in said
+    book = ledger(folder).book()
+    assert {hour for _, hour in not_published(book)} == {JUNK}
+    assert {node.stage for node in book} == {"ingest"}
 
-        server.trigger("web", "bad", **{"from": "2015-05-17T10:00", "to": "2015-05-17T18:00"})
-        states = server.wait("web", "bad", 300)
-        assert states == {
-            "settle": "success",
-            "ingest": "success",
-            "ingest_gate": "failed",
-            "aggregate": "upstream_failed",
-            "aggregate_gate": "upstream_failed",
-            "report": "upstream_failed",
-        }
-        said = json.dumps(server.task_log("web", "bad", "ingest_gate"))
-        for words in ("2015-05-17T14:00", "rejected_share", "observed 1, expected at most 0.05", "no_match"):
-            assert words in said
-        status = {node.hour: e.status for node, e in ledger.book().items() if node.table == "events"}
-        assert [hour for hour, state in status.items() if state != "published"] == [BAD]
-
-        land(folder, WEB, BAD, hours[BAD])
-        server.clear("web", "bad", "ingest")
-        assert set(server.wait("web", "bad", 300).values()) == {"success"}
-
+    land(folder, WEB, JUNK, hours[JUNK])
+    server.clear("web", run, "ingest")
+    assert set(server.wait("web", run, 300).values()) == {"success"}
+    assert not_published(ledger(folder).book()) == set()
     for end in (FIRST + 5 * HOUR, FIRST + 8 * HOUR):
-        assert figures(folder, end) == sample_logs.requests(hours, end - 6 * HOUR, end)
+        assert figures(folder, 1, end) == sample_logs.requests(hours, end - 6 * HOUR, end)
+
+
+def test_a_report_that_fails_its_check_stops_the_run_at_the_second_gate_until_it_is_mended(
+    folder: Path, server: airflow_server.Airflow
+) -> None:
+    hours = sample_logs.apache()
+    stood = figures(folder, 0, CROWDED + HOUR)
+    loud = hours[CROWDED][0].split()[0]
+    land(folder, WEB, CROWDED, [*hours[CROWDED], *hours[CROWDED][:1] * 300])
+    run, stretch = whole("crowded")
+    server.trigger("web", run, **stretch)
+    assert server.wait("web", run, 300) == {
+        "settle": "success",
+        "ingest": "success",
+        "ingest_gate": "success",
+        "aggregate": "success",
+        "aggregate_gate": "failed",
+        "report": "upstream_failed",
+    }
+    said = server.task_log("web", run, "aggregate_gate")
+    for words in (format_hour(CROWDED), "nobody_alone", "expected at least 1", loud, "'n': 30"):
+        assert words in said, said
+    assert not_published(ledger(folder).book()) == {("aggregates", CROWDED)}
+    assert figures(folder, 0, CROWDED + HOUR) == stood
+    # The next hour's reports hold the crowd in their wider windows, and are published.
+    assert figures(folder, 1, FIRST + 8 * HOUR)[loud] > 300
+
+    land(folder, WEB, CROWDED, hours[CROWDED])
+    server.clear("web", run, "ingest")
+    assert set(server.wait("web", run, 300).values()) == {"success"}
+    assert not_published(ledger(folder).book()) == set()
+    assert figures(folder, 0, CROWDED + HOUR) == stood
+    end = FIRST + 8 * HOUR
+    assert figures(folder, 1, end) == sample_logs.requests(hours, end - 6 * HOUR, end)

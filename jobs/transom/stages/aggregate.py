@@ -25,7 +25,7 @@ from transom.lake.quality import Check
 from transom.lake.stage import Computed, Part, Reads, Request, Stage, Step
 from transom.lake.store import in_hours
 from transom.lake.tables import ARROW_TYPES, Table
-from transom.stages.checks import built_in, counts, declared, shares
+from transom.stages.checks import built_in, counts, declared, report_faults, shares
 from transom.stream import Stream
 
 VERSION = 1
@@ -172,7 +172,10 @@ def stage(stream: Stream) -> Stage:
                 checks=_report_checks(stream),
                 figures={"ends_outside": F.sum(_ends_outside().cast("bigint"))},
                 derived=counts(declared(stream, "aggregate")),
-                faults={"times_inside_hour": _ends_outside()},
+                faults={
+                    "times_inside_hour": _ends_outside(),
+                    **report_faults(declared(stream, "aggregate"), stream),
+                },
             ),
         ),
     )

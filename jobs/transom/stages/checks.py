@@ -61,10 +61,14 @@ def declared(stream: Stream, stage: str) -> list[Declared]:
     return found
 
 
+def met(every: str, types: Mapping[str, FieldType]) -> Column:
+    """Whether a row meets a condition; one for which it is null does not."""
+    return F.coalesce(F.expr(condition(every, types).sql), F.lit(False))
+
+
 def holds(every: str, types: Mapping[str, FieldType]) -> Column:
-    """How many rows meet a condition; those for which it is null do not."""
-    met = F.coalesce(F.expr(condition(every, types).sql), F.lit(False))
-    return F.sum(met.cast("bigint"))
+    """How many rows meet a condition."""
+    return F.sum(met(every, types).cast("bigint"))
 
 
 def accepted_of(stream: Stream) -> Sequence[Accepted]:
@@ -75,12 +79,25 @@ def accepted_of(stream: Stream) -> Sequence[Accepted]:
     ]
 
 
+def report_faults(rules: Sequence[Declared], stream: Stream) -> dict[str, Column]:
+    """For each declared condition on reports, which rows do not meet it."""
+    return {
+        rule.check.name: ~met(rule.every, stream.report_types(_block(rule, stream)))
+        for rule in rules
+        if rule.every is not None
+    }
+
+
+def _block(rule: Declared, stream: Stream) -> str:
+    return rule.block or next(iter(stream.aggregate))
+
+
 def shares(rules: Sequence[Declared], rows: DataFrame, stream: Stream) -> list[DataFrame]:
     """The shares of reports that meet declared conditions, by block and hour."""
     frames = []
     for rule in rules:
         if rule.every is not None:
-            block = rule.block or next(iter(stream.aggregate))
+            block = _block(rule, stream)
             share = holds(rule.every, stream.report_types(block)) / F.count("*")
             chosen = rows.where(F.col("block") == block)
             frames.append(chosen.groupBy("block", "hour").agg(share.alias(rule.metric)))

@@ -3,21 +3,25 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, timedelta
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from transom.formats.layout import Span
 from transom.lake.acceptance import accept
 from transom.lake.ledger import Node, Verdict
 from transom.lake.quality import Check, judge
 from transom.lake.refresh import SAMPLE
-from transom.stages.checks import accepted_of, built_in, declared, holds
+from transom.stages.checks import Declared, accepted_of, built_in, declared, holds, met
 from transom.stages.files import NO_HOUR, Content, Listed, source_id
 from transom.stages.landing import LandingError, is_there
 from transom.stages.parsing import Reading
 from transom.stream import Stream
+
+SECOND = timedelta(seconds=1)
 
 
 def contents(
@@ -40,16 +44,13 @@ def contents(
         LandingError: an executor does not see a file that the driver sees.
     """
     paths = {reading.number: reading.path for reading in readings}
+    spans = {reading.path: reading.span for reading in readings}
     rules = declared(stream, "ingest")
-    null_key = F.lit(False)
-    for column in sorted({name for block in stream.aggregate.values() for name in block.key} | {*stream.key}):
-        null_key = null_key | F.col(f"`{column}`").isNull()
     hour = F.date_trunc("hour", "event_time")
     # Rejected lines and a file's summary have no time: they make a group of their own.
     groups = frame.groupBy("__file", hour.alias("hour")).agg(
         F.count("*").alias("events"),
-        F.sum(null_key.cast("bigint")).alias("null_keys"),
-        F.sum(_outside(hour).cast("bigint")).alias("outside"),
+        F.sum(_lacks_key(stream).cast("bigint")).alias("null_keys"),
         F.min("event_time").alias("first"),
         F.max("event_time").alias("last"),
         F.max("__summary").alias("summary"),
@@ -75,13 +76,16 @@ def contents(
                 raise LandingError(f"{path}: the driver sees this file and an executor does not")
             continue
         found[path] = _content(there[path], facts, hours[path])
-        metrics[path] = _metrics(found[path], hours[path], rules)
+        metrics[path] = _metrics(found[path], hours[path], spans[path], rules)
     numbers = {path: number for number, path in paths.items()}
     return _judged(stream, node, there, found, metrics, frame, numbers)
 
 
-def _outside(hour: Column) -> Column:
-    return (F.col("event_time") < hour) | (F.col("event_time") >= hour + F.expr("INTERVAL 1 HOUR"))
+def _lacks_key(stream: Stream) -> Column:
+    """Whether an event lacks a column of a key."""
+    columns = {name for block in stream.aggregate.values() for name in block.key} | {*stream.key}
+    lacks = (F.col(f"`{column}`").isNull() for column in sorted(columns))
+    return reduce(Column.__or__, lacks, F.lit(False))
 
 
 def _content(file: Listed, facts: Mapping[str, Any], hours: Sequence[Mapping[str, Any]]) -> Content:
@@ -107,7 +111,7 @@ def _content(file: Listed, facts: Mapping[str, Any], hours: Sequence[Mapping[str
 
 
 def _metrics(
-    content: Content, hours: Sequence[Mapping[str, Any]], rules: Sequence[Any]
+    content: Content, hours: Sequence[Mapping[str, Any]], span: Span | None, rules: Sequence[Declared]
 ) -> dict[str, float | None]:
     events = sum(row["events"] for row in hours)
     data_lines = content.lines - content.header_lines
@@ -115,7 +119,7 @@ def _metrics(
         "unaccounted": content.lines - events - content.rejected - content.header_lines,
         "rejected_share": content.rejected / data_lines if data_lines else 0.0,
         "null_keys": sum(row["null_keys"] for row in hours),
-        "outside": sum(row["outside"] for row in hours),
+        "seconds_outside": _seconds_outside(content, span),
         "broken": float(content.broken is not None or content.failed is not None),
         "rows": events,
     }
@@ -123,6 +127,14 @@ def _metrics(
         if rule.every is not None:
             figures[rule.metric] = sum(row[rule.metric] for row in hours) / events if events else None
     return figures
+
+
+def _seconds_outside(content: Content, span: Span | None) -> float:
+    """How far a file's events reach beyond what it may hold; lines beyond have been rejected before."""
+    if span is None or content.first_event is None or content.last_event is None:
+        return 0.0
+    last = span.end - timedelta.resolution
+    return max((span.start - content.first_event) / SECOND, (content.last_event - last) / SECOND, 0.0)
 
 
 def _judged(
@@ -154,7 +166,7 @@ def _judged(
             accepted_of(stream),
         )
         if not verdict.success:
-            verdict = verdict.with_sample(_sample(frame, numbers[path]))
+            verdict = verdict.with_sample(_sample(stream, frame, numbers[path], verdict.check))
             if verdict.severity == "error":
                 words = f"{verdict.check}: observed {verdict.observed:g}, expected {verdict.expected}"
                 failed = f"{content.failed}; {words}" if content.failed else words
@@ -163,10 +175,18 @@ def _judged(
     return contents, verdicts
 
 
-def _sample(frame: DataFrame, number: int) -> list[str]:
-    refused = frame.where((F.col("__file") == number) & F.col("__reason").isNotNull())
-    rows = refused.orderBy("source_line").select("source_line", "__reason", "__raw").limit(SAMPLE)
-    return [f"line {r['source_line']}: {r['__reason']}: {r['__raw']}" for r in rows.toArrow().to_pylist()]
+def _sample(stream: Stream, frame: DataFrame, number: int, check: str) -> list[str]:
+    """Some of the rows at fault: events where the check is of events, else rejected lines."""
+    rows = frame.where(F.col("__file") == number)
+    faults = {rule.check.name: rule.every for rule in declared(stream, "ingest") if rule.every is not None}
+    if check == "keys_not_null" or check in faults:
+        lacks = _lacks_key(stream) if check == "keys_not_null" else ~met(faults[check], stream.event_types)
+        found = rows.where(F.col("event_time").isNotNull() & lacks).orderBy("source_line").limit(SAMPLE)
+        columns = found.select("source_line", *(f"`{name}`" for name in stream.event_columns))
+        return [f"line {row.pop('source_line')}: {row}" for row in columns.toArrow().to_pylist()]
+    refused = rows.where(F.col("__reason").isNotNull()).orderBy("source_line").limit(SAMPLE)
+    found = refused.select("source_line", "__reason", "__raw")
+    return [f"line {r['source_line']}: {r['__reason']}: {r['__raw']}" for r in found.toArrow().to_pylist()]
 
 
 def file_checks(stream: Stream) -> tuple[Check, ...]:
@@ -175,7 +195,7 @@ def file_checks(stream: Stream) -> tuple[Check, ...]:
         *built_in(stream, "lines_accounted", metric="unaccounted", at_least=0, at_most=0),
         *built_in(stream, "rejected_share", metric="rejected_share"),
         *built_in(stream, "keys_not_null", metric="null_keys", at_most=0),
-        *built_in(stream, "times_inside_hour", metric="outside", at_most=0),
+        *built_in(stream, "times_inside_hour", metric="seconds_outside", at_most=0),
         *built_in(stream, "file_readable", metric="broken", at_most=0),
         *(rule.check for rule in declared(stream, "ingest")),
     )

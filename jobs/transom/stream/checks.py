@@ -39,7 +39,9 @@ BUILT_IN: dict[str, BuiltIn] = {
         "ingest", "error", "lines of a file = events + rejected + duplicates + header lines"
     ),
     "rejected_share": BuiltIn("ingest", "error", "share of a file's lines that were rejected", at_most=0.05),
-    "times_inside_hour": BuiltIn("ingest", "error", "every event lies in the hour that holds it"),
+    "times_inside_hour": BuiltIn(
+        "ingest", "error", "every event lies inside what its file may hold, every report in its hour"
+    ),
     "keys_not_null": BuiltIn(
         "ingest", "error", "no event lacks a column of the stream's key or of a block's"
     ),

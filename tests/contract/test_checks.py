@@ -1,0 +1,240 @@
+"""Every single check fails on data that is bad for it, and on nothing else.
+
+Checks of what files say fail on real files. Those that guard against faults of transom itself fail on
+rows tampered with between the computation and its audit.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from house import House, hour, line
+from transom.formats.layout import Span
+from transom.lake.ledger import Node, Verdict
+from transom.lake.refresh import refresh
+from transom.lake.stage import Computed, Request, Stage
+from transom.stages import aggregate as aggregate_stage
+from transom.stages.contents import contents
+from transom.stages.files import Listed
+from transom.stages.ingest_tables import event_types
+from transom.stages.parsing import FIXED, Reading
+from transom.stream.checks import BUILT_IN
+
+Make = Callable[..., House]
+
+CHECKED = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
+key: [client]
+aggregate:
+  site: {key: [], measures: {n: count}, levels: "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}
+checks:
+  no_errors: {stage: ingest, every: "status < 500", share: 0.9}
+  enough: {stage: ingest, rows: {at_least: 2}, severity: incomplete}
+  calm: {stage: aggregate, every: "n <= 100"}
+  few_rows: {stage: aggregate, rows: {at_most: 2}}
+"""
+GOOD = [line(3600 * 2 + i) for i in range(10)]
+PATH = "landing/web/2015-05-17/access.02.log.gz"
+
+
+def failed(house: House, stage: str) -> dict[str, Verdict]:
+    """The checks that failed, by name."""
+    hours = {node.hour for node in house.book()}
+    return {v.check: v for v in house.ledger.checks(house.book(), stage, hours) if not v.success}
+
+
+def test_good_data_fails_nothing(house: Make) -> None:
+    day = house(CHECKED)
+    day.land(2, GOOD)
+    day.run(2, 3)
+    assert failed(day, "ingest") == failed(day, "aggregate") == {}
+    assert {entry.status for entry in day.book().values()} == {"published"}
+
+
+@pytest.mark.parametrize(
+    ("check", "lines", "observed", "status", "sample"),
+    [
+        ("rejected_share", [*GOOD, "junk"], 1 / 11, "quarantined", ["line 11: no_match: junk"]),
+        (
+            "no_errors",
+            [*GOOD, *(line(7200 + i, status=503) for i in range(2))],
+            10 / 12,
+            "quarantined",
+            ["line 11: .*'status': 503", "line 12: .*'status': 503"],
+        ),
+        ("enough", GOOD[:1], 1, "published", []),
+    ],
+)
+def test_a_file_fails_its_check(
+    house: Make, check: str, lines: list[str], observed: float, status: str, sample: list[str]
+) -> None:
+    day = house(CHECKED)
+    day.land(2, lines)
+    day.ingest(2, 3)
+    (verdict,) = failed(day, "ingest").values()
+    assert (verdict.check, verdict.observed) == (check, pytest.approx(observed))
+    assert len(verdict.sample) == len(sample)
+    assert all(re.match(words, row) for words, row in zip(sample, verdict.sample, strict=True))
+    entry = day.book()[Node("ingest", "events", "events", hour(2))]
+    assert (entry.status, entry.complete) == (status, False)
+    assert check in (entry.cause or "")
+
+
+def test_a_truncated_file_is_not_readable(house: Make) -> None:
+    day = house(CHECKED)
+    path = day.land(2, [line(7200 + i, f"10.0.{i % 200}.{i % 7}") for i in range(2000)])
+    path.write_bytes(path.read_bytes()[:-400])
+    day.ingest(2, 3)
+    assert failed(day, "ingest").keys() == {"file_readable"}
+    entry = day.book()[Node("ingest", "events", "events", hour(2))]
+    assert (entry.status, entry.complete) == ("published", False)
+    assert day.table("rejected").where("reason = 'broken'").count() == 1
+
+
+def test_a_file_that_is_expected_and_has_not_come_is_missed(house: Make) -> None:
+    day = house(CHECKED)
+    day.land(1, [])
+    day.ingest(2, 3)
+    assert failed(day, "ingest").keys() == {"files_expected"}
+
+
+def test_a_key_that_is_null_is_seen(house: Make, tmp_path: Path) -> None:
+    day = house(
+        """
+name: web
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", format: json}
+columns: {at: {from: at, type: timestamp}, who: who, n: {from: n, type: integer}}
+time: {column: at}
+key: [who]
+aggregate: {all: {measures: {records: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+"""
+    )
+    records = [{"at": "2015-05-17T02:00:01Z", "who": None if i == 3 else "a", "n": i} for i in range(9)]
+    day.land(2, [json.dumps(record) for record in records])
+    day.ingest(2, 3)
+    (verdict,) = failed(day, "ingest").values()
+    assert (verdict.check, verdict.observed, verdict.severity) == ("keys_not_null", 1, "error")
+    (row,) = verdict.sample
+    assert row.startswith("line 4: ")
+
+
+def of_tampered(
+    spark: SparkSession, house: House, times: list[int], claimed: int, span: Span
+) -> dict[str, float | None]:
+    """What the checks of a file say of events at some seconds, under a summary that claims so many."""
+    types = {**FIXED, **event_types(house.stream)}
+    events: list[dict[str, object]] = [
+        {
+            "__file": 0,
+            "event_time": hour(0) + timedelta(seconds=second),
+            "source_line": number,
+            "client": "10.0.0.1",
+            "status": 200,
+        }
+        for number, second in enumerate(times)
+    ]
+    facts = {
+        "sha256": "0", "bytes": 1, "lines": claimed, "header_lines": 0, "accepted": claimed, "rejected": 0,
+        "columns": [], "prefix_digests": {}, "broken": None,
+    }  # fmt: skip
+    summary: dict[str, object] = {"__file": 0, "__summary": json.dumps(facts)}
+    rows = [tuple(row.get(name) for name in types) for row in [*events, summary]]
+    frame = spark.createDataFrame(rows, ", ".join(f"`{name}` {kind}" for name, kind in types.items()))
+    listed = Listed(PATH, 1, hour(2), {}, hour(2), hour(2), hour(3))
+    reading = Reading(0, PATH, PATH, 1, {}, span, ())
+    node = Node("ingest", "events", "events", hour(2))
+    _, verdicts = contents(house.stream, node, {PATH: listed}, [reading], frame)
+    return {v.check: v.observed for v in verdicts if not v.success}
+
+
+def test_lines_that_went_missing_are_seen(spark: SparkSession, house: Make) -> None:
+    span = Span(hour(2), hour(3))
+    times = [7200, 7201, 10799]
+    assert of_tampered(spark, house(CHECKED), times, 3, span) == {}
+    assert of_tampered(spark, house(CHECKED), times, 5, span) == {"lines_accounted": 2}
+
+
+@pytest.mark.parametrize(("second", "outside"), [(7199, 1), (10800, 1e-6)])
+def test_events_outside_what_their_file_may_hold_are_seen(
+    spark: SparkSession, house: Make, second: int, outside: float
+) -> None:
+    found = of_tampered(spark, house(CHECKED), [7200, second], 2, Span(hour(2), hour(3)))
+    assert found == {"times_inside_hour": pytest.approx(outside)}
+
+
+def tampered(stage: Stage, table: str, change: Callable[[DataFrame], DataFrame]) -> Stage:
+    """A stage whose rows of one table are changed before they are audited."""
+
+    def of(compute: Callable[[Request], Computed]) -> Callable[[Request], Computed]:
+        def run(request: Request) -> Computed:
+            computed = compute(request)
+            return replace(computed, rows=change(computed.rows))
+
+        return run
+
+    steps = [
+        replace(step, compute=of(step.compute)) if step.table.name == table else step for step in stage.steps
+    ]
+    return replace(stage, steps=tuple(steps))
+
+
+def one_more_where(condition: str) -> Callable[[DataFrame], DataFrame]:
+    """Adds one to the counts of some rows."""
+
+    def change(rows: DataFrame) -> DataFrame:
+        names = [name for name in ("records", "count", "n") if name in rows.columns]
+        more = F.when(F.expr(condition), 1).otherwise(0)
+        return rows.withColumns({name: F.col(name) + more for name in names})
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "check", "observed"),
+    [
+        ("granules", one_more_where("true"), "granules_add_up", -1),
+        ("aggregates", one_more_where("level = 0"), "wide_covers_narrow", 1),
+        (
+            "aggregates",
+            lambda rows: rows.withColumn("window_end", F.expr("window_end + INTERVAL 1 MICROSECOND")),
+            "times_inside_hour",
+            2,
+        ),
+        ("aggregates", one_more_where("false"), None, None),
+        ("aggregates", lambda rows: rows.union(rows), "few_rows", 4),
+        ("aggregates", lambda rows: rows.withColumn("n", F.lit(101)), "calm", 0),
+    ],
+)
+def test_a_fault_between_computing_and_publishing_is_seen(
+    house: Make,
+    table: str,
+    change: Callable[[DataFrame], DataFrame],
+    check: str | None,
+    observed: float | None,
+) -> None:
+    day = house(CHECKED)
+    day.land(2, GOOD)
+    day.ingest(2, 3)
+    stage = aggregate_stage.stage(day.stream)
+    day.store.create(step.table for step in stage.steps)
+    context = day.context(2, 3)
+    refresh(day.store, day.ledger, tampered(stage, table, change), context.interval, day.stream.heal, "run x")
+    found = {name: verdict.observed for name, verdict in failed(day, "aggregate").items()}
+    assert found == ({check: observed} if check else {})
+    entry = day.book()[Node("aggregate", "site", table, hour(2))]
+    assert entry.status == ("quarantined" if check else "published")
+    assert day.table(table).count() == (0 if check else {"granules": 1, "aggregates": 2}[table])
+
+
+def test_no_check_is_left_out() -> None:
+    text = Path(__file__).read_text()
+    assert [name for name in BUILT_IN if f'"{name}"' not in text] == []

@@ -1,7 +1,7 @@
 # `make` alone lists the targets.
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || echo python3)
 ENV := . .transom/env &&
-CODE := jobs dags tools tests
+CODE := jobs dags plugins tools tests
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e demo schema format clean
@@ -16,8 +16,8 @@ lock: setup ## write tools/requirements.txt anew from tools/requirements.in
 	@$(ENV) uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-emit-index-url \
 	  --no-header tools/requirements.in -o tools/requirements.txt
 
-lint: setup ## ruff: rules and format
-	@$(ENV) ruff check $(CODE) && ruff format --check $(CODE)
+lint: setup ## rules, format, and which way imports point
+	@$(ENV) ruff check $(CODE) && ruff format --check $(CODE) && lint-imports --no-logo
 
 format: setup ## ruff: mend what can be mended
 	@$(ENV) ruff check -q --fix $(CODE); ruff format -q $(CODE)
@@ -37,8 +37,8 @@ test-dags: setup ## tests of the DAGs, without a server
 test-e2e: setup ## a real Airflow runs the real DAG
 	@$(ENV) pytest tests/e2e
 
-test: setup ## every linter, type check and test
-	@$(ENV) ruff check $(CODE) && ruff format --check $(CODE) && mypy && pytest tests && echo "make test: passed"
+test: lint typing ## every linter, type check and test
+	@$(ENV) pytest tests && echo "make test: passed"
 
 demo: setup ## real logs through a real Airflow, and what was found
 	@$(ENV) python tools/demo.py
@@ -47,4 +47,4 @@ schema: setup ## write schemas/stream.schema.json anew from the models
 	@$(ENV) python -m transom.stream schemas/stream.schema.json
 
 clean: ## remove what set-up and runs have made
-	rm -rf .venv .transom .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .transom .mypy_cache .import_linter_cache .ruff_cache .pytest_cache .hypothesis

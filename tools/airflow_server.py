@@ -64,6 +64,10 @@ class Airflow:
     def _client(self) -> httpx.Client:
         return httpx.Client(base_url=self.url, timeout=30, trust_env=False)
 
+    def close(self) -> None:
+        """Ends the connection to the API."""
+        self._client.close()
+
     def ask(self, method: str, path: str, **body: Any) -> dict[str, Any]:
         """Asks Airflow's API; `path` begins after `/api/v2`.
 
@@ -108,9 +112,11 @@ class Airflow:
             try:
                 self.ask("PATCH", f"/dags/{dag}", is_paused=False)
                 return
-            except ServerError:
+            except ServerError as error:
                 if time.monotonic() > end:
-                    raise
+                    wrong = self.ask("GET", "/importErrors")["import_errors"]
+                    said = "".join(f"\n{one['filename']}: {one['stack_trace']}" for one in wrong)
+                    raise ServerError(f"{error}{said}") from None
                 time.sleep(0.5)
 
     def trigger(self, dag: str, run: str, **conf: str) -> None:
@@ -181,6 +187,7 @@ def running(home: Path, **environment: str) -> Iterator[Airflow]:
         **os.environ,
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
         "AIRFLOW__CORE__PARALLELISM": "8",
@@ -192,13 +199,12 @@ def running(home: Path, **environment: str) -> Iterator[Airflow]:
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
-        "AIRFLOW_CONN_TRANSOM_SPARK": "spark://local[*]?deploy-mode=client",
-        "PYTHONPATH": f"{ROOT / 'jobs'}:{ROOT / 'dags'}",
+        "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("jobs", "dags", "plugins")),
+        "AIRFLOW_CONN_TRANSOM_SPARK": json.dumps(
+            {"conn_type": "spark", "host": "local[*]", "extra": {"deploy-mode": "client"}}
+        ),
         **environment,
     }
-    settings["AIRFLOW_CONN_TRANSOM_SPARK"] = json.dumps(
-        {"conn_type": "spark", "host": "local[*]", "extra": {"deploy-mode": "client"}}
-    )
     server = Airflow(home, port, settings, home / "airflow.log")
     server.command("db", "migrate")
     server.command("pools", "set", "transom", str(max(cores // 2, 1)), "spark-submits side by side")
@@ -211,6 +217,7 @@ def running(home: Path, **environment: str) -> Iterator[Airflow]:
             _wait_until_up(process, server)
             yield server
         finally:
+            server.close()
             _end(process)
 
 

@@ -152,7 +152,7 @@ def configuration(java_home: Path, archive: Path | None) -> None:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": VENV / "bin" / "python",
         "PYSPARK_DRIVER_PYTHON": VENV / "bin" / "python",
-        "PYTHONPATH": ROOT / "jobs",
+        "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("jobs", "dags", "plugins")),
         "AIRFLOW_HOME": HOUSE / "airflow",
         "GX_ANALYTICS_ENABLED": "false",
         "TZ": "UTC",

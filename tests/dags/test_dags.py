@@ -96,7 +96,7 @@ def test_submits_are_as_written_down_and_the_jobs_take_them(dags: dict[str, Any]
 def test_an_interval_that_is_none_is_refused_with_place_rule_and_value(params: Any, words: str) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
-    from stream_dag import interval_of
+    from transom_operators import interval_of
 
     with pytest.raises(AirflowFailException, match=words):
         interval_of(params, None, None)

@@ -26,6 +26,17 @@ ARROW_TYPES: dict[str, pa.DataType] = {
     "array<timestamp>": pa.list_(pa.timestamp("us", "UTC")),
 }
 
+"""How Arrow holds each type of a description."""
+
+SPARK_TYPES = {
+    "string": "string",
+    "integer": "bigint",
+    "number": "double",
+    "boolean": "boolean",
+    "timestamp": "timestamp",
+}
+"""The type of a column that a stream declares."""
+
 
 class TableMismatch(ValueError):
     """A table in the lake has another form than its description."""

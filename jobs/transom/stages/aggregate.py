@@ -24,21 +24,13 @@ from transom.intervals import ranges
 from transom.lake.quality import Check
 from transom.lake.stage import Computed, Part, Reads, Request, Stage, Step
 from transom.lake.store import in_hours
-from transom.lake.tables import ARROW_TYPES, Table
+from transom.lake.tables import ARROW_TYPES, SPARK_TYPES, Table
 from transom.stages.checks import built_in, counts, declared, report_faults, shares
 from transom.stream import Stream
 
 VERSION = 1
 HOUR = timedelta(hours=1)
 MICROSECOND = timedelta(microseconds=1)
-
-SPARK_TYPES = {
-    "string": "string",
-    "integer": "bigint",
-    "number": "double",
-    "boolean": "boolean",
-    "timestamp": "timestamp",
-}
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,6 @@ Status = Literal["ingested", "duplicate", "waiting", "conflict", "withheld", "go
 NO_HOUR = datetime(1970, 1, 1, tzinfo=UTC)
 """The hour of a file that has no time in its name and no event."""
 
-STANDING = ("ingested", "duplicate", "conflict", "gone")
-
 
 @dataclass(frozen=True)
 class Listed:
@@ -316,7 +314,7 @@ class HourState:
     Attributes:
         withheld: the files for which the hour is withheld, with the reason.
         missing: what is missing, in words.
-        files: how many files stand for the hour.
+        files: how many files have come for the hour, withheld ones included.
     """
 
     withheld: tuple[str, ...]
@@ -331,7 +329,7 @@ def hour_states(files: Iterable[File], hours: Collection[datetime]) -> dict[date
     missing: dict[datetime, list[str]] = {hour: [] for hour in hours}
     count = dict.fromkeys(hours, 0)
     for file in sorted(files, key=lambda file: file.path):
-        if file.status in STANDING and file.hour in count:
+        if file.hour in count:
             count[file.hour] += 1
         if file.status == "withheld" and file.hour in withheld:
             withheld[file.hour].append(f"{file.path}: {file.detail}")

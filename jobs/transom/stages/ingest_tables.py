@@ -11,8 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.lake.store import Pins, conformed
-from transom.lake.tables import Table
-from transom.stages.aggregate import SPARK_TYPES
+from transom.lake.tables import SPARK_TYPES, Table
 from transom.stages.files import Decisions, File
 from transom.stream import Stream
 

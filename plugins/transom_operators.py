@@ -1,0 +1,161 @@
+"""The operators of transom's DAGs, and how a run finds its interval."""
+
+import logging
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
+
+from transom.intervals import Interval, format_hour
+
+CONNECTION = "transom_spark"
+
+
+def home() -> Path:
+    """The checkout."""
+    return Path(os.environ.get("TRANSOM_HOME", str(Path(__file__).resolve().parents[1])))
+
+
+def lake() -> str:
+    """Where the tables are: TRANSOM_LAKE, else inside the checkout."""
+    return os.environ.get("TRANSOM_LAKE", str(home() / ".transom" / "lake"))
+
+
+def interval_of(params: Any, start: datetime | None, end: datetime | None) -> Interval:
+    """The interval of a run: `from` and `to` where both are given, else its data interval.
+
+    Raises:
+        AirflowFailException: neither, one alone, or an interval that is not one or lies in the future.
+    """
+    asked = (params.get("from"), params.get("to"))
+    try:
+        if all(asked):
+            interval = Interval.parse(*asked)
+        elif any(asked):
+            raise ValueError(f"from and to: must be given together; got from {asked[0]!r}, to {asked[1]!r}")
+        elif start is not None and end is not None and start < end:
+            interval = Interval(start, end)
+        else:
+            raise ValueError("from and to: a run by hand has no interval of its own; give both")
+    except ValueError as error:
+        raise AirflowFailException(str(error)) from None
+    now = datetime.now(UTC)
+    if interval.end > now:
+        raise AirflowFailException(
+            f"to: must not lie in the future; got {format_hour(interval.end)}, it is {now:%Y-%m-%dT%H:%M} UTC"
+        )
+    return interval
+
+
+def _of_context(context: Any) -> Interval:
+    run = context["dag_run"]
+    return interval_of(context["params"], run.data_interval_start, run.data_interval_end)
+
+
+def hour_text(params: Any, run: Any, side: str) -> str:
+    """One end of a run's interval, for templates."""
+    interval = interval_of(params, run.data_interval_start, run.data_interval_end)
+    return format_hour(interval.start if side == "from" else interval.end)
+
+
+def cause(run: Any) -> str:
+    """Why a run runs, for the ledger: schedule, trigger or backfill."""
+    kind = str(getattr(run.run_type, "value", run.run_type))
+    return {"scheduled": "schedule", "manual": "trigger", "backfill": "backfill"}.get(kind, kind)
+
+
+class SubmitStage(SparkSubmitOperator):
+    """The house's spark-submit: client mode, connection and Python named, nothing forced on a cluster."""
+
+    def __init__(self, *, stage: str, stream: str, stream_file: str, **kwargs: Any) -> None:
+        super().__init__(
+            task_id=stage,
+            application=str(home() / "jobs" / f"{stage}.py"),
+            name=f"transom {stream} {stage}",
+            # A missing connection would silently mean YARN.
+            conn_id=CONNECTION,
+            deploy_mode="client",
+            properties_file=os.environ.get("TRANSOM_SPARK_PROPERTIES"),
+            env_vars={
+                "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", "python3"),
+                "PYTHONPATH": str(home() / "jobs"),
+                "TZ": "UTC",
+            },
+            application_args=[
+                "--stream", stream_file,
+                "--lake", lake(),
+                "--from", "{{ hour_text(params, dag_run, 'from') }}",
+                "--to", "{{ hour_text(params, dag_run, 'to') }}",
+                "--run-id", f"{{{{ run_id }}}} {stage} {{{{ ti.try_number }}}}",
+                "--cause", "{{ cause(dag_run) }}",
+            ],
+            **kwargs,
+        )  # fmt: skip
+
+
+class Gate(BaseOperator):
+    """Reads the ledger and fails, without a retry, where something of the interval is withheld."""
+
+    def __init__(self, *, stage: str, stream: str, stream_file: str, **kwargs: Any) -> None:
+        super().__init__(task_id=f"{stage}_gate", **kwargs)
+        self.stage = stage
+        self.stream = stream
+        self.stream_file = stream_file
+
+    def execute(self, context: Any) -> str:
+        """Judges the run's interval; its one line is the task's result."""
+        from transom.lake.gate import judge
+        from transom.lake.ledger import Ledger
+
+        command = (
+            f"spark-submit jobs/{self.stage}.py --stream {self.stream_file} --lake {lake()} "
+            "--from {from} --to {to}   (or Trigger the DAG with these `from` and `to`)"
+        )
+        judgement = judge(
+            Ledger(f"{lake()}/{self.stream}"), self.stage, self.stream, _of_context(context), command
+        )
+        for warning in judgement.warnings:
+            logging.getLogger(__name__).warning(warning)
+        if judgement.failures:
+            raise AirflowFailException("\n" + "\n".join(judgement.failures))
+        return judgement.summary
+
+
+class Settle(BaseOperator):
+    """Checks the run's interval, and waits until its files have had their time to arrive."""
+
+    def __init__(self, *, seconds: float, **kwargs: Any) -> None:
+        super().__init__(task_id="settle", **kwargs)
+        self.seconds = seconds
+
+    def execute(self, context: Any) -> str:
+        """Comes back later, without holding a slot, while it is too early."""
+        interval = _of_context(context)
+        ready = interval.end + timedelta(seconds=self.seconds)
+        if ready > datetime.now(UTC):
+            raise AirflowRescheduleException(ready)  # type: ignore[no-untyped-call]
+        return str(interval)
+
+
+class Report(BaseOperator):
+    """One line for the run's end: what stands in the ledger for its interval."""
+
+    def __init__(self, *, stream: str, **kwargs: Any) -> None:
+        super().__init__(task_id="report", **kwargs)
+        self.stream = stream
+
+    def execute(self, context: Any) -> dict[str, int]:
+        """Counts the interval's nodes by status."""
+        from collections import Counter
+
+        from transom.lake.ledger import Ledger
+
+        interval = _of_context(context)
+        book = Ledger(f"{lake()}/{self.stream}").book()
+        found = Counter(entry.status for node, entry in book.items() if node.hour in interval)
+        logging.getLogger(__name__).info("%s %s: %s", self.stream, interval, dict(found))
+        return {str(status): count for status, count in found.items()}

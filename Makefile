@@ -4,7 +4,7 @@ ENV := . .transom/env &&
 CODE := jobs dags plugins tools tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e demo schema format clean
+.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways demo schema format clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -39,6 +39,9 @@ test-e2e: setup ## a real Airflow runs the real DAG
 
 test: lint typing ## every linter, type check and test
 	@$(ENV) pytest tests && echo "make test: passed"
+
+three-ways: setup ## 84 hours triggered, hourly and by backfill: the same tables (an hour or two)
+	@$(ENV) pytest tests/long/test_three_ways.py -m long -s
 
 demo: setup ## real logs through a real Airflow, and what was found
 	@$(ENV) python tools/demo.py

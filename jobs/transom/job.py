@@ -18,11 +18,13 @@ from pyspark.sql import SparkSession
 
 from transom import __version__
 from transom.intervals import Interval
-from transom.lake.ledger import Ledger, Run
+from transom.lake.ledger import Ledger, Overtaken, Run
 from transom.lake.quality import preload
 from transom.lake.refresh import Outcome
 from transom.lake.session import session
 from transom.lake.store import Store
+from transom.lake.tables import LakeError, TableMismatch
+from transom.stages.landing import LandingError
 from transom.stream import Stream, load
 
 
@@ -68,7 +70,8 @@ def run(stage: str, arguments: argparse.Namespace, work: Callable[[Context], Out
     """Runs a stage as an application of its own.
 
     Raises:
-        SystemExit: a wrong argument or stream file, in one line.
+        SystemExit: a wrong argument or stream file, a lake or a landing folder that cannot be used, or
+            a run that another has overtaken: in one line.
     """
     began = time.monotonic()
     try:
@@ -83,6 +86,16 @@ def run(stage: str, arguments: argparse.Namespace, work: Callable[[Context], Out
             spark, stage, stream, interval, work,
             lake=arguments.lake, run_id=arguments.run_id, cause=arguments.cause, began=began,
         )  # fmt: skip
+    except (LandingError, LakeError, TableMismatch, Overtaken) as error:
+        sys.exit(f"{stage}: {error}")
+    except Exception as error:
+        words = str(error).strip().splitlines() or [""]
+        print(
+            f"{stage}: failed: {type(error).__name__}: {words[0]}\n{stage}: hours that were being written "
+            "are marked so and not called fresh; mend the cause and run the interval again",
+            file=sys.stderr,
+        )
+        raise
     finally:
         spark.stop()
 

@@ -8,47 +8,82 @@ import random
 from collections.abc import Callable
 from itertools import pairwise
 
+import pytest
+
 from house import House, hour, line
 
 Make = Callable[..., House]
 
 
 def traffic(house: House, hours: int) -> None:
-    """Hours of a few clients, with one that is there in every hour and one hour that is empty."""
+    """Hours of a few clients: one with most of the rows, in every hour but an empty one; rows that stand
+    twice; and an hour whose file lies there under two names."""
     for number in range(hours):
-        steady = [line(number * 3600 + 60 * i, "10.0.0.1", i) for i in range(0, 60, 7)]
+        heavy = [line(number * 3600 + 7 * i, "10.0.0.1", i) for i in range(0, 500, 9)]
         others = [line(number * 3600 + 311 * i, f"10.0.1.{number % 3}", "-") for i in range(5)]
         # Out of order inside the hour, as in life.
-        house.land(number, [] if number == 5 else [*others, *steady])
+        lines = [] if number == 5 else [*others, *heavy, *others]
+        house.land(number, lines)
+        if number == 7:
+            house.land(number, lines, ".again")
 
 
-def test_any_cuts_in_any_order_with_reruns_and_a_late_file_equal_one_run(
-    house: Make, dice: random.Random
-) -> None:
-    hours = 12
-    cut = house(lake="cut")
-    traffic(cut, hours)
-    late = cut.land(3, [line(3 * 3600 + 1800, "10.9.9.9", 5000)], ".second")
+def history(house: House, hours: int, dice: random.Random) -> None:
+    """Runs of random cuts in random order, some of them killed and made again, some made twice; a file
+    comes late."""
+    late = house.land(3, [line(3 * 3600 + 1800, "10.9.9.9", 5000)], ".second")
     held_back = late.read_bytes()
     late.unlink()
-    bounds = sorted({0, hours, *dice.sample(range(1, hours), 4)})
-    cuts = list(pairwise(bounds))
+    cuts = list(pairwise(sorted({0, hours, *dice.sample(range(1, hours), 4)})))
     dice.shuffle(cuts)
-    for start, end in [*cuts[:-1], cuts[0]]:
-        cut.run(start, end)
-    late.write_bytes(held_back)
-    cut.run(*cuts[-1])
-    cut.run(3, 4)
+    for number, (start, end) in enumerate([*cuts, dice.choice(cuts), (3, 4)]):
+        if number == len(cuts) - 1:
+            late.write_bytes(held_back)
+        if number % 2:
+            with house.killed_before(dice.randint(1, 9)):
+                house.run(start, end)
+        house.run(start, end)
 
-    whole = house(lake="whole")
-    whole.run(0, hours)
 
-    assert cut.state() == whole.state()
-    cut.assert_ledger_true()
+def assert_equal(one: House, other: House) -> None:
+    """Two lakes hold the same, by ledger, by digest and row by row."""
+    assert one.state() == other.state()
     for name in ("events", "rejected", "granules", "aggregates"):
-        left, right = cut.table(name), whole.table(name)
+        left, right = one.table(name), other.table(name)
         assert left.exceptAll(right).isEmpty(), name
         assert right.exceptAll(left).isEmpty(), name
+
+
+def test_any_history_equals_one_run(house: Make, dice: random.Random) -> None:
+    hours = 12
+    lived = house(lake="lived")
+    traffic(lived, hours)
+    history(lived, hours, dice)
+    whole = house(lake="whole")
+    whole.run(0, hours)
+    assert_equal(lived, whole)
+    lived.assert_ledger_true()
+    assert lived.table("events").where("source_line <= 5 AND hour(hour) = 7").count() == 5
+
+
+@pytest.mark.parametrize("stage", ["ingest", "aggregate"])
+def test_a_run_killed_before_any_of_its_commits_is_made_good_by_the_next(house: Make, stage: str) -> None:
+    whole = house(lake="whole")
+    traffic(whole, 2)
+    whole.run(0, 2)
+    for step in range(1, 9):
+        killed = house(lake=f"killed-{step}")
+        if stage == "aggregate":
+            killed.ingest(0, 2)
+        with killed.killed_before(step):
+            getattr(killed, stage)(0, 2)
+            break
+        killed.run(0, 2)
+        assert killed.state() == whole.state()
+    else:
+        pytest.fail("more commits than were tried")
+    assert step > 4
+    killed.assert_ledger_true()
 
 
 def test_the_same_interval_again_writes_nothing(house: Make) -> None:

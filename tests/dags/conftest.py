@@ -2,5 +2,6 @@
 
 import os
 import tempfile
+
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="airflow-")
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "false"

@@ -123,7 +123,7 @@ def test_a_report_that_fails_its_check_stops_the_run_at_the_second_gate_until_it
         "report": "upstream_failed",
     }
     said = server.task_log("web", run, "aggregate_gate")
-    for words in (format_hour(CROWDED), "nobody_alone", "expected at least 1", loud, "'n': 30"):
+    for words in (format_hour(CROWDED), "nobody_alone", "expected at least 1", f"client {loud}, count 30"):
         assert words in said, said
     assert not_published(ledger(folder).book()) == {("aggregates", CROWDED)}
     assert figures(folder, 0, CROWDED + HOUR) == stood

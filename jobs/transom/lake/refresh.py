@@ -18,7 +18,7 @@ from transom.lake import digest as digests
 from transom.lake.acceptance import Accepted, accept
 from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Ledger, Node, Verdict
 from transom.lake.publishing import publish, stands
-from transom.lake.quality import judge
+from transom.lake.quality import in_words, judge
 from transom.lake.stage import Computed, Request, Stage, Step
 from transom.lake.staleness import Plan, asked, fingerprint, plan
 from transom.lake.store import Pins, Store, Write, conformed, in_hours
@@ -261,8 +261,9 @@ def _sampled(step: Step, rows: DataFrame, verdict: Verdict) -> Verdict:
         return verdict
     node = verdict.node
     at_fault = rows.where((F.col("block") == node.block) & (F.col("hour") == F.lit(node.hour)) & fault)
-    sample = at_fault.select(*step.parts[node.block].columns).limit(SAMPLE).toArrow().to_pylist()
-    return verdict.with_sample(str(row) for row in sample)
+    columns = [name for name in step.parts[node.block].columns if name != "hour"]
+    sample = at_fault.select(*columns).orderBy(*columns).limit(SAMPLE).toArrow().to_pylist()
+    return verdict.with_sample(map(in_words, sample))
 
 
 def _write(step: Step, rows: DataFrame, changed: Mapping[str | None, list[datetime]]) -> Write:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import yaml
 from deltalake import DeltaTable, Field, Schema
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 ARROW_TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -96,13 +96,25 @@ class Table:
         return pa.schema([(column, ARROW_TYPES[type_]) for column, type_ in self.columns.items()])
 
 
+class LakeError(OSError):
+    """A table of the lake cannot be opened or created."""
+
+
 def create(root: str, table: Table) -> None:
     """Creates a table where there is none, and adds columns that its description has gained.
 
     Raises:
+        LakeError: the lake cannot be read or written.
         TableMismatch: a column stands in the lake with another type.
     """
     uri = f"{root}/{table.name}"
+    try:
+        _create(uri, table)
+    except (DeltaError, OSError) as error:
+        raise LakeError(f"lake: {uri} cannot be opened or created: {error}") from error
+
+
+def _create(uri: str, table: Table) -> None:
     wanted = Schema.from_arrow(table.arrow_schema())
     try:
         existing = DeltaTable(uri)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from transom.formats.layout import Span
 from transom.lake.acceptance import accept
 from transom.lake.ledger import Node, Verdict
-from transom.lake.quality import Check, judge
+from transom.lake.quality import Check, in_words, judge
 from transom.lake.refresh import SAMPLE
 from transom.stages.checks import Declared, accepted_of, built_in, declared, holds, met
 from transom.stages.files import NO_HOUR, Content, Listed, source_id
@@ -167,12 +167,23 @@ def _judged(
         )
         if not verdict.success:
             verdict = verdict.with_sample(_sample(stream, frame, numbers[path], verdict.check))
-            if verdict.severity == "error":
-                words = f"{verdict.check}: observed {verdict.observed:g}, expected {verdict.expected}"
-                failed = f"{content.failed}; {words}" if content.failed else words
-                contents[path] = content = replace(content, failed=failed)
+            contents[path] = _marked(content, verdict)
         verdicts.append(verdict)
     return contents, verdicts
+
+
+def _marked(content: Content, verdict: Verdict) -> Content:
+    """A content with what a failed check says of it."""
+    words = f"{verdict.check}: observed {verdict.observed:g}, expected {verdict.expected}"
+    if verdict.check == "file_readable" and content.broken is not None:
+        words = f"{verdict.check}: {content.broken}"
+    match verdict.severity:
+        case "error":
+            return replace(content, failed="; ".join(filter(None, (content.failed, words))))
+        case "incomplete":
+            return replace(content, lacks="; ".join(filter(None, (content.lacks, words))))
+        case "warning":
+            return content
 
 
 def _sample(stream: Stream, frame: DataFrame, number: int, check: str) -> list[str]:
@@ -183,7 +194,7 @@ def _sample(stream: Stream, frame: DataFrame, number: int, check: str) -> list[s
         lacks = _lacks_key(stream) if check == "keys_not_null" else ~met(faults[check], stream.event_types)
         found = rows.where(F.col("event_time").isNotNull() & lacks).orderBy("source_line").limit(SAMPLE)
         columns = found.select("source_line", *(f"`{name}`" for name in stream.event_columns))
-        return [f"line {row.pop('source_line')}: {row}" for row in columns.toArrow().to_pylist()]
+        return [f"line {row.pop('source_line')}: {in_words(row)}" for row in columns.toArrow().to_pylist()]
     refused = rows.where(F.col("__reason").isNotNull()).orderBy("source_line").limit(SAMPLE)
     found = refused.select("source_line", "__reason", "__raw")
     return [f"line {r['source_line']}: {r['__reason']}: {r['__raw']}" for r in found.toArrow().to_pylist()]

@@ -45,6 +45,7 @@ class Content:
         prefixes: the digest of the first n decompressed bytes, for lengths that were asked for.
         broken: why it could not be read to its end.
         failed: checks of severity error that it fails, in words.
+        lacks: checks of severity incomplete that it fails, in words.
     """
 
     source_id: str
@@ -61,6 +62,7 @@ class Content:
     prefixes: Mapping[int, str]
     broken: str | None = None
     failed: str | None = None
+    lacks: str | None = None
 
 
 @dataclass(frozen=True)
@@ -234,7 +236,7 @@ def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) ->
         last_event=content.last_event,
         columns=content.columns,
         hours=content.hours,
-        detail=content.broken,
+        detail=content.lacks,
         size=listed.size,
         modified=listed.modified,
     )

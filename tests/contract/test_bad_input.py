@@ -1,0 +1,210 @@
+"""Input that no log should hold, and files that change under the reader: nothing is lost, no run breaks."""
+
+import gzip
+import json
+import resource
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import ingest
+from house import House, hour, line
+from transom.job import Context
+from transom.lake.ledger import Node, Overtaken
+from transom.lake.store import Store
+from transom.stages import ingest as ingest_stage
+from transom.stages.landing import LandingError
+
+Make = Callable[..., House]
+
+COLONS = """
+name: web
+preset: apache/combined
+source: {path: "landing/{site} logs/access.%Y-%m-%dT%H:00:00.log"}
+key: [site, client]
+aggregate: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+"""
+
+
+def test_names_with_colons_spaces_and_captures(house: Make) -> None:
+    day = house(COLONS)
+    for site in ("north", "south 2"):
+        folder = day.folder / f"landing/{site} logs"
+        folder.mkdir(parents=True)
+        (folder / "access.2015-05-17T02:00:00.log").write_text(line(7200) + "\n" + line(7201) + "\n")
+    day.run(2, 3)
+    rows = day.table("aggregates").select("site", "client", "n").collect()
+    assert {tuple(row) for row in rows} == {("north", "10.0.0.1", 2), ("south 2", "10.0.0.1", 2)}
+    assert {row.status for row in day.table("files").collect()} == {"ingested"}
+
+
+def test_a_line_of_ten_megabytes_and_junk_are_rejected_as_they_stood(house: Make) -> None:
+    day = house()
+    long, junk = "x" * 10_000_000, b"\xff\xfe\0\1 junk"
+    good = [line(7200 + i) for i in range(98)]
+    path = day.land(2, [])
+    data = "".join(text + "\n" for text in [*good, long]).encode() + junk
+    path.write_bytes(gzip.compress(data))
+    assert day.ingest(2, 3).published == 1
+    rejected = {row.source_line: row for row in day.table("rejected").collect()}
+    assert rejected.keys() == {99, 100}
+    assert rejected[99].raw == long
+    assert rejected[100].reason == "not_utf8"
+    assert day.table("events").count() == 98
+
+
+def test_bytes_that_are_no_text_come_back_from_what_is_kept(house: Make) -> None:
+    day = house("""
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+checks: {rejected_share: {at_most: 1}}
+aggregate: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+""")
+    path = day.land(2, [])
+    path.write_bytes(gzip.compress(bytes(range(256)) * 3))
+    day.run(2, 3)
+    (file,) = day.table("files").collect()
+    assert file.lines == file.accepted + file.rejected + file.header_lines
+    assert day.table("rejected").count() == file.rejected > 0
+    (entry,) = [e for n, e in day.book().items() if n.table == "aggregates"]
+    assert (entry.status, entry.rows) == ("published", 0)
+
+
+def test_a_file_that_is_still_being_written_is_taken_again_when_it_has_grown(house: Make) -> None:
+    day = house()
+    lines = [line(7200 + i, f"10.0.0.{i % 3}") for i in range(40)]
+    path = day.land(2, lines[:10])
+    # A line that has not ended yet, in a gzip that has not ended yet.
+    path.write_bytes(gzip.compress("\n".join([*lines[:10], lines[10][:30]]).encode())[:-8])
+    day.run(2, 3)
+    assert not day.book()[Node("ingest", "events", "events", hour(2))].complete
+    day.land(2, lines)
+    day.run(2, 3)
+    assert day.table("events").count() == 40
+    whole = house(lake="whole")
+    whole.run(2, 3)
+    assert day.state() == whole.state()
+
+
+def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_listed(
+    house: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = house()
+    stays, goes = day.land(2, [line(7200)]), day.land(2, [line(7201)], ".b")
+    as_it_was = ingest_stage.listed
+
+    def listed_then_gone(*arguments: object) -> object:
+        found = as_it_was(*arguments)  # type: ignore[arg-type]
+        goes.unlink()
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ingest_stage, "listed", listed_then_gone)
+        assert day.ingest(2, 3).published == 1
+    assert [row.path for row in day.table("files").collect()] == [str(stays.relative_to(day.folder))]
+    assert day.table("events").count() == 1
+
+
+def test_a_landing_folder_that_is_not_there_is_said(house: Make) -> None:
+    day = house()
+    with pytest.raises(LandingError, match=r"source.path: landing folder .*landing/web cannot be listed"):
+        day.ingest(2, 3)
+    assert not day.book()
+
+
+def test_rows_outside_what_their_file_may_hold_are_rejected_by_name(house: Make) -> None:
+    day = house(
+        """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", holds: [-1 hours, 1 hours]}
+checks: {rejected_share: {at_most: 0.5}}
+aggregate: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+"""
+    )
+    day.land(5, [line(5 * 3600 + 1), line(4 * 3600), line(4 * 3600 - 1)])
+    day.run(5, 6)
+    (refused,) = day.table("rejected").collect()
+    assert (refused.source_line, refused.reason) == (3, "time_outside")
+    hours = {row.hour.hour for row in day.table("events").collect()}
+    assert hours == {4, 5}
+
+
+def test_two_runs_of_one_stream_at_once_cannot_both_be_right(house: Make) -> None:
+    """The second reads before the first publishes; what it would write is refused and then made again."""
+    day = house()
+    for number in (0, 1):
+        day.land(number, [line(number * 3600 + i) for i in range(5)])
+    first: Context = day.context(0, 2)
+    claim = day.ledger.claim
+
+    def overtaken(*arguments: object) -> int:
+        day.ledger.claim = claim  # type: ignore[method-assign]
+        day.ingest(0, 2)
+        return claim(*arguments)  # type: ignore[arg-type]
+
+    day.ledger.claim = overtaken  # type: ignore[method-assign, assignment]
+    with pytest.raises(Overtaken, match="run 2 came in between; run run 1 wrote nothing"):
+        ingest.work(first)
+    day.run(0, 2)
+    alone = house(lake="alone")
+    alone.run(0, 2)
+    assert day.state() == alone.state()
+    day.assert_ledger_true()
+
+
+def test_fields_that_drift_are_seen(house: Make) -> None:
+    day = house(
+        """
+name: web
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", format: json}
+columns: {at: {from: at, type: timestamp}, n: {from: n, type: integer}, late: {from: late, type: integer}}
+time: {column: at}
+checks: {rejected_share: {at_most: 0.5}}
+aggregate: {all: {key: [], measures: {total: sum(n)}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+"""
+    )
+    records: list[dict[str, object]] = [
+        {"at": "2015-05-17T02:00:01Z", "n": 4},
+        {"n": 5, "new": [1, 2], "at": "2015-05-17T02:00:02Z"},
+        {"at": "2015-05-17T02:00:03Z", "n": "five"},
+    ]
+    day.land(2, [json.dumps(record) for record in records])
+    day.run(2, 3)
+    (refused,) = day.table("rejected").collect()
+    assert (refused.source_line, refused.reason, refused.column) == (3, "bad_type", "n")
+    assert [row.late for row in day.table("events").collect()] == [None, None]
+    assert [row.total for row in day.table("aggregates").collect()] == [9]
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of another process are Linux's")
+@pytest.mark.parametrize("table", ["events", "granules", "aggregates"])
+def test_a_full_disk_loses_nothing(house: Make, monkeypatch: pytest.MonkeyPatch, table: str) -> None:
+    day = house()
+    for number in (0, 1):
+        day.land(number, [line(number * 3600 + i, f"10.0.{i % 7}.1") for i in range(50)])
+    java = int(day.spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    soft, hard = resource.prlimit(java, resource.RLIMIT_FSIZE)
+    write = Store.write
+
+    def no_room(self: Store, what: Any, **more: Any) -> None:
+        if what.table.name == table:
+            resource.prlimit(java, resource.RLIMIT_FSIZE, (100, hard))
+        write(self, what, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "write", no_room)
+        try:
+            with pytest.raises(Exception, match=r"(?i)file too large|no space|failed"):
+                day.run(0, 2)
+        finally:
+            resource.prlimit(java, resource.RLIMIT_FSIZE, (soft, hard))
+    assert {entry.status for node, entry in day.book().items() if node.table == table} == {"writing"}
+    assert day.table(table).count() == 0
+    day.run(0, 2)
+    alone = house(lake="alone")
+    alone.run(0, 2)
+    assert day.state() == alone.state()
+    day.assert_ledger_true()

@@ -1,0 +1,110 @@
+"""The same 84 hours as one triggered run, as hourly runs and by `airflow backfill create`.
+
+Through one real Airflow and real submits; an hour or two of work, so with a target of its own
+(`make three-ways`). TRANSOM_HOURS takes fewer hours, for a try.
+"""
+
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import airflow_server
+import pytest
+import sample_logs
+from sample_logs import HOUR, WEB, land
+
+from house import House
+from transom.intervals import format_hour
+from transom.lake.ledger import Ledger
+
+FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
+HOURS = int(os.environ.get("TRANSOM_HOURS", "84"))
+END = FIRST + HOURS * HOUR
+STREAM = """
+name: {name}
+preset: apache/combined
+source: {{path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}}
+key: [client]
+aggregate:
+  traffic:
+    measures: {{n: count, sent: sum(bytes)}}
+    levels: RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1 HOUR
+  site: {{key: [], measures: {{n: count}}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+start: {start}
+until: {until}
+schedule: {schedule}
+catchup: {catchup}
+"""
+WAYS = {"triggered": (False, False), "hourly": (True, True), "backfilled": (True, False)}
+
+
+def until_done(server: airflow_server.Airflow, dags: list[str], runs: int) -> None:
+    """Waits for so many runs of each DAG."""
+    told, end = None, time.monotonic() + 4 * 3600
+    while time.monotonic() < end:
+        states = {dag: list(server.runs(dag).values()) for dag in dags}
+        failed = {dag: found for dag, found in states.items() if "failed" in found}
+        assert not failed
+        done = {dag: found.count("success") for dag, found in states.items()}
+        if done != told:
+            print(f"{datetime.now(UTC):%H:%M:%S} runs done: {done} of {runs}", flush=True)
+            told = done
+        if all(count >= runs for count in done.values()):
+            return
+        time.sleep(5)
+    raise AssertionError(f"not done in four hours: {told}")
+
+
+@pytest.mark.long
+def test_three_ways_leave_the_same_tables(spark: object, tmp_path: Path) -> None:
+    logs = sample_logs.apache()
+    for hour, lines in logs.items():
+        if hour < END:
+            land(tmp_path, WEB, hour, lines)
+    streams = tmp_path / "streams"
+    streams.mkdir()
+    texts = {}
+    for name, (schedule, catchup) in WAYS.items():
+        texts[name] = STREAM.format(
+            name=name, start=format_hour(FIRST), until=format_hour(END),
+            schedule=str(schedule).lower(), catchup=str(catchup).lower(),
+        )  # fmt: skip
+        (streams / f"{name}.yaml").write_text(texts[name])
+    places = {
+        "TRANSOM_LAKE": str(tmp_path / "lake"),
+        "TRANSOM_LANDING": str(tmp_path),
+        "TRANSOM_STREAMS": str(streams),
+    }
+    with airflow_server.running(tmp_path / "airflow", **places) as server:
+        for dag in WAYS:
+            server.unpause(dag)
+        server.trigger("triggered", "whole", **{"from": format_hour(FIRST), "to": format_hour(END)})
+        server.command(
+            "backfill", "create", "--dag-id", "backfilled",
+            "--from-date", f"{FIRST:%Y-%m-%dT%H:%M:%S+00:00}",
+            "--to-date", f"{END - HOUR:%Y-%m-%dT%H:%M:%S+00:00}",
+            "--max-active-runs", "1", "--reprocess-behavior", "completed",
+        )  # fmt: skip
+        until_done(server, ["triggered"], 1)
+        until_done(server, ["hourly", "backfilled"], HOURS)
+        causes = {
+            name: {run["cause"] for run in Ledger(str(tmp_path / "lake" / name)).runs()} for name in WAYS
+        }
+    assert causes == {"triggered": {"trigger"}, "hourly": {"schedule"}, "backfilled": {"backfill"}}
+    houses = {name: House(spark, tmp_path, text) for name, text in texts.items()}  # type: ignore[arg-type]
+    one = houses["triggered"]
+    assert {entry.status for entry in one.book().values()} == {"published"}
+    assert len({node.hour for node in one.book()}) == HOURS
+    for other in (houses["hourly"], houses["backfilled"]):
+        assert one.state() == other.state()
+        for table in ("events", "rejected", "granules", "aggregates"):
+            left, right = one.table(table), other.table(table)
+            assert left.exceptAll(right).isEmpty()
+            assert right.exceptAll(left).isEmpty()
+        other.assert_ledger_true()
+    one.assert_ledger_true()
+    for end in (FIRST + 24 * HOUR, END):
+        recounted = sample_logs.requests(logs, max(FIRST, end - HOUR), end)
+        rows = one.table("aggregates").where("block = 'site'").collect()
+        assert sum(row.n for row in rows if row.hour.astimezone(UTC) == end - HOUR) == recounted.total()

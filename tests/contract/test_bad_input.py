@@ -50,7 +50,8 @@ def test_a_line_of_ten_megabytes_and_junk_are_rejected_as_they_stood(house: Make
     rejected = {row.source_line: row for row in day.table("rejected").collect()}
     assert rejected.keys() == {99, 100}
     assert rejected[99].raw == long
-    assert rejected[100].reason == "not_utf8"
+    assert (rejected[99].reason, rejected[99].detail) == ("line_too_long", "line too long: 10000000")
+    assert (rejected[100].reason, rejected[100].raw) == ("not_utf8", "\\xff\\xfe\0\1 junk")
     assert day.table("events").count() == 98
 
 
@@ -119,7 +120,7 @@ def test_rows_outside_what_their_file_may_hold_are_rejected_by_name(house: Make)
         """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", holds: [-1 hours, 1 hours]}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", holds: {before: 1 hour, after: 0 seconds}}
 checks: {rejected_share: {at_most: 0.5}}
 aggregate: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
 """
@@ -127,7 +128,7 @@ aggregate: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 
     day.land(5, [line(5 * 3600 + 1), line(4 * 3600), line(4 * 3600 - 1)])
     day.run(5, 6)
     (refused,) = day.table("rejected").collect()
-    assert (refused.source_line, refused.reason) == (3, "time_outside")
+    assert (refused.source_line, refused.reason) == (3, "outside_holds")
     hours = {row.hour.hour for row in day.table("events").collect()}
     assert hours == {4, 5}
 

@@ -14,8 +14,8 @@ BLOCK = 8 * 2**20
 LONGEST = 2**20
 """Bytes of the longest line that is parsed; a longer one is refused."""
 
-KEPT = 64 * 2**10
-"""Bytes that are kept of a refused longer line."""
+KEPT = 16 * 2**20
+"""Bytes that are kept of a refused line."""
 
 READ = 2**20
 

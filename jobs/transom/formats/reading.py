@@ -189,7 +189,7 @@ def _decoded(text: pa.Array) -> tuple[pa.Array, Refusals]:
     refused = Refusals.none(len(text))
     lengths = pc.binary_length(text)
     refused.add(mask(pc.equal(lengths, 0)), "empty")
-    refused.add(mask(pc.greater(lengths, LONGEST)), "line_too_long")
+    refused.add(mask(pc.greater(lengths, LONGEST)), "line_too_long", values=lengths)
     sound = pc.if_else(pa.array(~refused.any), text, pa.scalar(None, text.type)).cast(pa.binary())
     try:
         return sound.cast(pa.string()), refused
@@ -283,7 +283,8 @@ class _Taken(Protocol):
 
 
 def _kept(line: bytes) -> str:
-    return line[:KEPT].decode("utf-8", "replace") if len(line) > LONGEST else line.decode("utf-8", "replace")
+    """A refused line as it stood; bytes that are no text are spelt out as \\xNN."""
+    return line[:KEPT].decode("utf-8", "backslashreplace")
 
 
 def _events(arrays: Sequence[pa.Array], layout: Layout, rows: int) -> pa.RecordBatch:

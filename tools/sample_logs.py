@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -62,3 +63,15 @@ def requests(hours: Hours, start: datetime, end: datetime) -> Counter[str]:
         for line in lines
         if line.rstrip("\n").endswith('"')
     )
+
+
+def main(folder: Path) -> None:
+    """Lands every hour of both logs."""
+    for path, hours in ((WEB, apache()), (CONN, zeek())):
+        for hour, lines in hours.items():
+            land(folder, path, hour, lines)
+        print(f"landed {len(hours)} files: {folder / path}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -16,6 +16,8 @@ from transom.stream import Stream
 from transom_operators import Gate, Report, Settle, SubmitStage, cause, hour_text
 
 POOL = "transom"
+HOUR = r"^\d{4}-\d\d-\d\d[T ]\d\d:00(:00)?(Z|[+-]\d\d:\d\d)?$"
+"""An hour as the Trigger form takes it; what else is wrong with one, the first task says."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ STAGES = (
 
 
 def _hour_param(description: str) -> Param:
-    return Param(None, description=description, type=["null", "string"])
+    return Param(None, description=description, type=["null", "string"], pattern=HOUR)
 
 
 def facts(stream: Stream) -> str:
@@ -109,7 +111,9 @@ def build(stream: Stream, file: Path) -> DAG:
             submit >> gate
             gates[task.stage] = gate
         last = [gate for gate in gates.values() if not gate.downstream_task_ids]
-        report = Report(stream=stream.name, doc_md=Report.__doc__)
+        report = Report(
+            stages=stream.stages, stream=stream.name, stream_file=stream_file, doc_md=Report.__doc__
+        )
         for ending in last:
             ending >> report
     return dag

@@ -27,6 +27,7 @@ def work(context: job.Context) -> Outcome:
             context.run_id,
             accepted_of(context.stream),
             context.interval,
+            context.stream.retention,
         )
 
 

@@ -2,15 +2,19 @@
 
 import logging
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 
 from transom.intervals import Interval, format_hour
+
+if TYPE_CHECKING:
+    from transom.lake.gate import Judgement
 
 CONNECTION = "transom_spark"
 
@@ -97,6 +101,21 @@ class SubmitStage(SparkSubmitOperator):
         )  # fmt: skip
 
 
+def _judged(stage: str, stream: str, stream_file: str, context: Any) -> "Judgement":
+    """What the ledger says of one stage of a run; its warnings are logged."""
+    from transom.lake.gate import judge
+    from transom.lake.ledger import Ledger
+
+    command = (
+        f"spark-submit jobs/{stage}.py --stream {stream_file} --lake {lake()} "
+        "--from {from} --to {to}   (or Trigger the DAG with these `from` and `to`)"
+    )
+    judgement = judge(Ledger(f"{lake()}/{stream}"), stage, stream, _of_context(context), command)
+    for warning in judgement.warnings:
+        logging.getLogger(__name__).warning(warning)
+    return judgement
+
+
 class Gate(BaseOperator):
     """Reads the ledger and fails, without a retry, where something of the interval is withheld."""
 
@@ -108,18 +127,7 @@ class Gate(BaseOperator):
 
     def execute(self, context: Any) -> str:
         """Judges the run's interval; its one line is the task's result."""
-        from transom.lake.gate import judge
-        from transom.lake.ledger import Ledger
-
-        command = (
-            f"spark-submit jobs/{self.stage}.py --stream {self.stream_file} --lake {lake()} "
-            "--from {from} --to {to}   (or Trigger the DAG with these `from` and `to`)"
-        )
-        judgement = judge(
-            Ledger(f"{lake()}/{self.stream}"), self.stage, self.stream, _of_context(context), command
-        )
-        for warning in judgement.warnings:
-            logging.getLogger(__name__).warning(warning)
+        judgement = _judged(self.stage, self.stream, self.stream_file, context)
         if judgement.failures:
             raise AirflowFailException("\n" + "\n".join(judgement.failures))
         return judgement.summary
@@ -142,20 +150,18 @@ class Settle(BaseOperator):
 
 
 class Report(BaseOperator):
-    """One line for the run's end: what stands in the ledger for its interval."""
+    """What stands of the run's interval after all stages: a line each, incomplete and stale hours, and the
+    backfill that mends them."""
 
-    def __init__(self, *, stream: str, **kwargs: Any) -> None:
+    def __init__(self, *, stages: Sequence[str], stream: str, stream_file: str, **kwargs: Any) -> None:
         super().__init__(task_id="report", **kwargs)
+        self.stages = stages
         self.stream = stream
+        self.stream_file = stream_file
 
-    def execute(self, context: Any) -> dict[str, int]:
-        """Counts the interval's nodes by status."""
-        from collections import Counter
-
-        from transom.lake.ledger import Ledger
-
-        interval = _of_context(context)
-        book = Ledger(f"{lake()}/{self.stream}").book()
-        found = Counter(entry.status for node, entry in book.items() if node.hour in interval)
-        logging.getLogger(__name__).info("%s %s: %s", self.stream, interval, dict(found))
-        return {str(status): count for status, count in found.items()}
+    def execute(self, context: Any) -> list[str]:
+        """Logs and returns the lines."""
+        lines = [_judged(stage, self.stream, self.stream_file, context).summary for stage in self.stages]
+        for line in lines:
+            logging.getLogger(__name__).info(line)
+        return lines

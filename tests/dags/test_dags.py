@@ -102,6 +102,19 @@ def test_an_interval_that_is_none_is_refused_with_place_rule_and_value(params: A
         interval_of(params, None, None)
 
 
+@pytest.mark.parametrize("name", STREAMS)
+def test_the_form_takes_hours_alone(dags: dict[str, Any], name: str) -> None:
+    from airflow.sdk.exceptions import ParamValidationError
+
+    for side in ("from", "to"):
+        param = dags[name].params.get_param(side)
+        for good in (None, "2015-05-17T10:00", "2015-05-17 10:00:00Z", "2015-05-17T10:00+02:00"):
+            assert param.resolve(good) == good
+        for bad in ("2015-05-17", "2015-05-17T10:30", "now", 3):
+            with pytest.raises(ParamValidationError):
+                param.resolve(bad)
+
+
 def test_a_wrong_stream_file_is_shown_and_takes_no_other_away(tmp_path: Path) -> None:
     (tmp_path / "web.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
     (tmp_path / "bad.yaml").write_text("name: bad\npreset: apache/combind\nsource: {path: 'landing/x.log'}\n")

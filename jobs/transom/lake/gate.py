@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from transom.intervals import Interval, format_hour, ranges
-from transom.lake.ledger import Book, Ledger, Node, Verdict
+from transom.lake.ledger import STANDS, Book, Ledger, Node, Verdict
 
 AROUND = timedelta(days=2)
 
@@ -56,7 +56,7 @@ def judge(ledger: Ledger, stage: str, stream: str, interval: Interval, command: 
         _words(v) for v in verdicts if v.severity == "warning" and not v.success and v.node.hour in interval
     ]
     warnings += _stale(ledger, stage, command, interval)
-    good = sum(book[node].status == "published" for node in own)
+    good = sum(book[node].status in STANDS for node in own)
     summary = f"{stage} {stream} {interval}: {good} of {len(own)} published, {len(warnings)} warnings"
     return Judgement(tuple(failures), tuple(warnings), summary)
 
@@ -66,7 +66,7 @@ def _bad(book: Book, nodes: Sequence[Node]) -> list[list[Node]]:
     groups: dict[tuple[str, str], list[Node]] = {}
     for node in nodes:
         entry = book[node]
-        if entry.status != "published":
+        if entry.status not in STANDS:
             groups.setdefault((entry.status, entry.cause or entry.run_id), []).append(node)
     return list(groups.values())
 

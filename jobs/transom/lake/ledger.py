@@ -23,6 +23,8 @@ from deltalake.exceptions import CommitFailedError
 from transom.lake.tables import Table, create
 
 Status = Literal["writing", "published", "quarantined", "blocked", "expired"]
+STANDS: tuple[Status, ...] = ("published", "expired")
+"""What others may rely on: an expired node's rows are gone, and known by their digest."""
 ATTEMPTS = 20
 EMPTY_DIGEST = "0:0"
 Filter = tuple[str, str, Any]

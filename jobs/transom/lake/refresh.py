@@ -4,7 +4,7 @@ A stage's step writes one table. Its fresh hours are left alone, its stale ones 
 judged hour by hour, and the good hours published beside the failed ones.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial, reduce
@@ -16,9 +16,10 @@ from pyspark.sql import functions as F
 from transom.intervals import Interval
 from transom.lake import digest as digests
 from transom.lake.acceptance import Accepted, accept
-from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Ledger, Node, Verdict
+from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Ledger, Node, Overtaken, Verdict
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import in_words, judge
+from transom.lake.retention import expire
 from transom.lake.stage import Computed, Request, Stage, Step
 from transom.lake.staleness import Plan, asked, fingerprint, plan
 from transom.lake.store import Pins, Store, Write, conformed, in_hours
@@ -61,6 +62,7 @@ def refresh(
     run_id: str,
     accepted: Sequence[Accepted] = (),
     elsewhere: Interval | None = None,
+    retention: timedelta | None = None,
 ) -> Outcome:
     """Brings a stage up to date over an interval.
 
@@ -68,26 +70,48 @@ def refresh(
         heal: how far before and after the interval stale hours are recomputed as well.
         accepted: failed checks that a person lets pass.
         elsewhere: the whole stretch, where the interval is a chunk of it.
+        retention: how long state is kept before the stage's last hour; None is for ever.
     """
     outcome = Outcome()
-    for step in stage.steps:
-        # What the checks say is no input of any table; it decides only whether a withheld hour is
-        # looked at again.
-        rules = fingerprint([repr(step.checks), repr(accepted)])
+    window = interval.widen(before=heal, after=heal)
+
+    def prepared(
+        step: Step, hours: Sequence[datetime] | None = None, again: Collection[Node] = ()
+    ) -> tuple[Plan, Book, Pins]:
         book, pins = _consistent(store, ledger, step)
+        wanted = asked(interval, book.hours(stage.name), heal) if hours is None else list(hours)
+        rules = _rules(step, accepted)
         todo = plan(
-            stage.name,
-            stage.version,
-            step.table.name,
-            step.parts,
-            book,
-            asked(interval, book.hours(stage.name), heal),
-            interval.widen(before=heal, after=heal),
-            rules,
-            elsewhere,
-        )
-        outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted, rules))
+            stage.name, stage.version, step.table.name, step.parts, book, wanted, window, rules, elsewhere,
+            again,
+        )  # fmt: skip
+        return todo, book, pins
+
+    def run(step: Step, todo: Plan, book: Book, pins: Pins) -> None:
+        outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted))
+
+    for number, step in enumerate(stage.steps):
+        todo, book, pins = prepared(step)
+        if todo.expired:
+            for before in stage.steps[:number]:
+                gone = {node for node in todo.expired if node.table == before.table.name}
+                if gone:
+                    run(before, *prepared(before, sorted({node.hour for node in gone}), gone))
+            todo, book, pins = prepared(step)
+            if todo.expired:
+                raise Overtaken(
+                    f"{stage.name}: another run dropped state that run {run_id} needs; run it again"
+                )
+        run(step, todo, book, pins)
+    if retention is not None:
+        outcome.work["expired"] = expire(store, ledger, stage, retention, run_id)
     return outcome
+
+
+def _rules(step: Step, accepted: Sequence[Accepted]) -> str:
+    """A hash of the checks. They are no input of any table: what they say decides only whether a withheld
+    hour is looked at again."""
+    return fingerprint([repr(step.checks), repr(accepted)])
 
 
 def _consistent(store: Store, ledger: Ledger, step: Step) -> tuple[Book, Pins]:
@@ -116,8 +140,8 @@ def _run_step(
     pins: Pins,
     run_id: str,
     accepted: Sequence[Accepted],
-    rules: str,
 ) -> Outcome:
+    rules = _rules(step, accepted)
     entries: dict[Node, Entry] = {
         node: _withheld("blocked", node, book, run_id, None, cause) for node, cause in todo.blocked.items()
     }

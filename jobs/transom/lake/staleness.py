@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from transom.intervals import Interval
-from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Node
+from transom.lake.ledger import EMPTY_DIGEST, STANDS, Book, Entry, Node
 from transom.lake.stage import Part
 
 HOUR = timedelta(hours=1)
@@ -64,7 +64,7 @@ def is_stale(entry: Entry, inputs: Mapping[str, str], checks: str) -> bool:
     A quarantined hour is looked at again, too, when the checks that withheld it have changed.
     """
     match entry.status:
-        case "published":
+        case "published" | "expired":
             return entry.inputs != inputs
         case "quarantined":
             return entry.inputs != {**inputs, "checks": checks}
@@ -83,6 +83,7 @@ class Plan:
         incomplete: incomplete hours in the reach of the targets, by block.
         healed: how many of the nodes lie outside the hours that were asked for.
         stale_since: the first stale hour that lies beyond `heal`, which this run leaves.
+        expired: state that the targets read and that has been dropped: to be made again first.
     """
 
     targets: dict[str, list[datetime]]
@@ -91,6 +92,7 @@ class Plan:
     incomplete: dict[str, set[datetime]]
     healed: int
     stale_since: datetime | None
+    expired: frozenset[Node]
 
 
 def plan(
@@ -103,6 +105,7 @@ def plan(
     window: Interval,
     checks: str,
     elsewhere: Interval | None = None,
+    again: Collection[Node] = (),
 ) -> Plan:
     """Decides, node by node, what is computed.
 
@@ -111,9 +114,11 @@ def plan(
         window: where stale hours are healed.
         elsewhere: hours that another chunk of the same run will see to.
         checks: a hash of the checks.
+        again: nodes to compute even where they are fresh.
     """
-    result = Plan({}, {}, {}, {}, 0, None)
+    result = Plan({}, {}, {}, {}, 0, None, frozenset())
     healed, stale_since = 0, None
+    expired: set[Node] = set()
     wanted = set(hours)
     for block, part in parts.items():
         series = book.series(stage, block, table)
@@ -122,24 +127,25 @@ def plan(
                 continue
             node, entry = Node(stage, block, table, hour), series.get(hour)
             inputs = expected_inputs(part, version, hour, book)
-            if entry is not None and not is_stale(entry, inputs, checks):
+            if entry is not None and node not in again and not is_stale(entry, inputs, checks):
                 continue
             if hour not in wanted and not window.start <= hour < window.end:
                 stale_since = min(stale_since or hour, hour)
                 continue
             needs = [(read, book[read]) for _, read in reach(part, hour) if read in book]
-            cause = next((_cause(read, held) for read, held in needs if held.status != "published"), None)
+            cause = next((_cause(read, held) for read, held in needs if held.status not in STANDS), None)
             if cause is not None:
                 if entry is None or (entry.status, entry.cause) != ("blocked", cause):
                     result.blocked[node] = cause
                 continue
+            expired |= {read for read, held in needs if held.status == "expired"}
             healed += hour not in wanted
             result.inputs[node] = inputs
             result.targets.setdefault(block, []).append(hour)
             result.incomplete.setdefault(block, set()).update(
                 read.hour for read, held in needs if not held.complete
             )
-    return Plan(result.targets, result.inputs, result.blocked, result.incomplete, healed, stale_since)
+    return replace(result, healed=healed, stale_since=stale_since, expired=frozenset(expired))
 
 
 def _cause(node: Node, entry: Entry) -> str:

@@ -56,12 +56,14 @@ class Table:
         columns: the Spark SQL type of each column, in order.
         partition: columns that the table is partitioned by.
         outside: columns that the promise leaves out: run ids and modification hints.
+        state: whether it is private and may be dropped, as it can be made again.
     """
 
     name: str
     columns: Mapping[str, str]
     partition: tuple[str, ...]
     outside: frozenset[str]
+    state: bool = False
 
     @classmethod
     def load(cls, name: str) -> "Table":
@@ -73,6 +75,7 @@ class Table:
             {column: facts["type"] for column, facts in columns.items()},
             tuple(text.get("partition", ())),
             frozenset(column for column, facts in columns.items() if facts.get("outside")),
+            bool(text.get("state", False)),
         )
 
     def declare(self, **declared: Mapping[str, str]) -> "Table":

@@ -38,6 +38,8 @@ class Stream(Model):
         checks: own checks, and changes of built-in ones.
         accept: failed checks that somebody answers for.
         heal: how far around its interval a run mends stale hours; whole hours.
+        retention: how long private state is kept before the last hour that was asked for; whole hours,
+            none is for ever. State that an older hour needs is made again from the events.
         start, until: the hours `[start, until)` that the DAG schedules.
         schedule: false runs the stream only by hand.
         catchup: whether the DAG makes up for the hours since `start`.
@@ -60,6 +62,7 @@ class Stream(Model):
     checks: dict[Name, Check] = Field(default_factory=dict)
     accept: tuple[Accept, ...] = ()
     heal: Duration = timedelta(days=2)
+    retention: Duration | None = None
     start: Hour | None = None
     until: Hour | None = None
     schedule: StrictBool = True

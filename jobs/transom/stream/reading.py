@@ -43,6 +43,12 @@ def parse(data: Mapping[str, Any], name: str = "stream") -> Stream:
     raise SpecificationError(name, _ordered(problems))
 
 
+INDEPENDENT = frozenset(
+    ("accept", "heal", "retention", "chunk", "start", "until", "tags", "title", "owner", "submit")
+)
+"""Fields that nothing else in the file depends on."""
+
+
 def _without(data: Mapping[str, Any], locations: list[Location]) -> dict[str, Any] | None:
     """Return the data less its unsound parts, None where other parts depend on them."""
     rest = {field: dict(value) if isinstance(value, Mapping) else value for field, value in data.items()}
@@ -54,7 +60,18 @@ def _without(data: Mapping[str, Any], locations: list[Location]) -> dict[str, An
             del rest[field]
         elif field in ("aggregate", "checks") and len(location) > 1 and isinstance(rest[field], dict):
             rest[field].pop(location[1], None)
-        elif field in ("accept", "heal", "chunk", "start", "until", "tags", "title", "owner", "submit"):
+        elif field in (
+            "accept",
+            "heal",
+            "retention",
+            "chunk",
+            "start",
+            "until",
+            "tags",
+            "title",
+            "owner",
+            "submit",
+        ):
             rest.pop(field, None)
         else:
             return None

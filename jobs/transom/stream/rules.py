@@ -167,6 +167,15 @@ def _accept(stream: "Stream") -> Iterator[Problem]:
 def _times(stream: "Stream") -> Iterator[Problem]:
     if stream.heal % HOUR:
         yield Problem("heal", f"must be whole hours; got {format_duration(stream.heal)}")
+    if stream.retention is not None:
+        widest = max((level.range for b in stream.aggregate.values() for level in b.levels), default=HOUR)
+        least = stream.heal + widest
+        if stream.retention % HOUR or stream.retention < least:
+            yield Problem(
+                "retention",
+                f"must be whole hours, and no less than heal and the widest range together, "
+                f"{format_duration(least)}; got {format_duration(stream.retention)}",
+            )
     if stream.chunk < HOUR or stream.chunk % HOUR:
         yield Problem("chunk", f"must be whole hours, at least one; got {format_duration(stream.chunk)}")
     if stream.start and stream.until and stream.start >= stream.until:

@@ -1,0 +1,74 @@
+"""State is dropped when nothing of the present reaches it, and made again when something of the past does."""
+
+from collections.abc import Callable
+
+from house import House, hour, line
+from transom.intervals import Interval
+from transom.lake.gate import judge
+
+Make = Callable[..., House]
+
+SHORT = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+heal: 1 hour
+retention: 4 hours
+aggregate:
+  traffic: {measures: {n: count}, levels: "RANGES 2 HOURS SLIDES 30 MINUTES"}
+  site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
+"""
+
+
+def expired(house: House) -> set[int]:
+    found = {node for node, entry in house.book().items() if entry.status == "expired"}
+    assert {node.table for node in found} <= {"granules"}
+    return {node.hour.hour for node in found}
+
+
+def test_state_older_than_its_retention_is_dropped_whatever_the_cuts(house: Make) -> None:
+    hourly, whole = house(SHORT, "hourly"), house(SHORT, "whole")
+    for number in range(7):
+        hourly.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])
+    for number in range(7):
+        hourly.run(number, number + 1)
+    whole.run(0, 7)
+    assert expired(hourly) == {0, 1}
+    assert {row.hour.hour for row in hourly.table("granules").collect()} == {2, 3, 4, 5, 6}
+    assert hourly.state() == whole.state()
+    hourly.assert_ledger_true()
+    # What is gone is no failure, and nothing is stale for it.
+    assert judge(hourly.ledger, "aggregate", "web", Interval(hour(0), hour(7)), "").passed
+    versions = hourly.store.pin(["granules", "aggregates"]).versions
+    hourly.run(0, 7)
+    assert hourly.store.pin(["granules", "aggregates"]).versions == versions
+
+
+def test_an_hour_of_the_past_gets_its_state_back(house: Make) -> None:
+    lived = house(SHORT, "lived")
+    for number in range(7):
+        lived.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])
+    lived.run(0, 7)
+    lived.land(1, [line(3600 + 1799, "10.9.9.9")], ".late")
+    lived.run(1, 2)
+    lived.run(2, 3)
+    whole = house(SHORT, "whole")
+    whole.run(0, 7)
+    assert lived.state() == whole.state()
+    assert expired(lived) == {0, 1}
+    lived.assert_ledger_true()
+    reports = lived.table("aggregates").where("client = '10.9.9.9'").collect()
+    assert {row.hour.hour for row in reports} == {1, 2, 3}
+
+
+def test_reports_of_the_past_under_another_specification(house: Make) -> None:
+    first, changed = house(SHORT, "lake"), SHORT.replace("2 HOURS SLIDES 30", "3 HOURS SLIDES 30")
+    for number in range(7):
+        first.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])
+    first.run(0, 7)
+    again, fresh = house(changed, "lake"), house(changed, "fresh")
+    again.run(0, 7)
+    fresh.run(0, 7)
+    assert again.state() == fresh.state()
+    again.assert_ledger_true()

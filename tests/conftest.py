@@ -1,5 +1,7 @@
 """One lazy Spark session for the whole run, and folders of their own for the streams."""
 
+import logging
+import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,12 +17,23 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
-    """The session of the jobs, with the settings of set-up; tests without Spark start no JVM."""
+    """The session of the jobs, with the settings of set-up; tests without Spark start no JVM.
+
+    One that lives for minutes wants the full compiler, which the settings leave out for short jobs.
+    """
     from transom.lake.session import session
 
-    built = session("tests")
+    properties = os.environ["TRANSOM_SPARK_PROPERTIES"]
+    options = Path(properties).read_text().partition("extraJavaOptions ")[2].splitlines()[0]
+    options = options.replace("-XX:TieredStopAtLevel=1", "")
+    arguments = f"--properties-file {properties} --driver-java-options '{options}' pyspark-shell"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
+        built = session("tests")
     yield built
     built.stop()
+    # Its connections are closed when the interpreter ends, and then say so to streams that are closed.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
 @pytest.fixture

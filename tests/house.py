@@ -74,8 +74,11 @@ class House:
 
     def context(self, start: int, end: int) -> job.Context:
         """What a job would be given for hours `[start, end)`."""
+        return self.context_of(Interval(hour(start), hour(end)))
+
+    def context_of(self, interval: Interval) -> job.Context:
+        """What a job would be given for an interval."""
         self.runs += 1
-        interval = Interval(hour(start), hour(end))
         return job.Context(self.store, self.ledger, self.stream, interval, f"run {self.runs}", interval)
 
     def ingest(self, start: int, end: int) -> Outcome:
@@ -87,9 +90,13 @@ class House:
         return aggregate.work(self.context(start, end))
 
     def run(self, start: int, end: int) -> None:
-        """Both stages."""
-        self.ingest(start, end)
-        self.aggregate(start, end)
+        """Every stage."""
+        self.run_over(Interval(hour(start), hour(end)))
+
+    def run_over(self, interval: Interval) -> None:
+        """Every stage over an interval."""
+        for work in (ingest.work, aggregate.work):
+            work(self.context_of(interval))
 
     def book(self) -> Book:
         """The ledger."""

@@ -6,7 +6,7 @@ of the claim that they belong to: Delta skips a write whose token is not above t
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pyarrow as pa
@@ -156,14 +156,15 @@ class Pins:
 
     store: Store
     versions: Mapping[str, int]
+    _loaded: dict[str, DataFrame] = field(default_factory=dict, compare=False)
 
     def read(self, table: str, hours: Iterable[datetime] | None = None) -> DataFrame:
         """The rows of some hours of a table, or all of it, at the pinned version."""
-        frame = (
-            self.store.spark.read.format("delta")
-            .option("versionAsOf", self.versions[table])
-            .load(f"{self.store.root}/{table}")
-        )
+        # Once a table: Delta computes a snapshot for each reader that asks for a version.
+        if table not in self._loaded:
+            reader = self.store.spark.read.format("delta").option("versionAsOf", self.versions[table])
+            self._loaded[table] = reader.load(f"{self.store.root}/{table}")
+        frame = self._loaded[table]
         return frame if hours is None else frame.where(in_hours(hours))
 
     def rows(self, table: str) -> pa.Table:

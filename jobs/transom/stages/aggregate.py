@@ -7,10 +7,8 @@ granules depend on that hour's events alone, an hour's reports on the granules t
 reaches.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import reduce
 
 import numpy as np
@@ -18,101 +16,17 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transom.algorithms.granules import BOUND, Granules, Int64s, Level, Summary
-from transom.formats.layout import Field
+from transom.algorithms.granules import BOUND, Granules, Int64s, Summary
 from transom.intervals import ranges
 from transom.lake.quality import Check
 from transom.lake.stage import Computed, Part, Reads, Request, Stage, Step
 from transom.lake.store import in_hours
-from transom.lake.tables import ARROW_TYPES, SPARK_TYPES, Table
+from transom.lake.tables import ARROW_TYPES, Table
+from transom.stages.blocks import HOUR, MICROSECOND, Block, Unit, block_of
 from transom.stages.checks import built_in, counts, declared, report_faults, shares
 from transom.stream import Stream
 
 VERSION = 1
-HOUR = timedelta(hours=1)
-MICROSECOND = timedelta(microseconds=1)
-
-
-@dataclass(frozen=True)
-class Unit:
-    """The step in which a column is counted: values are whole multiples of it."""
-
-    per_one: float
-    whole: bool
-
-    @classmethod
-    def of(cls, field: Field) -> "Unit":
-        """The unit of a column, as its resolution gives it."""
-        if field.type == "integer":
-            return cls(1.0, True)
-        return cls(1 / float(field.resolution), False)
-
-
-@dataclass(frozen=True)
-class Block:
-    """One aggregation of a stream, with everything that its columns are derived from."""
-
-    name: str
-    key: Mapping[str, str]
-    where: str | None
-    measures: Mapping[str, tuple[str, str | None]]
-    units: Mapping[str, Unit]
-    levels: tuple[Level, ...]
-    base: int
-
-    @property
-    def reach(self) -> int:
-        """How many hours before its own the reports of an hour reach.
-
-        The first report after `h` is at `h + gcd(slide, 1 hour)` at the earliest.
-        """
-        hour = HOUR // MICROSECOND
-        return max(-((math.gcd(level.slide, hour) - level.range) // hour) for level in self.levels)
-
-    def state_columns(self) -> dict[str, str]:
-        """The columns of `granules` that hold this block's sums."""
-        return {
-            f"{figure}_{column}": "bigint"
-            for column in self.units
-            for figure in ("values", "sum", "min", "max")
-        }
-
-    def figure_columns(self) -> dict[str, str]:
-        """The columns of `aggregates` that hold this block's measures."""
-        columns: dict[str, str] = {}
-        for name, (function, column) in self.measures.items():
-            if column is None:
-                columns[name] = "bigint"
-                continue
-            kind = "bigint" if self.units[column].whole else "double"
-            columns[name] = "double" if function == "mean" else kind
-            columns |= {
-                f"values_{name}": "bigint",
-                f"sum_{name}": kind,
-                f"mean_{name}": "double",
-                f"min_{name}": kind,
-                f"max_{name}": kind,
-            }
-        return columns
-
-
-def block_of(stream: Stream, name: str) -> Block:
-    """A block of the stream file, resolved against its columns."""
-    spec, fields = stream.aggregate[name], stream.event_columns
-    where = stream.condition(name)
-    measures = {m: (measure.function, measure.column) for m, measure in spec.measures.items()}
-    measured = sorted({column for _, column in measures.values() if column is not None})
-    return Block(
-        name,
-        {column: SPARK_TYPES[fields[column].type] for column in spec.key},
-        None if where is None else where.sql,
-        measures,
-        {column: Unit.of(fields[column]) for column in measured},
-        tuple(
-            Level(level.range // MICROSECOND, level.slide // MICROSECOND) for level in reversed(spec.levels)
-        ),
-        spec.base // MICROSECOND,
-    )
 
 
 def stage(stream: Stream) -> Stage:

@@ -50,7 +50,7 @@ def test_an_hour_of_the_past_gets_its_state_back(house: Make) -> None:
     for number in range(7):
         lived.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])
     lived.run(0, 7)
-    lived.land(1, [line(3600 + 1799, "10.9.9.9")], ".late")
+    lived.land(1, [line(3600 + 3599, "10.9.9.9")], ".late")
     lived.run(1, 2)
     lived.run(2, 3)
     whole = house(SHORT, "whole")

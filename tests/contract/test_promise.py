@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from house import House, hour, line
+from house import WEB, House, hour, line
 
 Make = Callable[..., House]
 
@@ -142,3 +142,20 @@ def test_an_empty_hour_is_knowledge_and_a_missing_file_is_not(house: Make) -> No
     }
     incomplete = sparse.table("aggregates").where("block = 'traffic' AND NOT complete")
     assert {row.hour.hour for row in incomplete.select("hour").distinct().collect()} == {2}
+
+
+def test_blocks_that_come_and_go_leave_no_trace(house: Make) -> None:
+    with_one_more = WEB + "  late: {key: [], measures: {n: count}, levels: RANGES 2 HOURS SLIDES 1 HOUR}\n"
+    lived = house(with_one_more, "lived")
+    traffic(lived, 2)
+    lived.run(0, 2)
+    lived = house(WEB, "lived")
+    lived.run(1, 2)
+    whole = house(WEB, "whole")
+    whole.run(0, 2)
+    assert_equal(lived, whole)
+    lived = house(with_one_more, "lived")
+    lived.run(0, 2)
+    again = house(with_one_more, "again")
+    again.run(0, 2)
+    assert_equal(lived, again)

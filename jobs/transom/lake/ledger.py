@@ -25,6 +25,8 @@ from transom.lake.tables import Table, create
 Status = Literal["writing", "published", "quarantined", "blocked", "expired"]
 STANDS: tuple[Status, ...] = ("published", "expired")
 """What others may rely on: an expired node's rows are gone, and known by their digest."""
+FORGOTTEN = "forgotten"
+"""What a commit is told of a row that is to be deleted; it stands in no table."""
 ATTEMPTS = 20
 EMPTY_DIGEST = "0:0"
 Filter = tuple[str, str, Any]
@@ -173,7 +175,7 @@ class Ledger:
         """
         nodes = list(nodes)
 
-        def entries(book: Book) -> dict[Node, Entry]:
+        def entries(book: Book) -> Mapping[Node, Entry | None]:
             for node in nodes:
                 if seen is not None and book.get(node) != seen.get(node):
                     raise Overtaken(
@@ -193,14 +195,14 @@ class Ledger:
 
         return self._commit(stage, entries, run_id)
 
-    def publish(self, stage: str, results: Mapping[Node, Entry], run_id: str) -> int:
-        """Turns a run's claimed nodes into what came out.
+    def publish(self, stage: str, results: Mapping[Node, Entry | None], run_id: str) -> int:
+        """Turns a run's claimed nodes into what came out; those that are None are forgotten.
 
         Raises:
             Overtaken: another run has claimed one of the nodes since.
         """
 
-        def entries(book: Book) -> Mapping[Node, Entry]:
+        def entries(book: Book) -> Mapping[Node, Entry | None]:
             for node in results:
                 held = book.get(node)
                 if held is None or held.run_id != run_id or held.status != "writing":
@@ -213,7 +215,7 @@ class Ledger:
 
         return self._commit(stage, entries, run_id)
 
-    def _commit(self, stage: str, entries: Callable[[Book], Mapping[Node, Entry]], run_id: str) -> int:
+    def _commit(self, stage: str, entries: Callable[[Book], Mapping[Node, Entry | None]], run_id: str) -> int:
         for attempt in range(ATTEMPTS):
             table = self._open("hours")
             rows = [_row(node, entry) for node, entry in entries(_book(table, [stage])).items()]
@@ -231,6 +233,7 @@ class Ledger:
                             custom_metadata={"run_id": run_id}, max_commit_retries=0
                         ),
                     )
+                    .when_matched_delete(f"s.status = '{FORGOTTEN}'")
                     .when_matched_update_all()
                     .when_not_matched_insert_all()
                     .execute()
@@ -319,7 +322,12 @@ def _utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _row(node: Node, entry: Entry) -> dict[str, object]:
+def _row(node: Node, entry: Entry | None) -> dict[str, object]:
+    if entry is None:
+        return {
+            "stage": node.stage, "block": node.block, "table": node.table, "hour": node.hour,
+            "status": FORGOTTEN, "complete": False, "digest": EMPTY_DIGEST, "rows": 0,
+        }  # fmt: skip
     return {
         "stage": node.stage,
         "block": node.block,

@@ -17,7 +17,7 @@ def publish(
     stage: str,
     run_id: str,
     writes: Sequence[Write],
-    entries: Mapping[Node, Entry],
+    entries: Mapping[Node, Entry | None],
     seen: Book,
     verdicts: Sequence[Verdict] = (),
 ) -> None:
@@ -25,7 +25,8 @@ def publish(
 
     Args:
         writes: the rows, a write a table; each replaces its targets whole.
-        entries: what the ledger is to say of every node concerned, withheld and blocked ones included.
+        entries: what the ledger is to say of every node concerned, withheld and blocked ones included; None
+            where it is to forget one.
         seen: the ledger as it was when the run was planned.
         verdicts: what the checks saw.
 

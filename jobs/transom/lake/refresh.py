@@ -91,6 +91,7 @@ def refresh(
         outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted))
 
     for number, step in enumerate(stage.steps):
+        _forget_dropped(store, ledger, stage.name, step, run_id)
         todo, book, pins = prepared(step)
         if todo.expired:
             for before in stage.steps[:number]:
@@ -106,6 +107,18 @@ def refresh(
     if retention is not None:
         outcome.work["expired"] = expire(store, ledger, stage, retention, run_id)
     return outcome
+
+
+def _forget_dropped(store: Store, ledger: Ledger, stage: str, step: Step, run_id: str) -> None:
+    """Takes away the rows of blocks that the specification has no longer."""
+    book = ledger.book([stage])
+    nodes = [node for node in book if node.table == step.table.name and node.block not in step.parts]
+    if nodes:
+        hours: dict[str | None, list[datetime]] = {}
+        for node in nodes:
+            hours.setdefault(node.block, []).append(node.hour)
+        nothing = Write(step.table, step.table.arrow_schema().empty_table(), hours)
+        publish(store, ledger, stage, run_id, [nothing], dict.fromkeys(nodes), book)
 
 
 def _rules(step: Step, accepted: Sequence[Accepted]) -> str:

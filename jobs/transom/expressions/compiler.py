@@ -1,25 +1,13 @@
-"""The one expression language: a part of standard SQL, checked here and compiled to Spark SQL.
-
-Text stands in single quotes ('' is a quote, a backslash is a backslash), a column is its declared name.
-There are five types: string, integer (64 bits), number (double), boolean, timestamp (UTC).
-
-- `= <> < <= > >=`, `is [not] distinct from`, `is [not] null`, `is [not] true`, `and or not`,
-  `[not] in (...)`, `[not] between ... and ...`, `[not] like`, `[not] ilike`, `rlike` with a constant
-- `+ - * / %`, `||`, `case`, `cast(x as string | bigint | double | boolean | timestamp)`,
-  `timestamp '2015-05-17 10:00:00'` (UTC unless it says otherwise)
-- the functions in `FUNCTIONS`
-
-Nothing fails while it runs, for one bad row must not stop an hour: a division by zero, a number that is
-too large and a cast that does not work are null. What Spark would refuse is refused here, with the place.
-"""
+"""From a syntax tree to Spark SQL: what each node may hold, what types it takes, and what it becomes."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from transom.expressions.errors import ExpressionError
+from transom.expressions.syntax import MAX_DEPTH, parse
 from transom.formats.layout import FieldType
 
 FUNCTIONS = (
@@ -27,10 +15,6 @@ FUNCTIONS = (
     "lower", "regexp_like", "split_part", "starts_with", "startswith", "substring", "trim", "upper",
 )  # fmt: skip
 """The functions of the language."""
-
-MAX_LENGTH = 4000
-MAX_DEPTH = 20
-"""Bounds on an expression: characters, and parentheses, cases or operators inside each other."""
 
 Typed = tuple[str, FieldType | None]
 """Spark SQL and its type; None is the type of a bare null."""
@@ -58,72 +42,6 @@ _INTEGER = re.compile("[0-9]+")
 _DECIMAL = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
-@dataclass(frozen=True)
-class Expression:
-    """A compiled expression.
-
-    Attributes:
-        text: as it was written.
-        sql: Spark SQL for it, every part in parentheses, every column in backticks.
-        type: what it gives.
-        columns: the columns that it reads, sorted.
-    """
-
-    text: str
-    sql: str
-    type: FieldType
-    columns: tuple[str, ...]
-
-
-class ExpressionError(ValueError):
-    """An expression that the language does not have. Its text shows the place with a caret.
-
-    Attributes:
-        text: the expression.
-        offset: where it goes wrong, in characters from 0.
-        message: the rule and the value.
-    """
-
-    def __init__(self, text: str, offset: int, message: str) -> None:
-        self.text, self.offset, self.message = text, max(0, min(offset, len(text))), message
-        begin = text.rfind("\n", 0, self.offset) + 1
-        line = text[begin:].split("\n", 1)[0]
-        line = "".join(letter if letter.isprintable() else " " for letter in line)
-        at = self.offset - begin
-        cut = max(0, at - 60)  # a long line is shown around the place
-        super().__init__(f"{message}\n{line[cut : cut + 100]}\n{' ' * (at - cut)}^")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.text, self.offset, self.message)
-
-
-def condition(text: str, columns: Mapping[str, FieldType]) -> Expression:
-    """Return the compiled expression, which must be a boolean.
-
-    Raises:
-        ExpressionError: as `compile`, or it is of another type.
-    """
-    expression = compile(text, columns)
-    if expression.type != "boolean":
-        raise ExpressionError(text, 0, f"a condition must be a boolean; got {_a(expression.type)}")
-    return expression
-
-
-def compile(text: str, columns: Mapping[str, FieldType]) -> Expression:
-    """Return an expression over columns of the given types, as Spark SQL.
-
-    Raises:
-        ExpressionError: it cannot be read, holds what the language has not (subqueries, aggregates,
-            windows, stars, parameters, comments, ...), names what is not declared, or its types do not fit.
-    """
-    compiler = _Compiler(text, columns)
-    root = _parse(text)
-    sql, kind = compiler.walk(root)
-    if kind is None:
-        raise ExpressionError(text, 0, "a bare null has no type")
-    return Expression(text, sql, kind, tuple(sorted(compiler.used)))
-
-
 def quote(text: str) -> str:
     """Return a Spark SQL literal for a text.
 
@@ -137,85 +55,20 @@ def _escape(letter: str) -> str:
     return f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}"
 
 
-def _a(kind: FieldType | None) -> str:
+def named(kind: FieldType | None) -> str:
+    """Return a type with its article, for messages."""
     return "a null" if kind is None else f"an {kind}" if kind == "integer" else f"a {kind}"
 
 
-def _parse(text: str) -> Any:
-    """Return the syntax tree.
+def compiled(text: str, columns: Mapping[str, FieldType]) -> tuple[str, FieldType | None, set[str]]:
+    """Return Spark SQL for an expression, its type, and the columns that it reads.
 
     Raises:
-        ExpressionError: it is no expression, too long or too deep.
+        ExpressionError: it holds what the language has not, or its types do not fit.
     """
-    # Half a second, which a stream without an expression should not cost a DAG file.
-    from sqlglot import errors, exp, parser
-    from sqlglot.tokenizer_core import TokenType
-    from sqlglot.tokens import Tokenizer
-
-    if not text.strip():
-        raise ExpressionError(text, 0, "is empty")
-    if len(text) > MAX_LENGTH:
-        raise ExpressionError(text, MAX_LENGTH, f"must be at most {MAX_LENGTH} characters; got {len(text)}")
-    for offset, letter in enumerate(text):
-        if "\ud800" <= letter <= "\udfff" or letter == "\0":
-            raise ExpressionError(text, offset, f"must not hold the character {letter!a}")
-    try:
-        read = Tokenizer().tokenize(text)
-    except errors.TokenError:
-        # The only thing that the tokenizer refuses is a quote or a comment without its end.
-        start = max(text.rfind(mark) for mark in ("'", '"', "/*", "{#", "$"))
-        raise ExpressionError(text, start, "a quote or a comment without its end") from None
-    _check_tokens(text, read, TokenType)
-    try:
-        trees = parser.Parser().parse_into(exp.Condition, read, text)
-    except errors.ParseError as error:
-        detail = error.errors[0] if error.errors else {}
-        offset, found = _place(text, detail)
-        rule = f"unexpected {found!r}" if found else str(detail.get("description") or "cannot be read")
-        raise ExpressionError(text, offset, rule) from None
-    except RecursionError:
-        raise ExpressionError(text, 0, "is nested too deeply") from None
-    except Exception:
-        # The parser is made for SQL that some engine wrote; odd text trips it in ways without number
-        # (AttributeError, IndexError). Whatever it is, the text is not an expression.
-        raise ExpressionError(text, 0, "cannot be read as an expression") from None
-    if len(trees) != 1 or trees[0] is None:
-        raise ExpressionError(text, 0, "must be one expression")
-    return trees[0]
-
-
-def _check_tokens(text: str, read: Sequence[Any], kinds: Any) -> None:
-    depth = 0
-    for index, token in enumerate(read):
-        if token.comments:
-            at = min((text.find(mark) for mark in ("--", "/*", "{#") if mark in text), default=token.start)
-            raise ExpressionError(text, at, "comments are not allowed")
-        if token.token_type == kinds.SEMICOLON:
-            raise ExpressionError(text, token.start, "must be one expression, without a semicolon")
-        if token.token_type in (kinds.NATIONAL_STRING, kinds.RAW_STRING, kinds.HEREDOC_STRING):
-            raise ExpressionError(text, token.start, "text stands in plain single quotes")
-        opens = token.token_type in (kinds.L_PAREN, kinds.CASE, kinds.L_BRACKET, kinds.L_BRACE)
-        closes = token.token_type in (kinds.R_PAREN, kinds.END, kinds.R_BRACKET, kinds.R_BRACE)
-        depth += opens - closes
-        plain = token.token_type not in (kinds.STRING, kinds.IDENTIFIER)
-        follows = read[index + 1].token_type if index + 1 < len(read) else None
-        # Without its parenthesis the parser takes it for a statement, and logs that.
-        if plain and token.text.lower() == "if" and follows != kinds.L_PAREN:
-            raise ExpressionError(text, token.start, "if needs a parenthesis: if(condition, value, value)")
-        # Two texts side by side would be glued together, a comma forgotten in a list with them.
-        if index and token.token_type == kinds.STRING == read[index - 1].token_type:
-            raise ExpressionError(text, token.start, "a text after a text; is a comma or || missing?")
-        if depth > MAX_DEPTH:
-            raise ExpressionError(text, token.start, f"is nested more than {MAX_DEPTH} deep")
-
-
-def _place(text: str, detail: Mapping[str, Any]) -> tuple[int, str]:
-    """Return where the parser stopped, and at what."""
-    found = str(detail.get("highlight") or "")
-    line, column = int(detail.get("line") or 1), int(detail.get("col") or 0)
-    begin = sum(len(one) + 1 for one in text.split("\n")[: line - 1])
-    offset = max(0, begin + column - len(found))
-    return (offset, found) if text[offset : offset + len(found)] == found else (offset, "")
+    compiler = _Compiler(text, columns)
+    sql, kind = compiler.walk(parse(text))
+    return sql, kind, compiler.used
 
 
 class _Compiler:
@@ -274,7 +127,7 @@ class _Compiler:
         """Compile a part that must be of one of some types; a bare null passes."""
         sql, kind = self.walk(node)
         if kind is not None and kind not in kinds:
-            self.fail(node, f"{who} takes {' or '.join(_a(one) for one in kinds)}; got {_a(kind)}")
+            self.fail(node, f"{who} takes {' or '.join(named(one) for one in kinds)}; got {named(kind)}")
         return sql, kind
 
     def unify(self, parts: Sequence[tuple[Any, Typed]], who: str) -> FieldType | None:
@@ -286,7 +139,7 @@ class _Compiler:
             elif kind in _NUMERIC and common in _NUMERIC:
                 common = "number"
             else:
-                self.fail(node, f"{who} takes parts of one type; got {_a(common)} and {_a(kind)}")
+                self.fail(node, f"{who} takes parts of one type; got {named(common)} and {named(kind)}")
         return common
 
     def not_null(self, node: Any, kind: FieldType | None, who: str) -> None:
@@ -479,7 +332,7 @@ class _Compiler:
             return self.moment(node.this), kind
         sql, given = self.walk(node.this)
         if {kind, given} == {"boolean", "timestamp"}:
-            self.fail(node, f"there is no cast from {_a(given)} to {_a(kind)}")
+            self.fail(node, f"there is no cast from {named(given)} to {named(kind)}")
         return f"try_cast({sql} AS {spark})", kind
 
     def moment(self, node: Any) -> str:

@@ -6,6 +6,7 @@ type is taken by its JSON text. Both ways give the same rows.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,11 @@ from transom.formats.layout import Layout
 from transom.formats.typed import Refusals
 
 ALONE = 32
+DEEPEST = 100
+"""Arrays and objects in each other; a line with more is refused, since how many can be read depends on
+the reader and its stack."""
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+SURROGATE = re.compile("[\ud800-\udfff]")
 TYPES = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
 
 
@@ -70,6 +76,9 @@ class JsonLines:
         # Arrow's reader takes these for numbers; JSON does not know them.
         if pc.any(pc.match_substring_regex(text, "NaN|Inf")).as_py():
             return None
+        brackets = pc.add(pc.count_substring(text, "["), pc.count_substring(text, "{"))
+        if pc.max(brackets).as_py() > DEEPEST:
+            return None
         data = ("\n".join(text.to_pylist()) + "\n").encode()
         schema = pa.schema(
             [*self.schema, *((name, pa.string()) for name in self.inner - set(self.schema.names))]
@@ -89,8 +98,10 @@ class JsonLines:
         if line is None:
             return {}
         try:
+            if _too_deep(line):
+                raise ValueError(f"more than {DEEPEST} arrays and objects in each other")
             record = json.loads(line, parse_float=_Raw, parse_int=_Raw, parse_constant=_refuse)
-        except (ValueError, RecursionError):
+        except ValueError:
             _refuse_line(refused, index, "bad_json")
             return {}
         if not isinstance(record, dict):
@@ -101,6 +112,17 @@ class JsonLines:
 
 class _Raw(str):
     """A number's own text."""
+
+
+def _too_deep(line: str) -> bool:
+    if line.count("[") + line.count("{") <= DEEPEST:
+        return False
+    depth = 0
+    for bracket in re.findall(r"[\[\]{}]", STRING.sub("", line)):
+        depth += 1 if bracket in "[{" else -1
+        if depth > DEEPEST:
+            return True
+    return False
 
 
 def _refuse(constant: str) -> Any:
@@ -124,11 +146,20 @@ def _at(record: dict[str, Any], path: str) -> Any:
 def _text(value: Any) -> str | None:
     if value is None:
         return None
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
+    text = value if isinstance(value, str) else _written(value)
+    # Half a surrogate pair is no character, and no UTF-8.
+    return SURROGATE.sub("\ufffd", text)
+
+
+def _written(value: Any) -> str:
+    """A value's shortest JSON text, with its numbers as they are written."""
+    if isinstance(value, _Raw):
+        return value
+    if isinstance(value, list):
+        return "[" + ",".join(map(_written, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_written(name)}:{_written(inner)}" for name, inner in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _time_type(form: str | None) -> pa.DataType:

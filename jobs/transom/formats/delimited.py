@@ -1,11 +1,11 @@
 """Delimited text: CSV with or without a header, and Zeek's TSV with its header lines.
 
-A record is a line. Lines without quotes are split whole columns at a time; the few with quotes one by
-one, by the standard library's reader.
+A record is a line. Lines without quotes are split whole columns at a time, the few with quotes one by
+one. The standard library's reader will not do for these: it takes a carriage return inside a line for
+its end, refuses long values, and takes the end of a line for a closing quote.
 """
 
-import csv
-import io
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -15,9 +15,16 @@ import pyarrow.compute as pc
 from transom.formats.layout import Layout
 from transom.formats.typed import Refusals, mask
 
+SEPARATOR = re.compile(r"\\x([0-9a-fA-F]{2})")
+"""How Zeek writes a character of its separator."""
+
 
 class Csv:
-    """Comma- or otherwise separated values; the first line of a file names the columns."""
+    """Comma- or otherwise separated values; the first line that is not empty names the columns.
+
+    Where that line cannot be read it and all others have no header. A quote counts where a value begins,
+    and there to the next quote that is not doubled.
+    """
 
     def __init__(self, layout: Layout) -> None:
         options = layout.options
@@ -27,7 +34,12 @@ class Csv:
         self.names: list[str] | None = (
             [str(name) for name in names] if isinstance(names, (list, tuple)) else None
         )
-        self._wants_header = bool(options.get("header", True))
+        self.awaits_header = bool(options.get("header", True))
+        mark, comma = re.escape(self.quote), re.escape(self.delimiter)
+        # A value that begins with a quote has to be closed: it is not read as one without quotes.
+        self._value = re.compile(
+            rf"(?:{mark}((?:[^{mark}]|{mark}{mark})*+){mark}|(?!{mark}))([^{comma}]*)(?:{comma}|\Z)"
+        )
 
     @property
     def columns(self) -> frozenset[str]:
@@ -35,16 +47,20 @@ class Csv:
         return frozenset(self.names or ())
 
     def header(self, text: pa.Array) -> int:
-        """Takes the names from the file's first line; how many of these lines are header lines."""
-        if not self._wants_header or not len(text) or text[0].as_py() is None:
+        """Takes the names from the file's first line that is not empty; how many lines that is of these."""
+        if not self.awaits_header or not len(text) or text[0].as_py() == "":
             return 0
-        self._wants_header = False
-        self.names = self._one(text[0].as_py()) or []
-        return 1
+        self.awaits_header = False
+        line = text[0].as_py()
+        self.names = None if line is None else self._one(line)
+        return 0 if self.names is None else 1
 
     def parse(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]:
-        """Every column as text; an empty unquoted value is null."""
-        names = self.names or []
+        """Every column as text; an empty value is null, or a file that quotes everything had no nulls."""
+        names = self.names
+        if names is None:
+            refused.add(mask(pc.is_valid(text)), "no_header")
+            return {}
         quoted = mask(pc.match_substring(text, self.quote))
         parts = pc.split_pattern(
             pc.if_else(pa.array(quoted), pa.scalar(None, text.type), text), self.delimiter
@@ -71,10 +87,17 @@ class Csv:
         return columns
 
     def _one(self, line: str) -> list[str] | None:
-        if line.count(self.quote) % 2:
-            return None
-        found = csv.reader(io.StringIO(line), delimiter=self.delimiter, quotechar=self.quote, strict=False)
-        return next(found, None)
+        """The values of a line; None if a quote is open at its end."""
+        values, at = [], 0
+        while True:
+            found = self._value.match(line, at)
+            if found is None:
+                return None
+            inside, after = found.groups()
+            values.append(after if inside is None else inside.replace(self.quote * 2, self.quote) + after)
+            if found.end() == found.end(2):
+                return values
+            at = found.end()
 
     def _record(self, index: int, line: str, width: int, refused: Refusals) -> list[str] | None:
         row = self._one(line)
@@ -90,6 +113,10 @@ class Csv:
 
 def _nulls(kind: pa.DataType, width: int) -> pa.Scalar:
     return pa.scalar([None] * width, kind)
+
+
+def _character(code: re.Match[str]) -> str:
+    return chr(int(code[1], 16))
 
 
 class ZeekTsv:
@@ -119,9 +146,7 @@ class ZeekTsv:
 
     def _directive(self, line: str) -> None:
         if line.startswith("#separator "):
-            self.separator = (
-                line.removeprefix("#separator ").encode().decode("unicode_escape", "replace") or "\t"
-            )
+            self.separator = SEPARATOR.sub(_character, line.removeprefix("#separator ")) or "\t"
             return
         name, *values = line.split(self.separator)
         match name:

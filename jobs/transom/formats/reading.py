@@ -10,18 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats import json_lines
+from transom.formats import json_lines, rounding
 from transom.formats.apache import Apache
 from transom.formats.delimited import Csv, ZeekTsv
 from transom.formats.json_lines import JsonLines
 from transom.formats.layout import Layout, Span
 from transom.formats.lines import BLOCK, KEPT, LONGEST, Tally, blocks, decompressed, split
-from transom.formats.times import APACHE, instants
-from transom.formats.typed import ARROW, NUMBER, Refusals, column, mask
+from transom.formats.times import APACHE, MICROSECOND, beyond, instants, numbers
+from transom.formats.typed import ARROW, Refusals, column, mask
 
 REJECTED = pa.schema(
     [("source_line", pa.int64()), *((name, pa.string()) for name in ("raw", "reason", "column", "detail"))]
 )
+LONGEST_ADDED = 1e9
+"""Seconds that a field may add to a time: some thirty years."""
 PARSERS: dict[str, Callable[[Layout], "Parser"]] = {"apache": Apache, "csv": Csv, "json": JsonLines}
 
 
@@ -102,9 +104,12 @@ def read_file(
         if not data:
             continue
         numbered = split(data, lines + 1)
-        if parser is None:
-            parser = _parser(layout, data)
-        for chunk, header_lines in _chunks(numbered.text, numbered.first, parser, layout, span):
+        first_line = _first_line(numbered.text)
+        if parser is None and first_line is not None:
+            parser = _parser(layout, first_line)
+        # Empty lines are refused alike by all parsers.
+        current = parser or _parser(layout, b"")
+        for chunk, header_lines in _chunks(numbered.text, numbered.first, current, layout, span):
             headers += header_lines
             accepted += chunk.events.num_rows
             rejected += chunk.rejected.num_rows
@@ -130,16 +135,21 @@ def read_file(
         rejected,
         first,
         last,
-        tuple(sorted(parser.columns)) if parser else (),
+        tuple(sorted((parser or _parser(layout, b"")).columns)),
         ": ".join(tally.broken) if tally.broken else None,
         tally.prefix_digests,
     )
 
 
-def _parser(layout: Layout, data: bytes) -> Parser:
+def _first_line(text: pa.Array) -> bytes | None:
+    filled = np.flatnonzero(pc.binary_length(text).to_numpy(zero_copy_only=False))
+    return text[int(filled[0])].as_py() if len(filled) else None
+
+
+def _parser(layout: Layout, first_line: bytes) -> Parser:
     if layout.format == "zeek":
         variant = layout.options.get("variant", "auto")
-        as_json = variant == "json" or (variant == "auto" and data.lstrip()[:1] == b"{")
+        as_json = variant == "json" or (variant == "auto" and first_line.lstrip()[:1] == b"{")
         return JsonLines(layout) if as_json else ZeekTsv(layout)
     return PARSERS[layout.format](layout)
 
@@ -165,11 +175,14 @@ def _chunks(
 
 
 def _stretches(strings: pa.Array, parser: Parser) -> list[tuple[int, int]]:
-    """Where header lines may stand: at each run of them, for formats that take them anywhere."""
-    if not isinstance(parser, ZeekTsv):
+    """Where header lines may stand: at each run of them, or at the first line that is not empty."""
+    if isinstance(parser, ZeekTsv):
+        marked = mask(pc.starts_with(strings, "#"))
+        begins = np.flatnonzero(marked & ~np.r_[False, marked[:-1]])
+    elif isinstance(parser, Csv) and parser.awaits_header:
+        begins = np.flatnonzero(~mask(pc.equal(strings, "")))[:1]
+    else:
         return [(0, len(strings))]
-    marked = mask(pc.starts_with(strings, "#"))
-    begins = np.flatnonzero(marked & ~np.r_[False, marked[:-1]])
     cuts = sorted({0, *begins.tolist(), len(strings)})
     return list(pairwise(cuts))
 
@@ -185,12 +198,13 @@ def _parts(parser: Parser, here: pa.Array, header: int) -> list[tuple[int, int]]
 
 
 def _decoded(text: pa.Array) -> tuple[pa.Array, Refusals]:
-    """The lines as strings, null where a line is refused as it is: empty, too long, not UTF-8."""
+    """The lines as strings, null where one is too long or not UTF-8; these and empty ones are refused."""
     refused = Refusals.none(len(text))
     lengths = pc.binary_length(text)
     refused.add(mask(pc.equal(lengths, 0)), "empty")
-    refused.add(mask(pc.greater(lengths, LONGEST)), "line_too_long", values=lengths)
-    sound = pc.if_else(pa.array(~refused.any), text, pa.scalar(None, text.type)).cast(pa.binary())
+    long = pc.greater(lengths, LONGEST)
+    refused.add(mask(long), "line_too_long", values=lengths)
+    sound = pc.if_else(long, pa.scalar(None, text.type), text).cast(pa.binary())
     try:
         return sound.cast(pa.string()), refused
     except pa.ArrowInvalid:
@@ -265,16 +279,17 @@ def _time(layout: Layout, taken: "_Taken", refused: Refusals, rows: int) -> pa.A
     refused.add(bad, "bad_time", values=text)
     if layout.time.plus:
         extra = taken(layout.time.plus)
-        if pa.types.is_string(extra.type):
-            fits = pc.fill_null(pc.match_substring_regex(extra, NUMBER), False)
-            wrong = pc.and_(pc.is_valid(extra), pc.invert(fits))
-            refused.add(mask(wrong), "bad_time", layout.time.plus[0], extra)
-            extra = pc.if_else(fits, extra, pa.scalar(None, extra.type))
-        seconds = pc.fill_null(extra.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
-        large = ~(np.abs(seconds) < 1e9)
+        seconds, wrong = numbers(extra)
+        refused.add(wrong, "bad_time", layout.time.plus[0], extra)
+        extra_seconds = pc.fill_null(seconds, 0.0).to_numpy(zero_copy_only=False)
+        large = ~(np.abs(extra_seconds) < LONGEST_ADDED)
         refused.add(large, "bad_time", layout.time.plus[0], extra)
-        micros = np.rint(np.where(large, 0.0, seconds) * 1e6).astype(np.int64)
-        time = pc.add(time.cast(pa.int64()), pa.array(micros)).cast(ARROW["timestamp"])
+        added, _ = rounding.steps(np.where(large, 0.0, extra_seconds), MICROSECOND)
+        there = mask(pc.is_valid(time)) & ~large
+        micros = pc.fill_null(time.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) + added
+        bad = there & beyond(micros)
+        refused.add(bad, "bad_time", values=text)
+        time = pa.array(micros, mask=~there | bad).cast(ARROW["timestamp"])
     return time
 
 

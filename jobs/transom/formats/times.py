@@ -12,9 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from transom.formats import rounding
+
 FIRST = 0
 LAST = (datetime(2262, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).days * 86_400_000_000
-EPOCHS = {"epoch": 1e6, "epoch_ms": 1e3, "epoch_us": 1.0}
+MICROSECOND = (1, 1_000_000)
+EPOCHS = {"epoch": MICROSECOND, "epoch_ms": (1, 1_000), "epoch_us": (1, 1)}
 NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 APACHE = "%d/%b/%Y:%H:%M:%S %z"
 
@@ -34,21 +37,31 @@ def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Mas
         special: dict[str, Mask] = {}
     else:
         micros, bad, special = _written(text.cast(pa.string()), form, zone)
-    with np.errstate(invalid="ignore"):
-        bad = present & (bad | (micros < FIRST) | (micros >= LAST))
+    bad = present & (bad | beyond(micros))
     found = pa.array(np.where(bad | ~present, 0, micros), mask=bad | ~present)
     return found.cast(pa.timestamp("us", "UTC")), bad, special
 
 
-def _epoch(text: pa.Array, scale: float) -> tuple[npt.NDArray[np.int64], Mask]:
-    if pa.types.is_string(text.type):
-        fits = pc.fill_null(pc.match_substring_regex(text, NUMBER), False)
-        text = pc.if_else(fits, text, pa.scalar(None, text.type)).cast(pa.float64())
-    seconds = text.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    with np.errstate(invalid="ignore", over="ignore"):
-        micros = np.rint(seconds * scale)
-        bad = ~(np.abs(micros) < 2.0**62)
-    return np.where(bad, 0, micros).astype(np.int64), bad
+def beyond(micros: npt.NDArray[np.int64]) -> Mask:
+    """Which instants no log holds: before 1970, or not in a signed 64-bit number of nanoseconds."""
+    return (micros < FIRST) | (micros >= LAST)
+
+
+def numbers(text: pa.Array) -> tuple[pa.Array, Mask]:
+    """Doubles from texts (null where one is no number), or from numbers; and which texts are none."""
+    if not pa.types.is_string(text.type):
+        return text.cast(pa.float64(), safe=False), np.zeros(len(text), dtype=bool)
+    fits = pc.match_substring_regex(text, NUMBER)
+    wrong = pc.fill_null(pc.invert(fits), False).to_numpy(zero_copy_only=False)
+    return pc.if_else(fits, text, pa.scalar(None, text.type)).cast(pa.float64()), np.asarray(
+        wrong, dtype=bool
+    )
+
+
+def _epoch(text: pa.Array, unit: tuple[int, int]) -> tuple[npt.NDArray[np.int64], Mask]:
+    values, _ = numbers(text)
+    micros, fits = rounding.steps(values.to_numpy(zero_copy_only=False), unit)
+    return micros, ~fits
 
 
 def _written(
@@ -72,18 +85,15 @@ def _one(text: str, form: str, zone: str | None) -> tuple[int, str | None]:
     try:
         # Whether it has a zone is looked at below.
         moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
-    except ValueError:
-        return 0, "bad_time"
-    if moment.tzinfo is None:
-        if zone is None:
-            return 0, "no_zone"
-        moment = moment.replace(tzinfo=ZoneInfo(zone), fold=0)
-        if moment.astimezone(UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None) != moment.replace(
-            tzinfo=None
-        ):
-            return 0, "no_such_local_time"
-    try:
+        if moment.tzinfo is None:
+            if zone is None:
+                return 0, "no_zone"
+            moment = moment.replace(tzinfo=ZoneInfo(zone), fold=0)
+            there = moment.astimezone(UTC).astimezone(ZoneInfo(zone))
+            if there.replace(tzinfo=None) != moment.replace(tzinfo=None):
+                return 0, "no_such_local_time"
         since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    except OverflowError:
+    except (ValueError, OverflowError):
+        # In the years 1 and 9999 UTC may lie outside of what a datetime holds.
         return 0, "bad_time"
     return (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds, None

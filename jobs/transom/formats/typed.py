@@ -7,8 +7,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from transom.formats import rounding
 from transom.formats.layout import Field
-from transom.formats.times import instants
+from transom.formats.times import EPOCHS, instants, numbers
 
 ARROW: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -19,7 +20,6 @@ ARROW: dict[str, pa.DataType] = {
 }
 STEPS = 2**53
 INTEGER = r"^[+-]?[0-9]+$"
-NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 TRUE, FALSE = ("true", "True", "TRUE", "T", "1"), ("false", "False", "FALSE", "F", "0")
 
 Mask = npt.NDArray[np.bool_]
@@ -71,9 +71,8 @@ def column(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
         refused: gains the lines whose value does not parse (`bad_type`) or is too large or not finite
             (`out_of_range`).
     """
-    if spec.missing and pa.types.is_string(text.type):
-        absent = pc.is_in(text, value_set=pa.array(spec.missing, pa.string()))
-        text = pc.if_else(absent, pa.scalar(None, text.type), text)
+    if spec.missing:
+        text = pc.if_else(pa.array(_absent(spec, text)), pa.scalar(None, text.type), text)
     match spec.type:
         case "string":
             return text.cast(pa.string())
@@ -87,6 +86,24 @@ def column(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
             found, bad, _ = instants(text, spec.time_format or "iso", spec.zone)
             refused.add(bad, "bad_type", spec.name, text)
             return found
+
+
+def _absent(spec: Field, text: pa.Array) -> Mask:
+    """Which values mean that there is none: one of the texts, or for numbers the same number.
+
+    JSON's numbers come without their text, and -1 and -1.0 are one sentinel wherever they stand.
+    """
+    texts = text.cast(pa.string()) if pa.types.is_boolean(text.type) else text
+    absent = np.zeros(len(text), dtype=bool)
+    if pa.types.is_string(texts.type):
+        absent = mask(pc.is_in(texts, value_set=pa.array(spec.missing, pa.string())))
+    if spec.type in ("integer", "number") or spec.time_format in EPOCHS:
+        meant, _ = numbers(pa.array(spec.missing, pa.string()))
+        meant = meant.drop_null()
+        if len(meant):
+            here = numbers(text)[0].to_numpy(zero_copy_only=False)
+            absent |= np.isin(here, meant.to_numpy(zero_copy_only=False))
+    return absent
 
 
 def _boolean(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
@@ -122,21 +139,12 @@ def _integer(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
 
 
 def _number(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
-    values = (
-        text if pa.types.is_floating(text.type) else _matching(NUMBER, spec, text, refused).cast(pa.float64())
-    )
-    floats = values.to_numpy(zero_copy_only=False)
+    values, wrong = numbers(text)
+    refused.add(wrong, "bad_type", spec.name, text)
     present = mask(pc.is_valid(values))
-    with np.errstate(invalid="ignore", over="ignore"):
-        steps = np.rint(floats * per_one(spec.resolution))
-        large = present & ~(np.abs(steps) <= STEPS)
+    step = rounding.ratio(spec.resolution)
+    whole, fits = rounding.steps(values.to_numpy(zero_copy_only=False), step)
+    large = present & ~(fits & (np.abs(whole) <= STEPS))
     refused.add(large, "out_of_range", spec.name, text)
-    rounded = np.where(large, 0.0, steps) / per_one(spec.resolution)
-    return pa.array(rounded, mask=~present | large)
-
-
-def per_one(resolution: str) -> float:
-    """How many steps make one: values are whole multiples of `1 / per_one`."""
-    inverse = 1 / float(resolution)
-    whole = round(inverse)
-    return float(whole) if whole and abs(inverse - whole) < 1e-9 * whole else inverse
+    none = ~present | large
+    return pa.array(rounding.value(np.where(none, 0, whole), step), mask=none)

@@ -1,0 +1,449 @@
+"""The plain reading of a log, record by record: what the vectorised parsers have to give.
+
+A file's bytes are cut into lines. Each line is an event, a rejection or a header line, and nothing that
+a file holds raises. A line is refused for the first of: its own form, its time, its columns in the order
+in which they are declared, the span that its file may hold.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+from transom.formats.layout import EventTime, Field, Layout, Span
+
+LONGEST_LINE = 2**20
+DEEPEST_JSON = 100
+MOST_STEPS = 2**53
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2262, 1, 1, tzinfo=UTC)
+LONGEST_ADDED = 1_000_000_000
+
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+INTEGER = re.compile(r"[+-]?[0-9]+")
+TRUE, FALSE = {"true", "True", "TRUE", "T", "1"}, {"false", "False", "FALSE", "F", "0"}
+EPOCHS = {"epoch": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1}
+
+Record = Mapping[str, str | None]
+"""A line's fields by path, as text; None where the line says that there is no value."""
+
+
+class Refused(Exception):
+    """The line is no event."""
+
+    def __init__(self, reason: str, column: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.column = column
+
+
+@dataclass
+class Reading:
+    """What a file gave: (line, event_time, columns), (line, reason, column), and how many header lines."""
+
+    events: list[tuple[int, datetime, dict[str, object]]] = field(default_factory=list)
+    rejections: list[tuple[int, str, str | None]] = field(default_factory=list)
+    header_lines: int = 0
+    columns: set[str] = field(default_factory=set)
+
+
+def read(data: bytes, layout: Layout, span: Span | None = None) -> Reading:
+    """Reads a whole file."""
+    cut = lines(data)
+    form = form_of(layout, cut)
+    reading = Reading()
+    for number, line in enumerate(cut, 1):
+        try:
+            record = form.record(line)
+            if record is None:
+                reading.header_lines += 1
+                continue
+            time = event_time(record, layout)
+            columns = {column.name: value_of(record, column) for column in layout.fields}
+            if span is not None and not span.start <= time < span.end:
+                raise Refused("outside_holds")
+            reading.events.append((number, time, columns))
+        except Refused as refused:
+            reading.rejections.append((number, refused.reason, refused.column))
+    reading.columns = form.columns
+    return reading
+
+
+# Lines
+
+
+def lines(data: bytes) -> list[bytes]:
+    """A line ends at a line feed; the last one needs none. One carriage return before the end goes too.
+
+    A byte order mark at the file's beginning belongs to no line.
+    """
+    cut = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if cut[-1] == b"":
+        cut.pop()
+    return [line.removesuffix(b"\r") for line in cut]
+
+
+def text_of(line: bytes) -> str:
+    """A line as text."""
+    if not line:
+        raise Refused("empty")
+    if len(line) > LONGEST_LINE:
+        raise Refused("line_too_long")
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        raise Refused("not_utf8") from None
+
+
+# Formats: from a line to its fields
+
+
+class Form(Protocol):
+    columns: set[str]
+
+    def record(self, line: bytes) -> Record | None:
+        """The fields of a line; None for a header line."""
+
+
+def form_of(layout: Layout, cut: Sequence[bytes]) -> Form:
+    if layout.format == "apache":
+        return Apache(layout)
+    if layout.format == "csv":
+        return Csv(layout)
+    if layout.format == "json":
+        return Json(layout)
+    variant = layout.options.get("variant", "auto")
+    if variant == "auto":
+        # The first line that is not empty tells: Zeek's own form begins with header lines.
+        first = next(filter(None, cut), b"")
+        variant = "json" if first.lstrip().startswith(b"{") else "tsv"
+    return Json(layout) if variant == "json" else ZeekTsv()
+
+
+class Apache:
+    """`client ident user [time] "request" status bytes`, and in the combined form `"referer" "agent"`.
+
+    Inside quotes a backslash takes the next character with it; values stand as they are written, with
+    their backslashes. A dash is no value, except where it is the client, the time or the request.
+    """
+
+    QUOTED = r'((?:[^"\\]|\\.)*)'
+    COMMON = re.compile(
+        r"([^ \t\f\r]+) ([^ \t\f\r]+) (.*?) \[([^\]]*)\] "
+        rf'"{QUOTED}" ([0-9][0-9][0-9]) ([0-9]+|-)(?: "{QUOTED}" "{QUOTED}")?'
+    )
+    NAMES = ("client", "ident", "user", "time", "request", "status", "bytes", "referer", "agent")
+    REQUEST = re.compile(r"([^ ]+) (.*) (HTTP/[0-9.]+)")
+
+    def __init__(self, layout: Layout) -> None:
+        self.columns: set[str] = set()
+        self.common_only = layout.options.get("variant") == "common"
+
+    def record(self, line: bytes) -> Record | None:
+        found = self.COMMON.fullmatch(text_of(line))
+        if found is None or (self.common_only and found[8] is not None):
+            raise Refused("no_match")
+        fields = dict(zip(self.NAMES, found.groups(), strict=True))
+        for name in ("ident", "user", "bytes", "referer", "agent"):
+            if fields[name] == "-":
+                fields[name] = None
+        request = self.REQUEST.fullmatch(fields["request"] or "")
+        parts = request.groups() if request else (None, None, None)
+        return fields | dict(zip(("method", "path", "protocol"), parts, strict=True))
+
+
+class Csv:
+    """Values with a delimiter between them; a record is a line.
+
+    The names are the options', or stand in the first line that is not empty. Where that line cannot be
+    read, it and all others have no header. A quote counts where a value begins, and there to the next
+    quote that is not doubled; anything up to the delimiter after it belongs to the value as well. An
+    empty value is none, quoted or not: a file in which everything is quoted could not say it otherwise.
+    Of two columns of one name the last is taken.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        options = layout.options
+        self.delimiter = str(options.get("delimiter", ","))
+        self.quote = str(options.get("quote", '"'))
+        self.awaits_header = bool(options.get("header", True))
+        names = options.get("names")
+        self.names = [str(name) for name in names] if isinstance(names, list | tuple) else None
+        self.columns = set(self.names or ())
+
+    def record(self, line: bytes) -> Record | None:
+        if line and self.awaits_header:
+            self.awaits_header = False
+            self.names = None
+            self.columns = set()
+            text = text_of(line)
+            try:
+                self.names = self.values(text)
+            except Refused:
+                raise Refused("no_header") from None
+            self.columns = set(self.names)
+            return None
+        text = text_of(line)
+        if self.names is None:
+            raise Refused("no_header")
+        values = self.values(text)
+        if len(values) != len(self.names):
+            raise Refused("field_count")
+        return {name: value or None for name, value in zip(self.names, values, strict=True)}
+
+    def values(self, text: str) -> list[str]:
+        # The library's reader takes a carriage return for a line's end; here it is a character like
+        # any other, so it stands in as one that the line does not hold.
+        stand_in = next(char for char in map(chr, range(0xE000, 0xF8FF)) if char not in text)
+        # A second line follows, which a reader that waits for a closing quote swallows.
+        reader = csv.reader(
+            [text.replace("\r", stand_in), ""], delimiter=self.delimiter, quotechar=self.quote
+        )
+        values = next(reader)
+        if reader.line_num > 1:
+            raise Refused("unterminated_quote")
+        return [value.replace(stand_in, "\r") for value in values]
+
+
+class ZeekTsv:
+    """Values with a separator between them. Lines that begin with # are header lines wherever they stand.
+
+    `#separator` (with \\xNN for a character), `#unset_field`, `#empty_field` and `#fields` hold from
+    there on; other header lines say nothing here. An unset value is none, an empty one is the empty
+    text. Of two columns of one name the last is taken. Values stand as they are written.
+    """
+
+    def __init__(self) -> None:
+        self.columns: set[str] = set()
+        self.separator, self.unset, self.empty = "\t", "-", "(empty)"
+        self.names: list[str] | None = None
+
+    def record(self, line: bytes) -> Record | None:
+        text = text_of(line)
+        if text.startswith("#"):
+            self.directive(text)
+            return None
+        if self.names is None:
+            raise Refused("no_header")
+        values = text.split(self.separator)
+        if len(values) != len(self.names):
+            raise Refused("field_count")
+        return {name: self.value(value) for name, value in zip(self.names, values, strict=True)}
+
+    def value(self, text: str) -> str | None:
+        if text == self.unset:
+            return None
+        return "" if text == self.empty else text
+
+    def directive(self, text: str) -> None:
+        if text.startswith("#separator "):
+            written = text.removeprefix("#separator ")
+            self.separator = (
+                re.sub(r"\\x([0-9a-fA-F]{2})", lambda code: chr(int(code[1], 16)), written) or "\t"
+            )
+            return
+        name, *values = text.split(self.separator)
+        if name == "#fields":
+            self.names = values
+            self.columns |= set(values)
+        elif name == "#unset_field" and values:
+            self.unset = values[0]
+        elif name == "#empty_field" and values:
+            self.empty = values[0]
+
+
+class Number(str):
+    """A number of a JSON text, as it is written there."""
+
+
+class Json:
+    """An object a line. Of two members of one name the last is taken; null is no value.
+
+    A path is a member's name, or else names joined by dots, down through objects. A number has the text
+    with which it is written, true and false have theirs, an array or object the shortest JSON text of
+    the same content. Half a surrogate pair is no character and becomes the replacement character.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.columns: set[str] = set()
+        paths = [path for column in layout.fields for path in column.paths]
+        self.paths = [*paths, *layout.time.paths, *layout.time.plus]
+
+    def record(self, line: bytes) -> Record | None:
+        text = text_of(line)
+        if deep(text):
+            raise Refused("bad_json")
+        try:
+            found = json.loads(text, parse_int=Number, parse_float=Number, parse_constant=self.constant)
+        except ValueError:
+            raise Refused("bad_json") from None
+        if not isinstance(found, dict):
+            raise Refused("not_an_object")
+        return {path: self.at(found, path) for path in self.paths}
+
+    def constant(self, name: str) -> object:
+        raise ValueError(f"{name} is no JSON")
+
+    def at(self, found: Mapping[str, object], path: str) -> str | None:
+        while path not in found:
+            first, dot, path = path.partition(".")
+            inside = found.get(first)
+            if not dot or not isinstance(inside, dict):
+                return None
+            found = inside
+        value = found[path]
+        if value is None:
+            return None
+        text = value if isinstance(value, str) else self.written(value)
+        return re.sub("[\ud800-\udfff]", "\ufffd", text)
+
+    def written(self, value: object) -> str:
+        match value:
+            case Number():
+                return value
+            case list():
+                return f"[{','.join(map(self.written, value))}]"
+            case dict():
+                inside = (f"{self.written(name)}:{self.written(inner)}" for name, inner in value.items())
+                return f"{{{','.join(inside)}}}"
+            case _:
+                return json.dumps(value, ensure_ascii=False)
+
+
+def deep(text: str) -> bool:
+    """Whether more brackets are open at once than any log has, outside of strings."""
+    depth = deepest = 0
+    for char in re.sub(r'"(\\.|[^"\\])*"', "", text):
+        depth += (char in "[{") - (char in "]}")
+        deepest = max(deepest, depth)
+    return deepest > DEEPEST_JSON
+
+
+# Values: from text to the declared type
+
+
+def first_of(record: Record, paths: Sequence[str]) -> str | None:
+    """The value under the first path that has one."""
+    return next((value for path in paths if (value := record.get(path)) is not None), None)
+
+
+def value_of(record: Record, column: Field) -> object:
+    """A declared column's value."""
+    text = first_of(record, column.paths)
+    if text is None or is_missing(text, column):
+        return None
+    if column.type == "string":
+        return text
+    if column.type == "boolean":
+        if text not in TRUE | FALSE:
+            raise Refused("bad_type", column.name)
+        return text in TRUE
+    if column.type == "integer":
+        if not INTEGER.fullmatch(text):
+            raise Refused("bad_type", column.name)
+        digits = text.lstrip("+-").lstrip("0") or "0"
+        if len(digits) > 20 or int(digits) > MOST_STEPS:
+            raise Refused("out_of_range", column.name)
+        return -int(digits) if text.startswith("-") else int(digits)
+    if column.type == "number":
+        if not NUMBER.fullmatch(text):
+            raise Refused("bad_type", column.name)
+        steps = rounded(text, Fraction(column.resolution))
+        if steps is None or abs(steps) > MOST_STEPS:
+            raise Refused("out_of_range", column.name)
+        return float(steps * Fraction(column.resolution))
+    try:
+        return instant(text, column.time_format or "iso", column.zone)
+    except Refused:
+        raise Refused("bad_type", column.name) from None
+
+
+def is_missing(text: str, column: Field) -> bool:
+    """Whether a text is one that means no value; a number is the same however it is written."""
+    if text in column.missing:
+        return True
+    numeric = column.type in ("integer", "number") or column.time_format in EPOCHS
+    if not numeric or not NUMBER.fullmatch(text):
+        return False
+    return float(text) in [float(other) for other in column.missing if NUMBER.fullmatch(other)]
+
+
+def rounded(text: str, step: Fraction) -> int | None:
+    """How many steps make a number, half to even.
+
+    A number is the double next to it, in the shortest decimal that means this double: what JSON readers
+    keep, and for up to 15 digits the number as written. None if it is beyond all doubles.
+    """
+    double = float(text)
+    return None if double in (float("inf"), float("-inf")) else round(Fraction(repr(double)) / step)
+
+
+# Times
+
+
+def event_time(record: Record, layout: Layout) -> datetime:
+    time: EventTime = layout.time
+    text = first_of(record, time.paths)
+    if text is None:
+        raise Refused("missing_time")
+    form = time.time_format
+    if layout.format == "apache" and form == "iso":
+        form = "%d/%b/%Y:%H:%M:%S %z"
+    moment = instant(text, form, time.zone)
+    more = first_of(record, time.plus)
+    if more is not None:
+        if not NUMBER.fullmatch(more) or not abs(float(more)) < LONGEST_ADDED:
+            raise Refused("bad_time", time.plus[0])
+        moment += timedelta(microseconds=rounded(more, Fraction(1, 1_000_000)) or 0)
+    return in_range(moment)
+
+
+def instant(text: str, form: str, zone: str | None) -> datetime:
+    """A time in UTC, to the microsecond."""
+    try:
+        if form in EPOCHS:
+            if not NUMBER.fullmatch(text):
+                raise Refused("bad_time")
+            since = rounded(text, Fraction(1, EPOCHS[form]))
+            if since is None:
+                raise Refused("bad_time")
+            return in_range(EARLIEST + timedelta(microseconds=since))
+        moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
+        if moment.tzinfo is None:
+            if zone is None:
+                raise Refused("no_zone")
+            moment = from_local(moment, ZoneInfo(zone))
+        return in_range(moment.astimezone(UTC))
+    except (ValueError, OverflowError):
+        raise Refused("bad_time") from None
+
+
+def in_range(moment: datetime) -> datetime:
+    if not EARLIEST <= moment < LATEST:
+        raise Refused("bad_time")
+    return moment
+
+
+def from_local(local: datetime, zone: ZoneInfo) -> datetime:
+    """The first instant at which the zone's clocks show a time.
+
+    Clocks go by what held a day before or by what holds a day after. Where they are put back, both give
+    an instant, and the earlier is taken; where they are put forward, neither does for the time between.
+    """
+    shown = [
+        moment for moment in candidates(local, zone) if moment.astimezone(zone).replace(tzinfo=None) == local
+    ]
+    if not shown:
+        raise Refused("no_such_local_time")
+    return min(shown)
+
+
+def candidates(local: datetime, zone: ZoneInfo) -> Iterator[datetime]:
+    for days in (-1, 1):
+        offset = (local + timedelta(days=days)).replace(tzinfo=UTC).astimezone(zone).utcoffset()
+        assert offset is not None
+        yield (local - offset).replace(tzinfo=UTC)

@@ -19,13 +19,14 @@ class Field:
 
     Attributes:
         name: the column's name in `events`.
-        paths: where the value stands in a record; the first path that the record has is taken. A
+        paths: where the value stands in a record; the first path that has a value is taken. A
             path is a field's name, or for JSON names joined by dots (`Records.user.name`). A name
             that itself holds dots (`id.orig_h`) is tried whole first.
         type: what the text is read as.
         resolution: for numbers, the positive step, as decimal text ("0.001"), to which values are
             rounded half-even; integers have "1". Magnitudes above 2**53 steps are refused.
         missing: texts that mean "no value", beside what the format itself says (Zeek's unset field).
+            Where a number is read, one that is a number means it however it is written (-1, -1.0).
         time_format: for timestamps, a strptime format, or `epoch`, `epoch_ms`, `epoch_us`, `iso`.
         zone: for timestamps without an offset, the IANA zone that they were written in.
     """
@@ -64,9 +65,10 @@ class Layout:
 
     Attributes:
         format: the parser's name.
-        options: what the format leaves open, all optional. csv: `delimiter` (","), `header` (True;
-            False needs `names`), `names` (list of column names), `quote` ('"'). apache: `variant`
-            ("combined" or "common"; combined accepts both). zeek: `variant` ("auto", "tsv", "json").
+        options: what the format leaves open, all optional. csv: `delimiter` (","), `header` (True: the
+            first line that is not empty; False needs `names`), `names` (list of column names), `quote`
+            ('"'). apache: `variant` ("combined" or "common"; combined accepts both). zeek: `variant`
+            ("auto", the default, by the first line that is not empty; "tsv", "json").
         fields: the declared columns, in order. Captures of the path are not among them.
         time: where event times come from.
     """

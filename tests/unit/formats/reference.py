@@ -200,6 +200,7 @@ class Csv:
         # any other, so it stands in as one that the line does not hold.
         stand_in = next(char for char in map(chr, range(0xE000, 0xF8FF)) if char not in text)
         # A second line follows, which a reader that waits for a closing quote swallows.
+        csv.field_size_limit(LONGEST_LINE)
         reader = csv.reader(
             [text.replace("\r", stand_in), ""], delimiter=self.delimiter, quotechar=self.quote
         )

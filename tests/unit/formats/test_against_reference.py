@@ -463,3 +463,58 @@ def test_json(name: str, data: st.DataObject) -> None:
 def test_any_bytes(name: str, data: bytes, block: int) -> None:
     agree(data, LAYOUTS[name], None, block)
     agree(b"ts,client\n#fields\tts\tclient\n" + data, LAYOUTS[name], None, block)
+
+
+# What is hard to draw, or went wrong once: an event (+), a header line (#), or why a line is refused
+CORNERS = [
+    ("apache", "a - - [x] no", "no_match"),
+    ("apache", b"x" * 2**20, "no_match"),
+    ("apache", b"x" * (2**20 + 1), "line_too_long"),
+    ("csv", "\nts,client\n1,a", "empty # +"),
+    ("csv", 'ts,"client\n1,a', "no_header no_header"),
+    ("csv", b"\xff\n1,a\n\n", "not_utf8 no_header empty"),
+    ("csv", 'ts,client\n1,"a\rb"\n2,"a"\r,\n3,\r"', "# + field_count +"),
+    ("csv", 'ts,client\n1,7" pipe\n2,a"b,"c"\n4,""""', "# + field_count +"),
+    ("csv", 'ts,client\n3,a"b,"c\n5,"""', "# unterminated_quote unterminated_quote"),
+    ("csv", f'ts,client\n1,"{"a" * 200_000}"', "# +"),
+    ("csv", "ts,took\n1,1e400\n2,+1e-400\n3,9007199254740.995", "# out_of_range + out_of_range"),
+    ("csv", "ts,took\n9214646399.99,1\n9214646400,1\n-0.0000001,1\n-0.000001,1", "# + bad_time + bad_time"),
+    ("csv names", "2024-03-31T02:30,,,,,,,,,", "no_such_local_time"),
+    ("csv names", "0001-01-01,,,,,,,,,\n9999-12-31T23:59-12:00,,,,,,,,,", "bad_time bad_time"),
+    ("zeek", "#separator \\ud800\n#fields\\ud800ts\n1", "# # +"),
+    ("zeek", '\n{"ts": 1}', "empty +"),
+    ("zeek", "\n#fields\tts\n1", "empty # +"),
+    ("zeek", "#fields\tts\tduration\n1\t-2\n1\t1e9\n1\t-1\n1\tx", "# bad_time bad_time + bad_time"),
+    ("json", '{"ts": 1, "x": ' + "[" * 99 + "]" * 99 + "}", "+"),
+    ("json", '{"ts": 1, "x": ' + "[" * 100 + "]" * 100 + "}", "bad_json"),
+    ("json", '{"ts": 1, "x": "' + "[" * 100 + '"}', "+"),
+    ("json", "[" * 100_000, "bad_json"),
+    ("json", '{"ts": 1, "status": -1, "took": -1.0}\n{"ts": 1, "status": "-1", "took": "-1"}', "+ +"),
+    ("json", '{"ts": 1} {"ts": 2}\n{"ts": 1}{}', "bad_json bad_json"),
+    ("json", '{"ts": 1, "ts": 2, "client": [1.50, {"a": "\\ud800"}]}', "+"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "data", "kinds"), CORNERS, ids=range(len(CORNERS)))
+def test_corners(name: str, data: str | bytes, kinds: str) -> None:
+    data = data.encode() if isinstance(data, str) else data
+    reading = agree(data, LAYOUTS[name])
+    assert plain(vectorised(data, LAYOUTS[name], None, 1)) == plain(reading)
+    refused = {line: reason for line, reason, _ in reading.rejections}
+    events = {line for line, *_ in reading.events}
+    found = [refused.get(line, "+" if line in events else "#") for line in range(1, len(lines(data)) + 1)]
+    assert " ".join(found) == kinds
+
+
+def test_decimals_are_rounded_as_they_are_written() -> None:
+    wanted = [
+        ("2.0015", 2.002),
+        ("1.0005", 1.0),
+        ("0.0005", 0.0),
+        ("-0.0004", 0.0),
+        ("8388608.0005", 8388608.0),
+    ]
+    for text, value in wanted:
+        for name, data in (("csv", f"ts,took\n1,{text}"), ("json", f'{{"ts": 1, "took": {text}}}')):
+            [(_, _, columns)] = agree(data.encode(), LAYOUTS[name]).events
+            assert repr(columns["took"]) == repr(value)

@@ -76,10 +76,12 @@ class JsonLines:
         # Arrow's reader takes these for numbers; JSON does not know them.
         if pc.any(pc.match_substring_regex(text, "NaN|Inf")).as_py():
             return None
-        brackets = pc.add(pc.count_substring(text, "["), pc.count_substring(text, "{"))
-        if pc.max(brackets).as_py() > DEEPEST:
-            return None
         data = ("\n".join(text.to_pylist()) + "\n").encode()
+        # Every line has a bracket of its own: where there are few others, no line can hold many.
+        if data.count(b"[") + data.count(b"{") >= len(text) + DEEPEST:
+            brackets = pc.add(pc.count_substring(text, "["), pc.count_substring(text, "{"))
+            if pc.max(brackets).as_py() > DEEPEST:
+                return None
         schema = pa.schema(
             [*self.schema, *((name, pa.string()) for name in self.inner - set(self.schema.names))]
         )

@@ -1,7 +1,7 @@
 """Doubles to whole steps, half to even, as a person rounds the decimal that is written.
 
 A step such as 0.001 is no double, so `value / step` lands beside a half where the decimal lies on it:
-2.0015 would become 2.001. A value is therefore taken for the shortest decimal that means its double,
+0.5015 would become 0.501. A value is therefore taken for the shortest decimal that means its double,
 which for up to 15 digits is the one that was written, and where the quotient is as near to a half as
 its error, that decimal is divided exactly.
 """

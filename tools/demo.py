@@ -21,6 +21,7 @@ from sample_logs import CONN, HOUR, WEB, Hours, land
 
 from transom.intervals import format_hour, ranges
 from transom.lake.ledger import Book, Ledger
+from transom.lake.tables import read_rows
 
 DEMO = Path(__file__).resolve().parents[1] / ".transom" / "demo"
 LAKE = DEMO / "lake"
@@ -48,11 +49,8 @@ def show(title: str, columns: Sequence[str], lines: Sequence[Sequence[object]]) 
 
 def rows(table: str, stream: str = "web", **equal: object) -> list[dict[str, Any]]:
     """The rows of a table, read without Spark."""
-    filters = [(name, "=", value) for name, value in equal.items()]
-    found: list[dict[str, Any]] = (
-        DeltaTable(str(LAKE / stream / table)).to_pyarrow_table(filters=filters or None).to_pylist()
-    )
-    return found
+    found = read_rows(DeltaTable(str(LAKE / stream / table)))
+    return [row for row in found if all(row[name] == value for name, value in equal.items())]
 
 
 def book(lake: Path = LAKE) -> Book:

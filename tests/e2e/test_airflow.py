@@ -12,6 +12,7 @@ from sample_logs import WEB, land
 
 from transom.intervals import format_hour
 from transom.lake.ledger import Book, Ledger
+from transom.lake.tables import instant, read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 HOUR = timedelta(hours=1)
@@ -60,10 +61,9 @@ def ledger(folder: Path) -> Ledger:
 
 
 def figures(folder: Path, level: int, end: datetime) -> dict[str, int]:
-    rows = DeltaTable(str(folder / "lake/web/aggregates")).to_pyarrow_table(
-        filters=[("level", "=", level), ("window_end", "=", end)]
-    )
-    return {row["client"]: row["n"] for row in rows.to_pylist()}
+    table = DeltaTable(str(folder / "lake/web/aggregates"))
+    rows = read_rows(table, f"level = {level} AND window_end = {instant(end)}")
+    return {row["client"]: row["n"] for row in rows}
 
 
 def not_published(book: Book) -> set[tuple[str, datetime]]:

@@ -104,7 +104,7 @@ def test_three_ways_leave_the_same_tables(spark: object, tmp_path: Path) -> None
             assert right.exceptAll(left).isEmpty()
         other.assert_ledger_true()
     one.assert_ledger_true()
-    for end in (FIRST + 24 * HOUR, END):
+    for end in {min(FIRST + 24 * HOUR, END), END}:
         recounted = sample_logs.requests(logs, max(FIRST, end - HOUR), end)
         rows = one.table("aggregates").where("block = 'site'").collect()
         assert sum(row.n for row in rows if row.hour.astimezone(UTC) == end - HOUR) == recounted.total()

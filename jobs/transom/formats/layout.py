@@ -24,7 +24,8 @@ class Field:
             that itself holds dots (`id.orig_h`) is tried whole first.
         type: what the text is read as.
         resolution: for numbers, the positive step, as decimal text ("0.001"), to which values are
-            rounded half-even; integers have "1". Magnitudes above 2**53 steps are refused.
+            rounded half-even, above 2**50 of which a number is refused; integers have "1", and are refused
+            above 2**53.
         missing: texts that mean "no value", beside what the format itself says (Zeek's unset field).
             Where a number is read, one that is a number means it however it is written (-1, -1.0).
         time_format: for timestamps, a strptime format, or `epoch`, `epoch_ms`, `epoch_us`, `iso`.

@@ -20,7 +20,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from transom.lake.tables import Table, create
+from transom.lake.tables import Table, create, instant, read_rows
 
 Status = Literal["writing", "published", "quarantined", "blocked", "expired"]
 STANDS: tuple[Status, ...] = ("published", "expired")
@@ -29,7 +29,6 @@ FORGOTTEN = "forgotten"
 """What a commit is told of a row that is to be deleted; it stands in no table."""
 ATTEMPTS = 20
 EMPTY_DIGEST = "0:0"
-Filter = tuple[str, str, Any]
 
 
 class Overtaken(RuntimeError):
@@ -284,8 +283,9 @@ class Ledger:
         """What the checks saw in some hours, by the run that each node now stands by."""
         if not hours:
             return []
-        found = self._rows(
-            "checks", [("stage", "=", stage), ("hour", ">=", min(hours)), ("hour", "<=", max(hours))]
+        found = read_rows(
+            self._open("checks"),
+            f"stage = '{stage}' AND hour BETWEEN {instant(min(hours))} AND {instant(max(hours))}",
         )
         verdicts = []
         for row in found:
@@ -308,14 +308,7 @@ class Ledger:
 
     def runs(self) -> list[dict[str, Any]]:
         """Every finished run, oldest first."""
-        return sorted(self._rows("runs", []), key=lambda row: row["finished_at"])
-
-    def _rows(self, name: str, filters: list[Filter]) -> list[dict[str, Any]]:
-        return _read(self._open(name), filters)
-
-
-def _read(table: DeltaTable, filters: list[Filter]) -> list[dict[str, Any]]:
-    return list(table.to_pyarrow_table(filters=filters or None).to_pylist())
+        return sorted(read_rows(self._open("runs")), key=lambda row: row["finished_at"])
 
 
 def _utc(moment: datetime) -> datetime:
@@ -344,7 +337,7 @@ def _row(node: Node, entry: Entry | None) -> dict[str, object]:
 
 
 def _book(table: DeltaTable, stages: Sequence[str] | None) -> Book:
-    filters: list[Filter] = [] if stages is None else [("stage", "in", list(stages))]
+    where = "TRUE" if stages is None else " OR ".join(f"stage = '{stage}'" for stage in stages)
     return Book(
         {
             Node(row["stage"], row["block"], row["table"], _utc(row["hour"])): Entry(
@@ -356,6 +349,6 @@ def _book(table: DeltaTable, stages: Sequence[str] | None) -> Book:
                 row["rows"],
                 row["cause"],
             )
-            for row in _read(table, filters)
+            for row in read_rows(table, where)
         }
     )

@@ -8,6 +8,7 @@ of the claim that they belong to: Delta skips a write whose token is not above t
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -17,7 +18,7 @@ from pyspark.sql import functions as F
 
 from transom.intervals import ranges
 from transom.lake.ledger import ATTEMPTS, Overtaken
-from transom.lake.tables import Table, create
+from transom.lake.tables import Table, create, read_rows
 
 HOUR = timedelta(hours=1)
 
@@ -167,6 +168,6 @@ class Pins:
         frame = self._loaded[table]
         return frame if hours is None else frame.where(in_hours(hours))
 
-    def rows(self, table: str) -> pa.Table:
+    def rows(self, table: str) -> list[dict[str, Any]]:
         """All rows of a small table at the pinned version, read by the driver."""
-        return DeltaTable(f"{self.store.root}/{table}", version=self.versions[table]).to_pyarrow_table()
+        return read_rows(DeltaTable(f"{self.store.root}/{table}", version=self.versions[table]))

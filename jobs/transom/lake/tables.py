@@ -8,11 +8,13 @@ columns, from their description alone; what a description does not say is refuse
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import yaml
-from deltalake import DeltaTable, Field, Schema
+from deltalake import DeltaTable, Field, QueryBuilder, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 ARROW_TYPES: dict[str, pa.DataType] = {
@@ -25,7 +27,6 @@ ARROW_TYPES: dict[str, pa.DataType] = {
     "array<string>": pa.list_(pa.string()),
     "array<timestamp>": pa.list_(pa.timestamp("us", "UTC")),
 }
-
 """How Arrow holds each type of a description."""
 
 SPARK_TYPES = {
@@ -136,3 +137,19 @@ def _create(uri: str, table: Table) -> None:
             )
     if missing:
         existing.alter.add_columns(missing)
+
+
+def read_rows(table: DeltaTable, where: str = "TRUE") -> list[dict[str, Any]]:
+    """The rows of a table that meet an SQL condition, read without Spark.
+
+    By delta-rs alone: pyarrow's reader of Delta tables calls Python from threads of its own, and now
+    and then one of them aborts the process as it ends.
+    """
+    found = QueryBuilder().register("t", table).execute(f"SELECT * FROM t WHERE {where}")
+    read: list[dict[str, Any]] = pa.RecordBatchReader.from_stream(found).read_all().to_pylist()
+    return read
+
+
+def instant(moment: datetime) -> str:
+    """A time as a condition of `read_rows` writes it."""
+    return f"""arrow_cast('{moment.astimezone(UTC).isoformat()}', 'Timestamp(Microsecond, Some("UTC"))')"""

@@ -10,6 +10,7 @@ reaches.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.algorithms.granules import BOUND, Granules, Int64s, Summary
+from transom.formats import rounding
 from transom.intervals import ranges
 from transom.lake.quality import Check
 from transom.lake.stage import Computed, Part, Reads, Request, Stage, Step
@@ -109,7 +111,8 @@ def granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
         block = blocks[name]
         chosen = _chosen(events, block, targets, hours)
         for column, unit in block.units.items():
-            units = F.col(f"`{column}`").cast("double") * F.lit(unit.per_one)
+            up, down = unit.step
+            units = F.col(f"`{column}`").cast("double") * down / up
             exact = F.col(f"`{column}`") if unit.whole else F.rint(units).cast("bigint")
             chosen = chosen.withColumn(f"__{column}", exact)
         grouped = chosen.groupBy("hour", _granule(block.base).alias("granule"), *map(_quoted, block.key)).agg(
@@ -264,11 +267,13 @@ def _figures(block: Block, records: object, columns: Mapping[str, Summary]) -> d
         summary, unit = columns[column], block.units[column]
         none = summary.values == 0
 
-        def scaled(units: object, unit: Unit = unit, none: object = none) -> pa.Array:
-            return pa.array(units if unit.whole else units / unit.per_one, mask=none)  # type: ignore[operator]
+        def scaled(units: Int64s, unit: Unit = unit, none: Any = none) -> pa.Array:
+            known = np.where(none, 0, units)
+            return pa.array(known if unit.whole else rounding.value(known, unit.step), mask=none)
 
+        up, down = unit.step
         with np.errstate(invalid="ignore", divide="ignore"):
-            mean = summary.total / summary.values / unit.per_one
+            mean = summary.total / summary.values * up / down
         by_name = {
             "sum": scaled(summary.total),
             "mean": pa.array(mean, mask=none),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from transom.algorithms.granules import Level
+from transom.formats import rounding
 from transom.formats.layout import Field
 from transom.lake.tables import SPARK_TYPES
 from transom.stream import Stream
@@ -16,17 +17,17 @@ MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Unit:
-    """The step in which a column is counted: values are whole multiples of it."""
+    """The step in which a column is counted, as numerator and denominator: values are multiples of it."""
 
-    per_one: float
+    step: tuple[int, int]
     whole: bool
 
     @classmethod
     def of(cls, field: Field) -> "Unit":
         """The unit of a column, as its resolution gives it."""
         if field.type == "integer":
-            return cls(1.0, True)
-        return cls(1 / float(field.resolution), False)
+            return cls((1, 1), True)
+        return cls(rounding.ratio(field.resolution), False)
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ def _scene(
 
     shape = fingerprint([stream.ingest_shape(), VERSION])
     rules = Rules(shape, stream.source.on_change == "replace", permitted)
-    known = {file.path: file for file in map(File.of_row, pins.rows("files").to_pylist())}
+    known = {file.path: file for file in map(File.of_row, pins.rows("files"))}
     return _Scene(book, pins, hours, window, known, listed(stream.path_pattern), rules)
 
 

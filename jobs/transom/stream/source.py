@@ -165,7 +165,7 @@ def _resolution(value: Any) -> Any:
         step = Decimal(str(value))
     except InvalidOperation:
         raise ValueError(rule) from None
-    # Beyond these, 2**53 steps are either nothing or everything, and the plain text grows without end.
+    # Beyond these, 2**50 steps are either nothing or everything, and the plain text grows without end.
     if not step.is_finite() or not Decimal("1e-12") <= step <= Decimal("1e12"):
         raise ValueError(f"{rule}, from 1e-12 to 1e12" if step.is_finite() and step > 0 else rule)
     return format(step.normalize(), "f")

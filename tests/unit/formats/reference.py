@@ -19,7 +19,8 @@ from transom.formats.layout import EventTime, Field, Layout, Span
 
 LONGEST_LINE = 2**20
 DEEPEST_JSON = 100
-MOST_STEPS = 2**53
+LARGEST_INTEGER = 2**53
+MOST_STEPS = 2**50
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2262, 1, 1, tzinfo=UTC)
 LONGEST_ADDED = 1_000_000_000
 
@@ -347,7 +348,7 @@ def value_of(record: Record, column: Field) -> object:
         if not INTEGER.fullmatch(text):
             raise Refused("bad_type", column.name)
         digits = text.lstrip("+-").lstrip("0") or "0"
-        if len(digits) > 20 or int(digits) > MOST_STEPS:
+        if len(digits) > 20 or int(digits) > LARGEST_INTEGER:
             raise Refused("out_of_range", column.name)
         return -int(digits) if text.startswith("-") else int(digits)
     if column.type == "number":

@@ -188,6 +188,8 @@ def running(home: Path, **environment: str) -> Iterator[Airflow]:
     settings = {
         **os.environ,
         "AIRFLOW_HOME": str(home),
+        # SQLite has one writer at a time; the default patience of 5 s is less than a backfill's creation.
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=60",
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "false",

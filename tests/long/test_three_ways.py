@@ -81,13 +81,8 @@ def test_three_ways_leave_the_same_tables(spark: object, tmp_path: Path) -> None
         server.command("pools", "set", "transom", str(os.cpu_count() or 1), "as many submits as cores")
         for dag in WAYS:
             server.unpause(dag)
+        server.backfill("backfilled", FIRST, END - HOUR)
         server.trigger("triggered", "whole", **{"from": format_hour(FIRST), "to": format_hour(END)})
-        server.command(
-            "backfill", "create", "--dag-id", "backfilled",
-            "--from-date", f"{FIRST:%Y-%m-%dT%H:%M:%S+00:00}",
-            "--to-date", f"{END - HOUR:%Y-%m-%dT%H:%M:%S+00:00}",
-            "--max-active-runs", "1", "--reprocess-behavior", "completed",
-        )  # fmt: skip
         until_done(server, ["triggered"], 1)
         until_done(server, ["hourly", "backfilled"], HOURS)
         causes = {

@@ -27,6 +27,12 @@ class ServerError(RuntimeError):
     """Airflow could not be started or asked; the text is one line for a person."""
 
 
+def taken(port: int) -> bool:
+    """Whether somebody listens on a port of the loopback address."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def free_port() -> int:
     """A port of the loopback address that nobody uses."""
     with socket.socket() as probe:
@@ -198,14 +204,20 @@ class Airflow:
 
 
 @contextmanager
-def running(home: Path, **environment: str) -> Iterator[Airflow]:
+def running(home: Path, port: int = 0, **environment: str) -> Iterator[Airflow]:
     """A real Airflow in `home`, with the pool and the connection of transom.
 
+    Args:
+        port: of its UI and API, on loopback; 0 for any that is free.
+        environment: what its processes are to have beside this one's.
+
     Raises:
-        ServerError: it does not come up.
+        ServerError: the port is in use, or Airflow does not come up.
     """
+    if port and taken(port):
+        raise ServerError(f"port {port} is in use on this machine; choose another (PORT=...)")
+    port = port or free_port()
     home.mkdir(parents=True, exist_ok=True)
-    port = free_port()
     cores = os.cpu_count() or 2
     settings = {
         **os.environ,
@@ -255,9 +267,8 @@ def _wait_until_up(processes: "Sequence[subprocess.Popen[bytes]]", server: Airfl
     while time.monotonic() < end:
         if any(process.poll() is not None for process in processes):
             raise ServerError(f"Airflow ended at once, see {server.log}")
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", server.port)) == 0:
-                return
+        if taken(server.port):
+            return
         time.sleep(0.5)
     raise ServerError(f"Airflow did not come up within three minutes, see {server.log}")
 
@@ -292,3 +303,30 @@ def _members(leaders: Collection[int]) -> list[int]:
             if int(fields[3]) in leaders and fields[0] != "Z":
                 members.append(int(entry.name))
     return members
+
+
+def main() -> None:
+    """Airflow on the streams of this checkout, until it is interrupted."""
+    port, home = os.environ.get("PORT", "8080"), Path(os.environ["AIRFLOW_HOME"])
+    if not port.isdecimal():
+        raise ServerError(f"PORT must be a port's number; got {port!r}")
+    print("starting Airflow on loopback (half a minute)", flush=True)
+    with running(home, int(port)) as server:
+        print(
+            "Airflow is up: {0} (user {username}, password {password}); Ctrl-C ends it".format(
+                server.url, **server.login
+            ),
+            flush=True,
+        )
+        signal.pause()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("airflow: ended, with every process that it started")
+    except ServerError as error:
+        sys.exit(f"airflow: {error}")

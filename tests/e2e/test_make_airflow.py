@@ -1,0 +1,68 @@
+"""`make airflow`: Airflow on the checkout's own streams, at a port of choice, gone with Ctrl-C."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import airflow_server
+import httpx
+import pytest
+
+SCRIPT = Path(airflow_server.__file__)
+
+
+def start(home: Path, port: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, SCRIPT],
+        env={**os.environ, "AIRFLOW_HOME": str(home), "PORT": str(port)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def children(home: Path) -> list[str]:
+    """Processes that have this home in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if f"AIRFLOW_HOME={home}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append((entry / "cmdline").read_text().replace("\0", " "))
+            except OSError:
+                continue
+    return found
+
+
+def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
+    port = airflow_server.free_port()
+    process = start(tmp_path, port)
+    assert process.stdout is not None
+    line = next(line for line in process.stdout if "is up" in line)
+    assert f"http://127.0.0.1:{port} " in line
+    health = httpx.get(f"http://127.0.0.1:{port}/api/v2/monitor/health", trust_env=False).json()
+    assert health["metadatabase"]["status"] == "healthy"
+    assert children(tmp_path)
+    process.send_signal(signal.SIGINT)
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "ended, with every process" in told
+    assert children(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("port", "words"),
+    [
+        ("http", "PORT must be a port's number; got 'http'"),
+        (None, "is in use on this machine; choose another"),
+    ],
+)
+def test_a_port_that_cannot_be_had(tmp_path: Path, port: str | None, words: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        process = start(tmp_path, port or held.getsockname()[1])
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    (line,) = said.splitlines()
+    assert line.startswith("airflow: ")
+    assert words in line

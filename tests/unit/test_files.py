@@ -5,10 +5,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from transom.stages.files import (
     Content,
     Decisions,
     File,
+    HourState,
     Listed,
     Rules,
     decide,
@@ -19,7 +24,7 @@ from transom.stages.files import (
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
-RULES = Rules("shape", False, lambda hour: True)
+RULES = Rules(lambda hour: "shape", False, lambda hour: True)
 
 
 def at(number: int) -> datetime:
@@ -128,7 +133,7 @@ def test_the_rest_of_a_duplicate_is_read_when_the_canonical_file_changes() -> No
 
 
 def test_a_file_that_touches_more_than_the_run_may_publish_waits() -> None:
-    near = Rules("shape", False, lambda hour: hour >= at(3))
+    near = replace(RULES, permitted=lambda hour: hour >= at(3))
     decisions = run({}, {"f": (listed("f", 4), content("ab", (2, 4)))}, near)
     assert decisions.files["f"].status == "waiting"
     assert "2015-05-17T02:00 to 2015-05-17T04:00" in str(decisions.files["f"].detail)
@@ -144,13 +149,13 @@ def test_a_file_that_fails_a_check_is_withheld_and_what_stood_stays() -> None:
     assert decisions.files["f"].status == "withheld"
     assert decisions.files["f"].source_id == content("ab").source_id
     assert (decisions.added, decisions.removed) == ({}, {})
-    (state,) = hour_states(decisions.files.values(), [at(0)]).values()
+    (state,) = hour_states(decisions.files.values(), [at(0)], RULES.shape).values()
     assert state.withheld == ("f: rejected_share",)
 
 
 def test_another_specification_reads_every_file_again() -> None:
     known = one("ab")
-    other = replace(RULES, shape="other")
+    other = replace(RULES, shape=lambda hour: "other")
     assert has_to_be_read(listed("f"), known["f"], other)
     decisions = run(known, {"f": (listed("f"), content("ab"))}, other)
     assert set(decisions.added) == set(decisions.removed) == {content("ab").source_id}
@@ -159,3 +164,145 @@ def test_another_specification_reads_every_file_again() -> None:
 def test_captures_tell_equal_files_apart() -> None:
     assert source_id("d", {"host": "a"}) != source_id("d", {"host": "b"})
     assert source_id("d", {}) != source_id("d", {}, (at(0), at(1)))
+
+
+def state(files: dict[str, File], hour: int = 0, rules: Rules = RULES) -> HourState:
+    return hour_states(files.values(), [at(hour)], rules.shape)[at(hour)]
+
+
+def test_what_a_content_lacks_is_lacking_as_long_as_it_stands() -> None:
+    cut = replace(content("ab"), lacks="file_readable: the stream ends inside a gzip member")
+    known = after({}, run({}, {"f": (listed("f"), cut)}))
+    missing = ("f: file_readable: the stream ends inside a gzip member",)
+    assert state(known).missing == missing
+    gone = after(known, run(known, {}))
+    assert (gone["f"].status, state(gone).missing) == ("gone", missing)
+    conflict = after(known, run(known, {"f": (listed("f", touched=2), content("xy"))}))
+    assert (conflict["f"].status, state(conflict).missing) == ("conflict", missing)
+    assert state(conflict).conflicts == (f"f: {conflict['f'].detail}",)
+    twice = after(known, run(known, {"f": (listed("f"), cut), "g": (listed("g"), cut)}))
+    assert (twice["g"].status, state(twice).missing) == ("duplicate", missing)
+    whole = after(known, run(known, {"f": (listed("f", touched=2), content("abc"))}))
+    assert state(whole).missing == ()
+
+
+def test_a_duplicate_that_becomes_the_canonical_file_lacks_nothing() -> None:
+    both = {"a": (listed("a"), content("ab")), "z": (listed("z"), content("ab"))}
+    known = after({}, run({}, both))
+    grown = after(known, run(known, both | {"a": (listed("a", touched=2), content("abc"))}))
+    assert (grown["z"].status, grown["z"].detail) == ("ingested", None)
+    assert state(grown).missing == ()
+
+
+def test_a_duplicate_that_is_gone_leaves_nothing_behind() -> None:
+    both = {"a": (listed("a", 4), content("ab")), "m": (listed("m", 5), content("ab"))}
+    known = after({}, run({}, both))
+    alone = {"a": both["a"]}
+    known = after(known, run(known, alone))
+    assert known.keys() == {"a"}
+    decisions = run(known, {"a": (listed("a", 4, touched=2), content("abc"))})
+    assert set(decisions.removed) == {content("ab").source_id}
+    assert decisions.added == {content("abc").source_id: "a"}
+
+
+def test_a_canonical_file_that_is_gone_leaves_its_rows_to_a_duplicate() -> None:
+    both = {"a": (listed("a", 4), content("ab")), "m": (listed("m", 5), content("ab"))}
+    known = after({}, run({}, both))
+    decisions = run(known, {"m": both["m"]})
+    assert decisions.forgotten == {"a"}
+    assert decisions.added == {content("ab").source_id: "m"}
+
+
+def test_a_file_that_cannot_be_read_is_read_again_and_no_conflict() -> None:
+    known = one("ab")
+    unreadable = replace(
+        content("", ()), source_id="", digest="", failed="cannot be read: Input/output error"
+    )
+    there = listed("f", touched=2)
+    held = after(known, run(known, {"f": (there, unreadable)}))
+    assert (held["f"].status, held["f"].source_id) == ("withheld", content("ab").source_id)
+    assert state(held).withheld == ("f: cannot be read: Input/output error",)
+    assert has_to_be_read(there, held["f"], RULES)
+    mended = after(held, run(held, {"f": (there, content("abc"))}))
+    assert (mended["f"].status, mended["f"].source_id) == ("ingested", content("abc").source_id)
+
+
+def test_rows_of_another_specification_that_cannot_be_read_again_are_told() -> None:
+    known = one("ab")
+    gone = after(known, run(known, {}))
+    other = replace(RULES, shape=lambda hour: "other")
+    assert state(gone).missing == ()
+    assert state(gone, rules=other).missing == ("f: its rows were read under another specification",)
+
+
+TEXTS = ["a", "ab", "abc", "x", "xy"]
+NAMES = {"a": 4, "b": 5, "c": 5, "d": 6}
+steps = st.lists(
+    st.tuples(
+        st.dictionaries(st.sampled_from(sorted(NAMES)), st.sampled_from([*TEXTS, "", "!"]), max_size=4),
+        st.sets(st.sampled_from([4, 5, 6]), min_size=1),
+        st.sampled_from(["shape", "shape", "other"]),
+    ),
+    min_size=1,
+    max_size=7,
+)
+
+
+def whole_run(
+    known: dict[str, File], disk: dict[str, tuple[str, int]], hours: set[int], rules: Rules
+) -> tuple[dict[str, File], list[Decisions]]:
+    """What ingest does with a landing folder of texts; `!` is one that cannot be read."""
+
+    def read_of(path: str) -> Content:
+        text, _ = disk[path]
+        found = content(text, (NAMES[path],) if text else ())
+        return replace(found, source_id="", failed="cannot be read") if text == "!" else found
+
+    there = {path: listed(path, NAMES[path], touched) for path, (_, touched) in disk.items()}
+    in_scope = {path for path in there.keys() | known.keys() if NAMES[path] in hours}
+    to_read = {p for p in in_scope & there.keys() if has_to_be_read(there[p], known.get(p), rules)}
+    read: dict[str, Content] = {}
+    while True:
+        read |= {path: read_of(path) for path in to_read}
+        decisions = decide(known, there, read, in_scope, rules)
+        if not decisions.unread:
+            return after(known, decisions), [decisions]
+        assert decisions.unread.isdisjoint(read), "a path is asked for twice"
+        to_read = set(decisions.unread)
+
+
+@pytest.mark.parametrize("replacing", [True, False])
+@settings(max_examples=600, deadline=None)
+@given(history=steps)
+def test_any_history_of_files_keeps_rows_and_their_description_together(
+    history: list[tuple[dict[str, str], set[int], str]], replacing: bool
+) -> None:
+    known: dict[str, File] = {}
+    rows: dict[str, tuple[datetime, str]] = {}
+    disk: dict[str, tuple[str, int]] = {}
+    for moment, (texts, hours, shape) in enumerate([*history, (history[-1][0], {4, 5, 6}, "shape")]):
+        # A file that is as it was keeps its time.
+        disk = {p: disk[p] if p in disk and disk[p][0] == t else (t, moment) for p, t in texts.items()}
+        rules = replace(RULES, replace_changed=replacing, shape=lambda hour, shape=shape: shape)
+        known, (decisions,) = whole_run(known, disk, hours, rules)
+        for source in decisions.removed:
+            rows.pop(source, None)
+        for source, path in decisions.added.items():
+            assert content(disk[path][0], (NAMES[path],)).source_id == source
+            assert source not in rows, "rows twice"
+            rows[source] = at(NAMES[path]), shape
+        holders: dict[str, list[File]] = {}
+        for file in known.values():
+            if file.source_id is not None:
+                holders.setdefault(file.source_id, []).append(file)
+        assert rows.keys() == holders.keys()
+        for source, files in holders.items():
+            described = [file for file in files if file.status != "duplicate"]
+            assert len(described) == 1
+            assert rows[source] == (described[0].hour, described[0].shape)
+    if replacing:
+        fresh, _ = whole_run({}, disk, {4, 5, 6}, rules)
+        lived = {path: file for path, file in known.items() if file.status != "gone"}
+        standing = {path for path, file in fresh.items() if file.status != "withheld"}
+        assert {path: lived[path] for path in standing} == {path: fresh[path] for path in standing}
+        assert lived.keys() == fresh.keys()

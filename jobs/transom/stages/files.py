@@ -4,6 +4,9 @@ A file is its decompressed bytes and the captures of its path (`source_id`). Equ
 whose canonical name is the smallest path that holds it. A file that has grown is replaced by the new
 one; one that shrank or differs is held back as a conflict; one that is gone keeps its rows. A file is
 accepted or withheld whole, and a run takes it only when it may publish every hour that it touches.
+
+A name that no longer holds the content that stands of it keeps that content only where the rows came
+from there and no other name holds it: each content has either names that hold it or one that did.
 """
 
 import hashlib
@@ -14,6 +17,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 Status = Literal["ingested", "duplicate", "waiting", "conflict", "withheld", "gone"]
+HOLDING: tuple[Status, ...] = ("ingested", "duplicate")
+"""A file that holds the content that stands of it; the others did once."""
 NO_HOUR = datetime(1970, 1, 1, tzinfo=UTC)
 """The hour of a file that has no time in its name and no event."""
 
@@ -64,13 +69,19 @@ class Content:
     failed: str | None = None
     lacks: str | None = None
 
+    @property
+    def readable(self) -> bool:
+        """Whether there are bytes of it at all."""
+        return self.source_id != ""
+
 
 @dataclass(frozen=True)
 class File:
     """A row of `files`: a path, and what stands of it in the tables.
 
-    `source_id` is the content that stands; None where nothing does. `size` and `modified` are those of
-    the content last read, `seen_id`, which a conflict or a withheld file holds beside what stands.
+    `source_id` is the content that stands; None where nothing does. `lacks` is what is missing of it,
+    `detail` why the file is not ingested. `size` and `modified` are those of the content last read,
+    `seen_id`, which a conflict or a withheld file holds beside what stands.
     """
 
     path: str
@@ -90,6 +101,7 @@ class File:
     last_event: datetime | None
     columns: tuple[str, ...]
     hours: tuple[datetime, ...]
+    lacks: str | None
     detail: str | None
     size: int
     modified: datetime
@@ -122,12 +134,12 @@ class Rules:
     """What decisions depend on, beside the files.
 
     Attributes:
-        shape: hash of the specification that rows are parsed under.
+        shape: hash of the specification that the files of an hour are read under.
         replace_changed: whether a file that differs from what stands replaces it.
         permitted: whether a run may publish an hour.
     """
 
-    shape: str
+    shape: Callable[[datetime], str]
     replace_changed: bool
     permitted: Callable[[datetime], bool]
 
@@ -165,7 +177,7 @@ def has_to_be_read(listed: Listed, known: File | None, rules: Rules) -> bool:
     """
     if known is None or (known.size, known.modified) != (listed.size, listed.modified):
         return True
-    if known.status == "withheld" or known.shape != rules.shape:
+    if known.status == "withheld" or known.shape != rules.shape(known.hour):
         return True
     if known.status == "conflict":
         return rules.replace_changed
@@ -185,10 +197,14 @@ def decide(
         known: the rows of `files`.
         listed: the files that are there.
         read: what was read; paths in scope that are not among it are as they were.
-        in_scope: paths, listed or known, that this run sees to.
+        in_scope: paths, listed or known, that this run sees to; it sees to other names of their contents
+            as well.
     """
     after = dict(known)
-    for path in sorted(in_scope):
+    contents = {known[path].source_id for path in in_scope if path in known}
+    contents |= {content.source_id for content in read.values()}
+    namesakes = {path for path, file in known.items() if file.source_id in contents - {None}}
+    for path in sorted(namesakes.union(in_scope)):
         if path not in listed:
             if path in known and known[path].source_id is not None:
                 after[path] = replace(known[path], status="gone", detail="no longer in the landing folder")
@@ -196,11 +212,12 @@ def decide(
                 del after[path]
         elif path in read:
             after[path] = _seen(known.get(path), listed[path], read[path], rules)
+    before = _standing(known)
+    unread = _give_up(after, known, before, listed, read, rules)
     _name_canonical(after)
-    before, now = _standing(known), _standing(after)
+    now = _standing(after)
     removed: dict[str, frozenset[datetime]] = {}
     added: dict[str, str] = {}
-    unread = set()
     for source in before.keys() | now.keys():
         old, new = before.get(source), now.get(source)
         if old is not None and new is not None and _same_rows(old, new):
@@ -208,12 +225,45 @@ def decide(
         if old is not None:
             removed[source] = old.touched
         if new is not None:
-            holder = new.path if new.path in read else None
             added[source] = new.path
-            if holder is None and new.path in listed:
+            if new.path not in read:
                 unread.add(new.path)
     changed = {path: file for path, file in after.items() if file != known.get(path)}
     return Decisions(changed, removed, added, frozenset(known.keys() - after.keys()), frozenset(unread))
+
+
+def _give_up(
+    after: dict[str, File],
+    known: Mapping[str, File],
+    before: Mapping[str, File],
+    listed: Mapping[str, Listed],
+    read: Mapping[str, Content],
+    rules: Rules,
+) -> set[str]:
+    """Takes what stands from names that no longer hold it, where others do or the rows were never theirs.
+
+    Returns:
+        The paths among them whose content is to be looked at anew, and has not been read.
+    """
+    unread: set[str] = set()
+    while True:
+        losing = [
+            file
+            for source, holders in _holders(after.values()).items()
+            for file in holders
+            if file.status not in HOLDING
+            and (holders[0].status in HOLDING or before[source].path != file.path)
+        ]
+        if not losing:
+            return unread
+        for file in losing:
+            if file.status == "gone":
+                del after[file.path]
+            elif file.path in read:
+                after[file.path] = _seen(None, listed[file.path], read[file.path], rules)
+            else:
+                after[file.path] = replace(file, source_id=None)
+                unread |= {file.path} & listed.keys()
 
 
 def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) -> File:
@@ -225,7 +275,7 @@ def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) ->
         source_id=content.source_id,
         seen_id=content.source_id,
         content=content.digest,
-        shape=rules.shape,
+        shape=rules.shape(hour),
         bytes=content.bytes,
         lines=content.lines,
         header_lines=content.header_lines,
@@ -236,41 +286,39 @@ def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) ->
         last_event=content.last_event,
         columns=content.columns,
         hours=content.hours,
-        detail=content.lacks,
+        lacks=content.lacks,
+        detail=None,
         size=listed.size,
         modified=listed.modified,
     )
     stands = known if known is not None and known.source_id is not None else None
+    if not content.readable:
+        unseen = replace(listed, size=-1)
+        return _held_back(stands, fresh, content, unseen, "withheld", content.failed or "cannot be read")
     if stands is not None and stands.source_id != content.source_id and not rules.replace_changed:
         grown = content.prefixes.get(stands.bytes) == stands.content
         if not grown:
-            return replace(
-                stands,
-                status="conflict",
-                seen_id=content.source_id,
-                detail=(
-                    f"{content.bytes} bytes now differ from the {stands.bytes} bytes that stand; "
-                    "`on_change: replace` takes the new ones"
-                ),
-                size=listed.size,
-                modified=listed.modified,
-            )
-    held_back: tuple[Status, str] | None = None
-    touched = fresh.touched | (stands.touched if stands else frozenset())
-    outside = sorted(hour for hour in touched if not rules.permitted(hour))
+            return _held_back(
+                stands, fresh, content, listed, "conflict",
+                f"{content.bytes} bytes now differ from the {stands.bytes} bytes that stand; "
+                "`on_change: replace` takes the new ones",
+            )  # fmt: skip
     if content.failed:
-        held_back = "withheld", content.failed
-    elif outside:
+        return _held_back(stands, fresh, content, listed, "withheld", content.failed)
+    touched = fresh.touched | (stands.touched if stands else frozenset())
+    if not all(map(rules.permitted, touched)):
         first, last = min(touched), max(touched)
-        held_back = (
-            "waiting",
-            (f"touches {first:%Y-%m-%dT%H:%M} to {last:%Y-%m-%dT%H:%M}; run that stretch to take it"),
-        )
-    if held_back is None:
-        return fresh
-    status, detail = held_back
+        detail = f"touches {first:%Y-%m-%dT%H:%M} to {last:%Y-%m-%dT%H:%M}; run that stretch to take it"
+        return _held_back(stands, fresh, content, listed, "waiting", detail)
+    return fresh
+
+
+def _held_back(
+    stands: File | None, fresh: File, content: Content, listed: Listed, status: Status, detail: str
+) -> File:
+    """A file that is not taken, beside what stands of it."""
     if stands is None:
-        return replace(fresh, status=status, detail=detail, source_id=None)
+        return replace(fresh, status=status, detail=detail, source_id=None, size=listed.size)
     return replace(
         stands,
         status=status,
@@ -282,17 +330,17 @@ def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) ->
 
 
 def _name_canonical(files: dict[str, File]) -> None:
-    for holders in _holders(files.values()).values():
-        for file in holders:
-            if file.status in ("ingested", "duplicate"):
-                first = file.path == holders[0].path
-                detail = file.detail if first else f"the same as {holders[0].path}"
-                files[file.path] = replace(file, status="ingested" if first else "duplicate", detail=detail)
+    for first, *others in _holders(files.values()).values():
+        if first.status in HOLDING:
+            files[first.path] = replace(first, status="ingested", detail=None)
+        for file in others:
+            files[file.path] = replace(file, status="duplicate", detail=f"the same as {first.path}")
 
 
 def _holders(files: Iterable[File]) -> dict[str, list[File]]:
+    """The files of which each content stands: first those that hold it, by path."""
     holders: dict[str, list[File]] = {}
-    for file in sorted(files, key=lambda file: file.path):
+    for file in sorted(files, key=lambda file: (file.status not in HOLDING, file.path)):
         if file.source_id is not None:
             holders.setdefault(file.source_id, []).append(file)
     return holders
@@ -317,26 +365,42 @@ class HourState:
         withheld: the files for which the hour is withheld, with the reason.
         missing: what is missing, in words.
         files: how many files have come for the hour, withheld ones included.
+        conflicts: the files that are held back because they differ from what stands, with the reason.
     """
 
     withheld: tuple[str, ...]
     missing: tuple[str, ...]
     files: int
+    conflicts: tuple[str, ...]
 
 
-def hour_states(files: Iterable[File], hours: Collection[datetime]) -> dict[datetime, HourState]:
+def hour_states(
+    files: Iterable[File], hours: Collection[datetime], shape: Callable[[datetime], str]
+) -> dict[datetime, HourState]:
     """The state of some hours. A file counts for the hour that it belongs to; what is missing of it is
-    missing in every hour that it touches."""
+    missing in every hour that it touches.
+
+    Args:
+        shape: as in `Rules`; rows of another specification that can be read no more are as missing.
+    """
     withheld: dict[datetime, list[str]] = {hour: [] for hour in hours}
+    conflicts: dict[datetime, list[str]] = {hour: [] for hour in hours}
     missing: dict[datetime, list[str]] = {hour: [] for hour in hours}
     count = dict.fromkeys(hours, 0)
     for file in sorted(files, key=lambda file: file.path):
         if file.hour in count:
             count[file.hour] += 1
-        if file.status == "withheld" and file.hour in withheld:
-            withheld[file.hour].append(f"{file.path}: {file.detail}")
-        lacks = file.status in ("waiting", "withheld") or (file.status == "ingested" and file.detail)
-        if lacks:
-            for hour in file.touched & missing.keys():
-                missing[hour].append(f"{file.path}: {file.detail}")
-    return {hour: HourState(tuple(withheld[hour]), tuple(missing[hour]), count[hour]) for hour in hours}
+            if file.status in ("withheld", "conflict"):
+                held_back = withheld if file.status == "withheld" else conflicts
+                held_back[file.hour].append(f"{file.path}: {file.detail}")
+        lacks = [file.detail] if file.status in ("waiting", "withheld") else []
+        if file.source_id is not None and file.status != "duplicate":
+            lacks += [file.lacks] if file.lacks else []
+            if file.shape != shape(file.hour):
+                lacks.append("its rows were read under another specification")
+        for hour in file.touched & missing.keys():
+            missing[hour] += [f"{file.path}: {words}" for words in lacks]
+    return {
+        hour: HourState(*map(tuple, (withheld[hour], missing[hour])), count[hour], tuple(conflicts[hour]))
+        for hour in hours
+    }

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 
@@ -110,8 +111,8 @@ class Airflow:
             )
         return done.stdout
 
-    def unpause(self, dag: str, seconds: float = 120) -> None:
-        """Unpauses a DAG, as soon as Airflow has read its file.
+    def pause(self, dag: str, paused: bool, seconds: float = 120) -> None:
+        """Pauses or unpauses a DAG, as soon as Airflow has read its file.
 
         Raises:
             ServerError: Airflow does not know it after so many seconds.
@@ -119,7 +120,7 @@ class Airflow:
         end = time.monotonic() + seconds
         while True:
             try:
-                self.ask("PATCH", f"/dags/{dag}", is_paused=False)
+                self.ask("PATCH", f"/dags/{dag}", is_paused=paused)
                 return
             except ServerError as error:
                 if time.monotonic() > end:
@@ -136,7 +137,8 @@ class Airflow:
         """Creates a backfill of the hours `first .. last`, each a run, one after the other.
 
         On SQLite another writer may get between its first look and its first row: Airflow then undoes
-        all of it and says that the database is locked, and it is asked again.
+        all of it and says that the database is locked, and it is asked again. A DAG that is paused
+        has no scheduler beside it that would miss what is undone.
 
         Raises:
             ServerError: Airflow refuses it, or the database was locked each time.
@@ -204,12 +206,12 @@ class Airflow:
 
 
 @contextmanager
-def running(home: Path, port: int = 0, **environment: str) -> Iterator[Airflow]:
+def running(home: Path, environment: Mapping[str, str], port: int = 0) -> Iterator[Airflow]:
     """A real Airflow in `home`, with the pool and the connection of transom.
 
     Args:
-        port: of its UI and API, on loopback; 0 for any that is free.
         environment: what its processes are to have beside this one's.
+        port: of its UI and API, on loopback; 0 for any that is free.
 
     Raises:
         ServerError: the port is in use, or Airflow does not come up.
@@ -246,27 +248,59 @@ def running(home: Path, port: int = 0, **environment: str) -> Iterator[Airflow]:
     server = Airflow(home, port, settings, home / "airflow.log")
     server.command("db", "migrate")
     server.command("pools", "set", "transom", str(max(cores // 2, 1)), "spark-submits side by side")
-    processes: list[subprocess.Popen[bytes]] = []
     with server.log.open("w") as log:
+        components = _Components(home, settings, log)
         try:
-            for component in COMPONENTS:
-                command = [sys.executable, "-m", "airflow", *component]
-                process = subprocess.Popen(
-                    command, cwd=home, env=settings, stdout=log, stderr=log, start_new_session=True
-                )
-                processes.append(process)
-            _wait_until_up(processes, server)
+            components.start()
+            _wait_until_up(components, server)
             yield server
         finally:
             server.close()
-            _end(processes)
+            components.end()
 
 
-def _wait_until_up(processes: "Sequence[subprocess.Popen[bytes]]", server: Airflow) -> None:
+class _Components(threading.Thread):
+    """Airflow's processes, each in a session of its own; one that ends is started again.
+
+    SQLite has one writer at a time: a scheduler that meets another one at the wrong moment gives up.
+    """
+
+    def __init__(self, home: Path, environment: Mapping[str, str], log: IO[str]) -> None:
+        super().__init__(daemon=True)
+        self._home, self._environment, self._log = home, environment, log
+        self._ended = threading.Event()
+        self.started = [self._launched(component) for component in COMPONENTS]
+
+    def _launched(self, component: tuple[str, ...]) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            [sys.executable, "-m", "airflow", *component],
+            cwd=self._home, env=self._environment, stdout=self._log, stderr=self._log,
+            start_new_session=True,
+        )  # fmt: skip
+
+    def run(self) -> None:
+        """Starts again what has ended, until `end`."""
+        alive = dict(zip(COMPONENTS, self.started, strict=True))
+        while not self._ended.wait(2):
+            for component, process in alive.items():
+                if process.poll() is not None:
+                    print(f"airflow: {component[0]} ended; it is started again", flush=True)
+                    alive[component] = self._launched(component)
+                    self.started.append(alive[component])
+
+    def end(self) -> None:
+        """Ends every process of every component: on their own they leave children behind."""
+        self._ended.set()
+        if self.is_alive():
+            self.join()
+        _end(self.started)
+
+
+def _wait_until_up(components: _Components, server: Airflow) -> None:
     end = time.monotonic() + 180
     while time.monotonic() < end:
-        if any(process.poll() is not None for process in processes):
-            raise ServerError(f"Airflow ended at once, see {server.log}")
+        if len(components.started) > 3 * len(COMPONENTS):
+            raise ServerError(f"Airflow's components end again and again, see {server.log}")
         if taken(server.port):
             return
         time.sleep(0.5)
@@ -274,7 +308,7 @@ def _wait_until_up(processes: "Sequence[subprocess.Popen[bytes]]", server: Airfl
 
 
 def _end(processes: "Sequence[subprocess.Popen[bytes]]") -> None:
-    """Ends the whole session of each component: on its own it leaves children behind."""
+    """Ends the whole session of each process."""
     leaders = {process.pid for process in processes}
     for sign in (signal.SIGTERM, signal.SIGKILL):
         for member in _members(leaders):
@@ -311,7 +345,7 @@ def main() -> None:
     if not port.isdecimal():
         raise ServerError(f"PORT must be a port's number; got {port!r}")
     print("starting Airflow on loopback (half a minute)", flush=True)
-    with running(home, int(port)) as server:
+    with running(home, {}, int(port)) as server:
         print(
             "Airflow is up: {0} (user {username}, password {password}); Ctrl-C ends it".format(
                 server.url, **server.login

@@ -243,9 +243,9 @@ def main() -> None:
     console.print(f"landed {len(web) - 1} hourly Apache files and {len(zeek)} of Zeek in {DEMO / 'landing'}")
     console.print("starting Airflow on loopback (half a minute)")
     places = {"TRANSOM_LAKE": str(LAKE), "TRANSOM_LANDING": str(DEMO)}
-    with airflow_server.running(DEMO / "airflow", **places) as server:
+    with airflow_server.running(DEMO / "airflow", places) as server:
         for dag in ("web", "conn"):
-            server.unpause(dag)
+            server.pause(dag, False)
         login = "user {username}, password {password}".format(**server.login)
         console.print(f"Airflow is up: [bold]{server.url}[/] ({login})")
         good = tour(server, web)

@@ -51,8 +51,8 @@ def server(folder: Path) -> Iterator[airflow_server.Airflow]:
         "TRANSOM_LANDING": str(folder),
         "TRANSOM_STREAMS": str(streams),
     }
-    with airflow_server.running(folder / "airflow", **places) as running:
-        running.unpause("web")
+    with airflow_server.running(folder / "airflow", places) as running:
+        running.pause("web", False)
         yield running
 
 

@@ -401,6 +401,6 @@ def hour_states(
         for hour in file.touched & missing.keys():
             missing[hour] += [f"{file.path}: {words}" for words in lacks]
     return {
-        hour: HourState(*map(tuple, (withheld[hour], missing[hour])), count[hour], tuple(conflicts[hour]))
+        hour: HourState(tuple(withheld[hour]), tuple(missing[hour]), count[hour], tuple(conflicts[hour]))
         for hour in hours
     }

@@ -10,7 +10,7 @@ the newer version, after looking again at what it assumes.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -29,6 +29,7 @@ FORGOTTEN = "forgotten"
 """What a commit is told of a row that is to be deleted; it stands in no table."""
 ATTEMPTS = 20
 EMPTY_DIGEST = "0:0"
+STOOD_AT = "stood_at"
 
 
 class Overtaken(RuntimeError):
@@ -52,7 +53,8 @@ class Entry:
     Attributes:
         complete: False where something is missing: a file, an hour that this one is computed from.
         digest: of the rows that stand in the table (`transom.lake.digest`).
-        inputs: a hash for each thing the rows were computed from; None while nothing is known.
+        inputs: a hash for each thing the rows were computed from; None while nothing is known. Of a node
+            that is being written, the version of the table in which what it held stands.
         cause: in words, why the node is quarantined, blocked, expired or incomplete.
     """
 
@@ -63,6 +65,13 @@ class Entry:
     inputs: Mapping[str, str] | None = None
     rows: int = 0
     cause: str | None = None
+
+    @property
+    def stood_at(self) -> int | None:
+        """The table's version in which the rows stand that a run has begun to replace."""
+        if self.status != "writing" or self.inputs is None:
+            return None
+        return int(self.inputs[STOOD_AT])
 
 
 @dataclass(frozen=True)
@@ -131,9 +140,16 @@ class Book(Mapping[Node, Entry]):
         """The hours of one block's table."""
         return self._by_series.get((stage, block, table), {})
 
-    def hours(self, stage: str) -> set[datetime]:
+    @cached_property
+    def _hours(self) -> dict[str, set[datetime]]:
+        hours: dict[str, set[datetime]] = {}
+        for node in self._entries:
+            hours.setdefault(node.stage, set()).add(node.hour)
+        return hours
+
+    def hours(self, stage: str) -> Set[datetime]:
         """Every hour of which a stage has a row: the hours that somebody asked for."""
-        return {node.hour for node in self._entries if node.stage == stage}
+        return self._hours.get(stage, set())
 
     def updated(self, entries: Mapping[Node, Entry]) -> "Book":
         """This book with some nodes replaced."""
@@ -159,12 +175,21 @@ class Ledger:
         """All nodes, of some stages or of all."""
         return _book(self._open("hours"), stages)
 
-    def claim(self, stage: str, nodes: Iterable[Node], run_id: str, seen: Book | None = None) -> int:
+    def claim(
+        self,
+        stage: str,
+        nodes: Iterable[Node],
+        run_id: str,
+        seen: Book | None = None,
+        versions: Mapping[str, int] | None = None,
+    ) -> int:
         """Marks nodes as being written by a run, in one commit.
 
         Args:
             seen: the ledger as it was when the run read what its rows are computed from; rows that
                 another run has published or begun since would be lost otherwise.
+            versions: of the nodes' tables, read after `seen`: where what the nodes hold can be found
+                again if this run is killed. A node that a killed run held keeps what that one noted.
 
         Returns:
             The commit's version: the fencing token that every table write of this claim carries.
@@ -181,16 +206,7 @@ class Ledger:
                         f"{stage} {node.block} {node.hour:%Y-%m-%dT%H:%M}: run {book[node].run_id} came in "
                         f"between; run {run_id} wrote nothing, run the interval again"
                     )
-            return {
-                node: Entry(
-                    "writing",
-                    run_id,
-                    complete=book[node].complete if node in book else True,
-                    digest=book[node].digest if node in book else EMPTY_DIGEST,
-                    rows=book[node].rows if node in book else 0,
-                )
-                for node in nodes
-            }
+            return {node: _claimed(node, book.get(node), run_id, versions or {}) for node in nodes}
 
         return self._commit(stage, entries, run_id)
 
@@ -309,6 +325,15 @@ class Ledger:
     def runs(self) -> list[dict[str, Any]]:
         """Every finished run, oldest first."""
         return sorted(read_rows(self._open("runs")), key=lambda row: row["finished_at"])
+
+
+def _claimed(node: Node, held: Entry | None, run_id: str, versions: Mapping[str, int]) -> Entry:
+    held = held or Entry("published", run_id)
+    if held.stood_at is not None:
+        inputs = held.inputs
+    else:
+        inputs = {STOOD_AT: str(versions[node.table])} if node.table in versions else None
+    return Entry("writing", run_id, held.complete, held.digest, inputs, held.rows)
 
 
 def _utc(moment: datetime) -> datetime:

@@ -35,7 +35,9 @@ def publish(
     """
     if not entries:
         return
-    token = ledger.claim(stage, entries, run_id, seen)
+    # Nobody has written these nodes since they were seen, or the claim is refused.
+    versions = store.pin({node.table for node in entries}).versions
+    token = ledger.claim(stage, entries, run_id, seen, versions)
     for write in writes:
         store.write(write, stage=stage, token=token, run_id=run_id)
     ledger.record_checks(stage, verdicts, run_id)

@@ -5,23 +5,23 @@ judged hour by hour, and the good hours published beside the failed ones.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial, reduce
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.intervals import Interval
 from transom.lake import digest as digests
 from transom.lake.acceptance import Accepted, accept
-from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Ledger, Node, Overtaken, Verdict
+from transom.lake.ledger import EMPTY_DIGEST, STANDS, Book, Entry, Ledger, Node, Overtaken, Verdict
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import in_words, judge
 from transom.lake.retention import expire
 from transom.lake.stage import Computed, Request, Stage, Step
-from transom.lake.staleness import Plan, asked, fingerprint, plan
+from transom.lake.staleness import Plan, Scope, judged_by, plan
 from transom.lake.store import Pins, Store, Write, conformed, in_hours
 
 SAMPLE = 20
@@ -61,7 +61,7 @@ def refresh(
     heal: timedelta,
     run_id: str,
     accepted: Sequence[Accepted] = (),
-    elsewhere: Interval | None = None,
+    stretch: Interval | None = None,
     retention: timedelta | None = None,
 ) -> Outcome:
     """Brings a stage up to date over an interval.
@@ -69,37 +69,30 @@ def refresh(
     Args:
         heal: how far before and after the interval stale hours are recomputed as well.
         accepted: failed checks that a person lets pass.
-        elsewhere: the whole stretch, where the interval is a chunk of it.
+        stretch: the whole of which the interval is a chunk; None is the interval itself.
         retention: how long state is kept before the stage's last hour; None is for ever.
     """
     outcome = Outcome()
-    window = interval.widen(before=heal, after=heal)
-
-    def prepared(
-        step: Step, hours: Sequence[datetime] | None = None, again: Collection[Node] = ()
-    ) -> tuple[Plan, Book, Pins]:
-        book, pins = _consistent(store, ledger, step)
-        wanted = asked(interval, book.hours(stage.name), heal) if hours is None else list(hours)
-        rules = _rules(step, accepted)
-        todo = plan(
-            stage.name, stage.version, step.table.name, step.parts, book, wanted, window, rules, elsewhere,
-            again,
-        )  # fmt: skip
-        return todo, book, pins
+    scope = Scope.of(interval, stretch or interval, heal, ledger.book([stage.name]).hours(stage.name))
 
     def run(step: Step, todo: Plan, book: Book, pins: Pins) -> None:
         outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted))
 
+    def prepared(step: Step, scope: Scope, again: Collection[Node] = ()) -> tuple[Plan, Book, Pins]:
+        book, pins = _consistent(store, ledger, step)
+        return plan(stage.name, stage.version, step, book, scope, accepted, again), book, pins
+
     for number, step in enumerate(stage.steps):
         _forget_dropped(store, ledger, stage.name, step, run_id)
-        todo, book, pins = prepared(step)
-        if todo.expired:
+        todo, book, pins = prepared(step, scope)
+        if todo.needed:
             for before in stage.steps[:number]:
-                gone = {node for node in todo.expired if node.table == before.table.name}
-                if gone:
-                    run(before, *prepared(before, sorted({node.hour for node in gone}), gone))
-            todo, book, pins = prepared(step)
-            if todo.expired:
+                missing = {node for node in todo.needed if node.table == before.table.name}
+                if missing:
+                    hours = frozenset(node.hour for node in missing)
+                    run(before, *prepared(before, replace(scope, asked=hours), missing))
+            todo, book, pins = prepared(step, scope)
+            if todo.needed:
                 raise Overtaken(
                     f"{stage.name}: another run dropped state that run {run_id} needs; run it again"
                 )
@@ -119,12 +112,6 @@ def _forget_dropped(store: Store, ledger: Ledger, stage: str, step: Step, run_id
             hours.setdefault(node.block, []).append(node.hour)
         nothing = Write(step.table, step.table.arrow_schema().empty_table(), hours)
         publish(store, ledger, stage, run_id, [nothing], dict.fromkeys(nodes), book)
-
-
-def _rules(step: Step, accepted: Sequence[Accepted]) -> str:
-    """A hash of the checks. They are no input of any table: what they say decides only whether a withheld
-    hour is looked at again."""
-    return fingerprint([repr(step.checks), repr(accepted)])
 
 
 def _consistent(store: Store, ledger: Ledger, step: Step) -> tuple[Book, Pins]:
@@ -154,12 +141,12 @@ def _run_step(
     run_id: str,
     accepted: Sequence[Accepted],
 ) -> Outcome:
-    rules = _rules(step, accepted)
+    rules = judged_by(step.checks, accepted)
     entries: dict[Node, Entry] = {
         node: _withheld("blocked", node, book, run_id, None, cause) for node, cause in todo.blocked.items()
     }
     verdicts: list[Verdict] = []
-    writes: list[Write] = []
+    good: dict[str | None, list[datetime]] = {}
     outcome = Outcome(blocked=len(entries), hours_healed=todo.healed, stale_since=todo.stale_since)
     rows: DataFrame | None = None
     try:
@@ -168,7 +155,6 @@ def _run_step(
             rows = _hashed(step, computed.rows).persist()
             figures = measure(step, rows, computed, todo.inputs)
             verdicts = audit(step, rows, figures, accepted)
-            good: dict[str | None, list[datetime]] = {}
             for node, inputs in todo.inputs.items():
                 failed = [v for v in verdicts if v.node == node and not v.success]
                 wrong = [v for v in failed if v.severity == "error"]
@@ -197,8 +183,7 @@ def _run_step(
                     good.setdefault(node.block, []).append(node.hour)
                 outcome.published += 1
                 outcome.rows_out += entries[node].rows
-            if good:
-                writes = [_write(step, rows, good)]
+        writes = _writes(store, step, rows, good, _torn(book, entries))
         publish(store, ledger, stage, run_id, writes, entries, book, verdicts)
     finally:
         if rows is not None:
@@ -303,10 +288,42 @@ def _sampled(step: Step, rows: DataFrame, verdict: Verdict) -> Verdict:
     return verdict.with_sample(map(in_words, sample))
 
 
-def _write(step: Step, rows: DataFrame, changed: Mapping[str | None, list[datetime]]) -> Write:
+def _torn(book: Book, entries: Mapping[Node, Entry]) -> dict[Node, int]:
+    """Withheld nodes that a killed run had begun to replace, with the version in which they stand."""
+    held = {node: book[node].stood_at for node in entries if node in book}
+    return {
+        node: version
+        for node, version in held.items()
+        if version is not None and entries[node].status not in STANDS
+    }
+
+
+def _writes(
+    store: Store,
+    step: Step,
+    rows: DataFrame | None,
+    good: Mapping[str | None, list[datetime]],
+    torn: Mapping[Node, int],
+) -> list[Write]:
+    """The new rows of good nodes and the old ones of torn nodes, in one write."""
+    frames = [] if rows is None else [rows.where(_in(good)).drop(digests.HASH)]
+    targets = {block: list(hours) for block, hours in good.items()}
+    stood: dict[int, dict[str | None, list[datetime]]] = {}
+    for node, version in torn.items():
+        targets.setdefault(node.block, []).append(node.hour)
+        stood.setdefault(version, {}).setdefault(node.block, []).append(node.hour)
+    for version, blocks in stood.items():
+        hours = {hour for hours in blocks.values() for hour in hours}
+        held = Pins(store, {step.table.name: version}).read(step.table.name, hours)
+        frames.append(conformed(held.where(_in(blocks)), step.table))
+    if not targets:
+        return []
+    together = reduce(DataFrame.unionByName, frames)
+    return [Write(step.table, together, targets, whole=set(targets) == set(step.parts))]
+
+
+def _in(targets: Mapping[str | None, Iterable[datetime]]) -> Column:
     kept = F.lit(False)
-    for block, hours in changed.items():
+    for block, hours in targets.items():
         kept = kept | ((F.col("block") == block) & in_hours(hours))
-    return Write(
-        step.table, rows.where(kept).drop(digests.HASH), changed, whole=set(changed) == set(step.parts)
-    )
+    return kept

@@ -2,15 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from transom.intervals import Interval
+from transom.intervals import HOUR, Interval
+from transom.lake.acceptance import Accepted
 from transom.lake.ledger import EMPTY_DIGEST, STANDS, Book, Entry, Node
-from transom.lake.stage import Part
-
-HOUR = timedelta(hours=1)
+from transom.lake.quality import Check
+from transom.lake.stage import Part, Step
 
 
 def fingerprint(value: object) -> str:
@@ -18,19 +18,63 @@ def fingerprint(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:24]
 
 
-def asked(interval: Interval, known: Iterable[datetime], heal: timedelta) -> list[datetime]:
-    """The hours of an interval, and of a gap before it.
+@dataclass(frozen=True)
+class Scope:
+    """Which hours a run sees to.
 
-    A gap begins after an hour that has a row and is shorter than `heal`: a scheduler that slept. A
-    longer one is a decision, and left alone.
+    Attributes:
+        asked: the hours that were asked for: the chunk's, and those of a gap before it.
+        chunk: the part of the run's interval that is at hand.
+        stretch: the run's whole interval.
+        heal: how far around it stale hours are seen to.
     """
-    hours = list(interval.hours())
-    before = [hour for hour in known if hour < interval.start]
-    if before:
-        first = max(before) + HOUR
-        if timedelta(0) < interval.start - first < heal:
-            hours = [*Interval(first, interval.start).hours(), *hours]
-    return hours
+
+    asked: frozenset[datetime]
+    chunk: Interval
+    stretch: Interval
+    heal: timedelta
+
+    @classmethod
+    def of(cls, chunk: Interval, stretch: Interval, heal: timedelta, known: Iterable[datetime]) -> "Scope":
+        """The scope of a chunk.
+
+        A gap begins after an hour that has a row and is shorter than `heal`: a scheduler that slept. A
+        longer one is a decision, and left alone.
+
+        Args:
+            known: the hours that the stage has rows of.
+        """
+        hours = list(chunk.hours())
+        before = [hour for hour in known if hour < chunk.start]
+        if before:
+            first = max(before) + HOUR
+            if timedelta(0) < chunk.start - first < heal:
+                hours += Interval(first, chunk.start).hours()
+        return cls(frozenset(hours), chunk, stretch, heal)
+
+    def sees_to(self, hour: datetime) -> bool:
+        """Whether a stale hour is computed now; one inside the stretch is, with its own chunk."""
+        return hour in self.asked or (hour not in self.stretch and hour in self._around(self.chunk))
+
+    def leaves(self, hour: datetime) -> bool:
+        """Whether a stale hour is too far for every chunk of the run."""
+        return hour not in self.asked and hour not in self._around(self.stretch)
+
+    def may_publish(self, hour: datetime, known: bool) -> bool:
+        """Whether rows of a file may be published in an hour: not in one that a later chunk will see to,
+        nor beyond `heal`, nor after the stretch in one that nobody asked for.
+
+        Args:
+            known: whether somebody asked for the hour before.
+        """
+        if hour in self.stretch:
+            return hour < self.chunk.end
+        if hour in self.asked:
+            return True
+        return hour in self._around(self.stretch) and (known or hour < self.stretch.start)
+
+    def _around(self, interval: Interval) -> Interval:
+        return interval.widen(before=self.heal, after=self.heal)
 
 
 def reach(part: Part, hour: datetime) -> list[tuple[str, Node]]:
@@ -42,7 +86,23 @@ def reach(part: Part, hour: datetime) -> list[tuple[str, Node]]:
     ]
 
 
-def expected_inputs(part: Part, version: int, hour: datetime, book: Book) -> dict[str, str]:
+def judged_by(checks: Iterable[Check], accepted: Iterable[Accepted]) -> str:
+    """A hash of the checks of a table. They are no input of its rows: what they say decides only whether a
+    withheld hour is looked at again."""
+    return fingerprint([repr(checks), repr(accepted)])
+
+
+def completeness(stage: str, checks: Iterable[Check], accepted: Iterable[Accepted], hour: datetime) -> str:
+    """A hash of what decides, beside the rows, whether an hour is complete, which its rows may say."""
+    deciding = [check for check in checks if check.severity == "incomplete"]
+    names = {check.name for check in deciding}
+    passed = [item for item in accepted if (item.stage, item.hour) == (stage, hour) and item.check in names]
+    return fingerprint([repr(deciding), repr(passed)])
+
+
+def expected_inputs(
+    part: Part, version: int, hour: datetime, book: Book, completeness: str
+) -> dict[str, str]:
     """A hash for each thing that an hour of a block is computed from.
 
     An hour that nobody asked for has no row and counts as empty, exactly like an empty hour.
@@ -55,6 +115,7 @@ def expected_inputs(part: Part, version: int, hour: datetime, book: Book) -> dic
         **{name: fingerprint(digests) for name, digests in seen.items()},
         "specification": fingerprint(part.shape),
         "version": str(version),
+        "completeness": completeness,
     }
 
 
@@ -83,7 +144,8 @@ class Plan:
         incomplete: incomplete hours in the reach of the targets, by block.
         healed: how many of the nodes lie outside the hours that were asked for.
         stale_since: the first stale hour that lies beyond `heal`, which this run leaves.
-        expired: state that the targets read and that has been dropped: to be made again first.
+        needed: state that the targets read and that is not there, because it was dropped or because its
+            block is new: to be made first.
     """
 
     targets: dict[str, list[datetime]]
@@ -92,64 +154,78 @@ class Plan:
     incomplete: dict[str, set[datetime]]
     healed: int
     stale_since: datetime | None
-    expired: frozenset[Node]
+    needed: frozenset[Node]
 
 
 def plan(
     stage: str,
     version: int,
-    table: str,
-    parts: Mapping[str, Part],
+    step: Step,
     book: Book,
-    hours: list[datetime],
-    window: Interval,
-    checks: str,
-    elsewhere: Interval | None = None,
+    scope: Scope,
+    accepted: Sequence[Accepted],
     again: Collection[Node] = (),
 ) -> Plan:
     """Decides, node by node, what is computed.
 
+    Every hour that the stage was asked for is an hour of each of its blocks, also of one that has come
+    since: there it is stale.
+
     Args:
-        hours: the hours that were asked for.
-        window: where stale hours are healed.
-        elsewhere: hours that another chunk of the same run will see to.
-        checks: a hash of the checks.
+        accepted: failed checks that a person lets pass.
         again: nodes to compute even where they are fresh.
     """
     result = Plan({}, {}, {}, {}, 0, None, frozenset())
     healed, stale_since = 0, None
-    expired: set[Node] = set()
-    wanted = set(hours)
-    for block, part in parts.items():
-        series = book.series(stage, block, table)
-        for hour in sorted(wanted | set(series)):
-            if hour not in wanted and elsewhere is not None and elsewhere.start <= hour < elsewhere.end:
+    needed: set[Node] = set()
+    known, rules = book.hours(stage), judged_by(step.checks, accepted)
+    for block, part in step.parts.items():
+        series = book.series(stage, block, step.table.name)
+        for hour in sorted(scope.asked | known):
+            if not scope.sees_to(hour) and not scope.leaves(hour):
                 continue
-            node, entry = Node(stage, block, table, hour), series.get(hour)
-            inputs = expected_inputs(part, version, hour, book)
-            if entry is not None and node not in again and not is_stale(entry, inputs, checks):
+            node, entry = Node(stage, block, step.table.name, hour), series.get(hour)
+            decided = completeness(stage, step.checks, accepted, hour)
+            inputs = expected_inputs(part, version, hour, book, decided)
+            if entry is not None and node not in again and not is_stale(entry, inputs, rules):
                 continue
-            if hour not in wanted and not window.start <= hour < window.end:
+            if scope.leaves(hour):
                 stale_since = min(stale_since or hour, hour)
                 continue
-            needs = [(read, book[read]) for _, read in reach(part, hour) if read in book]
-            cause = next((_cause(read, held) for read, held in needs if held.status not in STANDS), None)
+            reads = [read for _, read in reach(part, hour)]
+            cause = next(filter(None, (_cause(read, stage, book) for read in reads)), None)
             if cause is not None:
                 if entry is None or (entry.status, entry.cause) != ("blocked", cause):
                     result.blocked[node] = cause
                 continue
-            expired |= {read for read, held in needs if held.status == "expired"}
-            healed += hour not in wanted
+            needed.update(read for read in reads if _is_needed(read, stage, book, known))
+            healed += hour not in scope.asked
             result.inputs[node] = inputs
             result.targets.setdefault(block, []).append(hour)
             result.incomplete.setdefault(block, set()).update(
-                read.hour for read, held in needs if not held.complete
+                read.hour for read in reads if read in book and not book[read].complete
             )
-    return replace(result, healed=healed, stale_since=stale_since, expired=frozenset(expired))
+    return replace(result, healed=healed, stale_since=stale_since, needed=frozenset(needed))
 
 
-def _cause(node: Node, entry: Entry) -> str:
+def _is_needed(read: Node, stage: str, book: Book, known: Collection[datetime]) -> bool:
+    """Whether state of the stage itself has to be made before what reads it."""
+    if read in book:
+        return book[read].status == "expired"
+    return read.stage == stage and read.hour in known
+
+
+def _cause(read: Node, stage: str, book: Book) -> str | None:
+    """Why what a stage reads does not stand, if so."""
+    where = f"{read.stage} {read.block} {read.hour:%Y-%m-%dT%H:%M}"
+    entry = book.get(read)
+    if entry is None:
+        # An hour that nobody asked for is empty; a block that another stage has not made there is not.
+        unmade = read.stage != stage and read.hour in book.hours(read.stage)
+        return f"{where} has not been computed" if unmade else None
+    if entry.status in STANDS:
+        return None
     if entry.status == "blocked" and entry.cause:
         return entry.cause
     reason = f": {entry.cause}" if entry.cause else ""
-    return f"{node.stage} {node.block} {node.hour:%Y-%m-%dT%H:%M} is {entry.status}{reason}"
+    return f"{where} is {entry.status}{reason}"

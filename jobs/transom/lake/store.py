@@ -8,6 +8,7 @@ of the claim that they belong to: Delta skips a write whose token is not above t
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from transom.intervals import ranges
-from transom.lake.ledger import ATTEMPTS, Overtaken
+from transom.lake.ledger import ATTEMPTS, Book, Overtaken
 from transom.lake.tables import Table, create, read_rows
 
 HOUR = timedelta(hours=1)
@@ -91,9 +92,18 @@ class Store:
         for table in tables:
             create(self.root, table)
 
-    def pin(self, tables: Iterable[str]) -> "Pins":
-        """The present version of each table."""
-        return Pins(self, {name: DeltaTable(f"{self.root}/{name}").version() for name in tables})
+    def pin(self, tables: Iterable[str], book: Book | None = None) -> "Pins":
+        """The present version of each table.
+
+        Args:
+            book: where it says that a run has begun to replace the rows of an hour, the rows are read
+                from the version in which they stand.
+        """
+        torn: dict[str, dict[datetime, int]] = {}
+        for node, entry in (book or {}).items():
+            if entry.stood_at is not None:
+                torn.setdefault(node.table, {})[node.hour] = entry.stood_at
+        return Pins(self, {name: DeltaTable(f"{self.root}/{name}").version() for name in tables}, torn)
 
     def write(self, write: Write, *, stage: str, token: int, run_id: str) -> None:
         """Replaces the targets of a write.
@@ -153,21 +163,39 @@ def _write_arrow(uri: str, rows: pa.Table, predicate: str, stage: str, token: in
 
 @dataclass(frozen=True)
 class Pins:
-    """One version of each table that a run reads."""
+    """One version of each table that a run reads.
+
+    Attributes:
+        torn: hours whose rows a run has begun to replace and not published, by table, each with the
+            version in which they stand. Only of tables without blocks, which are written hour by hour.
+    """
 
     store: Store
     versions: Mapping[str, int]
-    _loaded: dict[str, DataFrame] = field(default_factory=dict, compare=False)
+    torn: Mapping[str, Mapping[datetime, int]] = field(default_factory=dict)
+    _loaded: dict[tuple[str, int], DataFrame] = field(default_factory=dict, compare=False)
 
-    def read(self, table: str, hours: Iterable[datetime] | None = None) -> DataFrame:
-        """The rows of some hours of a table, or all of it, at the pinned version."""
+    def read(self, table: str, hours: Iterable[datetime]) -> DataFrame:
+        """The rows of some hours of a table, at the pinned version."""
+        by_version: dict[int, list[datetime]] = {self.versions[table]: []}
+        for hour in hours:
+            version = self.torn.get(table, {}).get(hour, self.versions[table])
+            by_version.setdefault(version, []).append(hour)
+        frames = [self._load(table, version).where(in_hours(some)) for version, some in by_version.items()]
+        return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+
+    def _load(self, table: str, version: int) -> DataFrame:
         # Once a table: Delta computes a snapshot for each reader that asks for a version.
-        if table not in self._loaded:
-            reader = self.store.spark.read.format("delta").option("versionAsOf", self.versions[table])
-            self._loaded[table] = reader.load(f"{self.store.root}/{table}")
-        frame = self._loaded[table]
-        return frame if hours is None else frame.where(in_hours(hours))
+        if (table, version) not in self._loaded:
+            reader = self.store.spark.read.format("delta").option("versionAsOf", version)
+            self._loaded[table, version] = reader.load(f"{self.store.root}/{table}")
+        return self._loaded[table, version]
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """All rows of a small table at the pinned version, read by the driver."""
-        return read_rows(DeltaTable(f"{self.store.root}/{table}", version=self.versions[table]))
+        torn = self.torn.get(table, {})
+        found = []
+        for version in {self.versions[table], *torn.values()}:
+            rows = read_rows(DeltaTable(f"{self.store.root}/{table}", version=version))
+            found += [row for row in rows if torn.get(row["hour"], self.versions[table]) == version]
+        return found

@@ -5,10 +5,10 @@ A run looks at the files of its hours, reads those that may have changed, decide
 touches: the stored rows of the other files and the new ones.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import reduce
+from functools import cache, reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,13 +18,14 @@ from transom.lake import digest as digests
 from transom.lake.acceptance import accept
 from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Ledger, Node, Verdict
 from transom.lake.publishing import publish, stands
-from transom.lake.quality import judge
+from transom.lake.quality import Check, judge
 from transom.lake.refresh import Outcome
-from transom.lake.staleness import asked, fingerprint
+from transom.lake.staleness import Scope, completeness, fingerprint
 from transom.lake.store import Pins, Store, Write, in_hours
 from transom.stages.checks import accepted_of, built_in
-from transom.stages.contents import contents
+from transom.stages.contents import contents, file_checks
 from transom.stages.files import (
+    NO_HOUR,
     Content,
     Decisions,
     File,
@@ -47,26 +48,26 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class _Scene:
-    """What a run finds: the ledger and the tables as they stand, the files, the hours it may publish.
+    """What a run finds: the ledger and the tables as they stand, the files, the hours that it sees to.
 
     Attributes:
-        hours: the hours that were asked for.
-        window: where hours that have a row may be published as well.
         known: the rows of `files`.
         there: the files of the landing folder.
     """
 
     book: Book
     pins: Pins
-    hours: frozenset[datetime]
-    window: Interval
+    scope: Scope
     known: Mapping[str, File]
     there: Mapping[str, Listed]
     rules: Rules
+    expected: Callable[[datetime], Mapping[str, str]]
 
     def looked_at(self, hour: datetime) -> bool:
         """Whether the run sees to the files of an hour."""
-        return hour in self.hours or (hour in self.window and self.asked_before(hour))
+        if hour == NO_HOUR or hour in self.scope.asked:
+            return True
+        return self.scope.sees_to(hour) and self.asked_before(hour)
 
     def asked_before(self, hour: datetime) -> bool:
         """Whether somebody has asked for an hour before."""
@@ -75,10 +76,17 @@ class _Scene:
     def in_scope(self) -> set[str]:
         """The paths that the run sees to."""
         paths = {path for path, file in self.there.items() if any(map(self.looked_at, _named(file)))}
-        paths |= {path for path, file in self.there.items() if file.hour is None}
-        return paths | {
-            path for path, file in self.known.items() if path not in self.there and self.looked_at(file.hour)
-        }
+        gone = self.known.keys() - self.there.keys()
+        return paths | {path for path in gone if self.looked_at(self.known[path].hour)}
+
+    def stale(self) -> list[datetime]:
+        """Hours that a killed run has left, or that another specification has made."""
+        entries = {node.hour: entry for node, entry in self.book.items() if node.table == "events"}
+        return sorted(
+            hour
+            for hour, entry in entries.items()
+            if entry.status == "writing" or entry.inputs != self.expected(hour)
+        )
 
 
 def _node(table: str, hour: datetime) -> Node:
@@ -91,18 +99,18 @@ def ingest(
     stream: Stream,
     interval: Interval,
     run_id: str,
-    elsewhere: Interval | None = None,
+    stretch: Interval | None = None,
 ) -> Outcome:
     """Brings `events`, `rejected` and `files` up to date over an interval.
 
     Args:
-        elsewhere: the whole stretch, where the interval is a chunk of it.
+        stretch: the whole of which the interval is a chunk; None is the interval itself.
 
     Raises:
         LandingError: the landing folder is not there.
     """
     tables = Tables.of(stream)
-    scene = _scene(store, ledger, stream, tables, interval, elsewhere)
+    scene = _scene(store, ledger, stream, tables, interval, stretch or interval)
     in_scope = scene.in_scope()
     to_read = {
         path
@@ -152,33 +160,38 @@ def _scene(
     stream: Stream,
     tables: Tables,
     interval: Interval,
-    elsewhere: Interval | None,
+    stretch: Interval,
 ) -> _Scene:
     # As in `refresh`: the tables are pinned between two readings of the ledger that agree.
     while True:
         book = ledger.book([STAGE])
-        pins = store.pin(table.name for table in tables)
+        pins = store.pin((table.name for table in tables), book)
         if ledger.book([STAGE]) == book:
             break
-    hours = frozenset(asked(interval, book.hours(STAGE), stream.heal))
-    window = interval.widen(before=stream.heal, after=stream.heal)
+    asked_before = book.hours(STAGE)
+    scope = Scope.of(interval, stretch, stream.heal, asked_before)
 
-    def permitted(hour: datetime) -> bool:
-        if elsewhere is not None and hour in elsewhere:
-            return hour < interval.end
-        if hour in hours or (window.start <= hour < interval.end):
-            return True
-        return hour in window and _node("events", hour) in book
+    def shape(hour: datetime) -> str:
+        decided = completeness(STAGE, file_checks(stream), accepted_of(stream), hour)
+        return fingerprint([stream.ingest_shape(), VERSION, decided])
 
-    shape = fingerprint([stream.ingest_shape(), VERSION])
-    rules = Rules(shape, stream.source.on_change == "replace", permitted)
+    def expected(hour: datetime) -> Mapping[str, str]:
+        decided = completeness(STAGE, _hour_checks(stream), accepted_of(stream), hour)
+        return {"specification": shape(hour), "version": str(VERSION), "completeness": decided}
+
+    rules = Rules(
+        cache(shape),
+        stream.source.on_change == "replace",
+        lambda hour: hour == NO_HOUR or scope.may_publish(hour, hour in asked_before),
+    )
     known = {file.path: file for file in map(File.of_row, pins.rows("files"))}
-    return _Scene(book, pins, hours, window, known, listed(stream.path_pattern), rules)
+    return _Scene(book, pins, scope, known, listed(stream.path_pattern), rules, cache(expected))
 
 
 def _named(file: Listed) -> Iterable[datetime]:
     """The hours that a file's name declares."""
     if file.start is None or file.end is None:
+        yield NO_HOUR
         return
     hour = hour_of(file.start)
     while hour < file.end:
@@ -191,14 +204,14 @@ def _late(scene: _Scene, in_scope: Collection[str]) -> dict[str, File]:
     return {
         path: File(
             path=path, hour=file.hour, status="waiting", source_id=None, seen_id=None, content=None,
-            shape=scene.rules.shape, bytes=0, lines=0, header_lines=0, accepted=0, rejected=0, duplicates=0,
-            first_event=None, last_event=None, columns=(), hours=(),
+            shape=scene.rules.shape(file.hour), bytes=0, lines=0, header_lines=0, accepted=0, rejected=0, duplicates=0,
+            first_event=None, last_event=None, columns=(), hours=(), lacks=None,
             detail=f"came later than `heal`; run {file.hour:%Y-%m-%dT%H:%M} again to take it",
             size=-1, modified=file.modified,
         )
         for path, file in scene.there.items()
         if path not in in_scope and path not in scene.known
-        and file.hour is not None and scene.asked_before(file.hour)
+        and file.hour is not None and scene.asked_before(file.hour) and scene.scope.leaves(file.hour)
     }  # fmt: skip
 
 
@@ -228,20 +241,23 @@ def _publish(
     verdicts: Sequence[Verdict],
     run_id: str,
 ) -> Outcome:
-    book, pins = scene.book, scene.pins
+    book, pins, asked = scene.book, scene.pins, scene.scope.asked
     affected = _affected(scene.known, files, decisions)
-    changed = scene.hours | affected
-    states = hour_states(files.values(), changed)
-    entries, checks = _entries(stream, states, changed, run_id, scene.rules)
+    stale = scene.stale()
+    changed = affected.union(asked, filter(scene.looked_at, stale))
+    states = hour_states(files.values(), changed, scene.rules.shape)
+    entries, checks = _entries(stream, states, changed, run_id, scene.expected)
+    left = (hour for hour in stale if scene.scope.leaves(hour) and not scene.looked_at(hour))
+    outcome = Outcome(stale_since=next(left, None))
     # An hour that was asked for and comes out as it stands is left alone.
     publishing = sorted(h for h in changed if h in affected or not _as_it_stands(book, h, entries[h]))
     if not publishing:
-        return Outcome()
-    outcome = Outcome(hours_healed=len(set(publishing) - scene.hours))
+        return outcome
+    outcome.hours_healed = len(set(publishing) - asked)
 
     def stored(table: str) -> list[datetime]:
         held = {hour: book.get(_node(table, hour)) for hour in publishing}
-        return [hour for hour, entry in held.items() if entry and (entry.rows or entry.status == "writing")]
+        return [hour for hour, entry in held.items() if entry and entry.rows]
 
     in_file_rows = file_rows(tables.files, [f for f in files.values() if f.hour in set(publishing)])
     frames = {
@@ -324,42 +340,52 @@ def _as_it_stands(book: Book, hour: datetime, new: Entry) -> bool:
     )  # fmt: skip
 
 
+def _hour_checks(stream: Stream) -> tuple[Check, ...]:
+    """The checks of an hour, beside those of its files."""
+    expected = stream.source.expect
+    return (
+        *(built_in(stream, "files_expected", metric="files", at_least=expected) if expected else ()),
+        *built_in(stream, "files_unchanged", metric="conflicts", at_most=0),
+    )
+
+
 def _entries(
     stream: Stream,
     states: Mapping[datetime, HourState],
     hours: Iterable[datetime],
     run_id: str,
-    rules: Rules,
+    expected: Callable[[datetime], Mapping[str, str]],
 ) -> tuple[dict[datetime, Entry], list[Verdict]]:
     """Status and completeness of each hour, as its files have it."""
     ordered = sorted(hours)
-    expected = stream.source.expect
-    checks = built_in(stream, "files_expected", metric="files", at_least=expected) if expected else ()
-    verdicts = [
-        accept(
-            Verdict(
-                _node("events", ordered[finding.row]),
-                finding.check.name,
-                finding.check.severity,
-                finding.observed,
-                finding.check.expected,
-                finding.success,
-            ),
-            accepted_of(stream),
-        )
-        for finding in judge(checks, [{"files": states[hour].files} for hour in ordered])
+    metrics = [
+        {"files": states[hour].files, "conflicts": len(states[hour].conflicts) or None} for hour in ordered
     ]
-    short = {
-        v.node.hour: f"files_expected: observed {v.observed:g}, expected {v.expected}"
-        for v in verdicts
-        if not v.success and v.severity == "incomplete"
-    }
-    inputs = {"specification": rules.shape, "version": str(VERSION)}
+    verdicts = []
+    failed: dict[datetime, dict[str, list[str]]] = {hour: {} for hour in ordered}
+    for finding in judge(_hour_checks(stream), metrics):
+        hour, check = ordered[finding.row], finding.check
+        verdict = Verdict(
+            _node("events", hour), check.name, check.severity, finding.observed, check.expected,
+            finding.success,
+        )  # fmt: skip
+        verdict = accept(verdict, accepted_of(stream))
+        if not verdict.success:
+            words = f"{verdict.check}: observed {verdict.observed:g}, expected {verdict.expected}"
+            failed[hour].setdefault(verdict.severity, []).append(words)
+            if verdict.check == "files_unchanged":
+                verdict = verdict.with_sample(states[hour].conflicts)
+        verdicts.append(verdict)
     entries = {}
     for hour in ordered:
         state = states[hour]
-        missing = [*state.missing, *([short[hour]] if hour in short else [])]
-        status = "quarantined" if state.withheld else "published"
-        cause = "; ".join(state.withheld or missing) or None
-        entries[hour] = Entry(status, run_id, not (missing or state.withheld), EMPTY_DIGEST, inputs, 0, cause)  # type: ignore[arg-type]
+        wrong = [*state.withheld, *failed[hour].get("error", ())]
+        missing = [*state.missing, *failed[hour].get("incomplete", ())]
+        entries[hour] = Entry(
+            "quarantined" if wrong else "published",
+            run_id,
+            complete=not (wrong or missing),
+            inputs=expected(hour),
+            cause="; ".join(wrong or missing) or None,
+        )
     return entries, verdicts

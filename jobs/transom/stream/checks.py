@@ -46,6 +46,9 @@ BUILT_IN: dict[str, BuiltIn] = {
         "ingest", "error", "no event lacks a column of the stream's key or of a block's"
     ),
     "files_expected": BuiltIn("ingest", "incomplete", "as many files came as the source expects"),
+    "files_unchanged": BuiltIn(
+        "ingest", "warning", "no file differs from what stands of it, other than by having grown"
+    ),
     "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
     "wide_covers_narrow": BuiltIn(
         "aggregate", "error", "a window counts at least what a narrower one with the same end counts"

@@ -24,6 +24,7 @@ Int64s = npt.NDArray[np.int64]
 BOUND = 2**62
 """Magnitudes of sums stay below this, so that int64 arithmetic is exact whatever its order."""
 
+_COARSE = 2**20
 _EMPTY_MIN = np.iinfo(np.int64).max
 _EMPTY_MAX = np.iinfo(np.int64).min
 
@@ -104,23 +105,10 @@ class Granules:
         )
 
     def coarsened(self, length: int) -> "Granules":
-        """Ordered granules added up to granules of `length` microseconds.
-
-        Raises:
-            OverflowError: the sums of one key might leave the exact range.
-        """
-        start = self.start - self.start % length
-        if not len(start):
-            return self
-        first = np.flatnonzero(np.r_[True, (self.key[1:] != self.key[:-1]) | (start[1:] != start[:-1])])
+        """Ordered granules added up to granules of `length` microseconds."""
+        first = self._firsts(length)
         columns = {}
         for name, summary in self.columns.items():
-            magnitude = np.add.reduceat(np.abs(summary.total.astype(np.float64)), _starts(self.key))
-            if magnitude.max(initial=0) >= BOUND:
-                raise OverflowError(
-                    f"column {name}: sums reach {magnitude.max():.3g} units of its resolution, the exact "
-                    f"range ends at 2**62; declare a coarser resolution"
-                )
             empty = summary.values == 0
             columns[name] = Summary(
                 np.add.reduceat(summary.values, first),
@@ -128,15 +116,25 @@ class Granules:
                 np.minimum.reduceat(np.where(empty, _EMPTY_MIN, summary.minimum), first),
                 np.maximum.reduceat(np.where(empty, _EMPTY_MAX, summary.maximum), first),
             )
-        return Granules(self.key[first], start[first], np.add.reduceat(self.records, first), columns)
+        start = self.start[first] - self.start[first] % length
+        return Granules(self.key[first], start, np.add.reduceat(self.records, first), columns)
+
+    def _firsts(self, length: int) -> Int64s:
+        """Where each granule of `length` begins among these."""
+        unit = self.start // length
+        new = (self.key[1:] != self.key[:-1]) | (unit[1:] != unit[:-1])
+        return np.flatnonzero(np.r_[np.ones(min(len(unit), 1), dtype=bool), new]).astype(np.int64)
 
     def windows(self, level: Level, stretches: Sequence[tuple[int, int]]) -> Windows:
         """Every window of a level that holds a record and reports inside one of some stretches.
 
         Args:
             stretches: pairs `(a, b)` in microseconds: reports at `f` with `a < f <= b` are wanted.
+
+        Raises:
+            OverflowError: the magnitudes of one window's sums may reach `BOUND`.
         """
-        units = self.coarsened(level.slide)
+        units, firsts = self.coarsened(level.slide), self._firsts(level.slide)
         mu = level.range // level.slide
         unit = units.start // level.slide
         # A unit is the newest one in the reports from just after it until the key's next unit, or
@@ -158,16 +156,15 @@ class Granules:
         order = np.lexsort((end, units.key[last]))
         last, end = last[order], end[order]
         first = _first_inside(units.key, unit, last, end - mu)
+        lasts = np.append(firsts[1:], len(self.key)) - 1
+        for name, summary in self.columns.items():
+            _require_exact(name, summary.total, firsts[first], lasts[last])
         return Windows(
             units.key[last],
             end * level.slide,
             _window_sums(units.records, first, last),
             {name: _slide(summary, first, last) for name, summary in units.columns.items()},
         )
-
-
-def _starts(key: Int64s) -> Int64s:
-    return np.flatnonzero(np.r_[True, key[1:] != key[:-1]]).astype(np.int64)
 
 
 def _first_inside(key: Int64s, unit: Int64s, last: Int64s, oldest: Int64s) -> Int64s:
@@ -187,6 +184,20 @@ def _window_sums(amounts: Int64s, first: Int64s, last: Int64s) -> Int64s:
     running = np.concatenate([[np.int64(0)], np.cumsum(amounts)])
     difference: Int64s = running[last + 1] - running[first]
     return difference
+
+
+def _require_exact(column: str, totals: Int64s, first: Int64s, last: Int64s) -> None:
+    """Refuses windows whose sums may leave the exact range, judged by each window's own granules alone.
+
+    Magnitudes are added in steps of `_COARSE`, rounded up, so that their sums cannot overflow either.
+    """
+    steps = _window_sums(np.abs(totals) // _COARSE + 1, first, last)
+    most = int(steps.max(initial=0)) * _COARSE
+    if most >= BOUND:
+        raise OverflowError(
+            f"column {column}: sums of a window may reach {most:.3g} units of its resolution, the exact "
+            "range ends at 2**62; declare a coarser resolution"
+        )
 
 
 def _slide(summary: Summary, first: Int64s, last: Int64s) -> Summary:

@@ -3,6 +3,7 @@
 import gzip
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,13 @@ class House:
     def aggregate(self, start: int, end: int) -> Outcome:
         """The second stage over hours `[start, end)`."""
         return aggregate.work(self.context(start, end))
+
+    def in_chunks(self, stage: str, start: int, end: int) -> None:
+        """A stage over hours `[start, end)`, in the stream's chunks."""
+        works = {"ingest": ingest.work, "aggregate": aggregate.work}
+        whole = Interval(hour(start), hour(end))
+        for chunk in whole.chunks(self.stream.chunk):
+            works[stage](replace(self.context_of(whole), chunk=chunk))
 
     def run(self, start: int, end: int) -> None:
         """Every stage."""

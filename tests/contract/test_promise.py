@@ -145,17 +145,30 @@ def test_an_empty_hour_is_knowledge_and_a_missing_file_is_not(house: Make) -> No
 
 
 def test_blocks_that_come_and_go_leave_no_trace(house: Make) -> None:
-    with_one_more = WEB + "  late: {key: [], measures: {n: count}, levels: RANGES 2 HOURS SLIDES 1 HOUR}\n"
+    with_one_more = WEB + "  late: {key: [], measures: {n: count}, levels: RANGES 3 HOURS SLIDES 1 HOUR}\n"
     lived = house(with_one_more, "lived")
-    traffic(lived, 2)
-    lived.run(0, 2)
+    traffic(lived, 3)
+    lived.run(0, 3)
     lived = house(WEB, "lived")
-    lived.run(1, 2)
+    lived.run(2, 3)
     whole = house(WEB, "whole")
-    whole.run(0, 2)
+    whole.run(0, 3)
     assert_equal(lived, whole)
+    # Two hours that nobody asks for again are hours of the new block as well.
     lived = house(with_one_more, "lived")
-    lived.run(0, 2)
+    lived.run(2, 3)
     again = house(with_one_more, "again")
-    again.run(0, 2)
+    again.run(0, 3)
     assert_equal(lived, again)
+
+
+def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_be_stale(house: Make) -> None:
+    brief = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
+    lived = house(brief)
+    traffic(lived, 4)
+    lived.run(0, 4)
+    lived = house(brief + "  late: {key: [], measures: {n: count}, levels: RANGES 4 HOURS SLIDES 1 HOUR}\n")
+    outcome = lived.aggregate(3, 4)
+    assert outcome.stale_since == hour(0)
+    (row,) = lived.table("aggregates").where(f"block = 'late' AND hour = '{hour(3).isoformat()}'").collect()
+    assert row.n == lived.table("events").count()

@@ -204,8 +204,8 @@ def _late(scene: _Scene, in_scope: Collection[str]) -> dict[str, File]:
     return {
         path: File(
             path=path, hour=file.hour, status="waiting", source_id=None, seen_id=None, content=None,
-            shape=scene.rules.shape(file.hour), bytes=0, lines=0, header_lines=0, accepted=0, rejected=0, duplicates=0,
-            first_event=None, last_event=None, columns=(), hours=(), lacks=None,
+            shape=scene.rules.shape(file.hour), bytes=0, lines=0, header_lines=0, accepted=0, rejected=0,
+            duplicates=0, first_event=None, last_event=None, columns=(), hours=(), lacks=None,
             detail=f"came later than `heal`; run {file.hour:%Y-%m-%dT%H:%M} again to take it",
             size=-1, modified=file.modified,
         )

@@ -1,0 +1,203 @@
+"""What happens between runs: kills with changes after them, files over many hours, changed rules."""
+
+import gzip
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from house import WEB, House, hour, line
+from transom.intervals import Interval
+from transom.lake.gate import judge
+
+Make = Callable[..., House]
+
+
+def hourly(number: int, *clients: str) -> list[str]:
+    return [line(number * 3600 + i, client) for i, client in enumerate(clients)]
+
+
+def before(house: House) -> None:
+    """What a first run finds."""
+    for number in range(6):
+        house.land(number, hourly(number, "10.0.0.1"))
+
+
+def while_it_is_killed(house: House) -> None:
+    """What the killed run finds: in each hour a file that is new, has grown or has a second name."""
+    house.land(0, hourly(0, "10.0.0.1", "10.0.0.2"))
+    house.land(1, hourly(1, "10.0.0.1", "10.0.0.2"))
+    house.land(2, hourly(2, "10.0.0.1", "10.0.0.2"))
+    house.land(3, hourly(3, "10.0.0.3", "10.0.0.4"), ".new")
+    house.land(4, hourly(4, "10.0.0.5"), ".new")
+    house.land(5, hourly(5, "10.0.0.1"), ".again")
+
+
+def afterwards(house: House) -> None:
+    """What the next run finds: put back, grown once more, gone; the new ones gone and grown."""
+    house.land(0, hourly(0, "10.0.0.1"))
+    house.land(1, hourly(1, "10.0.0.1", "10.0.0.2", "10.0.0.3"))
+    house.land(2, []).unlink()
+    house.land(3, [], ".new").unlink()
+    house.land(4, hourly(4, "10.0.0.5", "10.0.0.6"), ".new")
+    house.land(5, []).unlink()
+
+
+def history(house: House, killed_before: int | None) -> None:
+    """The three in their order; the run in the middle is killed, or never was."""
+    before(house)
+    house.run(0, 6)
+    while_it_is_killed(house)
+    if killed_before is not None:
+        with house.killed_before(killed_before):
+            house.ingest(0, 6)
+            pytest.fail(f"there is no commit {killed_before}")
+    afterwards(house)
+    house.run(0, 6)
+
+
+def test_a_killed_run_leaves_no_trace_whatever_becomes_of_its_files(house: Make) -> None:
+    never = house(lake="never")
+    history(never, None)
+    never.assert_ledger_true()
+    # After the claim, after each of the tables, after the checks.
+    for step in range(2, 7):
+        shutil.rmtree(never.folder / "landing")
+        killed = house(lake=f"killed-{step}")
+        history(killed, step)
+        assert killed.state() == never.state()
+    killed.assert_ledger_true()
+
+
+def test_a_run_of_later_hours_heals_those_that_a_killed_one_left(house: Make) -> None:
+    day = house()
+    before(day)
+    with day.killed_before(4):
+        day.ingest(0, 2)
+    assert day.ingest(2, 3).hours_healed == 2
+    assert {entry.status for entry in day.book().values()} == {"published"}
+
+
+def test_withheld_hours_get_back_what_a_killed_run_took(house: Make) -> None:
+    careful = WEB + "checks: {few: {stage: aggregate, block: site, every: n < 3 }}\n"
+    day = house(careful)
+    before(day)
+    day.run(0, 1)
+    stood = day.state()
+    day.land(0, hourly(0, *["10.0.0.1"] * 5))
+    day.ingest(0, 1)
+    # With the check turned off the run writes what does not pass it, and is killed before it says so.
+    for step in (3, 6, 7):
+        loose = house(WEB)
+        with loose.killed_before(step):
+            loose.aggregate(0, 1)
+    house(careful).aggregate(0, 1)
+    state = day.state()
+    name = "aggregate.site.aggregates 2015-05-17T00:00"
+    assert (state[name][0], state[name][2]) == ("quarantined", stood[name][2])
+    day.assert_ledger_true()
+
+
+DAILY = WEB.replace("%Y-%m-%d/access.%H*.log.gz", "%Y-%m-%d.log.gz").replace(", expect: 1", "")
+
+
+def daily(house: House, day: int, *hours: int) -> Path:
+    path = house.folder / f"landing/web/{hour(24 * day):%Y-%m-%d}.log.gz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [line(number * 3600 + 60, f"10.0.0.{number % 5}") for number in hours]
+    path.write_bytes(gzip.compress("".join(text + "\n" for text in lines).encode()))
+    return path
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 24])
+def test_chunks_leave_no_trace(house: Make, chunk: int) -> None:
+    # A file of a day holds an hour of the day before, and belongs to the first chunk of its own.
+    text = (
+        DAILY + "aggregate:\n  site: {key: [], measures: {n: count}, levels: RANGES 3 HOURS SLIDES 1 HOUR}\n"
+    )
+    text = text[: text.index("aggregate:")] + text[text.rindex("aggregate:") :]
+    cut = house(text + f"chunk: {chunk} hours\n", f"cut-{chunk}")
+    daily(cut, 0, 20, 21, 23)
+    daily(cut, 1, 23, 24, 25, 30, 41)
+    for stage in ("ingest", "aggregate"):
+        cut.in_chunks(stage, 24, 44)
+    whole = house(text, f"whole-{chunk}")
+    whole.run(24, 44)
+    assert cut.state() == whole.state()
+    assert {row.hour.hour for row in cut.table("events").collect()} == {23, 0, 1, 6, 17}
+
+
+def test_what_decides_completeness_reaches_hours_that_stand(house: Make) -> None:
+    day = house(WEB.replace("expect: 1", "expect: 2"))
+    before(day)
+    day.run(0, 2)
+    assert not any(complete for _, complete, _ in day.state().values())
+    fewer = house(WEB)
+    fewer.run(1, 2)
+    fresh = house(WEB, "fresh")
+    fresh.run(0, 2)
+    assert fewer.state() == fresh.state()
+    assert fewer.table("aggregates").where("NOT complete").isEmpty()
+
+    picky = house(WEB + "checks: {enough: {stage: ingest, rows: {at_least: 2}, severity: incomplete}}\n")
+    picky.run(1, 2)
+    assert not any(complete for _, complete, _ in picky.state().values())
+    assert "enough: observed 1, expected at least 2" in str(next(iter(picky.book().values())).cause)
+
+
+def test_a_missing_file_can_be_an_error(house: Make) -> None:
+    strict = house(WEB + "checks: {files_expected: {severity: error}}\n")
+    before(strict)
+    assert strict.ingest(5, 7).quarantined == 1
+    (cause,) = {entry.cause for entry in strict.book().values() if entry.status == "quarantined"}
+    assert cause == "files_expected: observed 0, expected at least 1"
+
+
+def test_a_file_that_differs_is_a_warning_and_what_it_lacks_stays_lacking(house: Make) -> None:
+    day = house()
+    whole = day.land(0, hourly(0, *["10.0.0.1"] * 40))
+    whole.write_bytes(whole.read_bytes()[:-9])
+    day.ingest(0, 1)
+    day.land(0, hourly(0, "10.0.0.2"))
+    day.ingest(0, 1)
+    (entry,) = {e.cause for n, e in day.book().items() if n.table == "events"}
+    assert "file_readable: the stream ends inside a gzip member" in str(entry)
+    verdict = judge(day.ledger, "ingest", "web", Interval(hour(0), hour(1)), "")
+    assert verdict.passed
+    assert any("files_unchanged" in warning and "bytes now differ" in warning for warning in verdict.warnings)
+
+
+def test_two_files_in_an_hour_one_of_them_junk(house: Make) -> None:
+    day = house()
+    day.land(0, hourly(0, "10.0.0.1", "10.0.0.2"))
+    day.land(0, ["junk"] * 3, ".second")
+    day.run(0, 1)
+    state = day.state()
+    assert state["ingest.events.events 2015-05-17T00:00"][:2] == ("quarantined", False)
+    assert state["aggregate.site.granules 2015-05-17T00:00"][0] == "blocked"
+    # The file is withheld, not the other files of its hour.
+    assert day.table("events").count() == 2
+    day.assert_ledger_true()
+
+
+def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(house: Make) -> None:
+    nameless = house(WEB.replace("%Y-%m-%d/access.%H*.log.gz", "*.log").replace(", expect: 1", ""))
+    folder = nameless.folder / "landing/web"
+    folder.mkdir(parents=True)
+    (folder / "empty.log").write_text("")
+    (folder / "junk.log").write_text("junk\n" * 5)
+    nameless.ingest(0, 2)
+    assert {row.path[-9:]: row.status for row in nameless.table("files").collect()} == {
+        "empty.log": "ingested",
+        "/junk.log": "withheld",
+    }
+    verdict = judge(nameless.ledger, "ingest", "web", Interval(hour(0), hour(2)), "--from {from} --to {to}")
+    (failure,) = verdict.failures
+    assert "files without an hour" in failure
+    assert "landing/web/junk.log" in failure
+    assert "--from 2015-05-17T00:00 --to 2015-05-17T02:00" in failure
+    (folder / "junk.log").write_text("\n".join(hourly(1, "10.0.0.1", "10.0.0.2")) + "\n")
+    nameless.ingest(0, 2)
+    assert judge(nameless.ledger, "ingest", "web", Interval(hour(0), hour(2)), "").passed
+    assert nameless.table("events").count() == 2

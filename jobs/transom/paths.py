@@ -6,8 +6,8 @@ A pattern is a path with three kinds of holes, none of which crosses a `/`:
 - `{name}`, a text of at least one character that becomes a column of the events;
 - `*`, any text, also none.
 
-All else stands for itself: colons, spaces, brackets, plus signs. A part or a capture that appears
-twice must say the same both times.
+All else stands for itself: colons, spaces, brackets, plus signs, in a URI's path too, where nothing is
+percent-encoded. A part or a capture that appears twice must say the same both times.
 """
 
 import re
@@ -30,7 +30,14 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _DIGITS = {"Y": "[0-9]{4}", "j": "[0-9]{3}", "b": "(?i:" + "|".join(_MONTHS) + ")"}
 _CHAIN: tuple[Unit, ...] = ("year", "month", "day", "hour", "minute", "second")
 _CAPTURE = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _HOLE = re.compile(r"%(?P<part>.?)|\{(?P<capture>[^{}/]*)\}|(?P<star>\*+)|(?P<brace>[{}])")
+
+
+def split_scheme(path: str) -> tuple[str, str]:
+    """Return a URI's scheme, with its `://`, and the rest; "" and the path where it is no URI."""
+    scheme = _SCHEME.match(path)
+    return (scheme[0], path[scheme.end() :]) if scheme else ("", path)
 
 
 @dataclass(frozen=True)
@@ -78,29 +85,11 @@ class PathPattern:
         _check_folders(text)
         parts: list[str] = []
         captures: list[str] = []
-        pattern, first_hole, at = "", None, 0
-        for hole in _HOLE.finditer(text):
-            pattern += re.escape(text[at : hole.start()])
-            at = hole.end()
-            if hole["part"] == "%":
-                pattern += "%"
-                continue
-            first_hole = hole.start() if first_hole is None else first_hole
-            if hole["part"] is not None:
-                pattern += _time_part(hole["part"], parts, text)
-            elif hole["capture"] is not None:
-                pattern += _capture(hole["capture"], captures, text)
-            elif hole["star"] == "*":
-                pattern += "[^/]*"
-            elif hole["star"]:
-                raise ValueError(f"`**` is not known, `*` stays inside a folder; got {text!r}")
-            else:
-                raise ValueError(f"a brace without its partner; got {text!r}")
-        pattern += re.escape(text[at:])
-        self._regex = re.compile(pattern, re.DOTALL)
+        self._regex = _compiled(text, parts, captures)
         self.captures = tuple(captures)
         self._parts = tuple(parts)
         self.unit = _finest(parts, text)
+        first_hole = next((hole.start() for hole in _HOLE.finditer(text) if hole["part"] != "%"), None)
         folder = text[:first_hole].rpartition("/")
         self.base = (folder[0] or folder[1]).replace("%%", "%")
 
@@ -129,6 +118,12 @@ class PathPattern:
             end = start + (_advance(begin, self.unit) - begin)
         return Match(captures, start, end, self.unit)
 
+    def may_hold(self, folder: str) -> bool:
+        """Whether a folder, written as the pattern is, may hold files of the stream, at whatever depth."""
+        depth = folder.count("/") + 1
+        folders = self.text.split("/")[:-1]
+        return depth <= len(folders) and bool(_compiled("/".join(folders[:depth]), [], []).fullmatch(folder))
+
     def _utc(self, local: datetime) -> datetime:
         return local.replace(tzinfo=self._zone).astimezone(UTC)
 
@@ -138,8 +133,8 @@ def _check_folders(text: str) -> None:
         raise ValueError(f"must name files, not a folder; got {text!r}")
     if any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
         raise ValueError(f"must not hold control characters; got {text!r}")
-    _, scheme, rest = text.rpartition("://")
-    folders = rest.split("/") if scheme else text.removeprefix("/").split("/")
+    scheme, rest = split_scheme(text)
+    folders = rest.split("/") if scheme else rest.removeprefix("/").split("/")
     if ".." in folders:
         raise ValueError(f"must not climb with `..`; got {text!r}")
     if scheme and re.search(r"[%{}*]", folders[0]):
@@ -147,6 +142,27 @@ def _check_folders(text: str) -> None:
     # An empty first folder after a scheme is a URI without a host: file:///landing.
     if "." in folders or "" in (folders[1:] if scheme else folders):
         raise ValueError(f"must not hold an empty folder or `.`; got {text!r}")
+
+
+def _compiled(text: str, parts: list[str], captures: list[str]) -> re.Pattern[str]:
+    """Return the expression of a pattern; its time parts and captures are added to the two lists."""
+    pattern, at = "", 0
+    for hole in _HOLE.finditer(text):
+        pattern += re.escape(text[at : hole.start()])
+        at = hole.end()
+        if hole["part"] == "%":
+            pattern += "%"
+        elif hole["part"] is not None:
+            pattern += _time_part(hole["part"], parts, text)
+        elif hole["capture"] is not None:
+            pattern += _capture(hole["capture"], captures, text)
+        elif hole["star"] == "*":
+            pattern += "[^/]*"
+        elif hole["star"]:
+            raise ValueError(f"`**` is not known, `*` stays inside a folder; got {text!r}")
+        else:
+            raise ValueError(f"a brace without its partner; got {text!r}")
+    return re.compile(pattern + re.escape(text[at:]), re.DOTALL)
 
 
 def _time_part(part: str, parts: list[str], text: str) -> str:

@@ -130,6 +130,7 @@ def test_everything_else_stands_for_itself() -> None:
         ("s3://bucket/a/%Y/c.log", "s3://bucket/a"),
         ("s3://bucket/%Y/c.log", "s3://bucket"),
         ("file:///data/%Y.log", "file:///data"),
+        ("file:///%Y.log", "file://"),
         ("a/100%%/%Y.log", "a/100%"),
     ],
 )
@@ -174,6 +175,8 @@ def test_hours_around_a_clock_change(path: str, start: datetime, end: datetime) 
         ("a//b", "must not hold an empty folder or `.`; got 'a//b'"),
         ("./b", "must not hold an empty folder or `.`; got './b'"),
         ("a\nb", "must not hold control characters; got 'a\\nb'"),
+        ("s3://b/c://d", "must not hold an empty folder or `.`; got 's3://b/c://d'"),
+        ("b/c://d", "must not hold an empty folder or `.`; got 'b/c://d'"),
         ("s3://%Y/b", "must not hold a hole in a URI's bucket or host; got 's3://%Y/b'"),
         ("a/%Q", "unknown time part %Q; known: %Y %y %m %b %d %j %H %M %S; got 'a/%Q'"),
         ("a/%", "unknown time part %; known: %Y %y %m %b %d %j %H %M %S; got 'a/%'"),
@@ -212,3 +215,21 @@ def test_a_written_name_is_read_back(local: datetime) -> None:
     assert match is not None
     assert match.start == local.replace(second=0, microsecond=0, tzinfo=UTC)
     assert match.end == match.start + timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("folder", "may"),
+    [
+        ("in/2015", True),
+        ("in/2015/north", True),
+        ("in/2015/north/2015-05", True),
+        ("in/2015/north/2016-05", False),
+        ("in/lost+found", False),
+        ("in/2015/north/2015-05/x", False),
+        ("in", True),
+        ("out", False),
+    ],
+)
+def test_a_folder_may_hold_files_where_its_name_fits_that_far(folder: str, may: bool) -> None:
+    assert PathPattern("in/%Y/{site}/%Y-%m/access.*").may_hold(folder) is may
+    assert PathPattern("s3://in/%Y/{site}/%Y-%m/access.*").may_hold(f"s3://{folder}") is may

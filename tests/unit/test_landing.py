@@ -1,0 +1,158 @@
+"""Listing and opening files of a landing folder, whatever their names, by path and by URI."""
+
+import os
+from pathlib import Path
+
+import pytest
+from pyarrow import fs
+
+from transom.paths import PathPattern
+from transom.stages import landing
+from transom.stages.landing import LandingError, absolute, is_there, listed, opened
+
+NAMES = ["conn 05:00:00-06:00:00.log", "conn%2005:00.log", "conn+[x]#?&=é.log", "north/conn.log"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A landing folder whose own name is as hard as its files' names."""
+    root = tmp_path / "in here: 100%25"
+    for name in NAMES:
+        file = root / "a b" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(file.name)
+    monkeypatch.delenv("TRANSOM_LANDING", raising=False)
+    monkeypatch.setenv("TRANSOM_HOME", str(tmp_path))
+    return root
+
+
+def escaped(path: str) -> str:
+    return path.replace("%", "%%")
+
+
+def assert_all_are_found(text: str, prefix: str, names: list[str]) -> None:
+    found = listed(PathPattern(text))
+    assert sorted(found) == sorted(f"{prefix}{name}" for name in names)
+    for name in names:
+        path = f"{prefix}{name}"
+        assert found[path].size == len(Path(name).name.encode())
+        assert is_there(path)
+        with opened(absolute(path)) as source:
+            assert source.read().decode() == Path(name).name
+    assert not is_there(f"{prefix}another.log")
+    with pytest.raises(FileNotFoundError):
+        opened(absolute(f"{prefix}another.log"))
+
+
+FLAT = [name for name in NAMES if "/" not in name]
+
+
+def test_by_an_absolute_path(folder: Path) -> None:
+    assert_all_are_found(f"{escaped(str(folder))}/a b/conn*.log", f"{folder}/a b/", FLAT)
+
+
+def test_by_a_uri(folder: Path) -> None:
+    prefix = f"file://{folder}/a b/"
+    assert_all_are_found(f"{escaped(prefix)}conn*.log", prefix, FLAT)
+    assert absolute(f"{prefix}conn.log") == f"{prefix}conn.log"
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+def test_by_a_path_below_the_landing_folder(folder: Path, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    for named in (str(folder), f"file://{folder}"):
+        monkeypatch.setenv("TRANSOM_LANDING", named + end)
+        assert_all_are_found("a b/conn*.log", "a b/", FLAT)
+        assert absolute("a b/conn.log") == f"{named}/a b/conn.log"
+
+
+def test_a_pattern_whose_first_folder_has_a_hole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for named in (str(folder), f"file://{folder}"):
+        monkeypatch.setenv("TRANSOM_LANDING", named)
+        assert_all_are_found("{site}/{part}/conn.log", "", ["a b/north/conn.log"])
+        (found,) = listed(PathPattern("{site}/{part}/conn.log")).values()
+        assert found.captures == {"site": "a b", "part": "north"}
+
+
+def test_a_relative_landing_folder_is_told_in_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("TRANSOM_LANDING", ".")
+    assert absolute("a b/x.log") == f"{folder}/a b/x.log"
+    assert sorted(listed(PathPattern("*/north/conn.log"))) == ["a b/north/conn.log"]
+
+
+@pytest.mark.parametrize(
+    ("home", "path"),
+    [("/", "/x.log"), ("file:///", "file:///x.log"), ("s3://bucket/", "s3://bucket/x.log")],
+)
+def test_a_landing_folder_that_is_a_root(monkeypatch: pytest.MonkeyPatch, home: str, path: str) -> None:
+    monkeypatch.setenv("TRANSOM_LANDING", home)
+    assert absolute("x.log") == path
+
+
+def test_an_object_stores_path_is_its_bucket_and_key_as_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def from_uri(uri: str) -> tuple[fs.FileSystem, str]:
+        asked.append(uri)
+        return fs.LocalFileSystem(), "logs"
+
+    monkeypatch.setattr(landing, "fs", type("fs", (), {"FileSystem": type("F", (), {"from_uri": from_uri})}))
+    landing._opened_host.cache_clear()
+    try:
+        for name in ("a b%20:c.log", "d.log"):
+            assert landing.locate(f"s3://logs/web/{name}")[1] == f"logs/web/{name}"
+    finally:
+        landing._opened_host.cache_clear()
+    assert asked == ["s3://logs/"]
+
+
+def test_a_landing_folder_that_is_not_there_or_of_no_known_kind(tmp_path: Path) -> None:
+    for path in (f"{tmp_path}/nothing", f"file://{tmp_path}/nothing"):
+        with pytest.raises(LandingError, match=r"landing folder .*/nothing cannot be listed"):
+            listed(PathPattern(f"{path}/%Y.log"))
+    with pytest.raises(LandingError, match=r"source\.path: gopher://host/ cannot be opened"):
+        listed(PathPattern("gopher://host/logs/%Y.log"))
+
+
+class Locked:
+    """The local disk, with one folder that nobody may list, not even root."""
+
+    def __init__(self, locked: Path) -> None:
+        self.locked = str(locked)
+
+    def get_file_info(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        found: list[fs.FileInfo] = fs.LocalFileSystem().get_file_info(selector)
+        if selector.base_dir == self.locked or (
+            selector.recursive and self.locked in {i.path for i in found}
+        ):
+            raise PermissionError(f"Cannot list directory '{self.locked}'")
+        return found
+
+
+def lock(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    locate = landing.locate
+    monkeypatch.setattr(landing, "locate", lambda path: (Locked(folder), locate(path)[1]))
+
+
+def test_a_folder_that_may_hold_files_and_cannot_be_read_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock(monkeypatch, folder / "a b" / "north")
+    for prefix in ("", "file://"):
+        with pytest.raises(LandingError, match=r"landing folder /\S+.*/a b/north cannot be listed"):
+            listed(PathPattern(f"{prefix}{escaped(str(folder))}/{{site}}/n*/conn.log"))
+
+
+@pytest.mark.parametrize(("pattern", "names"), [("{site}/conn*.log", FLAT), ("{site}/s*/conn.log", [])])
+def test_a_folder_that_can_hold_no_file_of_the_stream_may_be_unreadable(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, names: list[str]
+) -> None:
+    lock(monkeypatch, folder / "a b" / "north")
+    found = listed(PathPattern(f"{escaped(str(folder))}/{pattern}"))
+    assert found.keys() == {f"{folder}/a b/{name}" for name in names}
+
+
+def test_a_name_that_is_no_text_is_named(folder: Path) -> None:
+    Path(os.fsdecode(bytes(folder / "a b") + b"/\xff.log")).write_text("")
+    with pytest.raises(LandingError, match=r"\\xff\.log' is not UTF-8"):
+        listed(PathPattern(f"{escaped(str(folder))}/a b/*.log"))

@@ -260,6 +260,7 @@ def test_acceptances_are_read() -> None:
     assert (accepted.hour, accepted.observed) == (TEN, 0.25)
 
 
+BLOCK = {"key": [], "measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"}
 ACCEPT = {
     "hour": "2015-05-17T10:00",
     "stage": "ingest",
@@ -368,8 +369,18 @@ ACCEPT = {
         ({"aggregate__load__measures__n": "sum(ok)"}, "aggregate.load.measures.n: sum takes an integer or a number; ok is a boolean"),
         ({"aggregate__load__measures__level": "count"}, "aggregate.load.measures.level: level is a column that every report has; choose another name"),
         ({"aggregate__load__measures__user": "count"}, "aggregate.load.measures.user: user is a column of the key; choose another name"),
-        ({"aggregate__load__measures__slow_max": "count"}, "aggregate.load.measures.slow_max: slow_max is a figure of slow; choose another name"),
-        ({"columns__slow_sum": "x", "key": ["slow_sum"]}, "aggregate.load.key: slow_sum is a figure of slow; choose another name"),
+        ({"aggregate__load__measures__max_slow": "count"}, "aggregate.load.measures.max_slow: max_slow is a figure of slow; choose another name"),
+        ({"aggregate__load__measures": {"sum_slow": "count", "slow": "max(took)"}}, "aggregate.load.measures.sum_slow: sum_slow is a figure of slow; choose another name"),
+        ({"columns__sum_slow": "x", "key": ["sum_slow"]}, "aggregate.load.key: sum_slow is a figure of slow; choose another name"),
+        ({"columns__sum_took": {"type": "integer"}, "key": ["sum_took"]}, "aggregate.load.key: sum_took is a column of the granules for took; choose another name"),
+        ({"columns__granule": "x", "key": ["granule"]}, "key[0]: granule is a column that every granule has; name the column otherwise"),
+        # between blocks
+        ({"aggregate__all": {**BLOCK, "measures": {"user": "count"}}}, "aggregate.all.measures.user: user is a column of the key of block load; choose another name"),
+        ({"columns__sum_slow": "x", "aggregate__all": {**BLOCK, "key": ["sum_slow"]}}, "aggregate.all.key: sum_slow is a figure of slow of block load; choose another name"),
+        ({"columns__min_took": "x", "aggregate__all": {**BLOCK, "key": ["min_took"]}}, "aggregate.all.key: min_took is a column of the granules for took of block load; choose another name"),
+        ({"aggregate__all": {**BLOCK, "measures": {"n": "mean(status)"}}}, "aggregate.all.measures.n: n would be a number here and an integer in block load; choose another name"),
+        ({"aggregate__all": {**BLOCK, "measures": {"slow": "max(status)"}}}, "aggregate.all.measures.slow: slow would be an integer here and a number in block load; choose another name"),
+        ({"aggregate__all": {**BLOCK, "measures": {"sum_slow": "max(status)"}}}, "aggregate.all.measures.sum_slow: sum_slow would be an integer here and a number in block load; choose another name"),
         # levels
         ({"aggregate__load__levels": ...}, "aggregate.load.levels: is required"),
         ({"aggregate__load__levels": []}, "aggregate.load.levels: must have at least 1; got []"),

@@ -7,9 +7,10 @@ from datetime import timedelta
 
 from transom.algorithms.granules import Level
 from transom.formats import rounding
-from transom.formats.layout import Field
+from transom.formats.layout import Field, FieldType
 from transom.lake.tables import SPARK_TYPES
 from transom.stream import Stream
+from transom.stream.figures import columns_of, state_columns
 
 HOUR = timedelta(hours=1)
 MICROSECOND = timedelta(microseconds=1)
@@ -38,6 +39,7 @@ class Block:
     key: Mapping[str, str]
     where: str | None
     measures: Mapping[str, tuple[str, str | None]]
+    figures: Mapping[str, Mapping[str, FieldType]]
     units: Mapping[str, Unit]
     levels: tuple[Level, ...]
     base: int
@@ -53,29 +55,12 @@ class Block:
 
     def state_columns(self) -> dict[str, str]:
         """The columns of `granules` that hold this block's sums."""
-        return {
-            f"{figure}_{column}": "bigint"
-            for column in self.units
-            for figure in ("values", "sum", "min", "max")
-        }
+        columns = (state_columns(column) for column in self.units)
+        return {name: SPARK_TYPES[kind] for some in columns for name, kind in some.items()}
 
     def figure_columns(self) -> dict[str, str]:
         """The columns of `aggregates` that hold this block's measures."""
-        columns: dict[str, str] = {}
-        for name, (function, column) in self.measures.items():
-            if column is None:
-                columns[name] = "bigint"
-                continue
-            kind = "bigint" if self.units[column].whole else "double"
-            columns[name] = "double" if function == "mean" else kind
-            columns |= {
-                f"values_{name}": "bigint",
-                f"sum_{name}": kind,
-                f"mean_{name}": "double",
-                f"min_{name}": kind,
-                f"max_{name}": kind,
-            }
-        return columns
+        return {name: SPARK_TYPES[kind] for some in self.figures.values() for name, kind in some.items()}
 
 
 def block_of(stream: Stream, name: str) -> Block:
@@ -89,6 +74,7 @@ def block_of(stream: Stream, name: str) -> Block:
         {column: SPARK_TYPES[fields[column].type] for column in spec.key},
         None if where is None else where.sql,
         measures,
+        columns_of(stream, name),
         {column: Unit.of(fields[column]) for column in measured},
         tuple(
             Level(level.range // MICROSECOND, level.slide // MICROSECOND) for level in reversed(spec.levels)

@@ -12,7 +12,7 @@ from transom.formats import layout
 from transom.formats.layout import FieldType, Layout, Span
 from transom.intervals import HOUR, hour_of
 from transom.paths import Match, PathPattern
-from transom.stream import rules, shapes
+from transom.stream import figures, rules, shapes
 from transom.stream.base import Hour, Model, Name, Text
 from transom.stream.checks import Accept, Check, Gate, Stage, resolve
 from transom.stream.errors import Problems
@@ -117,9 +117,7 @@ class Stream(Model):
             "count": "integer",
         }
         types |= {name: self.event_types[name] for name in aggregation.key}
-        for name, measure in aggregation.measures.items():
-            types[name] = "integer" if measure.column is None else "number"
-        return types
+        return types | {name: columns[name] for name, columns in figures.columns_of(self, block).items()}
 
     @property
     def stages(self) -> tuple[Stage, ...]:

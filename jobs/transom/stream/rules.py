@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from transom.expressions import ExpressionError, condition
 from transom.formats.layout import FieldType
 from transom.intervals import HOUR, format_hour
-from transom.stream import checks
+from transom.stream import checks, figures
 from transom.stream.errors import Problem, join, nearest
 from transom.stream.source import APACHE_FIELDS, split_paths
 from transom.stream.windows import Aggregation
@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 EVENT_COLUMNS = ("hour", "event_time", "source_id", "source_line")
 """Columns that every table of events has."""
 
-REPORT_COLUMNS = (
-    "hour", "block", "level", "window_start", "window_end", "granule", "count", "records", "complete",
-)  # fmt: skip
-"""Columns that the tables of aggregate have beside keys and measures."""
-
-FIGURES = ("values", "sum", "mean", "min", "max")
-"""A measure of a column has these beside itself, as `sent_sum`."""
-
 
 def problems(stream: "Stream") -> list[Problem]:
     """Return every broken rule, with full paths, in the order of the fields."""
@@ -36,6 +28,7 @@ def problems(stream: "Stream") -> list[Problem]:
         *_key("key", stream.key, stream),
         *_default_where(stream),
         *_aggregate(stream),
+        *figures.problems(stream),
         *_checks(stream),
         *_accept(stream),
         *_times(stream),
@@ -81,9 +74,10 @@ def _key(place: str, key: tuple[str, ...], stream: "Stream") -> Iterator[Problem
     for index, name in enumerate(key):
         if name not in stream.event_columns:
             yield Problem(f"{place}[{index}]", f"no column {name!r}{nearest(name, stream.event_columns)}")
-        elif name in REPORT_COLUMNS:
+        elif name in (*figures.REPORT_COLUMNS, *figures.GRANULE_COLUMNS):
+            what = "report" if name in figures.REPORT_COLUMNS else "granule"
             yield Problem(
-                f"{place}[{index}]", f"{name} is a column that every report has; name the column otherwise"
+                f"{place}[{index}]", f"{name} is a column that every {what} has; name the column otherwise"
             )
     for name, times in Counter(key).items():
         if times > 1:
@@ -107,26 +101,18 @@ def _aggregate(stream: "Stream") -> Iterator[Problem]:
 
 
 def _measures(place: str, block: Aggregation, stream: "Stream") -> Iterator[Problem]:
-    numeric = [name for name, field in stream.event_columns.items() if field.type in ("integer", "number")]
-    taken = dict.fromkeys(REPORT_COLUMNS, "a column that every report has")
-    taken |= dict.fromkeys(block.key, "a column of the key")
+    types = stream.event_types
+    numeric = [name for name, kind in types.items() if kind in figures.NUMERIC]
     for name, measure in block.measures.items():
-        taken |= {f"{name}_{figure}": f"a figure of {name}" for figure in FIGURES if measure.column}
-    for name, measure in block.measures.items():
-        at = f"{place}.measures.{name}"
-        if name in taken:
-            yield Problem(at, f"{name} is {taken[name]}; choose another name")
-        column = measure.column
-        if column is None:
+        at, column = f"{place}.measures.{name}", measure.column
+        if column is None or column in numeric:
             continue
-        if column not in stream.event_columns:
+        if column in stream.event_columns:
+            yield Problem(
+                at, f"{measure.function} takes an integer or a number; {column} is a {types[column]}"
+            )
+        else:
             yield Problem(at, f"no column {column!r} in {str(measure)!r}{nearest(column, numeric)}")
-        elif column not in numeric:
-            kind = stream.event_columns[column].type
-            yield Problem(at, f"{measure.function} takes an integer or a number; {column} is a {kind}")
-    for name in block.key:
-        if taken[name] != "a column of the key":
-            yield Problem(f"{place}.key", f"{name} is {taken[name]}; choose another name")
 
 
 def _checks(stream: "Stream") -> Iterator[Problem]:
@@ -141,14 +127,15 @@ def _checks(stream: "Stream") -> Iterator[Problem]:
             types: Mapping[str, FieldType] = stream.event_types
             if check.stage == "aggregate":
                 block = check.block or blocks[0]
-                if not _sound(stream.aggregate[block], stream):
+                if not _sound(block, stream):
                     continue  # its types are not known; the block's own problems say so
                 types = stream.report_types(block)
             yield from _condition(f"{place}.every", check.every, types)
 
 
-def _sound(block: Aggregation, stream: "Stream") -> bool:
-    return all(name in stream.event_columns for name in block.key)
+def _sound(block: str, stream: "Stream") -> bool:
+    known = all(name in stream.event_columns for name in stream.aggregate[block].key)
+    return known and all(figures.columns_of(stream, block).values())
 
 
 def _accept(stream: "Stream") -> Iterator[Problem]:

@@ -1,0 +1,133 @@
+"""The columns of aggregate's tables: none means two things, and every name that may stand is let stand."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from transom.lake.tables import Table
+from transom.stages.blocks import Block, block_of
+from transom.stream import SpecificationError, Stream, parse
+from transom.stream.figures import GRANULE_COLUMNS, REPORT_COLUMNS
+from transom.stream.rules import EVENT_COLUMNS
+
+LEVELS = "RANGES 1 HOUR SLIDES 1 HOUR"
+COLUMNS: dict[str, Any] = {
+    "size": {"type": "integer"},
+    "took": {"type": "number", "resolution": 0.1},
+    "sum_size": {"type": "integer"},
+    "values_took": {"type": "integer"},
+    "mean_n": "x",
+    "count_": "x",
+    "level": "x",
+    "records": "x",
+}
+NAMES = ["n", "size", "sum_n", "mean_n", "sum_sum_n", "values_took", "count", "records", "level"]
+
+
+def test_the_fixed_columns_are_those_of_the_descriptions() -> None:
+    for table, fixed in (
+        ("granules", GRANULE_COLUMNS),
+        ("aggregates", REPORT_COLUMNS),
+        ("events", EVENT_COLUMNS),
+    ):
+        described = Table.load(table).columns
+        assert sorted(fixed) == sorted(name for name in described if not name.startswith("*"))
+
+
+def stream_of(blocks: dict[str, Any]) -> Stream:
+    return parse(
+        {
+            "name": "app",
+            "source": {"path": "in/%Y.json", "format": "json"},
+            "columns": COLUMNS,
+            "time": {"column": "at"},
+            "aggregate": {name: {**block, "levels": LEVELS} for name, block in blocks.items()},
+        }
+    )
+
+
+def test_blocks_may_share_a_figure_of_one_type() -> None:
+    stream = stream_of(
+        {
+            "a": {"key": ["size"], "measures": {"n": "count", "m": "mean(took)", "records": "count"}},
+            "b": {"key": [], "measures": {"n": "max(sum_size)", "m": "sum(took)"}},
+        }
+    )
+    assert block_of(stream, "a").figure_columns() == {
+        "n": "bigint",
+        "m": "double",
+        "values_m": "bigint",
+        "sum_m": "double",
+        "mean_m": "double",
+        "min_m": "double",
+        "max_m": "double",
+        "records": "bigint",
+    }
+    assert stream.report_types("b")["n"] == "integer"
+    assert stream.report_types("b")["m"] == "number"
+
+
+def written_down(key: list[str], measures: dict[str, str]) -> dict[str, list[tuple[str, str, str]]]:
+    """Every column that a block fills, table by table, with its role and type, from the descriptions."""
+    granules = [(name, "fixed", "") for name in GRANULE_COLUMNS]
+    aggregates = [(name, "fixed", "") for name in REPORT_COLUMNS]
+    for name in key:
+        granules.append((name, "key", ""))
+        aggregates.append((name, "key", ""))
+    measured = {text.split("(")[1].rstrip(")") for text in measures.values() if "(" in text}
+    granules += [(f"{f}_{name}", "state", "") for name in measured for f in ("values", "sum", "min", "max")]
+    for name, text in measures.items():
+        function, _, column = text.rstrip(")").partition("(")
+        kind = "double" if column == "took" else "bigint"
+        aggregates.append((name, "figure", "double" if function == "mean" else kind))
+        if column:
+            aggregates += [(f"{f}_{name}", "figure", kind) for f in ("sum", "min", "max")]
+            aggregates += [(f"values_{name}", "figure", "bigint"), (f"mean_{name}", "figure", "double")]
+    return {"granules": granules, "aggregates": aggregates}
+
+
+def clashes(blocks: dict[str, Any]) -> set[str]:
+    """Names that one block fills twice, or that have two roles or types in one table."""
+    found = set()
+    meanings: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for block in blocks.values():
+        for table, columns in written_down(**block).items():
+            found |= {name for name, times in Counter(name for name, _, _ in columns).items() if times > 1}
+            for name, role, kind in columns:
+                meanings.setdefault((table, name), set()).add((role, kind))
+    return found | {name for (_, name), roles in meanings.items() if len(roles) > 1}
+
+
+blocks = st.fixed_dictionaries(
+    {
+        "key": st.lists(st.sampled_from(sorted(COLUMNS)), max_size=2, unique=True),
+        "measures": st.dictionaries(
+            st.sampled_from(NAMES),
+            st.sampled_from(["count", "sum(size)", "mean(size)", "max(took)", "min(sum_size)"]),
+            min_size=1,
+            max_size=3,
+        ),
+    }
+)
+
+
+@given(st.dictionaries(st.sampled_from(["a", "b"]), blocks, min_size=1))
+def test_a_stream_is_refused_exactly_where_a_column_would_mean_two_things(drawn: dict[str, Any]) -> None:
+    wrong = clashes(drawn)
+    event("clash" if wrong else "sound")
+    if wrong:
+        with pytest.raises(SpecificationError):
+            stream_of(drawn)
+        return
+    stream = stream_of(drawn)
+    resolved: list[Block] = [block_of(stream, name) for name in drawn]
+    declared: dict[str, dict[str, str]] = {"key": {}, "state": {}, "figures": {}}
+    for block in resolved:
+        declared["key"] |= block.key
+        declared["state"] |= block.state_columns()
+        declared["figures"] |= block.figure_columns()
+    Table.load("granules").declare(key=declared["key"], state=declared["state"])
+    Table.load("aggregates").declare(key=declared["key"], figures=declared["figures"])

@@ -29,7 +29,7 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
     (failure,) = verdict.failures
     assert "2015-05-17T01:00" in failure
     assert "rejected_share" in failure
-    assert "observed 0.230769, expected at most 0.05" in failure
+    assert "observed 0.23076923076923078, expected at most 0.05" in failure
     assert "line 11: no_match: junk" in failure
     assert "--from 2015-05-17T01:00 --to 2015-05-17T02:00" in failure
 

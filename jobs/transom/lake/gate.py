@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from transom.intervals import Interval, format_hour, ranges
+from transom.lake.acceptance import written
 from transom.lake.ledger import STANDS, Book, Ledger, Node, Verdict
 
 AROUND = timedelta(days=2)
@@ -90,11 +91,10 @@ def _failure(book: Book, nodes: Sequence[Node], verdicts: Sequence[Verdict], com
 def _words(verdict: Verdict) -> str:
     about = f" in {verdict.subject}" if verdict.subject else ""
     column = f", column {verdict.column}" if verdict.column else ""
-    observed = "nothing" if verdict.observed is None else f"{verdict.observed:g}"
     sample = "".join(f"\n    {row[:200]}" for row in verdict.sample[:5])
     return (
         f"{format_hour(verdict.node.hour)} {verdict.node.block}: {verdict.check}{column}{about}: "
-        f"observed {observed}, expected {verdict.expected}{sample}"
+        f"observed {written(verdict.observed)}, expected {verdict.expected}{sample}"
     )
 
 

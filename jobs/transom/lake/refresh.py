@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from transom.intervals import Interval
 from transom.lake import digest as digests
-from transom.lake.acceptance import Accepted, accept
+from transom.lake.acceptance import Accepted, accept, written
 from transom.lake.ledger import EMPTY_DIGEST, STANDS, Book, Entry, Ledger, Node, Overtaken, Verdict
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import in_words, judge
@@ -161,7 +161,7 @@ def _run_step(
                 if wrong:
                     outcome.quarantined += 1
                     cause = "; ".join(
-                        f"{v.check}: observed {v.observed:g}, expected {v.expected}" for v in wrong
+                        f"{v.check}: observed {written(v.observed)}, expected {v.expected}" for v in wrong
                     )
                     withheld = {**inputs, "checks": rules}
                     entries[node] = _withheld("quarantined", node, book, run_id, withheld, cause)

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.formats.layout import Span
-from transom.lake.acceptance import accept
+from transom.lake.acceptance import accept, written
 from transom.lake.ledger import Node, Verdict
 from transom.lake.quality import Check, in_words, judge
 from transom.lake.refresh import SAMPLE
@@ -174,7 +174,7 @@ def _judged(
 
 def _marked(content: Content, verdict: Verdict) -> Content:
     """A content with what a failed check says of it."""
-    words = f"{verdict.check}: observed {verdict.observed:g}, expected {verdict.expected}"
+    words = f"{verdict.check}: observed {written(verdict.observed)}, expected {verdict.expected}"
     if verdict.check == "file_readable" and content.broken is not None:
         words = f"{verdict.check}: {content.broken}"
     match verdict.severity:

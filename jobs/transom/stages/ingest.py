@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from transom.intervals import HOUR, Interval, hour_of
 from transom.lake import digest as digests
-from transom.lake.acceptance import accept
+from transom.lake.acceptance import accept, written
 from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Ledger, Node, Verdict
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import Check, judge
@@ -371,7 +371,7 @@ def _entries(
         )  # fmt: skip
         verdict = accept(verdict, accepted_of(stream))
         if not verdict.success:
-            words = f"{verdict.check}: observed {verdict.observed:g}, expected {verdict.expected}"
+            words = f"{verdict.check}: observed {written(verdict.observed)}, expected {verdict.expected}"
             failed[hour].setdefault(verdict.severity, []).append(words)
             if verdict.check == "files_unchanged":
                 verdict = verdict.with_sample(states[hour].conflicts)

@@ -1,0 +1,84 @@
+"""What a gate prints of a failed check can be pasted into the stream file, and passes the check then."""
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transom.intervals import Interval
+from transom.lake.acceptance import accept, written
+from transom.lake.gate import judge
+from transom.lake.ledger import Entry, Ledger, Node, Verdict
+from transom.stages.checks import accepted_of
+from transom.stages.contents import _marked
+from transom.stages.files import Content
+from transom.stream import parse
+from transom.stream.files import parse_mapping
+
+HOUR = datetime(2015, 5, 17, 10, tzinfo=UTC)
+NODE = Node("ingest", "events", "events", HOUR)
+STREAM = """
+name: app
+source: {path: "in/%Y-%m-%dT%H.json", format: json}
+columns: {user: who}
+time: {column: at}
+accept:
+  - {hour: "2015-05-17T10:00", stage: ingest, check: rejected_share, observed: OBSERVED, who: a, why: b}
+"""
+
+
+def failed(observed: float) -> Verdict:
+    return Verdict(NODE, "rejected_share", "error", observed, "at most 0.05", False)
+
+
+def passes(verdict: Verdict, text: str) -> bool:
+    stream = parse(parse_mapping(STREAM.replace("OBSERVED", text), "app.yaml"))
+    return accept(verdict, accepted_of(stream)).success
+
+
+@pytest.mark.parametrize(
+    ("observed", "text"),
+    [
+        (3 / 13, "0.23076923076923078"),
+        (0.5, "0.5"),
+        (1.0, "1"),
+        (0.0, "0"),
+        (-2.0, "-2"),
+        (1_234_567.0, "1234567"),
+        (1e-6, "1e-06"),
+        (1e22, "1e+22"),
+        (None, "nothing"),
+    ],
+)
+def test_a_value_is_written_whole_and_plainly(observed: float | None, text: str) -> None:
+    assert written(observed) == text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_written_value_reads_back_as_it_was(observed: float) -> None:
+    assert passes(failed(observed), written(observed))
+    assert not passes(
+        replace(failed(observed), observed=observed + max(1.0, abs(observed))), written(observed)
+    )
+
+
+def test_what_the_gate_prints_can_be_pasted(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    ledger.claim("ingest", [NODE], "a")
+    ledger.record_checks("ingest", [failed(3 / 13)], "a")
+    ledger.publish("ingest", {NODE: Entry("quarantined", "a", complete=False, cause="f")}, "a")
+    (failure,) = judge(ledger, "ingest", "app", Interval(HOUR, HOUR + timedelta(hours=1)), "").failures
+    shown = re.search(r"observed (\S+), expected at most 0\.05", failure)
+    assert shown is not None
+    assert passes(failed(3 / 13), shown[1])
+
+
+def test_so_can_what_a_file_is_withheld_for() -> None:
+    content = Content("", "", 0, 0, 0, 0, 0, None, None, (), (), {})
+    assert _marked(content, failed(3 / 13)).failed == (
+        "rejected_share: observed 0.23076923076923078, expected at most 0.05"
+    )

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from transom.stream import SpecificationError, Stream, load
+from transom.stream import Problem, SpecificationError, Stream, load
 
 
 def folder() -> Path:
@@ -13,7 +13,11 @@ def folder() -> Path:
 
 
 def streams() -> tuple[dict[Path, Stream], list[SpecificationError]]:
-    """Every stream that is sound, by its file, and what is wrong with the others."""
+    """Every stream that is sound, by its file, and what is wrong with the others.
+
+    Of files that declare a stream of one name none is sound: it is the stream's folder in the lake and its
+    DAG's id, and neither file is the better one.
+    """
     sound: dict[Path, Stream] = {}
     wrong = []
     for file in sorted(folder().glob("*.yaml")):
@@ -21,4 +25,13 @@ def streams() -> tuple[dict[Path, Stream], list[SpecificationError]]:
             sound[file] = load(file)
         except SpecificationError as error:
             wrong.append(error)
+    files: dict[str, list[Path]] = {}
+    for file, stream in sound.items():
+        files.setdefault(stream.name, []).append(file)
+    for name, named in files.items():
+        if len(named) > 1:
+            rule = f"must be that of one stream alone; got {name!r} in each of these files"
+            wrong.append(SpecificationError(", ".join(file.name for file in named), [Problem("name", rule)]))
+            for file in named:
+                del sound[file]
     return sound, wrong

@@ -5,5 +5,5 @@ from airflow.sdk import DAG  # noqa: F401  (Airflow looks for DAGs only in files
 from declared import streams
 from stream_dag import build
 
-for _file, _stream in streams()[0].items():
-    globals()[_stream.name] = build(_stream, _file)
+# In one go: a stream may be called as something here is.
+globals().update({stream.name: build(stream, file) for file, stream in streams()[0].items()})

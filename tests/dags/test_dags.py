@@ -115,18 +115,42 @@ def test_the_form_takes_hours_alone(dags: dict[str, Any], name: str) -> None:
                 param.resolve(bad)
 
 
+def imported(folder: Path) -> tuple[list[str], str]:
+    """The ids of the DAGs that the stream files of a folder give, and the import error beside them."""
+    environment = {**os.environ, "TRANSOM_STREAMS": str(folder)}
+    ids = "sorted(dag.dag_id for dag in vars(streams).values() if isinstance(dag, streams.DAG))"
+    good, bad = (
+        subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        )
+        for code in (f"import json, streams; print(json.dumps({ids}))", "import refused")
+    )
+    assert not good.returncode, good.stderr
+    return json.loads(good.stdout.strip().splitlines()[-1]), bad.stderr if bad.returncode else ""
+
+
 def test_a_wrong_stream_file_is_shown_and_takes_no_other_away(tmp_path: Path) -> None:
     (tmp_path / "web.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
+    assert imported(tmp_path) == (["web"], "")
     (tmp_path / "bad.yaml").write_text("name: bad\npreset: apache/combind\nsource: {path: 'landing/x.log'}\n")
-    environment = {**os.environ, "TRANSOM_STREAMS": str(tmp_path)}
-    good = subprocess.run(
-        [sys.executable, "-c", "import streams; print(streams.web.dag_id)"],
-        env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert good.stdout.strip().endswith("web")
-    bad = subprocess.run(
-        [sys.executable, "-c", "import refused"], env=environment, capture_output=True, text=True, check=False
-    )
-    assert bad.returncode
-    assert "bad.yaml" in bad.stderr
-    assert "apache/combind" in bad.stderr
+    found, error = imported(tmp_path)
+    assert found == ["web"]
+    assert "bad.yaml" in error
+    assert "apache/combind" in error
+
+
+def test_files_that_declare_one_name_are_named_and_none_is_run(tmp_path: Path) -> None:
+    for stream in ("conn", "web"):
+        (tmp_path / f"{stream}.yaml").write_text((ROOT / f"schemas/streams/{stream}.yaml").read_text())
+    (tmp_path / "copy.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
+    found, error = imported(tmp_path)
+    assert found == ["conn"]
+    assert "copy.yaml, web.yaml: name: must be that of one stream alone; got 'web'" in error
+
+
+def test_a_stream_may_be_called_as_something_in_the_code_is(tmp_path: Path) -> None:
+    text = (ROOT / "schemas/streams/web.yaml").read_text()
+    names = ["build", "globals", "streams", "web"]
+    for name in names:
+        (tmp_path / f"{name}.yaml").write_text(text.replace("name: web", f"name: {name}"))
+    assert imported(tmp_path) == (names, "")

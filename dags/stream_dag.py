@@ -104,7 +104,13 @@ def build(stream: Stream, file: Path) -> DAG:
                 doc_md=task.doc,
                 outlets=[Asset(f"transom://{stream.name}/{table}") for table in task.outlets],
             )
-            gate = Gate(stage=task.stage, stream=stream.name, stream_file=stream_file, doc_md=Gate.__doc__)
+            gate = Gate(
+                stage=task.stage,
+                stream=stream.name,
+                stream_file=stream_file,
+                heal=stream.heal,
+                doc_md=Gate.__doc__,
+            )
             first: list[BaseOperator] = [gates[name] for name in task.after] or [settle]
             for before in first:
                 before >> submit
@@ -112,7 +118,11 @@ def build(stream: Stream, file: Path) -> DAG:
             gates[task.stage] = gate
         last = [gate for gate in gates.values() if not gate.downstream_task_ids]
         report = Report(
-            stages=stream.stages, stream=stream.name, stream_file=stream_file, doc_md=Report.__doc__
+            stages=stream.stages,
+            stream=stream.name,
+            stream_file=stream_file,
+            heal=stream.heal,
+            doc_md=Report.__doc__,
         )
         for ending in last:
             ending >> report

@@ -101,7 +101,7 @@ class SubmitStage(SparkSubmitOperator):
         )  # fmt: skip
 
 
-def _judged(stage: str, stream: str, stream_file: str, context: Any) -> "Judgement":
+def _judged(stage: str, stream: str, stream_file: str, heal: timedelta, context: Any) -> "Judgement":
     """What the ledger says of one stage of a run; its warnings are logged."""
     from transom.lake.gate import judge
     from transom.lake.ledger import Ledger
@@ -110,7 +110,7 @@ def _judged(stage: str, stream: str, stream_file: str, context: Any) -> "Judgeme
         f"spark-submit jobs/{stage}.py --stream {stream_file} --lake {lake()} "
         "--from {from} --to {to}   (or Trigger the DAG with these `from` and `to`)"
     )
-    judgement = judge(Ledger(f"{lake()}/{stream}"), stage, stream, _of_context(context), command)
+    judgement = judge(Ledger(f"{lake()}/{stream}"), stage, stream, _of_context(context), command, heal)
     for warning in judgement.warnings:
         logging.getLogger(__name__).warning(warning)
     return judgement
@@ -119,15 +119,16 @@ def _judged(stage: str, stream: str, stream_file: str, context: Any) -> "Judgeme
 class Gate(BaseOperator):
     """Reads the ledger and fails, without a retry, where something of the interval is withheld."""
 
-    def __init__(self, *, stage: str, stream: str, stream_file: str, **kwargs: Any) -> None:
+    def __init__(self, *, stage: str, stream: str, stream_file: str, heal: timedelta, **kwargs: Any) -> None:
         super().__init__(task_id=f"{stage}_gate", **kwargs)
         self.stage = stage
         self.stream = stream
         self.stream_file = stream_file
+        self.heal = heal
 
     def execute(self, context: Any) -> str:
         """Judges the run's interval; its one line is the task's result."""
-        judgement = _judged(self.stage, self.stream, self.stream_file, context)
+        judgement = _judged(self.stage, self.stream, self.stream_file, self.heal, context)
         if judgement.failures:
             raise AirflowFailException("\n" + "\n".join(judgement.failures))
         return judgement.summary
@@ -153,15 +154,20 @@ class Report(BaseOperator):
     """What stands of the run's interval after all stages: a line each, incomplete and stale hours, and the
     backfill that mends them."""
 
-    def __init__(self, *, stages: Sequence[str], stream: str, stream_file: str, **kwargs: Any) -> None:
+    def __init__(
+        self, *, stages: Sequence[str], stream: str, stream_file: str, heal: timedelta, **kwargs: Any
+    ) -> None:
         super().__init__(task_id="report", **kwargs)
         self.stages = stages
         self.stream = stream
         self.stream_file = stream_file
+        self.heal = heal
 
     def execute(self, context: Any) -> list[str]:
         """Logs and returns the lines."""
-        lines = [_judged(stage, self.stream, self.stream_file, context).summary for stage in self.stages]
+        lines = [
+            _judged(stage, self.stream, self.stream_file, self.heal, context).summary for stage in self.stages
+        ]
         for line in lines:
             logging.getLogger(__name__).info(line)
         return lines

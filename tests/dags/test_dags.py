@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -113,6 +113,32 @@ def test_the_form_takes_hours_alone(dags: dict[str, Any], name: str) -> None:
         for bad in ("2015-05-17", "2015-05-17T10:30", "now", 3):
             with pytest.raises(ParamValidationError):
                 param.resolve(bad)
+
+
+def test_gates_look_as_far_around_as_the_stream_heals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from stream_dag import build
+    from transom.lake.ledger import Entry, Ledger, Node
+    from transom.stream import load
+
+    hours = [datetime(2015, 5, day, 10, tzinfo=UTC) for day in (12, 17)]
+    bad, good = (Node("ingest", "events", "events", hour) for hour in hours)
+    ledger = Ledger(str(tmp_path / "web"))
+    ledger.claim("ingest", [bad, good], "a")
+    withheld = Entry("quarantined", "a", complete=False, cause="f: rejected_share")
+    ledger.publish("ingest", {bad: withheld, good: Entry("published", "a")}, "a")
+    monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
+    context = {"params": {}, "dag_run": run_of(hours[1], hours[1] + timedelta(hours=1))}
+    file = ROOT / "schemas/streams/web.yaml"
+    for heal, warned in ((timedelta(days=7), 1), (timedelta(days=1), 0)):
+        dag = build(load(file).model_copy(update={"heal": heal, "aggregate": {}}), file)
+        for name in ("ingest_gate", "report"):
+            caplog.clear()
+            task: Any = dag.get_task(name)
+            # As the task runner calls it, which a test has none of.
+            type(task).execute.__wrapped__(task, context)
+            assert sum("2015-05-12T10:00: f: rejected_share" in text for text in caplog.messages) == warned
 
 
 def imported(folder: Path) -> tuple[list[str], str]:

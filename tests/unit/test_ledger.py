@@ -93,13 +93,16 @@ def test_a_gate_is_red_for_what_did_not_run_and_for_what_is_being_written(ledger
     assert "run --from 2015-05-17T01:00 --to 2015-05-17T02:00" in failures[1]
 
 
-def test_a_gate_warns_of_hours_outside_its_interval(ledger: Ledger) -> None:
-    ledger.claim("ingest", [node(0), node(1)], "a")
+@pytest.mark.parametrize("apart", [1, 3 * 24, -3 * 24])
+def test_a_gate_warns_of_hours_that_a_run_mends_outside_its_interval(ledger: Ledger, apart: int) -> None:
+    ledger.claim("ingest", [node(0), node(apart)], "a")
     bad = Entry("quarantined", "a", complete=False, cause="f: rejected_share")
-    ledger.publish("ingest", {node(0): bad, node(1): published("a")}, "a")
-    judgement = judge(ledger, "ingest", "web", Interval(DAY + HOUR, DAY + 2 * HOUR), "")
+    ledger.publish("ingest", {node(0): bad, node(apart): published("a")}, "a")
+    interval = Interval(DAY + apart * HOUR, DAY + (apart + 1) * HOUR)
+    judgement = judge(ledger, "ingest", "web", interval, "", heal=abs(apart) * HOUR)
     assert judgement.passed
     assert "quarantined: ingest events, 2015-05-17T00:00: f: rejected_share" in judgement.warnings[0]
+    assert judge(ledger, "ingest", "web", interval, "", heal=(abs(apart) - 1) * HOUR).warnings == ()
 
 
 def test_a_table_gains_columns_and_refuses_another_type(tmp_path: Path) -> None:

@@ -12,8 +12,6 @@ from transom.intervals import Interval, format_hour, ranges
 from transom.lake.acceptance import written
 from transom.lake.ledger import STANDS, Book, Ledger, Node, Verdict
 
-AROUND = timedelta(days=2)
-
 
 @dataclass(frozen=True)
 class Judgement:
@@ -35,15 +33,23 @@ class Judgement:
         return not self.failures
 
 
-def judge(ledger: Ledger, stage: str, stream: str, interval: Interval, command: str) -> Judgement:
+def judge(
+    ledger: Ledger,
+    stage: str,
+    stream: str,
+    interval: Interval,
+    command: str,
+    heal: timedelta = timedelta(days=2),
+) -> Judgement:
     """Judges one stage over an interval.
 
     Args:
         command: what runs the stage again, with `{from}` and `{to}`; quoted with each failure.
+        heal: how far around its interval a run of the stream mends hours; what is wrong there is a warning.
     """
     book = ledger.book([stage])
     own = sorted(node for node in book if node.hour in interval)
-    around = interval.widen(before=AROUND, after=AROUND)
+    around = interval.widen(before=heal, after=heal)
     nearby = sorted(node for node in book if node.hour in around and node.hour not in interval)
     verdicts = ledger.checks(book, stage, {node.hour for node in [*own, *nearby]})
     failures = [_failure(book, nodes, verdicts, command) for nodes in _bad(book, own)]

@@ -42,6 +42,10 @@ def parse(text: str, place: str = "hour") -> datetime:
     return moment
 
 
+NO_HOUR = datetime(1970, 1, 1, tzinfo=UTC)
+"""Where a file is kept that has no time in its name and no event: it may belong to any hour."""
+
+
 def format_hour(hour: datetime) -> str:
     """Return an hour as `parse` reads it: `2015-05-17T10:00`, UTC without saying so."""
     return hour.astimezone(UTC).strftime("%Y-%m-%dT%H:%M")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from transom.intervals import Interval, format_hour, ranges
+from transom.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
 from transom.lake.acceptance import written
 from transom.lake.ledger import STANDS, Book, Ledger, Node, Verdict
 
@@ -48,15 +48,15 @@ def judge(
         heal: how far around its interval a run of the stream mends hours; what is wrong there is a warning.
     """
     book = ledger.book([stage])
-    own = sorted(node for node in book if node.hour in interval)
+    own = sorted(node for node in book if node.hour in interval or node.hour == NO_HOUR)
     around = interval.widen(before=heal, after=heal)
     nearby = sorted(node for node in book if node.hour in around and node.hour not in interval)
     verdicts = ledger.checks(book, stage, {node.hour for node in [*own, *nearby]})
-    failures = [_failure(book, nodes, verdicts, command) for nodes in _bad(book, own)]
+    failures = [_failure(book, nodes, verdicts, command, interval) for nodes in _bad(book, own)]
     missing = [hour for hour in interval.hours() if hour not in {node.hour for node in own}]
     if missing:
         failures.append(f"{stage} has not run for {_stretches(missing)}; {_filled(command, missing)}")
-    warnings = [_failure(book, nodes, verdicts, command) for nodes in _bad(book, nearby)]
+    warnings = [_failure(book, nodes, verdicts, command, interval) for nodes in _bad(book, nearby)]
     for cause, hours in _incomplete(book, own).items():
         warnings.append(f"incomplete: {_stretches(hours)}: {cause}")
     warnings += [
@@ -78,7 +78,9 @@ def _bad(book: Book, nodes: Sequence[Node]) -> list[list[Node]]:
     return list(groups.values())
 
 
-def _failure(book: Book, nodes: Sequence[Node], verdicts: Sequence[Verdict], command: str) -> str:
+def _failure(
+    book: Book, nodes: Sequence[Node], verdicts: Sequence[Verdict], command: str, interval: Interval
+) -> str:
     entry = book[nodes[0]]
     hours = sorted({node.hour for node in nodes})
     blocks = ", ".join(sorted({node.block for node in nodes}))
@@ -90,7 +92,7 @@ def _failure(book: Book, nodes: Sequence[Node], verdicts: Sequence[Verdict], com
             if v.node.hour in hours and v.severity == "error" and not v.success
         ]
         lines.append("  what was published before stays; mend the data (or accept the value), then:")
-    lines.append("  " + _filled(command, hours))
+    lines.append("  " + _filled(command, [h for h in hours if h != NO_HOUR] or list(interval.hours())))
     return "\n".join(lines)
 
 
@@ -99,7 +101,7 @@ def _words(verdict: Verdict) -> str:
     column = f", column {verdict.column}" if verdict.column else ""
     sample = "".join(f"\n    {row[:200]}" for row in verdict.sample[:5])
     return (
-        f"{format_hour(verdict.node.hour)} {verdict.node.block}: {verdict.check}{column}{about}: "
+        f"{_stretches([verdict.node.hour])} {verdict.node.block}: {verdict.check}{column}{about}: "
         f"observed {written(verdict.observed)}, expected {verdict.expected}{sample}"
     )
 
@@ -118,19 +120,17 @@ def _stale(ledger: Ledger, stage: str, command: str, interval: Interval) -> list
     since = latest[-1]["stale_since"] if latest else None
     if since is None:
         return []
-    return [
-        f"stale since {format_hour(since)}: {_filled(command, [since, interval.start - timedelta(hours=1)])}"
-    ]
+    return [f"stale since {format_hour(since)}: {_filled(command, [since, interval.start - HOUR])}"]
 
 
 def _stretches(hours: Sequence[datetime]) -> str:
-    return ", ".join(
-        format_hour(s.start) if len(s) == 1 else f"{format_hour(s.start)} to {format_hour(s.end)}"
-        for s in ranges(hours)
-    )
+    words = ["files without an hour"] if NO_HOUR in hours else []
+    for s in ranges(hour for hour in hours if hour != NO_HOUR):
+        words.append(
+            format_hour(s.start) if len(s) == 1 else f"{format_hour(s.start)} to {format_hour(s.end)}"
+        )
+    return ", ".join(words)
 
 
 def _filled(command: str, hours: Sequence[datetime]) -> str:
-    return command.replace("{from}", format_hour(min(hours))).replace(
-        "{to}", format_hour(max(hours) + timedelta(hours=1))
-    )
+    return command.replace("{from}", format_hour(min(hours))).replace("{to}", format_hour(max(hours) + HOUR))

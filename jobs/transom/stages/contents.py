@@ -11,12 +11,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.formats.layout import Span
+from transom.intervals import NO_HOUR
 from transom.lake.acceptance import accept, written
 from transom.lake.ledger import Node, Verdict
 from transom.lake.quality import Check, in_words, judge
 from transom.lake.refresh import SAMPLE
 from transom.stages.checks import Declared, accepted_of, built_in, declared, holds, met
-from transom.stages.files import NO_HOUR, Content, Listed, source_id
+from transom.stages.files import Content, Listed, source_id
 from transom.stages.landing import LandingError, is_there
 from transom.stages.parsing import Reading
 from transom.stream import Stream

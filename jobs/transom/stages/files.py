@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from transom.intervals import NO_HOUR
+
 Status = Literal["ingested", "duplicate", "waiting", "conflict", "withheld", "gone"]
 HOLDING: tuple[Status, ...] = ("ingested", "duplicate")
 """A file that holds the content that stands of it; the others did once."""
-NO_HOUR = datetime(1970, 1, 1, tzinfo=UTC)
-"""The hour of a file that has no time in its name and no event."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from functools import cache, reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.intervals import HOUR, Interval, hour_of
+from transom.intervals import HOUR, NO_HOUR, Interval, hour_of
 from transom.lake import digest as digests
 from transom.lake.acceptance import accept, written
 from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Ledger, Node, Verdict
@@ -25,7 +25,6 @@ from transom.lake.store import Pins, Store, Write, in_hours
 from transom.stages.checks import accepted_of, built_in
 from transom.stages.contents import contents, file_checks
 from transom.stages.files import (
-    NO_HOUR,
     Content,
     Decisions,
     File,

@@ -111,6 +111,24 @@ def site() -> Path:
     return next(VENV.glob("lib/python3.*/site-packages"))
 
 
+def exports(java_home: Path, properties: Path) -> dict[str, str | Path]:
+    """The environment of every command, beside PATH."""
+    return {
+        "TRANSOM_HOME": ROOT,
+        "JAVA_HOME": java_home,
+        "SPARK_HOME": site() / "pyspark",
+        "TRANSOM_SPARK_PROPERTIES": properties,
+        "PYSPARK_SUBMIT_ARGS": f"--properties-file {properties} pyspark-shell",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": VENV / "bin" / "python",
+        "PYSPARK_DRIVER_PYTHON": VENV / "bin" / "python",
+        "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("jobs", "dags", "plugins")),
+        "AIRFLOW_HOME": HOUSE / "airflow",
+        "GX_ANALYTICS_ENABLED": "false",
+        "TZ": "UTC",
+    }
+
+
 def configuration(java_home: Path, archive: Path | None) -> None:
     """Spark's settings for small runs on this machine, and the environment of every command."""
     # A folder of settings would stand on the class path, where Java refuses to make an archive.
@@ -144,21 +162,7 @@ def configuration(java_home: Path, archive: Path | None) -> None:
         "appender.stderr.layout.type = PatternLayout\n"
         "appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n\n",
     )
-    exports = {
-        "TRANSOM_HOME": ROOT,
-        "JAVA_HOME": java_home,
-        "SPARK_HOME": site() / "pyspark",
-        "TRANSOM_SPARK_PROPERTIES": properties,
-        "PYSPARK_SUBMIT_ARGS": f"--properties-file {properties} pyspark-shell",
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": VENV / "bin" / "python",
-        "PYSPARK_DRIVER_PYTHON": VENV / "bin" / "python",
-        "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("jobs", "dags", "plugins")),
-        "AIRFLOW_HOME": HOUSE / "airflow",
-        "GX_ANALYTICS_ENABLED": "false",
-        "TZ": "UTC",
-    }
-    lines = [f"export {name}='{value}'\n" for name, value in exports.items()]
+    lines = [f"export {name}='{value}'\n" for name, value in exports(java_home, properties).items()]
     lines.append(f"export PATH='{VENV / 'bin'}':'{java_home / 'bin'}':\"$PATH\"\n")
     written(HOUSE / "env", "".join(lines))
     (HOUSE / "tmp").mkdir(exist_ok=True)

@@ -5,12 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import setup
 import yaml
 
 from transom.lake.session import REQUIRED
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKER = ROOT / "docker"
+IMAGE_PROPERTIES = Path("/opt/transom/docker/spark.properties")
+OF_ONE_MACHINE = ("SPARK_LOCAL_IP", "PYSPARK_SUBMIT_ARGS", "AIRFLOW_HOME")
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +35,45 @@ def test_every_variable_of_transom_is_one_that_the_code_reads(compose: dict[str,
     names = [name for name in compose["x-transom"]["environment"] if name.startswith("TRANSOM_")]
     assert names
     assert [name for name in names if f'"{name}"' not in code] == []
+
+
+def test_the_image_has_the_environment_of_set_up_less_what_is_of_one_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = (DOCKER / "Dockerfile").read_text()
+    home = Path("/opt/transom")
+    assert f"WORKDIR {home}\n" in text
+    (version,) = re.findall(r"^FROM python:(\d+\.\d+)", text, re.MULTILINE)
+    (block,) = re.findall(r"^ENV ((?:.+\\\n)*.+)$", text, re.MULTILINE)
+    image = dict(pair.split("=", 1) for pair in block.replace("\\\n", " ").split())
+
+    for name in ("HOUSE", "VENV", "ROOT"):
+        monkeypatch.setattr(setup, name, home / getattr(setup, name).relative_to(setup.ROOT))
+    monkeypatch.setattr(setup, "site", lambda: setup.VENV / f"lib/python{version}/site-packages")
+    local = {
+        name: str(value)
+        for name, value in setup.exports(setup.HOUSE / "java", IMAGE_PROPERTIES).items()
+        if name not in OF_ONE_MACHINE
+    }
+    path = image.pop("PATH").split(":")
+    assert image == local
+    assert path == [f"{setup.VENV}/bin", f"{setup.HOUSE}/java/bin", "$PATH"]
+
+
+def test_nothing_of_one_machine_reaches_the_cluster(compose: dict[str, Any]) -> None:
+    image = (DOCKER / "Dockerfile").read_text()
+    commands = re.sub(r"^#.*$", "", image, flags=re.MULTILINE)
+    settings = (DOCKER / "spark.properties").read_text()
+    assert ".transom/env" not in commands
+    assert "ENTRYPOINT" not in commands
+    for name in ("SPARK_LOCAL_IP", "PYSPARK_SUBMIT_ARGS", "SPARK_LOCAL_HOSTNAME"):
+        assert name not in commands
+        assert name not in yaml.safe_dump(compose)
+    assert "127.0.0.1" not in commands + settings
+    assert "spark.driver.host" not in settings
+    # The services' own home of Airflow is on the volume that they share.
+    shared = compose["x-transom"]["environment"]["AIRFLOW_HOME"]
+    assert f"airflow:{shared}" in compose["x-transom"]["volumes"]
 
 
 def test_services_wait_for_services_that_are_there(compose: dict[str, Any]) -> None:

@@ -79,7 +79,6 @@ def test_a_stream_has_its_defaults() -> None:
     stream = parse(base())
     assert stream.heal == timedelta(days=2)
     assert stream.chunk == timedelta(days=7)
-    assert stream.submit == "each"
     assert stream.schedule
     assert not stream.catchup
     assert stream.source.settle == timedelta(minutes=10)
@@ -282,7 +281,7 @@ ACCEPT = {
         ({"title": ""}, "title: must not be empty; got ''"),
         ({"tags": "web"}, "tags: must be a list; got 'web'"),
         ({"aggregat": {}}, "unknown field 'aggregat'; nearest: aggregate"),
-        ({"patterns": {}}, "unknown field 'patterns'; known: name, title, description, owner, tags, preset, source, columns, time, key, where, aggregate, checks, accept, heal, retention, start, until, schedule, catchup, submit, chunk"),
+        ({"patterns": {}}, "unknown field 'patterns'; known: name, title, description, owner, tags, preset, source, columns, time, key, where, aggregate, checks, accept, heal, retention, start, until, schedule, catchup, chunk"),
         ({"source__pth": "x"}, "source: unknown field 'pth'; nearest: path"),
         ({"source__holds": {"befor": "1 day"}}, "source.holds: unknown field 'befor'; nearest: before"),
         ({"columns__user": {"frm": "x"}}, "columns.user: unknown field 'frm'; nearest: from"),
@@ -290,7 +289,7 @@ ACCEPT = {
         ({"aggregate__load__measure": {}}, "aggregate.load: unknown field 'measure'; nearest: measures"),
         ({"accept": [{**ACCEPT, "whi": "x"}]}, "accept[0]: unknown field 'whi'; nearest: why"),
         ({"schedule": "yes"}, "schedule: must be true or false; got 'yes'"),
-        ({"submit": "both"}, "submit: must be one of 'each', 'together'; got 'both'"),
+        ({"submit": "together"}, "unknown field 'submit'; known: name, title, description, owner, tags, preset, source, columns, time, key, where, aggregate, checks, accept, heal, retention, start, until, schedule, catchup, chunk"),
         ({"heal": 2}, "heal: must be a whole number and a unit, such as 5 minutes; got 2"),
         ({"heal": "90 minutes"}, "heal: must be whole hours; got 90 minutes"),
         ({"retention": "48 hours"}, "retention: must be whole hours, and no less than heal and the widest range together, 49 hours; got 2 days"),
@@ -311,6 +310,8 @@ ACCEPT = {
         ({"source__zone": "../etc"}, "source.zone: must be an IANA time zone; got '../etc'"),
         ({"source__format": "xml"}, "source.format: must be one of 'apache', 'zeek', 'csv', 'json'; got 'xml'"),
         ({"source__format": ...}, "source.format: is required where no preset gives it"),
+        ({"source__on_change": "drop"}, "source.on_change: must be one of 'hold', 'replace'; got 'drop'"),
+        ({"source__connection": "s3"}, "source: unknown field 'connection'; known: path, zone, format, options, holds, settle, expect, on_change"),
         ({"source__expect": 0}, "source.expect: must be at least 1; got 0"),
         ({"source__expect": "1"}, "source.expect: must be a whole number; got '1'"),
         ({"source__options": {"a": 1}}, "source.options: unknown option 'a' of json; json has none"),

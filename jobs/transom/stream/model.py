@@ -43,7 +43,6 @@ class Stream(Model):
         start, until: the hours `[start, until)` that the DAG schedules.
         schedule: false runs the stream only by hand.
         catchup: whether the DAG makes up for the hours since `start`.
-        submit: a spark-submit for each stage, or one for all together.
         chunk: the length of the pieces in which a long interval is done; whole hours.
     """
 
@@ -67,7 +66,6 @@ class Stream(Model):
     until: Hour | None = None
     schedule: StrictBool = True
     catchup: StrictBool = False
-    submit: Literal["each", "together"] = "each"
     chunk: Duration = timedelta(days=7)
 
     @model_validator(mode="before")

@@ -43,9 +43,7 @@ def parse(data: Mapping[str, Any], name: str = "stream") -> Stream:
     raise SpecificationError(name, _ordered(problems))
 
 
-INDEPENDENT = frozenset(
-    ("accept", "heal", "retention", "chunk", "start", "until", "tags", "title", "owner", "submit")
-)
+INDEPENDENT = frozenset(("accept", "heal", "retention", "chunk", "start", "until", "tags", "title", "owner"))
 """Fields that nothing else in the file depends on."""
 
 
@@ -70,7 +68,6 @@ def _without(data: Mapping[str, Any], locations: list[Location]) -> dict[str, An
             "tags",
             "title",
             "owner",
-            "submit",
         ):
             rest.pop(field, None)
         else:

@@ -57,7 +57,6 @@ class Source(Model):
     Attributes:
         path: see `transom.paths`; relative to the project's root, absolute, or a URI.
         zone: the zone of the time in the path.
-        connection: the Airflow connection that opens it.
         format: the parser; a preset may give it.
         options: what the format leaves open.
         holds: the times that a file may hold.
@@ -68,7 +67,6 @@ class Source(Model):
 
     path: Text
     zone: Zone = "UTC"
-    connection: Text | None = None
     format: FormatName | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     holds: Holds = Holds()

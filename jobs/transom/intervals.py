@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 HOUR = timedelta(hours=1)
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 def parse(text: str, place: str = "hour") -> datetime:
@@ -59,16 +57,6 @@ def hour_of(instant: datetime) -> datetime:
     """
     _require_zone("instant", instant)
     return instant.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-
-
-def hour_of_report(report: datetime) -> datetime:
-    """Return the hour `h` with `h < report <= h + 1 hour`: the hour that completes the report.
-
-    Raises:
-        ValueError: the time has no zone.
-    """
-    _require_zone("report", report)
-    return hour_of(report - _MICROSECOND)
 
 
 @dataclass(frozen=True, order=True)
@@ -124,29 +112,10 @@ class Interval:
         """The number of hours, at least 1."""
         return (self.end - self.start) // HOUR
 
-    @property
-    def length(self) -> timedelta:
-        """The time from start to end."""
-        return self.end - self.start
-
     def hours(self) -> Iterator[datetime]:
         """Yield the start of each hour, in order."""
         for index in range(len(self)):
             yield self.start + index * HOUR
-
-    def covers(self, other: "Interval") -> bool:
-        """Whether every hour of the other interval is one of this one's."""
-        return self.start <= other.start and other.end <= self.end
-
-    def overlaps(self, other: "Interval") -> bool:
-        """Whether the two share an hour; neighbours that only touch do not."""
-        return self.start < other.end and other.start < self.end
-
-    def intersection(self, other: "Interval") -> "Interval | None":
-        """Return the hours that both hold, or None where there are none."""
-        if not self.overlaps(other):
-            return None
-        return Interval(max(self.start, other.start), min(self.end, other.end))
 
     def widen(self, before: timedelta = timedelta(0), after: timedelta = timedelta(0)) -> "Interval":
         """Return the interval with more at its ends, rounded outward to whole hours.

@@ -147,9 +147,8 @@ def test_levels_are_read_from_text_or_a_list() -> None:
     ).aggregate["load"]
     assert text == listed
     assert text.levels[0] == Level(range=6 * HOUR, slide=HOUR)
-    assert text.by_level[0].slide == timedelta(seconds=90)
+    assert text.levels[-1].slide == timedelta(seconds=90)
     assert text.base == timedelta(seconds=90)
-    assert text.reach == 6 * HOUR
 
 
 @pytest.mark.parametrize(
@@ -239,11 +238,8 @@ def test_checks_are_changed_turned_off_and_added() -> None:
     assert (gates["enough"].rows.at_least, gates["enough"].rows.at_most) == (10, None)
     assert (gates["answered"].every, gates["answered"].share) == ("status > 0", 0.9)
     assert gates["answered"].severity == "error"
-    assert gates["few"].block == "load"
-    assert "few" in {gate.name for gate in stream.gate("aggregate", "load")}
-    assert "few" not in {gate.name for gate in stream.gate("aggregate", "other")}
-    assert "few" not in {gate.name for gate in stream.gate("ingest")}
-    assert "granules_add_up" in {gate.name for gate in stream.gate("aggregate", "other")}
+    assert (gates["few"].stage, gates["few"].block) == ("aggregate", "load")
+    assert gates["granules_add_up"].block is None
 
 
 def test_acceptances_are_read() -> None:
@@ -611,9 +607,9 @@ def test_what_shapes_no_table_changes_no_shape(changes: dict[str, Any]) -> None:
 def test_what_shapes_a_table_changes_its_shape_alone(changes: dict[str, Any], parts: set[str]) -> None:
     def shapes(stream: Stream) -> dict[str, str]:
         return {
-            "ingest": stream.spec_for("ingest"),
-            "granules": stream.spec_for("granules", "load"),
-            "reports": stream.spec_for("reports", "load"),
+            "ingest": stream.ingest_shape(),
+            "granules": stream.granules_shape("load"),
+            "reports": stream.reports_shape("load"),
         }
 
     before, after = shapes(parse(base())), shapes(parse(changed(**changes)))
@@ -650,16 +646,6 @@ def test_shapes_are_canonical_json() -> None:
         "before": 86400000000,
         "zone": "UTC",
     }
-
-
-def test_shapes_are_asked_for_by_part_and_block() -> None:
-    stream = parse(base())
-    with pytest.raises(ValueError, match=exactly("block: must be one of load; got 'laod'")):
-        stream.spec_for("granules", "laod")
-    with pytest.raises(ValueError, match=exactly("block: must be one of load; got None")):
-        stream.spec_for("reports")
-    with pytest.raises(ValueError, match=exactly("block: ingest has none; got 'load'")):
-        stream.spec_for("ingest", "load")
 
 
 # the streams that come with the project

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, StrictBool, model_validator
 
@@ -127,14 +127,6 @@ class Stream(Model):
         """Every check of every stage, with defaults and changes applied."""
         return resolve(self.checks)
 
-    def gate(self, stage: Stage, block: str | None = None) -> tuple[Gate, ...]:
-        """Return the checks of a stage, or only those that apply to one of its blocks."""
-        return tuple(
-            gate
-            for gate in self.gates
-            if gate.stage == stage and (block is None or gate.block in (None, block))
-        )
-
     def condition(self, block: str) -> Expression | None:
         """Return the compiled `where` of a block, None where it takes every event."""
         where = self.aggregate[block].where
@@ -173,17 +165,3 @@ class Stream(Model):
     def reports_shape(self, block: str) -> str:
         """Return the canonical JSON of what shapes the reports of a block, granules given."""
         return shapes.reports(self, block)
-
-    def spec_for(self, part: Literal["ingest", "granules", "reports"], block: str | None = None) -> str:
-        """Return the canonical JSON of one part; granules and reports are of a block.
-
-        Raises:
-            ValueError: a block is missing, unknown, or given for ingest.
-        """
-        if part == "ingest":
-            if block is not None:
-                raise ValueError(f"block: ingest has none; got {block!r}")
-            return self.ingest_shape()
-        if block not in self.aggregate:
-            raise ValueError(f"block: must be one of {', '.join(self.aggregate)}; got {block!r}")
-        return self.granules_shape(block) if part == "granules" else self.reports_shape(block)

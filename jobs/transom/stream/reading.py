@@ -58,17 +58,7 @@ def _without(data: Mapping[str, Any], locations: list[Location]) -> dict[str, An
             del rest[field]
         elif field in ("aggregate", "checks") and len(location) > 1 and isinstance(rest[field], dict):
             rest[field].pop(location[1], None)
-        elif field in (
-            "accept",
-            "heal",
-            "retention",
-            "chunk",
-            "start",
-            "until",
-            "tags",
-            "title",
-            "owner",
-        ):
+        elif field in INDEPENDENT:
             rest.pop(field, None)
         else:
             return None

@@ -166,19 +166,9 @@ class Aggregation(Model):
     title: Text | None = None
 
     @property
-    def by_level(self) -> tuple[Level, ...]:
-        """The levels by their number: the finest, level 0, first."""
-        return self.levels[::-1]
-
-    @property
     def base(self) -> timedelta:
         """The base granule: the greatest common divisor of all slides and one hour."""
         return common_granule([level.slide for level in self.levels])
-
-    @property
-    def reach(self) -> timedelta:
-        """How far back a report looks: the widest range."""
-        return self.levels[0].range
 
 
 def common_granule(slides: Sequence[timedelta]) -> timedelta:

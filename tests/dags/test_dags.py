@@ -115,6 +115,34 @@ def test_the_form_takes_hours_alone(dags: dict[str, Any], name: str) -> None:
                 param.resolve(bad)
 
 
+@pytest.mark.parametrize(("path", "found"), [("jobs", STREAMS), ("tests", [])])
+def test_an_airflow_with_what_the_readme_names_imports_the_dags(
+    tmp_path: Path, path: str, found: list[str]
+) -> None:
+    words = "`dags` as its DAGs folder, `plugins` as its plugins folder, `jobs` on its `PYTHONPATH`"
+    assert words in " ".join((ROOT / "README.md").read_text().split())
+    code = (
+        "import json, pathlib; from airflow.dag_processing.dagbag import BundleDagBag;"
+        f"dags = pathlib.Path({str(ROOT / 'dags')!r});"
+        "print(json.dumps(sorted(BundleDagBag(dags, bundle_path=dags).dag_ids)))"
+    )
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("TRANSOM_")}
+    environment |= {
+        "AIRFLOW_HOME": str(tmp_path),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+        "PYTHONPATH": str(ROOT / path),
+    }
+    shown = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(shown.stdout.strip().splitlines()[-1]) == found
+
+
 def test_gates_look_as_far_around_as_the_stream_heals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -73,4 +73,4 @@ def test_a_declared_check_withholds_reports_and_keeps_what_stood(house: Make) ->
     rows = day.table("aggregates").where("block = 'site'").collect()
     assert [row.n for row in rows] == [4]
     verdict = judge(day.ledger, "aggregate", "web", Interval(hour(0), hour(1)), "")
-    assert "not_too_many: observed 0, expected at least 1" in verdict.failures[0]
+    assert "not_too_many, column n: observed 0, expected at least 1" in verdict.failures[0]

@@ -93,6 +93,22 @@ def test_a_gate_is_red_for_what_did_not_run_and_for_what_is_being_written(ledger
     assert "run --from 2015-05-17T01:00 --to 2015-05-17T02:00" in failures[1]
 
 
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (None, "keys_not_null: observed 2, expected 0"),
+        ("user", "keys_not_null, column user: observed 2, expected 0"),
+        ("site, user", "keys_not_null, columns site, user: observed 2, expected 0"),
+    ],
+)
+def test_a_gate_says_the_column(ledger: Ledger, column: str | None, words: str) -> None:
+    ledger.claim("ingest", [node(0)], "a")
+    ledger.record_checks("ingest", [Verdict(node(0), "keys_not_null", "error", 2, "0", False, column)], "a")
+    ledger.publish("ingest", {node(0): replace(published("a"), status="quarantined")}, "a")
+    (failure,) = judge(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "").failures
+    assert f"2015-05-17T00:00 events: {words}" in failure
+
+
 @pytest.mark.parametrize("apart", [1, 3 * 24, -3 * 24])
 def test_a_gate_warns_of_hours_that_a_run_mends_outside_its_interval(ledger: Ledger, apart: int) -> None:
     ledger.claim("ingest", [node(0), node(apart)], "a")

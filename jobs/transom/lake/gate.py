@@ -98,7 +98,8 @@ def _failure(
 
 def _words(verdict: Verdict) -> str:
     about = f" in {verdict.subject}" if verdict.subject else ""
-    column = f", column {verdict.column}" if verdict.column else ""
+    several = "s" if verdict.column and "," in verdict.column else ""
+    column = f", column{several} {verdict.column}" if verdict.column else ""
     sample = "".join(f"\n    {row[:200]}" for row in verdict.sample[:5])
     return (
         f"{_stretches([verdict.node.hour])} {verdict.node.block}: {verdict.check}{column}{about}: "

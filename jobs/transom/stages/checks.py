@@ -38,10 +38,29 @@ def built_in(
     A tolerance of the stream goes before `at_most`.
     """
     return tuple(
-        Check(name, metric, gate.severity, at_least, at_most if gate.at_most is None else gate.at_most)
+        Check(
+            name,
+            metric,
+            gate.severity,
+            at_least,
+            at_most if gate.at_most is None else gate.at_most,
+            _columns(stream, metric),
+        )
         for gate in stream.gates
         if gate.name == name and gate.built_in
     )
+
+
+def _columns(stream: Stream, metric: str) -> str | None:
+    """The columns of the data that a built-in check's metric is about; None where it is about none."""
+    keys = {*stream.key, *(name for block in stream.aggregate.values() for name in block.key)}
+    about = {
+        "null_keys": ", ".join(sorted(keys)),
+        "seconds_outside": "event_time",
+        "ends_outside": "window_end",
+        "wide_short_of_narrow": "count",
+    }
+    return about.get(metric) or None
 
 
 def declared(stream: Stream, stage: str) -> list[Declared]:
@@ -52,7 +71,12 @@ def declared(stream: Stream, stage: str) -> list[Declared]:
             continue
         if gate.every is not None:
             metric = f"check_{gate.name}"
-            check = Check(gate.name, metric, gate.severity, at_least=gate.share)
+            types = (
+                stream.event_types if stage == "ingest" else stream.report_types(_block(gate.block, stream))
+            )
+            read = condition(gate.every, types).columns
+            about = ", ".join(read) or None
+            check = Check(gate.name, metric, gate.severity, at_least=gate.share, column=about)
         else:
             assert gate.rows is not None
             metric = "rows" if gate.block is None else f"rows_{gate.block}"
@@ -82,14 +106,14 @@ def accepted_of(stream: Stream) -> Sequence[Accepted]:
 def report_faults(rules: Sequence[Declared], stream: Stream) -> dict[str, Column]:
     """For each declared condition on reports, which rows do not meet it."""
     return {
-        rule.check.name: ~met(rule.every, stream.report_types(_block(rule, stream)))
+        rule.check.name: ~met(rule.every, stream.report_types(_block(rule.block, stream)))
         for rule in rules
         if rule.every is not None
     }
 
 
-def _block(rule: Declared, stream: Stream) -> str:
-    return rule.block or next(iter(stream.aggregate))
+def _block(named: str | None, stream: Stream) -> str:
+    return named or next(iter(stream.aggregate))
 
 
 def shares(rules: Sequence[Declared], rows: DataFrame, stream: Stream) -> list[DataFrame]:
@@ -97,7 +121,7 @@ def shares(rules: Sequence[Declared], rows: DataFrame, stream: Stream) -> list[D
     frames = []
     for rule in rules:
         if rule.every is not None:
-            block = _block(rule, stream)
+            block = _block(rule.block, stream)
             share = holds(rule.every, stream.report_types(block)) / F.count("*")
             chosen = rows.where(F.col("block") == block)
             frames.append(chosen.groupBy("block", "hour").agg(share.alias(rule.metric)))

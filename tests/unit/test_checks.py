@@ -1,0 +1,53 @@
+"""The checks of a stream as the stages judge them: which column each is about."""
+
+from typing import Any
+
+from transom.stages.checks import built_in, declared
+from transom.stages.contents import file_checks
+from transom.stream import parse
+
+LEVELS = "RANGES 1 HOUR SLIDES 1 HOUR"
+
+
+def data() -> dict[str, Any]:
+    return {
+        "name": "app",
+        "source": {"path": "in/{site}/%Y.json", "format": "json"},
+        "columns": {"user": "who", "status": {"type": "integer"}},
+        "time": {"column": "at"},
+        "key": ["user"],
+        "aggregate": {
+            "load": {"measures": {"n": "count"}, "levels": LEVELS},
+            "sites": {"key": ["site", "user"], "measures": {"n": "count"}, "levels": LEVELS},
+        },
+        "checks": {
+            "sound": {"stage": "ingest", "every": "status < 500 and user is not null"},
+            "enough": {"stage": "ingest", "rows": {"at_least": 1}},
+            "calm": {"stage": "aggregate", "block": "sites", "every": "n < 5"},
+        },
+    }
+
+
+def test_a_check_of_a_file_names_the_columns_that_it_is_about() -> None:
+    assert {check.name: check.column for check in file_checks(parse(data()))} == {
+        "lines_accounted": None,
+        "rejected_share": None,
+        "keys_not_null": "site, user",
+        "times_inside_hour": "event_time",
+        "file_readable": None,
+        "sound": "status, user",
+        "enough": None,
+    }
+
+
+def test_a_stream_without_a_key_has_no_column_that_may_not_be_null() -> None:
+    stream = parse({**data(), "key": [], "aggregate": {}, "checks": {}})
+    (check,) = built_in(stream, "keys_not_null", metric="null_keys", at_most=0)
+    assert check.column is None
+
+
+def test_a_check_of_reports_names_the_columns_that_it_is_about() -> None:
+    stream = parse(data())
+    (ends,) = built_in(stream, "times_inside_hour", metric="ends_outside", at_most=0)
+    (calm,) = declared(stream, "aggregate")
+    assert (ends.column, calm.check.column) == ("window_end", "n")

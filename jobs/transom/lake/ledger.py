@@ -10,7 +10,7 @@ the newer version, after looking again at what it assumes.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -56,6 +56,7 @@ class Entry:
         inputs: a hash for each thing the rows were computed from; None while nothing is known. Of a node
             that is being written, the version of the table in which what it held stands.
         cause: in words, why the node is quarantined, blocked, expired or incomplete.
+        asked: False where nobody asked for the hour: files of other hours have put rows in it.
     """
 
     status: Status
@@ -65,6 +66,7 @@ class Entry:
     inputs: Mapping[str, str] | None = None
     rows: int = 0
     cause: str | None = None
+    asked: bool = True
 
     @property
     def stood_at(self) -> int | None:
@@ -143,12 +145,13 @@ class Book(Mapping[Node, Entry]):
     @cached_property
     def _hours(self) -> dict[str, set[datetime]]:
         hours: dict[str, set[datetime]] = {}
-        for node in self._entries:
-            hours.setdefault(node.stage, set()).add(node.hour)
+        for node, entry in self._entries.items():
+            if entry.asked:
+                hours.setdefault(node.stage, set()).add(node.hour)
         return hours
 
     def hours(self, stage: str) -> Set[datetime]:
-        """Every hour of which a stage has a row: the hours that somebody asked for."""
+        """Every hour of a stage that somebody asked for."""
         return self._hours.get(stage, set())
 
     def updated(self, entries: Mapping[Node, Entry]) -> "Book":
@@ -182,6 +185,7 @@ class Ledger:
         run_id: str,
         seen: Book | None = None,
         versions: Mapping[str, int] | None = None,
+        unasked: Collection[Node] = (),
     ) -> int:
         """Marks nodes as being written by a run, in one commit.
 
@@ -190,6 +194,7 @@ class Ledger:
                 another run has published or begun since would be lost otherwise.
             versions: of the nodes' tables, read after `seen`: where what the nodes hold can be found
                 again if this run is killed. A node that a killed run held keeps what that one noted.
+            unasked: nodes of hours that this run was not asked for.
 
         Returns:
             The commit's version: the fencing token that every table write of this claim carries.
@@ -206,7 +211,10 @@ class Ledger:
                         f"{stage} {node.block} {node.hour:%Y-%m-%dT%H:%M}: run {book[node].run_id} came in "
                         f"between; run {run_id} wrote nothing, run the interval again"
                     )
-            return {node: _claimed(node, book.get(node), run_id, versions or {}) for node in nodes}
+            return {
+                node: _claimed(node, book.get(node), run_id, versions or {}, node not in unasked)
+                for node in nodes
+            }
 
         return self._commit(stage, entries, run_id)
 
@@ -327,13 +335,13 @@ class Ledger:
         return sorted(read_rows(self._open("runs")), key=lambda row: row["finished_at"])
 
 
-def _claimed(node: Node, held: Entry | None, run_id: str, versions: Mapping[str, int]) -> Entry:
-    held = held or Entry("published", run_id)
+def _claimed(node: Node, held: Entry | None, run_id: str, versions: Mapping[str, int], asked: bool) -> Entry:
+    held = held or Entry("published", run_id, asked=asked)
     if held.stood_at is not None:
         inputs = held.inputs
     else:
         inputs = {STOOD_AT: str(versions[node.table])} if node.table in versions else None
-    return Entry("writing", run_id, held.complete, held.digest, inputs, held.rows)
+    return Entry("writing", run_id, held.complete, held.digest, inputs, held.rows, asked=asked or held.asked)
 
 
 def _utc(moment: datetime) -> datetime:
@@ -344,7 +352,7 @@ def _row(node: Node, entry: Entry | None) -> dict[str, object]:
     if entry is None:
         return {
             "stage": node.stage, "block": node.block, "table": node.table, "hour": node.hour,
-            "status": FORGOTTEN, "complete": False, "digest": EMPTY_DIGEST, "rows": 0,
+            "status": FORGOTTEN, "complete": False, "digest": EMPTY_DIGEST, "rows": 0, "asked": False,
         }  # fmt: skip
     return {
         "stage": node.stage,
@@ -353,6 +361,7 @@ def _row(node: Node, entry: Entry | None) -> dict[str, object]:
         "hour": node.hour,
         "status": entry.status,
         "complete": entry.complete,
+        "asked": entry.asked,
         "digest": entry.digest,
         "inputs": None if entry.inputs is None else json.dumps(dict(entry.inputs), sort_keys=True),
         "rows": entry.rows,
@@ -373,6 +382,7 @@ def _book(table: DeltaTable, stages: Sequence[str] | None) -> Book:
                 None if row["inputs"] is None else json.loads(row["inputs"]),
                 row["rows"],
                 row["cause"],
+                row["asked"],
             )
             for row in read_rows(table, where)
         }

@@ -37,7 +37,8 @@ def publish(
         return
     # Nobody has written these nodes since they were seen, or the claim is refused.
     versions = store.pin({node.table for node in entries}).versions
-    token = ledger.claim(stage, entries, run_id, seen, versions)
+    unasked = {node for node, entry in entries.items() if entry is not None and not entry.asked}
+    token = ledger.claim(stage, entries, run_id, seen, versions, unasked)
     for write in writes:
         store.write(write, stage=stage, token=token, run_id=run_id)
     ledger.record_checks(stage, verdicts, run_id)

@@ -70,7 +70,7 @@ class _Scene:
 
     def asked_before(self, hour: datetime) -> bool:
         """Whether somebody has asked for an hour before."""
-        return _node("events", hour) in self.book
+        return hour in self.book.hours(STAGE)
 
     def in_scope(self) -> set[str]:
         """The paths that the run sees to."""
@@ -243,11 +243,17 @@ def _publish(
     book, pins, asked = scene.book, scene.pins, scene.scope.asked
     affected = _affected(scene.known, files, decisions)
     stale = scene.stale()
-    changed = affected.union(asked, filter(scene.looked_at, stale))
+    changed = affected.union(asked, (h for h in stale if h == NO_HOUR or scene.scope.sees_to(h)))
     states = hour_states(files.values(), changed, scene.rules.shape)
-    entries, checks = _entries(stream, states, changed, run_id, scene.expected)
-    left = (hour for hour in stale if scene.scope.leaves(hour) and not scene.looked_at(hour))
-    outcome = Outcome(stale_since=next(left, None))
+    entries, checks = _entries(
+        stream,
+        states,
+        changed,
+        run_id,
+        scene.expected,
+        lambda hour: hour in asked or scene.asked_before(hour),
+    )
+    outcome = Outcome(stale_since=next((h for h in stale if h != NO_HOUR and scene.scope.leaves(h)), None))
     # An hour that was asked for and comes out as it stands is left alone.
     publishing = sorted(h for h in changed if h in affected or not _as_it_stands(book, h, entries[h]))
     if not publishing:
@@ -334,9 +340,7 @@ def _still_standing(
 
 def _as_it_stands(book: Book, hour: datetime, new: Entry) -> bool:
     held = book.get(_node("events", hour))
-    return held is not None and (held.status, held.complete, held.inputs, held.cause) == (
-        new.status, new.complete, new.inputs, new.cause,
-    )  # fmt: skip
+    return held is not None and replace(held, digest=EMPTY_DIGEST, rows=0, run_id=new.run_id) == new
 
 
 def _hour_checks(stream: Stream) -> tuple[Check, ...]:
@@ -354,6 +358,7 @@ def _entries(
     hours: Iterable[datetime],
     run_id: str,
     expected: Callable[[datetime], Mapping[str, str]],
+    asked: Callable[[datetime], bool],
 ) -> tuple[dict[datetime, Entry], list[Verdict]]:
     """Status and completeness of each hour, as its files have it."""
     ordered = sorted(hours)
@@ -386,5 +391,6 @@ def _entries(
             complete=not (wrong or missing),
             inputs=expected(hour),
             cause="; ".join(wrong or missing) or None,
+            asked=asked(hour),
         )
     return entries, verdicts

@@ -3,17 +3,22 @@
 import gzip
 import json
 import resource
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import RecordBatch
 
 import ingest
 from house import House, hour, line
 from transom.job import Context
 from transom.lake.ledger import Node, Overtaken
-from transom.lake.store import Store
+from transom.lake.store import Store, Write
 from transom.stages import ingest as ingest_stage
+from transom.stages.ingest_tables import Tables
 from transom.stages.landing import LandingError
 
 Make = Callable[..., House]
@@ -154,6 +159,31 @@ def test_two_runs_of_one_stream_at_once_cannot_both_be_right(house: Make) -> Non
     alone.run(0, 2)
     assert day.state() == alone.state()
     day.assert_ledger_true()
+
+
+def test_a_write_that_another_overtakes_is_said_in_one_line(house: Make, tmp_path: Path) -> None:
+    """The second run commits while the first one's rows are still being computed."""
+    day = house()
+    table = Tables.of(day.stream).rejected
+    day.store.create([table])
+    begun, go = tmp_path / "begun", tmp_path / "go"
+
+    def slowly(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        begun.touch()
+        while not go.exists():
+            time.sleep(0.05)
+        yield from batches
+
+    none = day.spark.createDataFrame(table.arrow_schema().empty_table()).repartition(1)
+    slow = Write(table, none.mapInArrow(slowly, none.schema), {None: [hour(0)]})
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(day.store.write, slow, stage="ingest", token=1, run_id="first")
+        while not begun.exists() and not first.done():
+            time.sleep(0.05)
+        day.store.write(Write(table, none, {None: [hour(0)]}), stage="ingest", token=2, run_id="second")
+        go.touch()
+        with pytest.raises(Overtaken, match="table rejected holds a later run's write; run first wrote"):
+            first.result(timeout=60)
 
 
 def test_fields_that_drift_are_seen(house: Make) -> None:

@@ -12,6 +12,7 @@ from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
+from delta.exceptions import DeltaConcurrentModificationException
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -109,19 +110,23 @@ class Store:
         """Replaces the targets of a write.
 
         Raises:
-            Overtaken: a later claim of the stage has written the table.
+            Overtaken: another run of the stage has written the table in the meantime.
         """
         uri = f"{self.root}/{write.table.name}"
-        if isinstance(write.rows, pa.Table):
-            _write_arrow(uri, write.rows, write.predicate(), stage, token, run_id)
-        else:
-            _write_frame(uri, write.rows, write.predicate(), stage, token, run_id)
+        overtaken = Overtaken(
+            f"{stage}: table {write.table.name} holds a later run's write; run {run_id} wrote nothing to "
+            "it, run the interval again"
+        )
+        try:
+            if isinstance(write.rows, pa.Table):
+                _write_arrow(uri, write.rows, write.predicate(), stage, token, run_id)
+            else:
+                _write_frame(uri, write.rows, write.predicate(), stage, token, run_id)
+        except (DeltaConcurrentModificationException, CommitFailedError) as error:
+            raise overtaken from error
         # Delta skips a write whose token is not above the last one's, and does not say so.
         if _token(DeltaTable(uri), stage) != token:
-            raise Overtaken(
-                f"{stage}: table {write.table.name} holds a later run's write; run {run_id} wrote nothing "
-                "to it, run the interval again"
-            )
+            raise overtaken
 
 
 def _token(table: DeltaTable, stage: str) -> int:

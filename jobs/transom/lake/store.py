@@ -12,7 +12,13 @@ from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
-from delta.exceptions import DeltaConcurrentModificationException
+from delta.exceptions import (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+)
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,6 +29,15 @@ from transom.lake.ledger import ATTEMPTS, Book, Overtaken
 from transom.lake.tables import Table, create, read_rows
 
 HOUR = timedelta(hours=1)
+CONFLICTS = (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+    CommitFailedError,
+)
+"""How Delta refuses a commit that meets another one; they have no name in common."""
 
 
 def in_hours(hours: Iterable[datetime], column: str = "hour") -> Column:
@@ -122,7 +137,7 @@ class Store:
                 _write_arrow(uri, write.rows, write.predicate(), stage, token, run_id)
             else:
                 _write_frame(uri, write.rows, write.predicate(), stage, token, run_id)
-        except (DeltaConcurrentModificationException, CommitFailedError) as error:
+        except CONFLICTS as error:
             raise overtaken from error
         # Delta skips a write whose token is not above the last one's, and does not say so.
         if _token(DeltaTable(uri), stage) != token:

@@ -1,12 +1,13 @@
-"""From stored bytes to numbered lines: decompression, line ends, digests; in blocks of bounded size."""
+"""From decompressed bytes to numbered lines: line ends and digests; in blocks of bounded size."""
 
 import hashlib
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 import pyarrow as pa
+
+from transom.formats.compression import PIECE, Broken, unpacked
 
 BLOCK = 8 * 2**20
 """Decompressed bytes that are parsed at a time."""
@@ -17,49 +18,6 @@ LONGEST = 2**20
 KEPT = 16 * 2**20
 """Bytes that are kept of a refused line."""
 
-READ = 2**20
-
-
-class _Decoder(Protocol):
-    def feed(self, data: bytes) -> bytes: ...
-    def end(self) -> str | None: ...
-
-
-class _Plain:
-    def feed(self, data: bytes) -> bytes:
-        return data
-
-    def end(self) -> str | None:
-        return None
-
-
-class _Gzip:
-    """Any number of gzip members, one after the other; zero padding after the last is allowed."""
-
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(wbits=31)
-        self._begun = False
-        self._any = False
-
-    def feed(self, data: bytes) -> bytes:
-        self._any = self._any or bool(data)
-        out = []
-        while data:
-            if not self._begun:
-                data = data.lstrip(b"\0")
-                if not data:
-                    break
-                self._begun = True
-            out.append(self._member.decompress(data))
-            data = b""
-            if self._member.eof:
-                data = self._member.unused_data
-                self._member, self._begun = zlib.decompressobj(wbits=31), False
-        return b"".join(out)
-
-    def end(self) -> str | None:
-        return "the stream ends inside a gzip member" if self._begun or not self._any else None
-
 
 @dataclass
 class Tally:
@@ -67,7 +25,6 @@ class Tally:
 
     known: Sequence[int]
     size: int = 0
-    stored: int = 0
     broken: tuple[str, str] | None = None
     prefix_digests: dict[int, str] = field(default_factory=dict)
 
@@ -92,35 +49,18 @@ class Tally:
         return self._digest.hexdigest()
 
 
-def decompressed(source: BinaryIO, name: str, tally: Tally) -> Iterator[bytes]:
-    """The decompressed bytes of a file, in pieces; what breaks it is noted, not raised."""
-    if name.endswith(".zst"):
-        yield from _zstd(source, tally)
-        return
-    decoder: _Decoder = _Gzip() if name.endswith(".gz") else _Plain()
-    while data := source.read(READ):
-        try:
-            piece = decoder.feed(data)
-        except zlib.error as error:
-            tally.broken = ("corrupt", f"after {tally.size} decompressed bytes: {error}")
-            return
-        tally.stored += len(data)
-        tally.see(piece)
-        yield piece
-    ended = decoder.end()
-    if ended:
-        tally.broken = ("truncated", f"after {tally.size} decompressed bytes: {ended}")
+def decompressed(source: BinaryIO, name: str, tally: Tally, largest: int = PIECE) -> Iterator[bytes]:
+    """The decompressed bytes of a file, in pieces; what breaks it is noted, not raised.
 
-
-def _zstd(source: BinaryIO, tally: Tally) -> Iterator[bytes]:
+    Args:
+        largest: bytes of the largest piece; nothing else depends on it.
+    """
     try:
-        stream = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), "zstd")
-        while piece := stream.read(READ):
+        for piece in unpacked(source, name, largest):
             tally.see(piece)
             yield piece
-    except OSError as error:
-        kind = "truncated" if "Truncated" in str(error) else "corrupt"
-        tally.broken = (kind, f"after {tally.size} decompressed bytes: {error}")
+    except Broken as broken:
+        tally.broken = (broken.kind, f"after {tally.size} decompressed bytes: {broken}")
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
 """From decompressed bytes to numbered lines: line ends and digests; in blocks of bounded size."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from transom.formats.compression import PIECE, Broken, unpacked
@@ -17,6 +19,12 @@ LONGEST = 2**20
 
 KEPT = 16 * 2**20
 """Bytes that are kept of a refused line."""
+
+LINES = 2**17
+"""Lines that are parsed at a time: a block has room for millions of empty ones, of hundreds of bytes each."""
+
+MARK = b"\xef\xbb\xbf"
+"""What a file of UTF-8 may begin with; it belongs to no line."""
 
 
 @dataclass
@@ -64,35 +72,79 @@ def decompressed(source: BinaryIO, name: str, tally: Tally, largest: int = PIECE
 
 
 @dataclass(frozen=True)
+class Block:
+    """Whole lines, of which only the file's last may lack its line end.
+
+    Attributes:
+        dropped: bytes missing from the one line of the block, before its last byte; 0 where none is.
+    """
+
+    data: bytes
+    dropped: int = 0
+
+
+def blocks(pieces: Iterable[bytes], size: int, kept: int = KEPT) -> Iterator[Block]:
+    """Bytes cut after a line end about every `size` bytes, or sooner where the lines are short.
+
+    A line of which more than `kept` bytes have come without an end is let go, but for these and its last
+    byte, which may be a carriage return: such a line is a block of its own. So what is held at a time is
+    at most `size + kept` and a few pieces, whatever the bytes.
+
+    Args:
+        pieces: the bytes, in any pieces.
+        size: bytes of a block; the next piece may add to them.
+        kept: bytes of a line that are kept at least.
+    """
+    # The byte order mark of a first line is taken off its block, and is not of the bytes kept.
+    most = len(MARK) + kept + 1
+    held = bytearray()
+    whole = lines = dropped = 0
+    for piece in pieces:
+        if dropped:
+            last, end, piece = piece.partition(b"\n")
+            if last:
+                dropped += len(last)
+                held[-1] = last[-1]
+            if not end:
+                continue
+            block, dropped = Block(bytes(held + end), dropped), 0
+            held.clear()
+            yield block
+        ends = piece.count(b"\n")
+        if ends:
+            whole, lines = len(held) + piece.rindex(b"\n") + 1, lines + ends
+        held += piece
+        too_long = len(held) - whole > most
+        if whole and (whole >= size or lines >= LINES or too_long):
+            block = Block(bytes(memoryview(held)[:whole]))
+            del held[:whole]
+            whole = lines = 0
+            yield block
+        if too_long:
+            dropped = len(held) - most
+            held[most - 1] = held[-1]
+            del held[most:]
+    if held:
+        yield Block(bytes(held), dropped)
+
+
+@dataclass(frozen=True)
 class Lines:
-    """Whole lines of a block: their bytes without line ends, numbered from `first`."""
+    """Whole lines of a block, numbered from `first`.
+
+    Attributes:
+        text: their bytes without line ends, and without what was dropped.
+        lengths: their bytes without line ends, with what was dropped.
+    """
 
     first: int
     text: pa.Array
+    lengths: npt.NDArray[np.int64]
 
 
-def blocks(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """Bytes cut after a line end about every `size` bytes; the last block may lack its line end."""
-    held: list[bytes] = []
-    length = 0
-    for piece in pieces:
-        held.append(piece)
-        length += len(piece)
-        if length >= size and b"\n" in piece:
-            joined = b"".join(held)
-            cut = joined.rindex(b"\n") + 1
-            yield joined[:cut]
-            held, length = [joined[cut:]], len(joined) - cut
-    rest = b"".join(held)
-    if rest:
-        yield rest
-
-
-def split(block: bytes, first: int) -> Lines:
+def split(block: Block, first: int) -> Lines:
     """A block's lines, without a loop over them: offsets by numpy, one shared buffer."""
-    import numpy as np
-
-    data = np.frombuffer(block, dtype=np.uint8)
+    data = np.frombuffer(block.data, dtype=np.uint8)
     ends = np.flatnonzero(data == 10)
     if not len(ends) or ends[-1] != len(data) - 1:
         ends = np.append(ends, len(data))
@@ -106,6 +158,7 @@ def split(block: bytes, first: int) -> Lines:
     lengths = ends - starts - carriage
     offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)
     array = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(lengths), [None, pa.py_buffer(offsets), pa.py_buffer(packed.tobytes())]
+        pa.large_binary(), len(lengths), [None, pa.py_buffer(offsets), pa.py_buffer(packed)]
     )
-    return Lines(first, array)
+    lengths[-1] += block.dropped
+    return Lines(first, array, lengths)

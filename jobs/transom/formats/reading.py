@@ -1,7 +1,7 @@
 """Reading one file: blocks of lines, parsed and typed, and at the end what the file was."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import BinaryIO, Protocol
@@ -15,7 +15,7 @@ from transom.formats.apache import Apache
 from transom.formats.delimited import Csv, ZeekTsv
 from transom.formats.json_lines import JsonLines
 from transom.formats.layout import Layout, Span
-from transom.formats.lines import BLOCK, KEPT, LONGEST, Tally, blocks, decompressed, split
+from transom.formats.lines import BLOCK, KEPT, LONGEST, MARK, Lines, Tally, blocks, decompressed, split
 from transom.formats.times import APACHE, MICROSECOND, beyond, instants, numbers
 from transom.formats.typed import ARROW, Refusals, column, mask
 
@@ -98,18 +98,18 @@ def read_file(
     lines = headers = accepted = rejected = 0
     first: datetime | None = None
     last: datetime | None = None
-    for data in blocks(decompressed(source, name, tally), block):
+    for part in blocks(decompressed(source, name, tally), block):
         if lines == 0:
-            data = data.removeprefix(b"\xef\xbb\xbf")
-        if not data:
+            part = replace(part, data=part.data.removeprefix(MARK))
+        if not part.data:
             continue
-        numbered = split(data, lines + 1)
+        numbered = split(part, lines + 1)
         first_line = _first_line(numbered.text)
         if parser is None and first_line is not None:
             parser = _parser(layout, first_line)
         # Empty lines are refused alike by all parsers.
         current = parser or _parser(layout, b"")
-        for chunk, header_lines in _chunks(numbered.text, numbered.first, current, layout, span):
+        for chunk, header_lines in _chunks(numbered, current, layout, span):
             headers += header_lines
             accepted += chunk.events.num_rows
             rejected += chunk.rejected.num_rows
@@ -154,11 +154,10 @@ def _parser(layout: Layout, first_line: bytes) -> Parser:
     return PARSERS[layout.format](layout)
 
 
-def _chunks(
-    text: pa.Array, first: int, parser: Parser, layout: Layout, span: Span | None
-) -> Iterator[tuple[Chunk, int]]:
+def _chunks(lines: Lines, parser: Parser, layout: Layout, span: Span | None) -> Iterator[tuple[Chunk, int]]:
     """The lines of a block, in stretches that are parsed alike."""
-    strings, refused = _decoded(text)
+    text, first = lines.text, lines.first
+    strings, refused = _decoded(text, pa.array(lines.lengths))
     for start, end in _stretches(strings, parser):
         here = strings[start:end]
         header = parser.header(here)
@@ -197,10 +196,9 @@ def _parts(parser: Parser, here: pa.Array, header: int) -> list[tuple[int, int]]
     return parts
 
 
-def _decoded(text: pa.Array) -> tuple[pa.Array, Refusals]:
+def _decoded(text: pa.Array, lengths: pa.Array) -> tuple[pa.Array, Refusals]:
     """The lines as strings, null where one is too long or not UTF-8; these and empty ones are refused."""
     refused = Refusals.none(len(text))
-    lengths = pc.binary_length(text)
     refused.add(mask(pc.equal(lengths, 0)), "empty")
     long = pc.greater(lengths, LONGEST)
     refused.add(mask(long), "line_too_long", values=lengths)

@@ -1,5 +1,6 @@
 """Reading one file: blocks of lines, parsed and typed, and at the end what the file was."""
 
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -254,7 +255,7 @@ def _chunk(
     rejected = pa.RecordBatch.from_arrays(
         [
             numbers.take(pa.array(bad)),
-            pa.array([_kept(raw[int(index)].as_py()) for index in bad], pa.string()),
+            pa.array([_kept(raw[int(index)].as_py()) for index in bad], pa.binary()).cast(pa.string()),
             *(
                 pa.array(list(part[bad]), pa.string())
                 for part in (refused.reason, refused.column, refused.detail)
@@ -295,9 +296,18 @@ class _Taken(Protocol):
     def __call__(self, paths: Sequence[str]) -> pa.Array: ...
 
 
-def _kept(line: bytes) -> str:
-    """A refused line as it stood; bytes that are no text are spelt out as \\xNN."""
-    return line[:KEPT].decode("utf-8", "backslashreplace")
+def _kept(line: bytes) -> bytes:
+    """A refused line as it stood, in UTF-8; bytes that are no text are spelt out as \\xNN."""
+    if len(line) <= LONGEST:
+        return line.decode("utf-8", "backslashreplace").encode()
+    # In parts: such a byte takes four characters, and a single rare character makes all the others take
+    # four bytes as well, as long as they are one Python text.
+    decoder = getincrementaldecoder("utf-8")("backslashreplace")
+    kept = bytearray()
+    for start in range(0, min(len(line), KEPT), LONGEST):
+        kept += decoder.decode(line[start : min(start + LONGEST, KEPT)]).encode()
+    kept += decoder.decode(b"", final=True).encode()
+    return bytes(kept)
 
 
 def _events(arrays: Sequence[pa.Array], layout: Layout, rows: int) -> pa.RecordBatch:

@@ -56,6 +56,26 @@ def test_a_claim_on_what_has_changed_since_it_was_read_is_refused(ledger: Ledger
     assert ledger.book()[node(0)].run_id == "b"
 
 
+def test_a_claim_says_where_what_it_replaces_stands(ledger: Ledger) -> None:
+    ledger.claim("ingest", [node(0)], "a", versions={"events": 3})
+    ledger.publish("ingest", {node(0): published("a")}, "a")
+    assert ledger.book()[node(0)].stood_at is None
+    # Two runs are killed one after the other; what was published stands where the first one saw it.
+    for run, version in (("b", 7), ("c", 8)):
+        ledger.claim("ingest", [node(0), node(1)], run, ledger.book(), versions={"events": version})
+    assert {n.hour.hour: e.stood_at for n, e in ledger.book().items()} == {0: 7, 1: 7}
+    assert ledger.book()[node(0)].digest == published("a").digest
+
+
+def test_an_hour_is_asked_for_once_and_for_all(ledger: Ledger) -> None:
+    ledger.claim("ingest", [node(0), node(1)], "a", unasked={node(1)})
+    assert ledger.book().hours("ingest") == {DAY}
+    ledger.publish("ingest", {node(n): replace(published("a"), asked=n == 0) for n in (0, 1)}, "a")
+    assert ledger.book().hours("ingest") == {DAY}
+    ledger.claim("ingest", [node(0), node(1)], "b", unasked={node(0)})
+    assert ledger.book().hours("ingest") == {DAY, DAY + HOUR}
+
+
 def test_a_commit_that_meets_another_is_tried_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: Callable[[str], object] = ledger._open
     rivals = iter([True, False])

@@ -76,6 +76,22 @@ def test_an_hour_is_asked_for_once_and_for_all(ledger: Ledger) -> None:
     assert ledger.book().hours("ingest") == {DAY, DAY + HOUR}
 
 
+def test_a_ledger_that_remembers_reads_what_another_reads(ledger: Ledger) -> None:
+    rival = Ledger(ledger.root)
+    for number, run in enumerate(["a", "b", "a"]):
+        own, other = (ledger, rival) if run == "a" else (rival, ledger)
+        own.claim("ingest", [node(0), node(number)], run, own.book(), {"events": number})
+        assert other.book() == own.book() == Ledger(ledger.root).book()
+        result = {
+            node(0): None if number == 1 else published(run),
+            node(number): published(run, f"1:{number}"),
+        }
+        own.publish("ingest", result, run)
+        own.claim("aggregate", [node(number, "aggregate")], run)
+        for stages in (None, ["ingest"], ["aggregate"], ["aggregate", "ingest"]):
+            assert other.book(stages) == own.book(stages) == Ledger(ledger.root).book(stages)
+
+
 def test_a_commit_that_meets_another_is_tried_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: Callable[[str], object] = ledger._open
     rivals = iter([True, False])

@@ -154,9 +154,10 @@ class Book(Mapping[Node, Entry]):
         """Every hour of a stage that somebody asked for."""
         return self._hours.get(stage, set())
 
-    def updated(self, entries: Mapping[Node, Entry]) -> "Book":
-        """This book with some nodes replaced."""
-        return Book({**self._entries, **entries})
+    def updated(self, entries: Mapping[Node, Entry | None]) -> "Book":
+        """This book with some nodes replaced, and those that are None forgotten."""
+        after = {**self._entries, **entries}
+        return Book({node: entry for node, entry in after.items() if entry is not None})
 
 
 class Ledger:
@@ -164,6 +165,7 @@ class Ledger:
 
     def __init__(self, root: str) -> None:
         self.root = root
+        self._books: dict[tuple[str, ...] | None, tuple[int, Book]] = {}
         self.tables = {name: Table.load(name) for name in ("hours", "checks", "runs")}
         for table in self.tables.values():
             create(root, table)
@@ -176,7 +178,16 @@ class Ledger:
 
     def book(self, stages: Sequence[str] | None = None) -> Book:
         """All nodes, of some stages or of all."""
-        return _book(self._open("hours"), stages)
+        return self._book(self._open("hours"), stages)
+
+    def _book(self, table: DeltaTable, stages: Sequence[str] | None) -> Book:
+        # Years of hours take a second to read, and a run looks at them several times.
+        which = None if stages is None else tuple(stages)
+        version, book = self._books.get(which, (-1, Book({})))
+        if version != table.version():
+            book = _book(table, stages)
+            self._books[which] = table.version(), book
+        return book
 
     def claim(
         self,
@@ -241,7 +252,8 @@ class Ledger:
     def _commit(self, stage: str, entries: Callable[[Book], Mapping[Node, Entry | None]], run_id: str) -> int:
         for attempt in range(ATTEMPTS):
             table = self._open("hours")
-            rows = [_row(node, entry) for node, entry in entries(_book(table, [stage])).items()]
+            read_at, changed = table.version(), entries(self._book(table, [stage]))
+            rows = [_row(node, entry) for node, entry in changed.items()]
             source = pa.Table.from_pylist(rows, schema=self._schema("hours"))
             try:
                 (
@@ -261,11 +273,17 @@ class Ledger:
                     .when_not_matched_insert_all()
                     .execute()
                 )
+                self._remember(stage, changed, read_at, table.version())
                 return table.version()
             except CommitFailedError:
                 if attempt == ATTEMPTS - 1:
                     raise
         raise AssertionError("unreachable")
+
+    def _remember(self, stage: str, changed: Mapping[Node, Entry | None], before: int, after: int) -> None:
+        for which, (version, book) in self._books.items():
+            if (version, after) == (before, before + 1) and (which is None or stage in which):
+                self._books[which] = after, book.updated(changed)
 
     def record_checks(self, stage: str, verdicts: Sequence[Verdict], run_id: str) -> None:
         """Appends what the checks of a run saw; `checks` shows only those of the run a node stands by."""

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.intervals import Interval
-from transom.lake.acceptance import accept, written
+from transom.lake.acceptance import accept
 from transom.lake.gate import judge
 from transom.lake.ledger import Entry, Ledger, Node, Verdict
+from transom.lake.quality import written
 from transom.stages.checks import accepted_of
 from transom.stages.contents import _marked
 from transom.stages.files import Content

@@ -23,15 +23,6 @@ class Accepted:
     why: str
 
 
-def written(observed: float | None) -> str:
-    """An observed value as a stream file's `accept` takes it: it reads back as exactly this value."""
-    if observed is None:
-        return "nothing"
-    value = float(observed)
-    # Whole numbers without their .0, as long as the file's integers hold them.
-    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-
-
 def accept(verdict: Verdict, accepted: Sequence[Accepted]) -> Verdict:
     """The verdict, passed where somebody accepted just this value."""
     if verdict.success:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from transom.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
-from transom.lake.acceptance import written
 from transom.lake.ledger import STANDS, Book, Ledger, Node, Verdict
+from transom.lake.quality import written
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,15 @@ from typing import Any, Literal
 Severity = Literal["error", "incomplete", "warning"]
 
 
+def written(observed: float | None) -> str:
+    """A number as a stream file takes it, in `accept` say: it reads back as exactly this value."""
+    if observed is None:
+        return "nothing"
+    value = float(observed)
+    # Whole numbers without their .0, as long as the file's integers hold them.
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+
+
 @dataclass(frozen=True)
 class Check:
     """A bound on one metric.
@@ -38,9 +47,9 @@ class Check:
     def expected(self) -> str:
         """The bound in words."""
         if self.at_least is not None and self.at_least == self.at_most:
-            return f"{self.at_least:g}"
-        sides = [f"at least {self.at_least:g}"] if self.at_least is not None else []
-        sides += [f"at most {self.at_most:g}"] if self.at_most is not None else []
+            return written(self.at_least)
+        sides = [f"at least {written(self.at_least)}"] if self.at_least is not None else []
+        sides += [f"at most {written(self.at_most)}"] if self.at_most is not None else []
         return " and ".join(sides)
 
 

@@ -15,17 +15,16 @@ from pyspark.sql import functions as F
 
 from transom.intervals import Interval
 from transom.lake import digest as digests
-from transom.lake.acceptance import Accepted, accept, written
+from transom.lake.acceptance import Accepted, accept
 from transom.lake.ledger import EMPTY_DIGEST, STANDS, Book, Entry, Ledger, Node, Overtaken, Verdict
 from transom.lake.publishing import publish, stands
-from transom.lake.quality import in_words, judge
+from transom.lake.quality import in_words, judge, written
 from transom.lake.retention import expire
 from transom.lake.stage import Computed, Request, Stage, Step
 from transom.lake.staleness import Plan, Scope, judged_by, plan
 from transom.lake.store import Pins, Store, Write, conformed, in_hours
 
 SAMPLE = 20
-RESERVED = ("count", "digest")
 
 
 @dataclass

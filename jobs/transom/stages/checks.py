@@ -51,11 +51,15 @@ def built_in(
     )
 
 
+def key_columns(stream: Stream) -> list[str]:
+    """The columns of the stream's key and of every block's."""
+    return sorted({*stream.key, *(name for block in stream.aggregate.values() for name in block.key)})
+
+
 def _columns(stream: Stream, metric: str) -> str | None:
     """The columns of the data that a built-in check's metric is about; None where it is about none."""
-    keys = {*stream.key, *(name for block in stream.aggregate.values() for name in block.key)}
     about = {
-        "null_keys": ", ".join(sorted(keys)),
+        "null_keys": ", ".join(key_columns(stream)),
         "seconds_outside": "event_time",
         "ends_outside": "window_end",
         "wide_short_of_narrow": "count",

@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 
 from transom.formats.layout import Span
 from transom.intervals import NO_HOUR
-from transom.lake.acceptance import accept, written
+from transom.lake.acceptance import accept
 from transom.lake.ledger import Node, Verdict
-from transom.lake.quality import Check, in_words, judge
+from transom.lake.quality import Check, in_words, judge, written
 from transom.lake.refresh import SAMPLE
-from transom.stages.checks import Declared, accepted_of, built_in, declared, holds, met
+from transom.stages.checks import Declared, accepted_of, built_in, declared, holds, key_columns, met
 from transom.stages.files import Content, Listed, source_id
 from transom.stages.landing import LandingError, is_there
 from transom.stages.parsing import Reading
@@ -84,8 +84,7 @@ def contents(
 
 def _lacks_key(stream: Stream) -> Column:
     """Whether an event lacks a column of a key."""
-    columns = {name for block in stream.aggregate.values() for name in block.key} | {*stream.key}
-    lacks = (F.col(f"`{column}`").isNull() for column in sorted(columns))
+    lacks = (F.col(f"`{column}`").isNull() for column in key_columns(stream))
     return reduce(Column.__or__, lacks, F.lit(False))
 
 

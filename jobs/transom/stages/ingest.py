@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 
 from transom.intervals import HOUR, NO_HOUR, Interval, hour_of
 from transom.lake import digest as digests
-from transom.lake.acceptance import accept, written
+from transom.lake.acceptance import accept
 from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Ledger, Node, Verdict
 from transom.lake.publishing import publish, stands
-from transom.lake.quality import Check, judge
+from transom.lake.quality import Check, judge, written
 from transom.lake.refresh import Outcome
 from transom.lake.staleness import Scope, completeness, fingerprint
 from transom.lake.store import Pins, Store, Write, in_hours

@@ -1,0 +1,271 @@
+"""A broken gzip or zstd file gives all that comes before its break, whatever the pieces it is read in."""
+
+import gzip
+import io
+import random
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from transom.formats.compression import PIECE, READ, STEP, Broken, unpacked
+
+ZSTD_BLOCK = 2**17
+SKIPPABLE = b"\x5a\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"12345"
+LOG = b"".join(
+    b'10.0.0.%d - - [17/May/2015:10:%02d:%02d +0000] "GET /%x HTTP/1.1" 200 %d\n'
+    % (n % 97, n // 60, n % 60, n**5, n)
+    for n in range(3000)
+)
+
+
+class Short(io.BytesIO):
+    """Gives no more than some bytes at a read."""
+
+    def __init__(self, data: bytes, most: int) -> None:
+        super().__init__(data)
+        self.most = most
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        assert size is not None
+        assert size > 0
+        return super().read(min(size, self.most))
+
+
+def unpack(stored: bytes, name: str, largest: int = PIECE, most: int = READ) -> tuple[bytes, str | None]:
+    """What comes out, and what breaks it."""
+    found = bytearray()
+    try:
+        for piece in unpacked(Short(stored, most), name, largest):
+            assert len(piece) <= (ZSTD_BLOCK if name == "log.zst" else largest)
+            found += piece
+    except Broken as broken:
+        return bytes(found), f"{broken.kind}: {broken}"
+    return bytes(found), None
+
+
+def plainly(stored: bytes, name: str) -> bytes:
+    """What a decompressor gives that is given one byte after the other, up to the one that it refuses."""
+    found = bytearray()
+    state: Any = None
+    for number in stored:
+        if state is None:
+            if name == "log.gz" and number == 0:
+                continue
+            state = (
+                zlib.decompressobj(wbits=31)
+                if name == "log.gz"
+                else zstandard.ZstdDecompressor().decompressobj()
+            )
+        try:
+            found += state.decompress(bytes([number]))
+        except (zlib.error, zstandard.ZstdError):
+            break
+        if state.eof:
+            state = None
+    return bytes(found)
+
+
+contents = st.lists(
+    st.one_of(
+        st.binary(max_size=30),
+        st.tuples(st.sampled_from([b"a", b"ab\n", b"GET /index.html\n"]), st.integers(1, 400)).map(
+            lambda pair: pair[0] * pair[1]
+        ),
+        st.tuples(st.randoms(use_true_random=False), st.integers(1, 300)).map(
+            lambda pair: pair[0].randbytes(pair[1])
+        ),
+    ),
+    max_size=5,
+)
+
+
+@st.composite
+def member(draw: DrawFn, parts: list[bytes]) -> bytes:
+    level = draw(st.sampled_from([0, 1, 6, 9]))
+    strategy = draw(st.sampled_from([zlib.Z_DEFAULT_STRATEGY, zlib.Z_FIXED, zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE]))
+    compressor = zlib.compressobj(level, zlib.DEFLATED, 31, 9, strategy)
+    flush = draw(st.sampled_from([zlib.Z_NO_FLUSH, zlib.Z_SYNC_FLUSH, zlib.Z_FULL_FLUSH]))
+    stored = b"".join(compressor.compress(part) + compressor.flush(flush) for part in parts)
+    return stored + compressor.flush() + bytes(draw(st.sampled_from([0, 0, 0, 3])))
+
+
+@st.composite
+def frame(draw: DrawFn, parts: list[bytes]) -> bytes:
+    compressor = zstandard.ZstdCompressor(
+        draw(st.sampled_from([1, 3, 19])),
+        write_checksum=draw(st.booleans()),
+        write_content_size=draw(st.booleans()),
+    ).compressobj(draw(st.sampled_from([-1, sum(map(len, parts))])))
+    stored = b"".join(
+        compressor.compress(part) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) for part in parts
+    )
+    return draw(st.sampled_from([b"", b"", b"", SKIPPABLE])) + stored + compressor.flush()
+
+
+@st.composite
+def damaged(draw: DrawFn, name: str) -> tuple[str, bytes, bytes]:
+    """How a file is damaged, what it held, and what is left of it."""
+    held = draw(st.lists(contents, min_size=1, max_size=3))
+    stored = b"".join(draw(member(parts) if name == "log.gz" else frame(parts)) for parts in held)
+    content = b"".join(map(b"".join, held))
+    damage = draw(st.sampled_from(["none", "flip", "flip", "flip", "cut", "junk"]))
+    at = draw(st.integers(0, len(stored) - 1))
+    if damage == "flip":
+        stored = stored[:at] + bytes([stored[at] ^ draw(st.integers(1, 255))]) + stored[at + 1 :]
+    elif damage == "cut":
+        stored = stored[:at]
+    elif damage == "junk":
+        stored += draw(
+            st.sampled_from([b"junk", b"\x1f\x8bjunk", b"\x28\xb5\x2f\xfd\xff\xff", b"\0\1\2\3\4"])
+        )
+    return damage, content, stored
+
+
+@pytest.mark.parametrize("name", ["log.gz", "log.zst"])
+@settings(deadline=None, max_examples=400)
+@given(data=st.data(), largest=st.integers(1, 300), most=st.integers(1, 60))
+def test_all_before_the_break_comes_out_in_any_pieces(
+    name: str, data: st.DataObject, largest: int, most: int
+) -> None:
+    damage, content, stored = data.draw(damaged(name))
+    found, broken = unpack(stored, name)
+    assert unpack(stored, name, largest, most) == (found, broken)
+    # The library does not compare lengths where a frame's last block is empty, and reads on.
+    if broken is None or "should have" not in broken:
+        assert found.startswith(plainly(stored, name))
+    if damage == "none":
+        assert (found, broken) == (content, None)
+    elif damage == "junk":
+        assert found == content
+        assert broken is not None
+    elif damage == "cut":
+        assert content.startswith(found)
+        assert broken is None or broken.startswith("truncated: ")
+
+
+@pytest.mark.parametrize("name", ["log.gz", "log.zst"])
+def test_breaks_far_into_a_large_file(name: str) -> None:
+    content = LOG * 2 + random.Random(1).randbytes(3 * STEP) + LOG
+    stored = gzip.compress(content) if name == "log.gz" else zstandard.compress(content)
+    assert len(stored) > 3 * STEP
+    for at in (STEP // 2, STEP, len(stored) - 9000, len(stored) - 9):
+        flipped = stored[:at] + bytes([stored[at] ^ 4]) + stored[at + 1 :]
+        found, broken = unpack(flipped, name)
+        assert found.startswith(plainly(flipped, name))
+        assert unpack(flipped, name, 7919, 1009) == (found, broken)
+        found, broken = unpack(stored[:at], name)
+        assert found == plainly(stored[:at], name)
+        assert broken is not None
+        assert broken.startswith("truncated: ")
+
+
+def test_codes_that_share_a_byte_with_the_break_come_out() -> None:
+    # A literal and 40 matches of 258 bytes; the block is not the last one, and what follows it is no block.
+    # Its end, the last match and the break share a byte, and zlib reads on from the match to the break.
+    stored = bytes.fromhex(
+        "1f8b0800000000000203ecc18100000000c320d6f94b1ce45501000000000000000000f7e607467bbc51280000"
+    )
+    assert len(plainly(stored, "log.gz")) == 1 + 39 * 258 + 1
+    for largest in (PIECE, 258, 100, 1):
+        found, broken = unpack(stored, "log.gz", largest, largest)
+        assert found == b"a" * 40 * 258
+        assert broken == "corrupt: Error -3 while decompressing data: invalid block type"
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "broken"),
+    [
+        ("log.gz", b"", "truncated: the stream ends inside a gzip member"),
+        ("log.zst", b"", "truncated: the stream ends inside a zstd frame"),
+        ("log.gz", b"plain text\n", "corrupt: Error -3 while decompressing data: incorrect header check"),
+        ("log.zst", b"plain text\n", "corrupt: no zstd frame begins here"),
+        ("log.zst", SKIPPABLE[:-1], "truncated: the stream ends inside a zstd frame"),
+        ("log.zst", SKIPPABLE, None),
+        ("log.gz", bytes(100), None),
+        # A window of 1 GiB, and a block of one byte
+        (
+            "log.zst",
+            b"\x28\xb5\x2f\xfd\0\xa0\x09\0\0a",
+            "corrupt: zstd decompressor error: Frame requires too much memory for decoding",
+        ),
+    ],
+)
+def test_files_without_a_line(name: str, stored: bytes, broken: str | None) -> None:
+    assert unpack(stored, name) == (b"", broken)
+
+
+def test_a_wrong_check_costs_no_byte() -> None:
+    stored = gzip.compress(LOG)
+    for at in range(len(stored) - 8, len(stored)):
+        found, broken = unpack(stored[:at] + bytes([stored[at] ^ 1]) + stored[at + 1 :], "log.gz")
+        assert found == LOG
+        kind = "data" if at < len(stored) - 4 else "length"
+        assert broken == f"corrupt: Error -3 while decompressing data: incorrect {kind} check"
+    stored = zstandard.ZstdCompressor(write_checksum=True).compress(LOG)
+    assert unpack(stored[:-1] + b"?", "log.zst") == (
+        LOG,
+        "corrupt: zstd decompressor error: Restored data doesn't match checksum",
+    )
+    # The frame's length stands before its first block.
+    at = zstandard.frame_header_size(stored) - 1
+    found, broken = unpack(stored[:at] + bytes([stored[at] + 1]) + stored[at + 1 :], "log.zst")
+    assert found == LOG
+    assert broken is not None
+    assert broken.startswith(f"corrupt: a zstd frame of {len(LOG)} bytes should have ")
+
+
+def test_a_cut_zstd_frame_gives_its_whole_blocks_and_of_an_unpacked_one_what_there_is() -> None:
+    noise = random.Random(2).randbytes(1000)
+    stored = zstandard.compress(noise)
+    assert unpack(stored[:-1], "log.zst")[0] == noise[:-1]
+    content = LOG * 4
+    stored = zstandard.compress(content)
+    found, broken = unpack(stored[:-1], "log.zst")
+    assert found == content[: len(content) // ZSTD_BLOCK * ZSTD_BLOCK]
+    assert broken == "truncated: the stream ends inside a zstd frame"
+
+
+def repeated(data: bytes, times: int, name: str) -> bytes:
+    compressor: Any = (
+        zlib.compressobj(9, wbits=31) if name == "log.gz" else zstandard.ZstdCompressor().compressobj()
+    )
+    return b"".join([*(compressor.compress(data) for _ in range(times)), compressor.flush()])
+
+
+@pytest.mark.parametrize("name", ["log.gz", "log.zst"])
+def test_memory_does_not_grow_with_what_the_bytes_expand_to(name: str) -> None:
+    stored = repeated(bytes(2**20), 64, name)
+    assert len(stored) < 2**17
+    tracemalloc.start()
+    try:
+        total = sum(map(len, unpacked(io.BytesIO(stored), name)))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert total == 64 * 2**20
+    assert peak < 2 * (READ + PIECE)
+
+
+class Failing(io.BytesIO):
+    def read(self, size: int | None = -1, /) -> bytes:
+        if self.tell():
+            raise OSError("the store is away")
+        return super().read(20)
+
+
+@pytest.mark.parametrize("name", ["log", "log.gz", "log.zst"])
+def test_a_store_that_fails_breaks_no_file(name: str) -> None:
+    stored = {"log": LOG, "log.gz": gzip.compress(LOG), "log.zst": zstandard.compress(LOG)}[name]
+
+    def read() -> Iterator[bytes]:
+        yield from unpacked(Failing(stored), name)
+
+    with pytest.raises(OSError, match="the store is away"):
+        list(read())

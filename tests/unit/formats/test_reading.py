@@ -1,14 +1,17 @@
 """Any input gives events + rejections + header lines = lines, whatever the blocks, and never an exception."""
 
 import gzip
+import hashlib
 import io
 import json
 import zlib
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +33,7 @@ LAYOUTS = {"apache": APACHE, "json": JSON, "csv": CSV, "zeek": ZEEK}
 
 
 def read(
-    data: bytes,
+    data: bytes | io.BytesIO,
     layout: Layout,
     name: str = "log",
     span: Span | None = None,
@@ -38,7 +41,8 @@ def read(
     **more: Any,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], Summary]:
     events, rejected = [], []
-    *chunks, summary = read_file(io.BytesIO(data), name, layout, span, block=block, **more)
+    source = io.BytesIO(data) if isinstance(data, bytes) else data
+    *chunks, summary = read_file(source, name, layout, span, block=block, **more)
     for chunk in chunks:
         assert isinstance(chunk, Chunk)
         events += chunk.events.to_pylist()
@@ -217,10 +221,54 @@ def test_a_gzip_cut_anywhere_gives_what_can_be_read_and_one_rejection() -> None:
     assert read(stored + stored, APACHE, "log.gz")[2].accepted == 100
 
 
+class Short(io.BytesIO):
+    """Gives no more than some bytes at a read."""
+
+    most = 1
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(self.most)
+
+
+@pytest.mark.parametrize("name", ["log.gz", "log.zst"])
+@settings(deadline=None, max_examples=60)
+@given(at=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255), most=st.integers(1, 5000))
+def test_a_flipped_byte_gives_the_lines_before_it_however_the_file_is_read(
+    name: str, at: float, change: int, most: int
+) -> None:
+    lines = [good_lines["apache"].replace(" 12 ", f" {number**4} ") + "\n" for number in range(500)]
+    data = "".join(lines).encode()
+    # Several members, or blocks of one frame: of one alone that is broken little can be read.
+    parts = [data[start : start + 9000] for start in range(0, len(data), 9000)]
+    if name == "log.gz":
+        stored = [gzip.compress(part) for part in parts]
+    else:
+        compressor = zstandard.ZstdCompressor(write_checksum=True).compressobj()
+        flush = zstandard.COMPRESSOBJ_FLUSH_BLOCK
+        stored = [compressor.compress(part) + compressor.flush(flush) for part in parts]
+        stored.append(compressor.flush())
+    ends = list(accumulate(map(len, stored)))
+    index = int(at * ends[-1])
+    broken = bytearray(b"".join(stored))
+    broken[index] ^= change
+
+    events, rejected, summary = read(bytes(broken), APACHE, name)
+    source = Short(broken)
+    source.most = most
+    assert read(source, APACHE, name) == (events, rejected, summary)
+    if summary.broken is None:
+        # Not every byte means something: a gzip header has a time and a system.
+        assert summary.sha256 == hashlib.sha256(data).hexdigest()
+        return
+    assert (rejected[-1]["source_line"], rejected[-1]["raw"]) == (summary.lines, "")
+    assert summary.broken == f"{rejected[-1]['reason']}: {rejected[-1]['detail']}"
+    assert rejected[-1]["detail"].startswith(f"after {summary.bytes} decompressed bytes: ")
+    before = b"".join(part for part, end in zip(parts, ends, strict=False) if end <= index)
+    assert events[: before.count(b"\n")] == read(data, APACHE)[0][: before.count(b"\n")]
+
+
 def test_prefixes_are_digested_where_asked() -> None:
     data = good_lines["apache"].encode() * 3
-    import hashlib
-
     _, _, summary = read(data, APACHE, known=[5, len(data), len(data) + 1])
     assert summary.prefix_digests == {
         length: hashlib.sha256(data[:length]).hexdigest() for length in (5, len(data))

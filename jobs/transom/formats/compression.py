@@ -59,9 +59,9 @@ def unpacked(source: BinaryIO, name: str, largest: int = PIECE) -> Iterator[byte
         OSError: the source cannot be read; says nothing of what it holds.
     """
     if name.endswith(".gz"):
-        return _gzip(_pieces(source, min(STEP, largest)), largest)
+        return _gzip(_pieces(source, STEP), largest)
     if name.endswith(".zst"):
-        return _zstd(_Stored(_pieces(source, largest)))
+        return _zstd(_Stored(_pieces(source, READ)))
     return _pieces(source, largest)
 
 

@@ -298,14 +298,15 @@ class _Taken(Protocol):
 
 def _kept(line: bytes) -> bytes:
     """A refused line as it stood, in UTF-8; bytes that are no text are spelt out as \\xNN."""
+    line = line[:KEPT]
     if len(line) <= LONGEST:
         return line.decode("utf-8", "backslashreplace").encode()
     # In parts: such a byte takes four characters, and a single rare character makes all the others take
     # four bytes as well, as long as they are one Python text.
     decoder = getincrementaldecoder("utf-8")("backslashreplace")
     kept = bytearray()
-    for start in range(0, min(len(line), KEPT), LONGEST):
-        kept += decoder.decode(line[start : min(start + LONGEST, KEPT)]).encode()
+    for start in range(0, len(line), LONGEST):
+        kept += decoder.decode(line[start : start + LONGEST]).encode()
     kept += decoder.decode(b"", final=True).encode()
     return bytes(kept)
 

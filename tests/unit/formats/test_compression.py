@@ -130,7 +130,7 @@ def damaged(draw: DrawFn, name: str) -> tuple[str, bytes, bytes]:
 
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
 @settings(deadline=None, max_examples=400)
-@given(data=st.data(), largest=st.integers(1, 300), most=st.integers(1, 60))
+@given(data=st.data(), largest=st.integers(1, 300), most=st.one_of(st.integers(1, 60), st.just(READ)))
 def test_all_before_the_break_comes_out_in_any_pieces(
     name: str, data: st.DataObject, largest: int, most: int
 ) -> None:
@@ -148,6 +148,16 @@ def test_all_before_the_break_comes_out_in_any_pieces(
     elif damage == "cut":
         assert content.startswith(found)
         assert broken is None or broken.startswith("truncated: ")
+
+
+def test_a_gzip_cut_anywhere_gives_all_that_its_bytes_mean() -> None:
+    # Most of it stands in matches of 258 bytes, for which small pieces have no room at once.
+    stored = gzip.compress(b"ab" * 1000 + b"xyz")
+    for end in range(1, len(stored)):
+        expected = (plainly(stored[:end], "log.gz"), "truncated: the stream ends inside a gzip member")
+        assert unpack(stored[:end], "log.gz") == expected
+        assert unpack(stored[:end], "log.gz", 1) == expected
+        assert unpack(stored[:end], "log.gz", 100, 3) == expected
 
 
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
@@ -174,9 +184,21 @@ def test_codes_that_share_a_byte_with_the_break_come_out() -> None:
     )
     assert len(plainly(stored, "log.gz")) == 1 + 39 * 258 + 1
     for largest in (PIECE, 258, 100, 1):
-        found, broken = unpack(stored, "log.gz", largest, largest)
-        assert found == b"a" * 40 * 258
-        assert broken == "corrupt: Error -3 while decompressing data: invalid block type"
+        for most in (READ, 1):
+            found, broken = unpack(stored, "log.gz", largest, most)
+            assert found == b"a" * 40 * 258
+            assert broken == "corrupt: Error -3 while decompressing data: invalid block type"
+
+
+def test_what_waits_for_room_comes_out_before_the_break() -> None:
+    # Two letters, and a distance that no code means in the byte that follows; with room for one letter,
+    # the other waits, and the break is met with it.
+    stored = bytes.fromhex("1f8b08000000000002034a4c023f6d48839e02000000")
+    for largest in (PIECE, 1):
+        assert unpack(stored, "log.gz", largest) == (
+            b"ab",
+            "corrupt: Error -3 while decompressing data: invalid distance code",
+        )
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,14 @@ def spark() -> "Iterator[SparkSession]":
         patch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
         built = session("tests")
     yield built
+    gateway = built.sparkContext._gateway
     built.stop()
     # Its connections are closed when the interpreter ends, and then say so to streams that are closed.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    gateway.shutdown()
+    # Java ends with its standard input, a moment after the tests if nobody waits for it.
+    gateway.proc.stdin.close()
+    gateway.proc.wait(timeout=60)
 
 
 @pytest.fixture

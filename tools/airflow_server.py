@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -355,12 +355,17 @@ def main() -> None:
         signal.pause()
 
 
-if __name__ == "__main__":
+def until_interrupted(name: str, main: Callable[[], None]) -> None:
+    """Runs a tool that Ctrl-C or an end from outside ends well, with all that it has started."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         main()
     except KeyboardInterrupt:
-        print("airflow: ended, with every process that it started")
+        print(f"{name}: ended, with every process that it started")
     except ServerError as error:
-        sys.exit(f"airflow: {error}")
+        sys.exit(f"{name}: {error}")
+
+
+if __name__ == "__main__":
+    until_interrupted("airflow", main)

@@ -260,12 +260,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # A demo that is ended from outside has to end Airflow, too.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        main()
-    except KeyboardInterrupt:
-        console.print("demo: ended, with every process that it started")
-    except airflow_server.ServerError as error:
-        sys.exit(f"demo: {error}")
+    airflow_server.until_interrupted("demo", main)

@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 
 from transom.intervals import Interval
 from transom.lake import digest as digests
-from transom.lake.acceptance import Accepted, accept
+from transom.lake.acceptance import Accepted, in_short, verdict_of
 from transom.lake.ledger import EMPTY_DIGEST, STANDS, Book, Entry, Ledger, Node, Overtaken, Verdict
 from transom.lake.publishing import publish, stands
-from transom.lake.quality import in_words, judge, written
+from transom.lake.quality import in_words, judge
 from transom.lake.retention import expire
 from transom.lake.stage import Computed, Request, Stage, Step
 from transom.lake.staleness import Plan, Scope, judged_by, plan
@@ -159,9 +159,7 @@ def _run_step(
                 wrong = [v for v in failed if v.severity == "error"]
                 if wrong:
                     outcome.quarantined += 1
-                    cause = "; ".join(
-                        f"{v.check}: observed {written(v.observed)}, expected {v.expected}" for v in wrong
-                    )
+                    cause = "; ".join(map(in_short, wrong))
                     withheld = {**inputs, "checks": rules}
                     entries[node] = _withheld("quarantined", node, book, run_id, withheld, cause)
                     continue
@@ -260,19 +258,8 @@ def audit(
 ) -> list[Verdict]:
     """Judges every node, and keeps some of the rows at fault."""
     nodes = list(figures)
-    verdicts = []
-    for finding in judge(step.checks, [figures[node] for node in nodes]):
-        node = nodes[finding.row]
-        verdict = Verdict(
-            node,
-            finding.check.name,
-            finding.check.severity,
-            finding.observed,
-            finding.check.expected,
-            finding.success,
-            finding.check.column,
-        )
-        verdicts.append(accept(verdict, accepted))
+    findings = judge(step.checks, [figures[node] for node in nodes])
+    verdicts = [verdict_of(nodes[finding.row], finding, accepted) for finding in findings]
     return [verdict if verdict.success else _sampled(step, rows, verdict) for verdict in verdicts]
 
 

@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 from transom.formats.layout import Span
 from transom.intervals import NO_HOUR
-from transom.lake.acceptance import accept
+from transom.lake.acceptance import in_short, verdict_of
 from transom.lake.ledger import Node, Verdict
-from transom.lake.quality import Check, in_words, judge, written
+from transom.lake.quality import Check, in_words, judge
 from transom.lake.refresh import SAMPLE
 from transom.stages.checks import Declared, accepted_of, built_in, declared, holds, key_columns, met
 from transom.stages.files import Content, Listed, source_id
@@ -152,19 +152,7 @@ def _judged(
         path = paths[finding.row]
         content = contents[path]
         hour = there[path].hour or (content.hours[0] if content.hours else NO_HOUR)
-        verdict = accept(
-            Verdict(
-                replace(node, hour=hour),
-                finding.check.name,
-                finding.check.severity,
-                finding.observed,
-                finding.check.expected,
-                finding.success,
-                finding.check.column,
-                path,
-            ),
-            accepted_of(stream),
-        )
+        verdict = verdict_of(replace(node, hour=hour), finding, accepted_of(stream), path)
         if not verdict.success:
             verdict = verdict.with_sample(_sample(stream, frame, numbers[path], verdict.check))
             contents[path] = _marked(content, verdict)
@@ -174,7 +162,7 @@ def _judged(
 
 def _marked(content: Content, verdict: Verdict) -> Content:
     """A content with what a failed check says of it."""
-    words = f"{verdict.check}: observed {written(verdict.observed)}, expected {verdict.expected}"
+    words = in_short(verdict)
     if verdict.check == "file_readable" and content.broken is not None:
         words = f"{verdict.check}: {content.broken}"
     match verdict.severity:

@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 
 from transom.intervals import HOUR, NO_HOUR, Interval, hour_of
 from transom.lake import digest as digests
-from transom.lake.acceptance import accept
+from transom.lake.acceptance import in_short, verdict_of
 from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Ledger, Node, Verdict
 from transom.lake.publishing import publish, stands
-from transom.lake.quality import Check, judge, written
+from transom.lake.quality import Check, judge
 from transom.lake.refresh import Outcome
 from transom.lake.staleness import Scope, completeness, fingerprint
 from transom.lake.store import Pins, Store, Write, in_hours
@@ -368,15 +368,10 @@ def _entries(
     verdicts = []
     failed: dict[datetime, dict[str, list[str]]] = {hour: {} for hour in ordered}
     for finding in judge(_hour_checks(stream), metrics):
-        hour, check = ordered[finding.row], finding.check
-        verdict = Verdict(
-            _node("events", hour), check.name, check.severity, finding.observed, check.expected,
-            finding.success,
-        )  # fmt: skip
-        verdict = accept(verdict, accepted_of(stream))
+        hour = ordered[finding.row]
+        verdict = verdict_of(_node("events", hour), finding, accepted_of(stream))
         if not verdict.success:
-            words = f"{verdict.check}: observed {written(verdict.observed)}, expected {verdict.expected}"
-            failed[hour].setdefault(verdict.severity, []).append(words)
+            failed[hour].setdefault(verdict.severity, []).append(in_short(verdict))
             if verdict.check == "files_unchanged":
                 verdict = verdict.with_sample(states[hour].conflicts)
         verdicts.append(verdict)

@@ -190,18 +190,22 @@ def _frame(stored: _Stored, decompressor: zstandard.ZstdDecompressor) -> Iterato
     header = MAGIC + stored.exactly(1)
     header += stored.exactly(zstandard.frame_header_size(header) - len(header))
     facts = zstandard.get_frame_parameters(header)
+    if facts.dict_id:
+        raise Broken("corrupt", f"a zstd frame needs dictionary {facts.dict_id}")
+    # The library is not told the frame's length, and it is compared here: where it is wrong, the library
+    # would give nothing of the last block, or, of a frame that has no other window, of any.
+    checked, alone = header[4] & 0x04, header[4] & 0x20
+    window = _window(facts.content_size) if alone else header[5]
     frame = decompressor.decompressobj()
-    frame.decompress(header)
+    frame.decompress(MAGIC + bytes([checked, window]))
     length, last = 0, False
     while not last:
-        start = int.from_bytes(stored.exactly(3), "little")
-        last, kind, size = bool(start & 1), start >> 1 & 3, start >> 3
-        # No block is called the last one until all have been given: with the last one, the library
-        # compares the frame's length to the header's, and gives nothing of it where they differ.
-        frame.decompress((start & ~1).to_bytes(3, "little"))
+        start = stored.exactly(3)
+        number = int.from_bytes(start, "little")
+        last, kind, size = bool(number & 1), number >> 1 & 3, number >> 3
         size = 1 if kind == REPEATED else size
         body = stored.up_to(size)
-        piece = frame.decompress(body)
+        piece = frame.decompress(start + body)
         length += len(piece)
         if piece:
             yield piece
@@ -209,6 +213,14 @@ def _frame(stored: _Stored, decompressor: zstandard.ZstdDecompressor) -> Iterato
             raise Broken("truncated", "the stream ends inside a zstd frame")
     if facts.content_size not in (length, zstandard.CONTENTSIZE_UNKNOWN):
         raise Broken("corrupt", f"a zstd frame of {length} bytes should have {facts.content_size}")
-    frame.decompress(b"\1\0\0")
-    if facts.has_checksum:
+    if checked:
         frame.decompress(stored.exactly(4))
+
+
+def _window(length: int) -> int:
+    """The byte that asks for a window of at least a frame's length, as far as `WINDOW` allows.
+
+    And for 8 MiB at least, which every reader of zstd grants: memory is taken as it is filled.
+    """
+    exponent = max(length - 1, 2**23 - 1).bit_length()
+    return (min(exponent, WINDOW.bit_length() - 1) - 10) << 3

@@ -211,6 +211,7 @@ def test_what_waits_for_room_comes_out_before_the_break() -> None:
         ("log.zst", SKIPPABLE[:-1], "truncated: the stream ends inside a zstd frame"),
         ("log.zst", SKIPPABLE, None),
         ("log.gz", bytes(100), None),
+        ("log.zst", b"\x28\xb5\x2f\xfd\x21\x07\x01\x09\0\0a", "corrupt: a zstd frame needs dictionary 7"),
         # A window of 1 GiB, and a block of one byte
         (
             "log.zst",
@@ -235,12 +236,33 @@ def test_a_wrong_check_costs_no_byte() -> None:
         LOG,
         "corrupt: zstd decompressor error: Restored data doesn't match checksum",
     )
-    # The frame's length stands before its first block.
-    at = zstandard.frame_header_size(stored) - 1
-    found, broken = unpack(stored[:at] + bytes([stored[at] + 1]) + stored[at + 1 :], "log.zst")
-    assert found == LOG
-    assert broken is not None
-    assert broken.startswith(f"corrupt: a zstd frame of {len(LOG)} bytes should have ")
+    short = LOG[:100_000]
+    for content, frame in ((short, zstandard.compress(short)), (LOG, framed(LOG))):
+        header = zstandard.frame_header_size(frame)
+        for bit in range(32):
+            # The frame's length, four bytes that end its header
+            stored = bytearray(frame)
+            stored[header - 4 + bit // 8] ^= 1 << bit % 8
+            said = len(content) ^ 1 << bit
+            wrong = f"corrupt: a zstd frame of {len(content)} bytes should have {said}"
+            assert unpack(bytes(stored), "log.zst") == (content, wrong)
+
+
+def framed(content: bytes) -> bytes:
+    """A frame whose window is smaller than it, with its length."""
+    parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=17, write_content_size=True)
+    frame = zstandard.ZstdCompressor(compression_params=parameters).compress(content)
+    assert zstandard.get_frame_parameters(frame).window_size == 2**17
+    return frame
+
+
+def test_a_zstd_frame_looks_back_as_far_as_it_is_long() -> None:
+    noise = random.Random(3).randbytes(9 * 2**20)
+    content = noise + noise[: 2**20]
+    parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=25, enable_ldm=True)
+    stored = zstandard.ZstdCompressor(compression_params=parameters).compress(content)
+    assert len(stored) < len(noise) + 2**19
+    assert unpack(stored, "log.zst") == (content, None)
 
 
 def test_a_cut_zstd_frame_gives_its_whole_blocks_and_of_an_unpacked_one_what_there_is() -> None:

@@ -93,7 +93,7 @@ def refresh(
             todo, book, pins = prepared(step, scope)
             if todo.needed:
                 raise Overtaken(
-                    f"{stage.name}: another run dropped state that run {run_id} needs; run it again"
+                    f"{stage.name}: state that run {run_id} needs is still not there; run the interval again"
                 )
         run(step, todo, book, pins)
     if retention is not None:

@@ -4,7 +4,6 @@ An expired node keeps its digest and its inputs: what was computed from it stays
 is made again comes out the same, as long as what it is computed from does.
 """
 
-from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -26,11 +25,11 @@ def expire(store: Store, ledger: Ledger, stage: Stage, retention: timedelta, run
         return 0
     cutoff = max(book.hours(stage.name)) - retention
     entries: dict[Node, Entry] = {}
-    targets: dict[str, dict[str | None, Collection[datetime]]] = {name: {} for name in steps}
+    targets: dict[str, dict[str | None, set[datetime]]] = {name: {} for name in steps}
     for node, entry in book.items():
         if node.table in steps and node.hour < cutoff and entry.status == "published":
             entries[node] = replace(entry, status="expired", run_id=run_id, rows=0)
-            targets[node.table].setdefault(node.block, set()).add(node.hour)  # type: ignore[attr-defined]
+            targets[node.table].setdefault(node.block, set()).add(node.hour)
     writes = [
         Write(
             steps[name].table,

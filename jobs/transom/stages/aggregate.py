@@ -304,10 +304,11 @@ def _int64s(column: pa.ChunkedArray) -> Int64s:
     return numbers
 
 
-def _as(values: object, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+def _as(values: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
     if isinstance(values, np.ndarray):
         return pa.array(values).cast(kind)
-    return values.cast(kind)  # type: ignore[attr-defined]
+    cast: pa.Array | pa.ChunkedArray = values.cast(kind)
+    return cast
 
 
 def _report_columns(block: Block) -> dict[str, str]:

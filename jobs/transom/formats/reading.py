@@ -99,9 +99,14 @@ def read_file(
     lines = headers = accepted = rejected = 0
     first: datetime | None = None
     last: datetime | None = None
+    half = b""
     for part in blocks(decompressed(source, name, tally), block):
         if lines == 0:
             part = replace(part, data=part.data.removeprefix(MARK))
+        if tally.broken is not None:
+            # Of the line that the break cuts nobody knows what it said: nothing of it is parsed.
+            whole = part.data.rfind(b"\n") + 1
+            half, part = part.data[whole:], replace(part, data=part.data[:whole])
         if not part.data:
             continue
         numbered = split(part, lines + 1)
@@ -123,9 +128,15 @@ def read_file(
         lines += len(numbered.text)
     if tally.broken is not None:
         reason, detail = tally.broken
-        # The break counts as a line of its own: what could be read before it has been read.
+        # The line that the break cuts is refused, be it empty: what lies before it has been read.
         lines, rejected = lines + 1, rejected + 1
-        row = {"source_line": lines, "raw": "", "reason": reason, "column": None, "detail": detail}
+        row = {
+            "source_line": lines,
+            "raw": _kept(half).decode(),
+            "reason": reason,
+            "column": None,
+            "detail": detail,
+        }
         yield Chunk(_events([], layout, 0), pa.RecordBatch.from_pylist([row], schema=REJECTED))
     yield Summary(
         tally.sha256,

@@ -54,7 +54,7 @@ class Entry:
         complete: False where something is missing: a file, an hour that this one is computed from.
         digest: of the rows that stand in the table (`transom.lake.digest`).
         inputs: a hash for each thing the rows were computed from; None while nothing is known. Of a node
-            that is being written, the version of the table in which what it held stands.
+            that is being written, of what it held, with the version of the table in which that stands.
         cause: in words, why the node is quarantined, blocked, expired or incomplete.
         asked: False where nobody asked for the hour: files of other hours have put rows in it.
     """
@@ -71,9 +71,13 @@ class Entry:
     @property
     def stood_at(self) -> int | None:
         """The table's version in which the rows stand that a run has begun to replace."""
-        if self.status != "writing" or self.inputs is None:
-            return None
-        return int(self.inputs[STOOD_AT])
+        version = (self.inputs or {}).get(STOOD_AT)
+        return None if version is None else int(version)
+
+    def before(self, status: Status, run_id: str) -> "Entry":
+        """This entry as it was before a run began to replace what it holds, in another status."""
+        inputs = {name: digest for name, digest in (self.inputs or {}).items() if name != STOOD_AT}
+        return replace(self, status=status, run_id=run_id, inputs=inputs)
 
 
 @dataclass(frozen=True)
@@ -355,10 +359,9 @@ class Ledger:
 
 def _claimed(node: Node, held: Entry | None, run_id: str, versions: Mapping[str, int], asked: bool) -> Entry:
     held = held or Entry("published", run_id, asked=asked)
-    if held.stood_at is not None:
-        inputs = held.inputs
-    else:
-        inputs = {STOOD_AT: str(versions[node.table])} if node.table in versions else None
+    inputs = held.inputs
+    if held.stood_at is None and node.table in versions:
+        inputs = {**(inputs or {}), STOOD_AT: str(versions[node.table])}
     return Entry("writing", run_id, held.complete, held.digest, inputs, held.rows, asked=asked or held.asked)
 
 

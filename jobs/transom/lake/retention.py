@@ -27,8 +27,9 @@ def expire(store: Store, ledger: Ledger, stage: Stage, retention: timedelta, run
     entries: dict[Node, Entry] = {}
     targets: dict[str, dict[str | None, set[datetime]]] = {name: {} for name in steps}
     for node, entry in book.items():
-        if node.table in steps and node.hour < cutoff and entry.status == "published":
-            entries[node] = replace(entry, status="expired", run_id=run_id, rows=0)
+        # What a killed run has left is out of every later run's reach, but for this one.
+        if node.table in steps and node.hour < cutoff and entry.status in ("published", "writing"):
+            entries[node] = replace(entry.before("expired", run_id), rows=0)
             targets[node.table].setdefault(node.block, set()).add(node.hour)
     writes = [
         Write(

@@ -17,8 +17,9 @@ import aggregate
 import ingest
 from transom import job
 from transom.intervals import Interval, format_hour
+from transom.lake.book import EMPTY_DIGEST, Book
 from transom.lake.digest import digest_of, row_hash, total_hash
-from transom.lake.ledger import EMPTY_DIGEST, Book, Ledger
+from transom.lake.ledger import Ledger
 from transom.lake.refresh import Outcome
 from transom.lake.store import Store
 from transom.stages import aggregate as aggregate_stage

@@ -20,7 +20,8 @@ from rich.table import Table
 from sample_logs import CONN, HOUR, WEB, Hours, land
 
 from transom.intervals import format_hour, ranges
-from transom.lake.ledger import Book, Ledger
+from transom.lake.book import Book
+from transom.lake.ledger import Ledger
 from transom.lake.tables import read_rows
 
 DEMO = Path(__file__).resolve().parents[1] / ".transom" / "demo"

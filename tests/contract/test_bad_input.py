@@ -15,7 +15,8 @@ from pyarrow import RecordBatch
 import ingest
 from house import House, hour, line
 from transom.job import Context
-from transom.lake.ledger import Node, Overtaken
+from transom.lake.book import Node
+from transom.lake.ledger import Overtaken
 from transom.lake.store import Store, Write
 from transom.stages import ingest as ingest_stage
 from transom.stages.ingest_tables import Tables

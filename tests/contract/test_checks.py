@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from house import House, hour, line
 from transom.formats.layout import Span
-from transom.lake.ledger import Node, Verdict
+from transom.lake.book import Node, Verdict
 from transom.lake.refresh import refresh
 from transom.lake.stage import Computed, Request, Stage
 from transom.stages import aggregate as aggregate_stage

@@ -147,7 +147,8 @@ def test_gates_look_as_far_around_as_the_stream_heals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from stream_dag import build
-    from transom.lake.ledger import Entry, Ledger, Node
+    from transom.lake.book import Entry, Node
+    from transom.lake.ledger import Ledger
     from transom.stream import load
 
     hours = [datetime(2015, 5, day, 10, tzinfo=UTC) for day in (12, 17)]

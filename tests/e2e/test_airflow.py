@@ -11,7 +11,8 @@ from deltalake import DeltaTable
 from sample_logs import WEB, land
 
 from transom.intervals import format_hour
-from transom.lake.ledger import Book, Ledger
+from transom.lake.book import Book
+from transom.lake.ledger import Ledger
 from transom.lake.tables import instant, read_rows
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from transom.intervals import Interval
 from transom.lake.acceptance import accept
+from transom.lake.book import Entry, Node, Verdict
 from transom.lake.gate import judge
-from transom.lake.ledger import Entry, Ledger, Node, Verdict
+from transom.lake.ledger import Ledger
 from transom.lake.quality import written
 from transom.stages.checks import accepted_of
 from transom.stages.contents import _marked

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from transom.intervals import Interval
+from transom.lake.book import Entry, Node, Verdict
 from transom.lake.gate import judge
-from transom.lake.ledger import Entry, Ledger, Node, Overtaken, Verdict
+from transom.lake.ledger import Ledger, Overtaken
 from transom.lake.tables import Table, TableMismatch, create
 
 HOUR = timedelta(hours=1)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from transom.intervals import Interval
 from transom.lake.acceptance import Accepted
-from transom.lake.ledger import Book, Entry, Node
+from transom.lake.book import Book, Entry, Node
 from transom.lake.quality import Check
 from transom.lake.stage import Computed, Part, Reads, Request, Step
 from transom.lake.staleness import Plan, Scope, completeness, expected_inputs, plan

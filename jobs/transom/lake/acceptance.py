@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from transom.lake.ledger import Node, Verdict
+from transom.lake.book import Node, Verdict
 from transom.lake.quality import Finding, written
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from transom.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
-from transom.lake.ledger import STANDS, Book, Ledger, Node, Verdict
+from transom.lake.book import STANDS, Book, Node, Verdict
+from transom.lake.ledger import Ledger
 from transom.lake.quality import written
 
 

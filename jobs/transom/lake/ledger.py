@@ -10,93 +10,25 @@ the newer version, after looking again at what it assumes.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
+from transom.lake.book import EMPTY_DIGEST, STOOD_AT, Book, Entry, Node, Verdict
 from transom.lake.tables import Table, create, instant, read_rows
 
-Status = Literal["writing", "published", "quarantined", "blocked", "expired"]
-STANDS: tuple[Status, ...] = ("published", "expired")
-"""What others may rely on: an expired node's rows are gone, and known by their digest."""
 FORGOTTEN = "forgotten"
 """What a commit is told of a row that is to be deleted; it stands in no table."""
 ATTEMPTS = 20
-EMPTY_DIGEST = "0:0"
-STOOD_AT = "stood_at"
 
 
 class Overtaken(RuntimeError):
     """Another run has claimed hours of this one since; nothing of this run is called fresh."""
-
-
-@dataclass(frozen=True, order=True)
-class Node:
-    """One table of one block of one stage, in one hour."""
-
-    stage: str
-    block: str
-    table: str
-    hour: datetime
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What the ledger says of a node.
-
-    Attributes:
-        complete: False where something is missing: a file, an hour that this one is computed from.
-        digest: of the rows that stand in the table (`transom.lake.digest`).
-        inputs: a hash for each thing the rows were computed from; None while nothing is known. Of a node
-            that is being written, of what it held, with the version of the table in which that stands.
-        cause: in words, why the node is quarantined, blocked, expired or incomplete.
-        asked: False where nobody asked for the hour: files of other hours have put rows in it.
-    """
-
-    status: Status
-    run_id: str
-    complete: bool = True
-    digest: str = EMPTY_DIGEST
-    inputs: Mapping[str, str] | None = None
-    rows: int = 0
-    cause: str | None = None
-    asked: bool = True
-
-    @property
-    def stood_at(self) -> int | None:
-        """The table's version in which the rows stand that a run has begun to replace."""
-        version = (self.inputs or {}).get(STOOD_AT)
-        return None if version is None else int(version)
-
-    def before(self, status: Status, run_id: str) -> "Entry":
-        """This entry as it was before a run began to replace what it holds, in another status."""
-        inputs = {name: digest for name, digest in (self.inputs or {}).items() if name != STOOD_AT}
-        return replace(self, status=status, run_id=run_id, inputs=inputs)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a check saw in one hour of a table."""
-
-    node: Node
-    check: str
-    severity: Literal["error", "incomplete", "warning"]
-    observed: float | None
-    expected: str
-    success: bool
-    column: str | None = None
-    subject: str | None = None
-    sample: tuple[str, ...] = ()
-
-    def with_sample(self, sample: Iterable[str]) -> "Verdict":
-        """This verdict with some of the rows at fault."""
-        return replace(self, sample=tuple(sample))
 
 
 @dataclass(frozen=True)
@@ -118,50 +50,6 @@ class Run:
     finished_at: datetime
     work: Mapping[str, int] = field(default_factory=dict)
     bound: Mapping[str, int] = field(default_factory=dict)
-
-
-class Book(Mapping[Node, Entry]):
-    """The ledger's nodes as they stood at one version."""
-
-    def __init__(self, entries: Mapping[Node, Entry]) -> None:
-        self._entries = dict(entries)
-
-    def __getitem__(self, node: Node) -> Entry:
-        return self._entries[node]
-
-    def __iter__(self) -> Iterator[Node]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    @cached_property
-    def _by_series(self) -> dict[tuple[str, str, str], dict[datetime, Entry]]:
-        series: dict[tuple[str, str, str], dict[datetime, Entry]] = {}
-        for node, entry in self._entries.items():
-            series.setdefault((node.stage, node.block, node.table), {})[node.hour] = entry
-        return series
-
-    def series(self, stage: str, block: str, table: str) -> Mapping[datetime, Entry]:
-        """The hours of one block's table."""
-        return self._by_series.get((stage, block, table), {})
-
-    @cached_property
-    def _hours(self) -> dict[str, set[datetime]]:
-        hours: dict[str, set[datetime]] = {}
-        for node, entry in self._entries.items():
-            if entry.asked:
-                hours.setdefault(node.stage, set()).add(node.hour)
-        return hours
-
-    def hours(self, stage: str) -> Set[datetime]:
-        """Every hour of a stage that somebody asked for."""
-        return self._hours.get(stage, set())
-
-    def updated(self, entries: Mapping[Node, Entry | None]) -> "Book":
-        """This book with some nodes replaced, and those that are None forgotten."""
-        after = {**self._entries, **entries}
-        return Book({node: entry for node, entry in after.items() if entry is not None})
 
 
 class Ledger:

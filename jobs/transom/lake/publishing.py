@@ -7,7 +7,8 @@ second run can leave rows called fresh that are not.
 
 from collections.abc import Mapping, Sequence
 
-from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Ledger, Node, Verdict
+from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node, Verdict
+from transom.lake.ledger import Ledger
 from transom.lake.store import Store, Write
 
 

@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 from transom.intervals import Interval
 from transom.lake import digest as digests
 from transom.lake.acceptance import Accepted, in_short, verdict_of
-from transom.lake.ledger import EMPTY_DIGEST, STANDS, Book, Entry, Ledger, Node, Overtaken, Verdict
+from transom.lake.book import EMPTY_DIGEST, STANDS, Book, Entry, Node, Verdict
+from transom.lake.ledger import Ledger, Overtaken
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import in_words, judge
 from transom.lake.retention import expire

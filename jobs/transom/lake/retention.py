@@ -7,7 +7,8 @@ is made again comes out the same, as long as what it is computed from does.
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from transom.lake.ledger import Entry, Ledger, Node
+from transom.lake.book import Entry, Node
+from transom.lake.ledger import Ledger
 from transom.lake.publishing import publish
 from transom.lake.stage import Stage
 from transom.lake.store import Store, Write

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from transom.intervals import HOUR, Interval
 from transom.lake.acceptance import Accepted
-from transom.lake.ledger import EMPTY_DIGEST, STANDS, Book, Entry, Node
+from transom.lake.book import EMPTY_DIGEST, STANDS, Book, Entry, Node
 from transom.lake.quality import Check
 from transom.lake.stage import Part, Step
 

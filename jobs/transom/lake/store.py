@@ -25,7 +25,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from transom.intervals import ranges
-from transom.lake.ledger import ATTEMPTS, Book, Overtaken
+from transom.lake.book import Book
+from transom.lake.ledger import ATTEMPTS, Overtaken
 from transom.lake.tables import Table, create, read_rows
 
 HOUR = timedelta(hours=1)

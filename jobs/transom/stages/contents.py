@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from transom.formats.layout import Span
 from transom.intervals import NO_HOUR
 from transom.lake.acceptance import in_short, verdict_of
-from transom.lake.ledger import Node, Verdict
+from transom.lake.book import Node, Verdict
 from transom.lake.quality import Check, in_words, judge
 from transom.lake.refresh import SAMPLE
 from transom.stages.checks import Declared, accepted_of, built_in, declared, holds, key_columns, met

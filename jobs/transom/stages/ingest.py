@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 from transom.intervals import HOUR, NO_HOUR, Interval, hour_of
 from transom.lake import digest as digests
 from transom.lake.acceptance import in_short, verdict_of
-from transom.lake.ledger import EMPTY_DIGEST, Book, Entry, Ledger, Node, Verdict
+from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node, Verdict
+from transom.lake.ledger import Ledger
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import Check, judge
 from transom.lake.refresh import Outcome

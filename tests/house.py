@@ -1,12 +1,13 @@
 """A stream in a folder of its own, run by the jobs' own code in one Spark session."""
 
 import gzip
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import yaml
@@ -17,7 +18,7 @@ import aggregate
 import ingest
 from transom import job
 from transom.intervals import Interval, format_hour
-from transom.lake.book import EMPTY_DIGEST, Book
+from transom.lake.book import EMPTY_DIGEST, Book, Node, Verdict
 from transom.lake.digest import digest_of, row_hash, total_hash
 from transom.lake.ledger import Ledger
 from transom.lake.refresh import Outcome
@@ -54,6 +55,19 @@ class Killed(BaseException):
     """The end of a run that was killed."""
 
 
+class Standing(NamedTuple):
+    """What the ledger says of a node."""
+
+    status: str
+    complete: bool
+    digest: str
+    rows: int
+    inputs: Mapping[str, str] | None
+    cause: str | None
+    asked: bool
+    checks: tuple[Verdict, ...]
+
+
 class House:
     """A landing folder, a stream and a lake."""
 
@@ -64,7 +78,6 @@ class House:
         self.root = str(folder / lake / self.stream.name)
         self.store = Store(spark, self.root)
         self.ledger = Ledger(self.root)
-        self.runs = 0
 
     def land(self, number: int, lines: list[str], name: str = "") -> Path:
         """Writes the file of an hour."""
@@ -80,8 +93,8 @@ class House:
 
     def context_of(self, interval: Interval) -> job.Context:
         """What a job would be given for an interval."""
-        self.runs += 1
-        return job.Context(self.store, self.ledger, self.stream, interval, f"run {self.runs}", interval)
+        run_id = f"run {uuid.uuid4()}"
+        return job.Context(self.store, self.ledger, self.stream, interval, run_id, interval)
 
     def ingest(self, start: int, end: int) -> Outcome:
         """The first stage over hours `[start, end)`."""
@@ -115,15 +128,25 @@ class House:
         """A table as it stands."""
         return self.spark.read.format("delta").load(f"{self.root}/{name}")
 
-    def state(self) -> Mapping[str, tuple[str, bool, str]]:
-        """What the promise is about: status, completeness and digest of every node."""
+    def state(self) -> Mapping[str, Standing]:
+        """What the promise is about: all that the ledger says of every node but who said it."""
+        book = self.book()
+        seen: dict[Node, list[Verdict]] = {node: [] for node in book}
+        for stage in {node.stage for node in book}:
+            for verdict in self.ledger.checks(book, stage, {node.hour for node in book}):
+                seen[verdict.node].append(verdict)
         return {
-            f"{node.stage}.{node.block}.{node.table} {format_hour(node.hour)}": (
+            f"{node.stage}.{node.block}.{node.table} {format_hour(node.hour)}": Standing(
                 entry.status,
                 entry.complete,
                 entry.digest,
+                entry.rows,
+                entry.inputs,
+                entry.cause,
+                entry.asked,
+                tuple(seen[node]),
             )
-            for node, entry in sorted(self.book().items())
+            for node, entry in sorted(book.items())
         }
 
     def assert_ledger_true(self) -> None:

@@ -39,7 +39,7 @@ def arg_parser(description: str | None) -> argparse.ArgumentParser:
         "--from", required=True, dest="start", help="first hour, UTC, such as 2015-05-17T10:00"
     )
     parser.add_argument("--to", required=True, dest="end", help="end of the interval, exclusive, on the hour")
-    parser.add_argument("--run-id", default=None, help="a name for the run in the ledger")
+    parser.add_argument("--run-id", default=None, help="a name for the run in the ledger, new each time")
     parser.add_argument("--cause", default="by hand", help="why it runs: schedule, trigger, backfill")
     return parser
 
@@ -124,8 +124,11 @@ def perform(
     seconds = {"session": round(entered - began, 3)}
     total = Outcome()
     ledger = Ledger(root)
-    for chunk in interval.chunks(stream.chunk):
-        total.add(work(Context(Store(spark, root), ledger, stream, interval, run_id, chunk, seconds)))
+    chunks = list(interval.chunks(stream.chunk))
+    # What a chunk's checks saw is told from what an earlier chunk's saw in the same hour.
+    names = [run_id] if len(chunks) == 1 else [f"{run_id} {number}" for number in range(len(chunks))]
+    for name, chunk in zip(names, chunks, strict=True):
+        total.add(work(Context(Store(spark, root), ledger, stream, interval, name, chunk, seconds)))
     ledger.record_run(
         Run(
             run_id=run_id,

@@ -130,7 +130,7 @@ def test_what_decides_completeness_reaches_hours_that_stand(house: Make) -> None
     day = house(WEB.replace("expect: 1", "expect: 2"))
     before(day)
     day.run(0, 2)
-    assert not any(complete for _, complete, _ in day.state().values())
+    assert not any(standing.complete for standing in day.state().values())
     fewer = house(WEB)
     fewer.run(1, 2)
     fresh = house(WEB, "fresh")
@@ -140,7 +140,7 @@ def test_what_decides_completeness_reaches_hours_that_stand(house: Make) -> None
 
     picky = house(WEB + "checks: {enough: {stage: ingest, rows: {at_least: 2}, severity: incomplete}}\n")
     picky.run(1, 2)
-    assert not any(complete for _, complete, _ in picky.state().values())
+    assert not any(standing.complete for standing in picky.state().values())
     causes = {entry.cause for node, entry in picky.book().items() if node.table == "events"}
     assert all("enough: observed 1, expected at least 2" in str(cause) for cause in causes)
 

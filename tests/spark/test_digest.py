@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from transom.lake.digest import digest
+from transom.lake.digest import digest_of, row_hash, total_hash
 
 SCHEMA = "a bigint, b string, c double, d array<string>, e timestamp"
 NOON = datetime(2015, 5, 17, 12, tzinfo=UTC)
@@ -16,6 +17,12 @@ ROWS: list[tuple[Any, ...]] = [
     (None, "y", 1.5, None, None),
 ]
 COLUMNS = ["a", "b", "c", "d", "e"]
+
+
+def digest(df: DataFrame, columns: list[str]) -> str:
+    hashed = df.select(row_hash(df, columns).alias("hash"))
+    ((found,),) = hashed.agg(digest_of(F.count("*"), total_hash(F.col("hash")))).collect()
+    return str(found)
 
 
 def of(spark: SparkSession, rows: list[tuple[Any, ...]]) -> str:
@@ -44,3 +51,9 @@ def test_order_and_partitions_leave_no_trace(spark: SparkSession) -> None:
 )
 def test_each_difference_is_seen(spark: SparkSession, rows: list[tuple[Any, ...]]) -> None:
     assert of(spark, rows) != of(spark, ROWS)
+
+
+def test_the_same_values_under_another_name_are_other_rows(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(ROWS, SCHEMA)
+    renamed = frame.withColumnRenamed("a", "z")
+    assert digest(renamed, ["z", *COLUMNS[1:]]) != digest(frame, COLUMNS)

@@ -1,8 +1,9 @@
 """Which hours a run sees to, and what it computes of them: arithmetic on the ledger."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from transom.intervals import Interval
 from transom.lake.acceptance import Accepted
 from transom.lake.book import Book, Entry, Node
 from transom.lake.quality import Check
-from transom.lake.stage import Computed, Part, Reads, Request, Step
+from transom.lake.stage import Computed, Part, Reads, Request, Stage, Step
 from transom.lake.staleness import Plan, Scope, completeness, expected_inputs, plan
 from transom.lake.tables import Table
 
@@ -38,24 +39,35 @@ def step(*blocks: str, back: int = 2, checks: tuple[Check, ...] = ()) -> Step:
     return Step(Table("result", {"hour": "timestamp"}, (), frozenset()), parts, never, checks)
 
 
+def state_of(step: Step, shape: str = "shape") -> Step:
+    """The state that the blocks of a step read, made of another stage's events."""
+    parts = {block: Part((Reads("ingest", "events", "events"),), shape, ("hour",)) for block in step.parts}
+    return Step(Table("state", {"hour": "timestamp"}, (), frozenset()), parts, never)
+
+
 def state(hours: Collection[int], *blocks: str) -> dict[Node, Entry]:
-    return {Node("sum", b, "state", at(n)): Entry("published", "a") for b in blocks for n in hours}
+    of = state_of(step(*blocks))
+    return dict(_made(Book({}), of, hours))
 
 
 def results(book: Book, of: Step, hours: Collection[int]) -> Book:
     """The ledger after a run over some hours."""
-    entries = {}
+    return book.updated(dict(_made(book, of, hours)))
+
+
+def _made(book: Book, of: Step, hours: Collection[int]) -> Iterator[tuple[Node, Entry]]:
     for block, part in of.parts.items():
         for number in hours:
             decided = completeness("sum", of.checks, (), at(number))
             inputs = expected_inputs(part, 1, at(number), book, decided)
-            entries[Node("sum", block, "result", at(number))] = Entry("published", "a", inputs=inputs)
-    return book.updated(entries)
+            yield Node("sum", block, of.table.name, at(number)), Entry("published", "a", inputs=inputs)
 
 
-def planned(of: Step, book: Book, chunk: Interval, stretch: Interval | None = None) -> Plan:
+def planned(
+    of: Step, book: Book, chunk: Interval, stretch: Interval | None = None, shape: str = "shape"
+) -> Plan:
     scope = Scope.of(chunk, stretch or chunk, HEAL, book.hours("sum"))
-    return plan("sum", 1, of, book, scope, ())
+    return plan(Stage("sum", 1, (state_of(of, shape), of)), of, book, scope, ())
 
 
 def targets(found: Plan, block: str = "one") -> list[int]:
@@ -89,6 +101,35 @@ def test_the_last_chunk_takes_a_file_that_the_whole_stretch_would_take(
 def test_a_gap_shorter_than_healing_is_asked_for_and_a_longer_one_is_not() -> None:
     assert Scope.of(between(5, 6), between(5, 6), HEAL, {at(2)}).asked == {at(3), at(4), at(5)}
     assert Scope.of(between(6, 7), between(6, 7), HEAL, {at(2)}).asked == {at(6)}
+    assert Scope.of(between(6, 7), between(6, 7), HEAL, {at(9)}).asked == {at(6), at(7), at(8)}
+    assert Scope.of(between(6, 7), between(6, 7), HEAL, {at(10)}).asked == {at(6)}
+    # The hours of a later chunk are no gap.
+    assert Scope.of(between(6, 7), between(6, 8), HEAL, {at(9)}).asked == {at(6)}
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 5)), min_size=1, max_size=6),
+    st.integers(1, 3),
+    st.randoms(use_true_random=False),
+)
+def test_what_is_asked_for_depends_on_no_order(runs: list[tuple[int, int]], size: int, dice: Random) -> None:
+    def asked(order: list[tuple[int, int]]) -> set[datetime]:
+        known: set[datetime] = set()
+        for start, hours in order:
+            stretch = between(start, start + hours)
+            for chunk in stretch.chunks(size * HOUR):
+                known |= Scope.of(chunk, stretch, HEAL, known).asked
+        return known
+
+    assert asked([*dice.sample(runs, len(runs)), dice.choice(runs)]) == asked(runs)
+
+
+def test_state_of_another_specification_is_made_first_however_far_back() -> None:
+    of = step("one", back=5)
+    book = results(Book(state(range(7), "one")), of, range(6))
+    found = planned(of, book, between(6, 7), shape="changed")
+    assert {node.hour for node in found.needed} == {at(n) for n in range(1, 7)}
+    assert planned(of, book, between(6, 7)).needed == frozenset()
 
 
 def test_a_block_that_has_come_since_is_stale_in_every_hour_that_was_asked_for() -> None:
@@ -115,7 +156,7 @@ def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
     )
     book = Book({Node("sum", "else", "result", at(4)): Entry("published", "a")})
     scope = Scope.of(between(4, 6), between(4, 6), HEAL, ())
-    found = plan("later", 1, other, book, scope, ())
+    found = plan(Stage("later", 1, (other,)), other, book, scope, ())
     # Nobody has asked for hour 5: it is empty, and only hour 4 is waited for.
     assert set(found.blocked.values()) == {"sum one 2015-05-17T04:00 has not been computed"}
     assert len(found.blocked) == 2
@@ -131,5 +172,6 @@ def test_what_decides_completeness_is_an_input_and_other_checks_are_not() -> Non
     book = results(Book(state(range(3), "one")), checked, range(3))
     passed = Accepted(at(1), "sum", "enough", 1.0, "ops", "a holiday")
     scope = Scope.of(between(2, 3), between(2, 3), HEAL, ())
-    assert targets(plan("sum", 1, checked, book, scope, (passed,))) == [1]
-    assert targets(plan("sum", 1, checked, book, scope, (replace(passed, check="other"),))) == []
+    stage = Stage("sum", 1, (state_of(checked), checked))
+    assert targets(plan(stage, checked, book, scope, (passed,))) == [1]
+    assert targets(plan(stage, checked, book, scope, (replace(passed, check="other"),))) == []

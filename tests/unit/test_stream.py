@@ -596,7 +596,10 @@ def test_what_shapes_no_table_changes_no_shape(changes: dict[str, Any]) -> None:
         ({"columns__more": "x"}, {"ingest"}),
         ({"columns__user": "user"}, {"ingest"}),
         ({"time__format": "epoch"}, {"ingest"}),
-        ({"columns__took": {"from": "ms", "type": "number", "resolution": 0.01}}, {"ingest", "granules"}),
+        (
+            {"columns__took": {"from": "ms", "type": "number", "resolution": 0.01}},
+            {"ingest", "granules", "reports"},
+        ),
         ({"aggregate__load__where": "ok"}, {"granules"}),
         ({"key": ["host"]}, {"granules", "reports"}),
         ({"aggregate__load__measures__n": "sum(took)"}, {"granules", "reports"}),

@@ -10,7 +10,8 @@ Status = Literal["writing", "published", "quarantined", "blocked", "expired"]
 STANDS: tuple[Status, ...] = ("published", "expired")
 """What others may rely on: an expired node's rows are gone, and known by their digest."""
 EMPTY_DIGEST = "0:0"
-STOOD_AT = "stood_at"
+STOOD_AT, STOOD_BY = "stood_at", "stood_by"
+"""What a claim notes of the rows that it is about to replace: their version of the table, their run."""
 
 
 @dataclass(frozen=True, order=True)
@@ -31,7 +32,7 @@ class Entry:
         complete: False where something is missing: a file, an hour that this one is computed from.
         digest: of the rows that stand in the table (`transom.lake.digest`).
         inputs: a hash for each thing the rows were computed from; None while nothing is known. Of a node
-            that is being written, of what it held, with the version of the table in which that stands.
+            that is being written, of what it held, and where that stands.
         cause: in words, why the node is quarantined, blocked, expired or incomplete.
         asked: False where nobody asked for the hour: files of other hours have put rows in it.
     """
@@ -51,9 +52,15 @@ class Entry:
         version = (self.inputs or {}).get(STOOD_AT)
         return None if version is None else int(version)
 
+    @property
+    def stood_by(self) -> str:
+        """The run whose rows stand, or stood until a run began to replace them."""
+        return (self.inputs or {}).get(STOOD_BY, self.run_id)
+
     def before(self, status: Status, run_id: str) -> "Entry":
         """This entry as it was before a run began to replace what it holds, in another status."""
-        inputs = {name: digest for name, digest in (self.inputs or {}).items() if name != STOOD_AT}
+        noted = (STOOD_AT, STOOD_BY)
+        inputs = {name: digest for name, digest in (self.inputs or {}).items() if name not in noted}
         return replace(self, status=status, run_id=run_id, inputs=inputs)
 
 

@@ -1,8 +1,9 @@
 """The digest of rows: equal for equal multisets of rows, in whatever order and files they stand.
 
-`count : sum of xxhash64(isnull(c1), c1, isnull(c2), c2, ...)`. A sum, because xor cancels equal rows;
-of decimals, because a sum of 64-bit hashes overflows; with the nulls spelt out, because xxhash64 skips
-them, so that a null which moves to the next column would go unseen. Nothing goes through text.
+`count : sum of xxhash64(names, isnull(c1), c1, isnull(c2), c2, ...)`. A sum, because xor cancels equal
+rows; of decimals, because a sum of 64-bit hashes overflows; with the nulls spelt out, because xxhash64
+skips them, so that a null which moves to the next column would go unseen; with the columns' names, because
+values under another name are other rows. No value goes through text.
 """
 
 from collections.abc import Iterable
@@ -16,8 +17,9 @@ HASH = "__hash"
 
 def row_hash(df: DataFrame, columns: Iterable[str]) -> Column:
     """A 64-bit hash of some columns of a row, as decimal(20,0)."""
-    parts: list[Column] = []
-    for name in columns:
+    names = list(columns)
+    parts: list[Column] = [F.lit(" ".join(names))]
+    for name in names:
         column = F.col(f"`{name}`")
         parts.append(column.isNull())
         parts.extend(_spelt_out(column, df.schema[name].dataType))
@@ -39,11 +41,3 @@ def digest_of(count: Column, total: Column) -> Column:
 def total_hash(column: Column) -> Column:
     """The sum of row hashes, which 2**63 rows cannot overflow."""
     return F.sum(column.cast("decimal(38,0)"))
-
-
-def digest(df: DataFrame, columns: Iterable[str]) -> str:
-    """The digest of a whole DataFrame over some of its columns."""
-    hashed = df.select(row_hash(df, columns).alias(HASH))
-    row = hashed.agg(digest_of(F.count("*"), total_hash(F.col(HASH))).alias("digest")).first()
-    assert row is not None
-    return str(row["digest"])

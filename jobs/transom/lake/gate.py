@@ -54,7 +54,7 @@ def judge(
     nearby = sorted(node for node in book if node.hour in around and node.hour not in interval)
     verdicts = ledger.checks(book, stage, {node.hour for node in [*own, *nearby]})
     failures = [_failure(book, nodes, verdicts, command, interval) for nodes in _bad(book, own)]
-    missing = [hour for hour in interval.hours() if hour not in {node.hour for node in own}]
+    missing = sorted(set(interval.hours()) - book.hours(stage))
     if missing:
         failures.append(f"{stage} has not run for {_stretches(missing)}; {_filled(command, missing)}")
     warnings = [_failure(book, nodes, verdicts, command, interval) for nodes in _bad(book, nearby)]

@@ -19,7 +19,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from transom.lake.book import EMPTY_DIGEST, STOOD_AT, Book, Entry, Node, Verdict
+from transom.lake.book import EMPTY_DIGEST, STOOD_AT, STOOD_BY, Book, Entry, Node, Verdict
 from transom.lake.tables import Table, create, instant, read_rows
 
 FORGOTTEN = "forgotten"
@@ -109,10 +109,12 @@ class Ledger:
 
         def entries(book: Book) -> Mapping[Node, Entry | None]:
             for node in nodes:
-                if seen is not None and book.get(node) != seen.get(node):
+                held = book.get(node)
+                if seen is not None and held != seen.get(node):
+                    other = "another run" if held is None else f"run {held.run_id}"
                     raise Overtaken(
-                        f"{stage} {node.block} {node.hour:%Y-%m-%dT%H:%M}: run {book[node].run_id} came in "
-                        f"between; run {run_id} wrote nothing, run the interval again"
+                        f"{stage} {node.block} {node.hour:%Y-%m-%dT%H:%M}: {other} came in between; "
+                        f"run {run_id} wrote nothing, run the interval again"
                     )
             return {
                 node: _claimed(node, book.get(node), run_id, versions or {}, node not in unasked)
@@ -224,7 +226,7 @@ class Ledger:
         verdicts = []
         for row in found:
             node = Node(row["stage"], row["block"], row["table"], _utc(row["hour"]))
-            if node.hour in hours and node in book and book[node].run_id == row["run_id"]:
+            if node.hour in hours and node in book and book[node].stood_by == row["run_id"]:
                 verdicts.append(
                     Verdict(
                         node,
@@ -247,9 +249,10 @@ class Ledger:
 
 def _claimed(node: Node, held: Entry | None, run_id: str, versions: Mapping[str, int], asked: bool) -> Entry:
     held = held or Entry("published", run_id, asked=asked)
-    inputs = held.inputs
-    if held.stood_at is None and node.table in versions:
-        inputs = {**(inputs or {}), STOOD_AT: str(versions[node.table])}
+    inputs = dict(held.inputs or {})
+    inputs.setdefault(STOOD_BY, held.run_id)
+    if node.table in versions:
+        inputs.setdefault(STOOD_AT, str(versions[node.table]))
     return Entry("writing", run_id, held.complete, held.digest, inputs, held.rows, asked=asked or held.asked)
 
 

@@ -80,7 +80,7 @@ def refresh(
 
     def prepared(step: Step, scope: Scope, again: Collection[Node] = ()) -> tuple[Plan, Book, Pins]:
         book, pins = _consistent(store, ledger, step)
-        return plan(stage.name, stage.version, step, book, scope, accepted, again), book, pins
+        return plan(stage, step, book, scope, accepted, again), book, pins
 
     for number, step in enumerate(stage.steps):
         _forget_dropped(store, ledger, stage.name, step, run_id)
@@ -92,7 +92,8 @@ def refresh(
                     hours = frozenset(node.hour for node in missing)
                     run(before, *prepared(before, replace(scope, asked=hours), missing))
             todo, book, pins = prepared(step, scope)
-            if todo.needed:
+            # What could not be made blocks what reads it.
+            if any(node not in book or book[node].status in STANDS for node in todo.needed):
                 raise Overtaken(
                     f"{stage.name}: state that run {run_id} needs is still not there; run the interval again"
                 )

@@ -5,12 +5,14 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cache
+from itertools import takewhile
 
 from transom.intervals import HOUR, Interval
 from transom.lake.acceptance import Accepted
 from transom.lake.book import EMPTY_DIGEST, STANDS, Book, Entry, Node
 from transom.lake.quality import Check
-from transom.lake.stage import Part, Step
+from transom.lake.stage import Part, Stage, Step
 
 
 def fingerprint(value: object) -> str:
@@ -23,7 +25,7 @@ class Scope:
     """Which hours a run sees to.
 
     Attributes:
-        asked: the hours that were asked for: the chunk's, and those of a gap before it.
+        asked: the hours that were asked for: the chunk's, and those of a gap beside it.
         chunk: the part of the run's interval that is at hand.
         stretch: the run's whole interval.
         heal: how far around it stale hours are seen to.
@@ -38,19 +40,21 @@ class Scope:
     def of(cls, chunk: Interval, stretch: Interval, heal: timedelta, known: Iterable[datetime]) -> "Scope":
         """The scope of a chunk.
 
-        A gap begins after an hour that has a row and is shorter than `heal`: a scheduler that slept. A
-        longer one is a decision, and left alone.
+        A gap lies between the stretch and the next hour that has a row, on either side, and is shorter
+        than `heal`: a scheduler that slept. A longer one is a decision, and left alone. So the hours that
+        runs have asked for are, in whatever order they ran, their intervals and the gaps between these.
 
         Args:
             known: the hours that the stage has rows of.
         """
-        hours = list(chunk.hours())
-        before = [hour for hour in known if hour < chunk.start]
-        if before:
-            first = max(before) + HOUR
-            if timedelta(0) < chunk.start - first < heal:
-                hours += Interval(first, chunk.start).hours()
-        return cls(frozenset(hours), chunk, stretch, heal)
+        known = list(known)
+        before = max((hour + HOUR for hour in known if hour < chunk.start), default=chunk.start)
+        after = chunk.end
+        if chunk.end == stretch.end:
+            after = min((hour for hour in known if hour >= chunk.end), default=chunk.end)
+        start = before if chunk.start - before < heal else chunk.start
+        end = after if after - chunk.end < heal else chunk.end
+        return cls(frozenset(Interval(start, end).hours()), chunk, stretch, heal)
 
     def sees_to(self, hour: datetime) -> bool:
         """Whether a stale hour is computed now; one inside the stretch is, with its own chunk."""
@@ -144,8 +148,8 @@ class Plan:
         incomplete: incomplete hours in the reach of the targets, by block.
         healed: how many of the nodes lie outside the hours that were asked for.
         stale_since: the first stale hour that lies beyond `heal`, which this run leaves.
-        needed: state that the targets read and that is not there, because it was dropped or because its
-            block is new: to be made first.
+        needed: state of the stage that the targets read and that is not there or not fresh: to be made
+            first, however far back, so that no row is computed from state of two specifications.
     """
 
     targets: dict[str, list[datetime]]
@@ -158,8 +162,7 @@ class Plan:
 
 
 def plan(
-    stage: str,
-    version: int,
+    stage: Stage,
     step: Step,
     book: Book,
     scope: Scope,
@@ -178,27 +181,44 @@ def plan(
     result = Plan({}, {}, {}, {}, 0, None, frozenset())
     healed, stale_since = 0, None
     needed: set[Node] = set()
-    known, rules = book.hours(stage), judged_by(step.checks, accepted)
+    known = book.hours(stage.name)
+    rules = {of.table.name: judged_by(of.checks, accepted) for of in stage.steps}
+    states = {of.table.name: of for of in takewhile(lambda of: of is not step, stage.steps)}
+
+    def judged(of: Step, node: Node) -> tuple[dict[str, str], bool]:
+        """The expected inputs of a node, and whether it is stale."""
+        decided = completeness(stage.name, of.checks, accepted, node.hour)
+        inputs = expected_inputs(of.parts[node.block], stage.version, node.hour, book, decided)
+        entry = book.get(node)
+        return inputs, entry is None or is_stale(entry, inputs, rules[of.table.name])
+
+    @cache
+    def unmade(read: Node) -> bool:
+        """Whether it is state of the stage that has to be made before what reads it."""
+        of = states.get(read.table) if read.stage == stage.name else None
+        if of is None or (read not in book and read.hour not in known):
+            return False
+        return judged(of, read)[1] or book[read].status == "expired"
+
     for block, part in step.parts.items():
-        series = book.series(stage, block, step.table.name)
         for hour in sorted(scope.asked | known):
             if not scope.sees_to(hour) and not scope.leaves(hour):
                 continue
-            node, entry = Node(stage, block, step.table.name, hour), series.get(hour)
-            decided = completeness(stage, step.checks, accepted, hour)
-            inputs = expected_inputs(part, version, hour, book, decided)
-            if entry is not None and node not in again and not is_stale(entry, inputs, rules):
+            node = Node(stage.name, block, step.table.name, hour)
+            inputs, stale = judged(step, node)
+            if not stale and node not in again:
                 continue
             if scope.leaves(hour):
                 stale_since = min(stale_since or hour, hour)
                 continue
             reads = [read for _, read in reach(part, hour)]
-            cause = next(filter(None, (_cause(read, stage, book) for read in reads)), None)
+            needed.update(filter(unmade, reads))
+            cause = next(filter(None, (_cause(read, stage.name, book) for read in reads)), None)
             if cause is not None:
+                entry = book.get(node)
                 if entry is None or (entry.status, entry.cause) != ("blocked", cause):
                     result.blocked[node] = cause
                 continue
-            needed.update(read for read in reads if _is_needed(read, stage, book, known))
             healed += hour not in scope.asked
             result.inputs[node] = inputs
             result.targets.setdefault(block, []).append(hour)
@@ -206,13 +226,6 @@ def plan(
                 read.hour for read in reads if read in book and not book[read].complete
             )
     return replace(result, healed=healed, stale_since=stale_since, needed=frozenset(needed))
-
-
-def _is_needed(read: Node, stage: str, book: Book, known: Collection[datetime]) -> bool:
-    """Whether state of the stage itself has to be made before what reads it."""
-    if read in book:
-        return book[read].status == "expired"
-    return read.stage == stage and read.hour in known
 
 
 def _cause(read: Node, stage: str, book: Book) -> str | None:

@@ -7,7 +7,7 @@ of the claim that they belong to: Delta skips a write whose token is not above t
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial, reduce
 from typing import Any
 
@@ -29,7 +29,6 @@ from transom.lake.book import Book
 from transom.lake.ledger import ATTEMPTS, Overtaken
 from transom.lake.tables import Table, create, read_rows
 
-HOUR = timedelta(hours=1)
 CONFLICTS = (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -175,7 +174,15 @@ def _write_arrow(uri: str, rows: pa.Table, predicate: str, stage: str, token: in
         if _token(table, stage) >= token:
             return
         try:
-            write_deltalake(table, rows, mode="overwrite", predicate=predicate, commit_properties=fence)
+            # `merge`: the lake keeps columns that the specification has dropped.
+            write_deltalake(
+                table,
+                rows,
+                mode="overwrite",
+                schema_mode="merge",
+                predicate=predicate,
+                commit_properties=fence,
+            )
             return
         except CommitFailedError:
             if attempt == ATTEMPTS - 1:

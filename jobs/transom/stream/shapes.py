@@ -5,6 +5,7 @@ not a preset's name, a title, a unit, a check. Durations are microseconds, defau
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +50,7 @@ def granules(stream: "Stream", name: str) -> str:
     """Return what shapes the granules of a block."""
     block = stream.aggregate[name]
     where = stream.condition(name)
-    measured = {measure.column for measure in block.measures.values() if measure.column is not None}
-    read = measured.union(block.key, where.columns if where else ())
+    read = _measured(stream, name).union(block.key, where.columns if where else ())
     return canonical(
         {
             "key": list(block.key),
@@ -58,16 +58,14 @@ def granules(stream: "Stream", name: str) -> str:
             "where": where.sql if where else None,
             "measures": {name: str(measure) for name, measure in block.measures.items()},
             "base": microseconds(block.base),
-            "types": {
-                column: [stream.event_columns[column].type, stream.event_columns[column].resolution]
-                for column in read - {"event_time"}
-            },
+            "types": _types(stream, read - {"event_time"}),
         }
     )
 
 
 def reports(stream: "Stream", name: str) -> str:
-    """Return what shapes the reports of a block: the windows, and the columns that a report has."""
+    """Return what shapes the reports of a block: the windows, the columns that a report has, and their
+    units, of which granules hold whole numbers."""
     block = stream.aggregate[name]
     return canonical(
         {
@@ -77,5 +75,16 @@ def reports(stream: "Stream", name: str) -> str:
                 {"range": microseconds(level.range), "slide": microseconds(level.slide)}
                 for level in block.levels
             ],
+            "types": _types(stream, _measured(stream, name)),
         }
     )
+
+
+def _measured(stream: "Stream", name: str) -> set[str]:
+    measures = stream.aggregate[name].measures.values()
+    return {measure.column for measure in measures if measure.column is not None}
+
+
+def _types(stream: "Stream", columns: Iterable[str]) -> dict[str, list[Any]]:
+    of = stream.event_columns
+    return {column: [of[column].type, of[column].resolution] for column in columns}

@@ -60,6 +60,18 @@ def _of_context(context: Any) -> Interval:
     return interval_of(context["params"], run.data_interval_start, run.data_interval_end)
 
 
+def _require_scheduled(interval: Interval, context: Any) -> None:
+    """A trigger without `from` and `to` means the latest hour, which a stream of the past does not have."""
+    first, last = context["dag"].start_date, context["dag"].end_date
+    inside = (first is None or first <= interval.start) and (last is None or interval.start <= last)
+    if not inside and not context["params"].get("from"):
+        stretch = f"{first or 'any hour'} to {last or 'now'}"
+        raise AirflowFailException(
+            f"from and to: the latest hour, {format_hour(interval.start)}, is not one that the stream "
+            f"schedules ({stretch}); give both"
+        )
+
+
 def hour_text(params: Any, run: Any, side: str) -> str:
     """One end of a run's interval, for templates."""
     interval = interval_of(params, run.data_interval_start, run.data_interval_end)
@@ -144,6 +156,7 @@ class Settle(BaseOperator):
     def execute(self, context: Any) -> str:
         """Comes back later, without holding a slot, while it is too early."""
         interval = _of_context(context)
+        _require_scheduled(interval, context)
         ready = interval.end + timedelta(seconds=self.seconds)
         if ready > datetime.now(UTC):
             raise AirflowRescheduleException(ready)  # type: ignore[no-untyped-call]

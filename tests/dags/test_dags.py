@@ -209,3 +209,18 @@ def test_a_stream_may_be_called_as_something_in_the_code_is(tmp_path: Path) -> N
     for name in names:
         (tmp_path / f"{name}.yaml").write_text(text.replace("name: web", f"name: {name}"))
     assert imported(tmp_path) == (names, "")
+
+
+def test_a_stream_of_the_past_has_no_latest_hour(dags: dict[str, Any]) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    settle = dags["web"].get_task("settle")
+    now = datetime(2026, 5, 17, 10, tzinfo=UTC)
+    context = {"dag": dags["web"], "dag_run": run_of(now, now + timedelta(hours=1)), "params": {}}
+    words = "from and to: the latest hour, 2026-05-17T10:00, is not one that the stream schedules"
+    with pytest.raises(AirflowFailException, match=words):
+        settle.execute(context)
+    asked = {"from": "2015-05-20T21:00", "to": "2015-05-20T23:00"}
+    assert settle.execute({**context, "params": asked}) == "[2015-05-20T21:00, 2015-05-20T23:00)"
+    last = datetime(2015, 5, 20, 21, tzinfo=UTC)
+    assert settle.execute({**context, "dag_run": run_of(last, last + timedelta(hours=1))})

@@ -1,10 +1,14 @@
 """`make airflow`: Airflow on the checkout's own streams, at a port of choice, gone with Ctrl-C."""
 
 import os
+import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+import time
+from contextlib import closing
 from pathlib import Path
 
 import airflow_server
@@ -12,6 +16,7 @@ import httpx
 import pytest
 
 SCRIPT = Path(airflow_server.__file__)
+README = (SCRIPT.parents[1] / "README.md").read_text()
 
 
 def start(home: Path, port: object) -> subprocess.Popen[str]:
@@ -35,6 +40,26 @@ def children(home: Path) -> list[str]:
     return found
 
 
+def backfilled_as_the_readme_says(home: Path) -> None:
+    """Creates the backfill of the README, of a DAG that is paused, and counts its runs."""
+    (command,) = re.findall(r"^ +(airflow backfill create .*\\\n.*)$", README, re.MULTILINE)
+    attempts = 60
+    for attempt in range(attempts):
+        done = subprocess.run(
+            ["bash", "-c", command],
+            env={**os.environ, "AIRFLOW_HOME": str(home)}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        # The DAG is there when its file has been parsed, and SQLite takes one writer at a time.
+        soon = "Could not find dag" in done.stderr or "database is locked" in done.stderr
+        if done.returncode == 0 or not soon or attempt == attempts - 1:
+            break
+        time.sleep(1)
+    assert done.returncode == 0, done.stderr
+    with closing(sqlite3.connect(home / "airflow.db")) as database:
+        (count,) = database.execute("SELECT count(*) FROM dag_run WHERE dag_id = 'web'").fetchone()
+    assert count == 84
+
+
 def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     port = airflow_server.free_port()
     process = start(tmp_path, port)
@@ -44,6 +69,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     health = httpx.get(f"http://127.0.0.1:{port}/api/v2/monitor/health", trust_env=False).json()
     assert health["metadatabase"]["status"] == "healthy"
     assert children(tmp_path)
+    backfilled_as_the_readme_says(tmp_path)
     process.send_signal(signal.SIGINT)
     told, _ = process.communicate(timeout=60)
     assert process.returncode == 0

@@ -57,11 +57,11 @@ class Entry:
         """The run whose rows stand, or stood until a run began to replace them."""
         return (self.inputs or {}).get(STOOD_BY, self.run_id)
 
-    def before(self, status: Status, run_id: str) -> "Entry":
+    def before(self, status: Status) -> "Entry":
         """This entry as it was before a run began to replace what it holds, in another status."""
         noted = (STOOD_AT, STOOD_BY)
         inputs = {name: digest for name, digest in (self.inputs or {}).items() if name not in noted}
-        return replace(self, status=status, run_id=run_id, inputs=inputs)
+        return replace(self, status=status, run_id=self.stood_by, inputs=inputs)
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,6 @@ def test_another_specification_reads_every_file_again() -> None:
 
 def test_captures_tell_equal_files_apart() -> None:
     assert source_id("d", {"host": "a"}) != source_id("d", {"host": "b"})
-    assert source_id("d", {}) != source_id("d", {}, (at(0), at(1)))
 
 
 def state(files: dict[str, File], hour: int = 0, rules: Rules = RULES) -> HourState:

@@ -3,7 +3,6 @@
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import pairwise
 from typing import BinaryIO, Protocol
 
@@ -58,8 +57,6 @@ class Summary:
     header_lines: int
     accepted: int
     rejected: int
-    first_event: datetime | None
-    last_event: datetime | None
     columns: tuple[str, ...]
     broken: str | None
     prefix_digests: dict[int, str]
@@ -97,8 +94,6 @@ def read_file(
     tally = Tally(known)
     parser: Parser | None = None
     lines = headers = accepted = rejected = 0
-    first: datetime | None = None
-    last: datetime | None = None
     half = b""
     for part in blocks(decompressed(source, name, tally), block):
         if lines == 0:
@@ -119,10 +114,6 @@ def read_file(
             headers += header_lines
             accepted += chunk.events.num_rows
             rejected += chunk.rejected.num_rows
-            if chunk.events.num_rows:
-                ends = pc.min_max(chunk.events.column(0)).as_py()
-                first = min(first or ends["min"], ends["min"])
-                last = max(last or ends["max"], ends["max"])
             if chunk.events.num_rows or chunk.rejected.num_rows:
                 yield chunk
         lines += len(numbered.text)
@@ -145,8 +136,6 @@ def read_file(
         headers,
         accepted,
         rejected,
-        first,
-        last,
         tuple(sorted((parser or _parser(layout, b"")).columns)),
         ": ".join(tally.broken) if tally.broken else None,
         tally.prefix_digests,

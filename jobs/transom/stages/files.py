@@ -163,10 +163,9 @@ class Decisions:
     unread: frozenset[str]
 
 
-def source_id(digest: str, captures: Mapping[str, str], span: tuple[datetime, datetime] | None = None) -> str:
-    """The identity of a content: its bytes, its captures, and its span where times come from the name."""
-    facts = [digest, sorted(captures.items()), [moment.isoformat() for moment in span or ()]]
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+def source_id(digest: str, captures: Mapping[str, str]) -> str:
+    """The identity of a content: its bytes and its captures."""
+    return hashlib.sha256(json.dumps([digest, sorted(captures.items())]).encode()).hexdigest()[:32]
 
 
 def has_to_be_read(listed: Listed, known: File | None, rules: Rules) -> bool:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from transom.formats.layout import Layout, Span
-from transom.formats.reading import Chunk, Summary, read_file
+from transom.formats.reading import Chunk, read_file
 from transom.lake.tables import ARROW_TYPES
 from transom.stages.landing import opened
 
@@ -103,18 +103,11 @@ def _rows(reading: Reading, layout: Layout, schema: pa.Schema) -> Iterator[pa.Re
                 if isinstance(part, Chunk):
                     yield from _chunk(part, reading, schema)
                 else:
-                    yield _summary(json.dumps(_plain(part)), reading, schema)
+                    yield _summary(json.dumps(asdict(part)), reading, schema)
     except FileNotFoundError:
         yield _summary(json.dumps({"vanished": True}), reading, schema)
     except OSError as error:
         yield _summary(json.dumps({"unreadable": str(error)}), reading, schema)
-
-
-def _plain(summary: Summary) -> dict[str, object]:
-    facts = asdict(summary)
-    for name in ("first_event", "last_event"):
-        facts[name] = facts[name].isoformat() if facts[name] else None
-    return facts
 
 
 def _chunk(chunk: Chunk, reading: Reading, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -114,10 +114,12 @@ def _metrics(
     content: Content, hours: Sequence[Mapping[str, Any]], span: Span | None, rules: Sequence[Declared]
 ) -> dict[str, float | None]:
     events = sum(row["events"] for row in hours)
-    data_lines = content.lines - content.header_lines
+    # A break has a check of its own, and the line that it cuts may be the only one.
+    cut = content.broken is not None
+    data_lines = content.lines - content.header_lines - cut
     figures: dict[str, float | None] = {
         "unaccounted": content.lines - events - content.rejected - content.header_lines,
-        "rejected_share": content.rejected / data_lines if data_lines else 0.0,
+        "rejected_share": (content.rejected - cut) / data_lines if data_lines else 0.0,
         "null_keys": sum(row["null_keys"] for row in hours),
         "seconds_outside": _seconds_outside(content, span),
         "broken": float(content.broken is not None or content.failed is not None),

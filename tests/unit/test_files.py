@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -19,6 +19,7 @@ from transom.stages.files import (
     decide,
     has_to_be_read,
     hour_states,
+    in_scope,
     source_id,
 )
 
@@ -161,6 +162,19 @@ def test_another_specification_reads_every_file_again() -> None:
     assert set(decisions.added) == set(decisions.removed) == {content("ab").source_id}
 
 
+@pytest.mark.parametrize("text", ["ab", ""])
+def test_a_name_that_says_something_else_is_no_conflict(text: str) -> None:
+    known = one(text)
+    assert not has_to_be_read(listed("f"), known["f"], RULES)
+    for there in (replace(listed("f"), captures={"host": "a"}), listed("f", 1)):
+        assert has_to_be_read(there, known["f"], RULES)
+        found = content(text)
+        found = replace(found, source_id=source_id(found.digest, there.captures), prefixes={})
+        taken = run(known, {"f": (there, found)}).files["f"]
+        assert (taken.status, taken.source_id, taken.hour) == ("ingested", found.source_id, there.hour)
+        assert not has_to_be_read(there, taken, RULES)
+
+
 def test_captures_tell_equal_files_apart() -> None:
     assert source_id("d", {"host": "a"}) != source_id("d", {"host": "b"})
 
@@ -179,8 +193,9 @@ def test_what_a_content_lacks_is_lacking_as_long_as_it_stands() -> None:
     conflict = after(known, run(known, {"f": (listed("f", touched=2), content("xy"))}))
     assert (conflict["f"].status, state(conflict).missing) == ("conflict", missing)
     assert state(conflict).conflicts == (f"f: {conflict['f'].detail}",)
-    twice = after(known, run(known, {"f": (listed("f"), cut), "g": (listed("g"), cut)}))
-    assert (twice["g"].status, state(twice).missing) == ("duplicate", missing)
+    # Files of nothing at all are one content, and each is missing in its own hour.
+    twice = after(known, run(known, {"f": (listed("f"), cut), "g": (listed("g", 1), cut)}))
+    assert (twice["g"].status, state(twice, 1).missing[0]) == ("duplicate", missing[0].replace("f", "g", 1))
     whole = after(known, run(known, {"f": (listed("f", touched=2), content("abc"))}))
     assert state(whole).missing == ()
 
@@ -234,38 +249,67 @@ def test_rows_of_another_specification_that_cannot_be_read_again_are_told() -> N
     assert state(gone, rules=other).missing == ("f: its rows were read under another specification",)
 
 
-TEXTS = ["a", "ab", "abc", "x", "xy"]
 NAMES = {"a": 4, "b": 5, "c": 5, "d": 6}
+HOURS = {4, 5, 6, 7}
+TEXTS = ["", "a", "ab", "abc", "x", "xy", "~", "a~", "abc~", "!"]
+"""`~` is where a text breaks off, `!` cannot be read."""
+Captures = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A run, and the landing folder that it finds."""
+
+    texts: dict[str, str]
+    hours: set[int] = field(default_factory=lambda: HOURS)
+    shape: str = "shape"
+    shift: int = 0
+    captures: Captures = field(default_factory=dict)
+    keeps_times: bool = False
+
+
 steps = st.lists(
-    st.tuples(
-        st.dictionaries(st.sampled_from(sorted(NAMES)), st.sampled_from([*TEXTS, "", "!"]), max_size=4),
-        st.sets(st.sampled_from([4, 5, 6]), min_size=1),
+    st.builds(
+        Step,
+        st.dictionaries(st.sampled_from(sorted(NAMES)), st.sampled_from(TEXTS), max_size=4),
+        st.sets(st.sampled_from(sorted(HOURS)), min_size=1),
         st.sampled_from(["shape", "shape", "other"]),
+        st.sampled_from([0, 0, 1]),
+        st.sampled_from([{}, {}, {"host": "x"}]),
+        st.booleans(),
     ),
     min_size=1,
     max_size=7,
 )
 
 
+def read_of(text: str, hour: int, captures: Captures) -> Content:
+    whole = text.rstrip("~!")
+    found = content(whole, (hour,) if whole else ())
+    found = replace(found, source_id=source_id(found.digest, captures))
+    if text.endswith("!"):
+        return replace(found, source_id="", digest="", failed="cannot be read")
+    broken = text.endswith("~")
+    return replace(found, lines=1 + broken, rejected=int(broken), lacks="breaks off" if broken else None)
+
+
 def whole_run(
-    known: dict[str, File], disk: dict[str, tuple[str, int]], hours: set[int], rules: Rules
-) -> tuple[dict[str, File], list[Decisions]]:
-    """What ingest does with a landing folder of texts; `!` is one that cannot be read."""
-
-    def read_of(path: str) -> Content:
-        text, _ = disk[path]
-        found = content(text, (NAMES[path],) if text else ())
-        return replace(found, source_id="", failed="cannot be read") if text == "!" else found
-
-    there = {path: listed(path, NAMES[path], touched) for path, (_, touched) in disk.items()}
-    in_scope = {path for path in there.keys() | known.keys() if NAMES[path] in hours}
-    to_read = {p for p in in_scope & there.keys() if has_to_be_read(there[p], known.get(p), rules)}
+    known: dict[str, File], disk: dict[str, tuple[str, int]], step: Step, rules: Rules
+) -> tuple[dict[str, File], Decisions]:
+    """What ingest does with a landing folder of texts."""
+    there = {
+        path: replace(listed(path, NAMES[path] + step.shift, touched), captures=step.captures)
+        for path, (_, touched) in disk.items()
+    }
+    paths = in_scope(known, there, lambda hour, _: hour in set(map(at, step.hours)))
+    to_read = {p for p in paths & there.keys() if has_to_be_read(there[p], known.get(p), rules)}
     read: dict[str, Content] = {}
     while True:
-        read |= {path: read_of(path) for path in to_read}
-        decisions = decide(known, there, read, in_scope, rules)
+        for path in to_read:
+            read[path] = read_of(disk[path][0], NAMES[path] + step.shift, step.captures)
+        decisions = decide(known, there, read, paths, rules)
         if not decisions.unread:
-            return after(known, decisions), [decisions]
+            return after(known, decisions), decisions
         assert decisions.unread.isdisjoint(read), "a path is asked for twice"
         to_read = set(decisions.unread)
 
@@ -274,22 +318,30 @@ def whole_run(
 @settings(max_examples=600, deadline=None)
 @given(history=steps)
 def test_any_history_of_files_keeps_rows_and_their_description_together(
-    history: list[tuple[dict[str, str], set[int], str]], replacing: bool
+    history: list[Step], replacing: bool
 ) -> None:
     known: dict[str, File] = {}
-    rows: dict[str, tuple[datetime, str]] = {}
+    rows: dict[str, tuple[datetime, str, int]] = {}
     disk: dict[str, tuple[str, int]] = {}
-    for moment, (texts, hours, shape) in enumerate([*history, (history[-1][0], {4, 5, 6}, "shape")]):
-        # A file that is as it was keeps its time.
-        disk = {p: disk[p] if p in disk and disk[p][0] == t else (t, moment) for p, t in texts.items()}
-        rules = replace(RULES, replace_changed=replacing, shape=lambda hour, shape=shape: shape)
-        known, (decisions,) = whole_run(known, disk, hours, rules)
+    times: dict[tuple[str, str], int] = {}
+    for moment, step in enumerate([*history, replace(history[-1], hours=HOURS, shape="shape")]):
+        # A file that is as it was keeps its time; one that comes back may have the time that it had.
+        disk = {
+            p: disk[p]
+            if p in disk and disk[p][0] == text
+            else (text, times.get((p, text), moment) if step.keeps_times else moment)
+            for p, text in step.texts.items()
+        }
+        times |= {(p, text): touched for p, (text, touched) in disk.items()}
+        rules = replace(RULES, replace_changed=replacing, shape=lambda hour, step=step: step.shape)
+        known, decisions = whole_run(known, disk, step, rules)
         for source in decisions.removed:
             rows.pop(source, None)
         for source, path in decisions.added.items():
-            assert content(disk[path][0], (NAMES[path],)).source_id == source
+            found = read_of(disk[path][0], NAMES[path] + step.shift, step.captures)
+            assert found.source_id == source
             assert source not in rows, "rows twice"
-            rows[source] = at(NAMES[path]), shape
+            rows[source] = at(NAMES[path] + step.shift), step.shape, found.lines
         holders: dict[str, list[File]] = {}
         for file in known.values():
             if file.source_id is not None:
@@ -298,9 +350,9 @@ def test_any_history_of_files_keeps_rows_and_their_description_together(
         for source, files in holders.items():
             described = [file for file in files if file.status != "duplicate"]
             assert len(described) == 1
-            assert rows[source] == (described[0].hour, described[0].shape)
+            assert rows[source] == (described[0].hour, described[0].shape, described[0].lines)
     if replacing:
-        fresh, _ = whole_run({}, disk, {4, 5, 6}, rules)
+        fresh, _ = whole_run({}, disk, replace(step, hours=HOURS), rules)
         lived = {path: file for path, file in known.items() if file.status != "gone"}
         standing = {path for path, file in fresh.items() if file.status != "withheld"}
         assert {path: lived[path] for path in standing} == {path: fresh[path] for path in standing}

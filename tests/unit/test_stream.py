@@ -590,6 +590,7 @@ def test_what_shapes_no_table_changes_no_shape(changes: dict[str, Any]) -> None:
     ("changes", "parts"),
     [
         ({"source__path": "in/{site}/%Y-%m-%d.%H.json"}, {"ingest"}),
+        ({"source__path": "in/{host}/%Y-%m-%d.*.json"}, {"ingest"}),
         ({"source__zone": "Europe/Berlin"}, {"ingest"}),
         ({"source__holds": {"before": "2 days"}}, {"ingest"}),
         ({"source__format": "csv"}, {"ingest"}),
@@ -647,6 +648,7 @@ def test_shapes_are_canonical_json() -> None:
     assert json.loads(parse(base()).ingest_shape())["name"] == {
         "after": 3600000000,
         "before": 86400000000,
+        "unit": "hour",
         "zone": "UTC",
     }
 

@@ -64,6 +64,16 @@ class Scope:
         """Whether a stale hour is too far for every chunk of the run."""
         return hour not in self.asked and hour not in self._around(self.stretch)
 
+    def looks_at(self, hour: datetime, known: bool, waiting: bool = False) -> bool:
+        """Whether the files of an hour are looked at.
+
+        Args:
+            known: whether somebody asked for the hour before, or the files are known.
+            waiting: whether they wait; an earlier chunk may have left them to this one.
+        """
+        sees_to = self.may_publish(hour, known) if waiting else self.sees_to(hour)
+        return hour in self.asked or (known and sees_to)
+
     def may_publish(self, hour: datetime, known: bool) -> bool:
         """Whether rows of a file may be published in an hour: not in one that a later chunk will see to,
         nor beyond `heal`, nor after the stretch in one that nobody asked for.

@@ -11,12 +11,13 @@ from there and no other name holds it: each content has either names that hold i
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, Literal
 
-from transom.intervals import NO_HOUR
+from transom.intervals import HOUR, NO_HOUR, hour_of
 
 Status = Literal["ingested", "duplicate", "waiting", "conflict", "withheld", "gone"]
 HOLDING: tuple[Status, ...] = ("ingested", "duplicate")
@@ -39,6 +40,17 @@ class Listed:
     hour: datetime | None = None
     start: datetime | None = None
     end: datetime | None = None
+
+    @property
+    def named(self) -> Iterator[datetime]:
+        """The hours that its name declares."""
+        if self.start is None or self.end is None:
+            yield NO_HOUR
+            return
+        hour = hour_of(self.start)
+        while hour < self.end:
+            yield hour
+            hour += HOUR
 
 
 @dataclass(frozen=True)
@@ -168,6 +180,20 @@ def source_id(digest: str, captures: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps([digest, sorted(captures.items())]).encode()).hexdigest()[:32]
 
 
+def in_scope(
+    known: Mapping[str, File],
+    listed: Mapping[str, Listed],
+    looked_at: Callable[[datetime, Status | None], bool],
+) -> set[str]:
+    """The paths that a run sees to: by the hours in their names, and by the hour under which they are known.
+
+    Args:
+        looked_at: whether a run sees to an hour, for a file of that status; None for a name.
+    """
+    paths = {path for path, file in listed.items() if any(looked_at(hour, None) for hour in file.named)}
+    return paths | {path for path, file in known.items() if looked_at(file.hour, file.status)}
+
+
 def has_to_be_read(listed: Listed, known: File | None, rules: Rules) -> bool:
     """Whether a file's content may differ from what is known, or may be wanted now.
 
@@ -176,11 +202,22 @@ def has_to_be_read(listed: Listed, known: File | None, rules: Rules) -> bool:
     """
     if known is None or (known.size, known.modified) != (listed.size, listed.modified):
         return True
-    if known.status == "withheld" or known.shape != rules.shape(known.hour):
+    if known.status in ("withheld", "gone") or known.shape != rules.shape(known.hour):
+        return True
+    if says_otherwise(listed, known):
         return True
     if known.status == "conflict":
         return rules.replace_changed
     return known.status == "waiting" and all(map(rules.permitted, known.touched))
+
+
+def says_otherwise(listed: Listed, known: File) -> bool:
+    """Whether a file's name says another hour, or other captures, than are known of it: the pattern of the
+    paths has changed."""
+    if known.content is None:
+        return False
+    said = source_id(known.content, listed.captures)
+    return listed.hour not in (None, known.hour) or said != (known.source_id or known.seen_id)
 
 
 def decide(
@@ -295,7 +332,7 @@ def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) ->
         unseen = replace(listed, size=-1)
         return _held_back(stands, fresh, content, unseen, "withheld", content.failed or "cannot be read")
     if stands is not None and stands.source_id != content.source_id and not rules.replace_changed:
-        grown = content.prefixes.get(stands.bytes) == stands.content
+        grown = stands.content in (content.digest, content.prefixes.get(stands.bytes))
         if not grown:
             return _held_back(
                 stands, fresh, content, listed, "conflict",
@@ -351,9 +388,10 @@ def _standing(files: Mapping[str, File]) -> dict[str, File]:
 
 
 def _same_rows(old: File, new: File) -> bool:
-    """Whether two canonical files of one content give the same rows: what a file may hold depends on
-    the hour in its name, and how it is read on the specification."""
-    return (old.hour, old.shape) == (new.hour, new.shape)
+    """Whether two canonical files of one content give the same rows: what a file may hold depends on the
+    hour in its name, how it is read on the specification, and one that breaks off has a line more."""
+    told = attrgetter("hour", "shape", "lines", "accepted", "rejected", "lacks")
+    return bool(told(old) == told(new))
 
 
 @dataclass(frozen=True)
@@ -393,9 +431,9 @@ def hour_states(
                 held_back = withheld if file.status == "withheld" else conflicts
                 held_back[file.hour].append(f"{file.path}: {file.detail}")
         lacks = [file.detail] if file.status in ("waiting", "withheld") else []
-        if file.source_id is not None and file.status != "duplicate":
+        if file.source_id is not None:
             lacks += [file.lacks] if file.lacks else []
-            if file.shape != shape(file.hour):
+            if file.status != "duplicate" and file.shape != shape(file.hour):
                 lacks.append("its rows were read under another specification")
         for hour in file.touched & missing.keys():
             missing[hour] += [f"{file.path}: {words}" for words in lacks]

@@ -13,7 +13,7 @@ from functools import cache, reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.intervals import HOUR, NO_HOUR, Interval, hour_of
+from transom.intervals import NO_HOUR, Interval
 from transom.lake import digest as digests
 from transom.lake.acceptance import in_short, verdict_of
 from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node, Verdict
@@ -32,9 +32,11 @@ from transom.stages.files import (
     HourState,
     Listed,
     Rules,
+    Status,
     decide,
     has_to_be_read,
     hour_states,
+    in_scope,
 )
 from transom.stages.ingest_tables import Parsed, Tables, event_types, events, file_rows, rejected
 from transom.stages.landing import absolute, listed
@@ -63,21 +65,14 @@ class _Scene:
     rules: Rules
     expected: Callable[[datetime], Mapping[str, str]]
 
-    def looked_at(self, hour: datetime) -> bool:
+    def looked_at(self, hour: datetime, status: Status | None) -> bool:
         """Whether the run sees to the files of an hour."""
-        if hour == NO_HOUR or hour in self.scope.asked:
-            return True
-        return self.scope.sees_to(hour) and self.asked_before(hour)
+        known = status is not None or self.asked_before(hour)
+        return hour == NO_HOUR or self.scope.looks_at(hour, known, status == "waiting")
 
     def asked_before(self, hour: datetime) -> bool:
         """Whether somebody has asked for an hour before."""
         return hour in self.book.hours(STAGE)
-
-    def in_scope(self) -> set[str]:
-        """The paths that the run sees to."""
-        paths = {path for path, file in self.there.items() if any(map(self.looked_at, _named(file)))}
-        gone = self.known.keys() - self.there.keys()
-        return paths | {path for path in gone if self.looked_at(self.known[path].hour)}
 
     def stale(self) -> list[datetime]:
         """Hours that a killed run has left, or that another specification has made."""
@@ -111,13 +106,13 @@ def ingest(
     """
     tables = Tables.of(stream)
     scene = _scene(store, ledger, stream, tables, interval, stretch or interval)
-    in_scope = scene.in_scope()
+    paths = in_scope(scene.known, scene.there, scene.looked_at)
     to_read = {
         path
-        for path in in_scope & scene.there.keys()
+        for path in paths & scene.there.keys()
         if has_to_be_read(scene.there[path], scene.known.get(path), scene.rules)
     }
-    late = _late(scene, in_scope)
+    late = _late(scene, paths)
     read: dict[str, Content] = {}
     places: dict[str, Parsed] = {}
     verdicts: list[Verdict] = []
@@ -134,7 +129,7 @@ def ingest(
                 places |= {reading.path: Parsed(frame, reading.number) for reading in readings}
             # A file that vanished between listing and reading is as good as never listed.
             present = {p: file for p, file in scene.there.items() if p not in to_read or p in read}
-            decisions = decide(scene.known, present, read, in_scope, scene.rules)
+            decisions = decide(scene.known, present, read, paths, scene.rules)
             if not decisions.unread:
                 break
             to_read = set(decisions.unread)
@@ -188,18 +183,7 @@ def _scene(
     return _Scene(book, pins, scope, known, listed(stream.path_pattern), rules, cache(expected))
 
 
-def _named(file: Listed) -> Iterable[datetime]:
-    """The hours that a file's name declares."""
-    if file.start is None or file.end is None:
-        yield NO_HOUR
-        return
-    hour = hour_of(file.start)
-    while hour < file.end:
-        yield hour
-        hour += HOUR
-
-
-def _late(scene: _Scene, in_scope: Collection[str]) -> dict[str, File]:
+def _late(scene: _Scene, paths: Collection[str]) -> dict[str, File]:
     """Files that came too late for this run, of hours that were asked for before: listed as waiting."""
     return {
         path: File(
@@ -210,7 +194,7 @@ def _late(scene: _Scene, in_scope: Collection[str]) -> dict[str, File]:
             size=-1, modified=file.modified,
         )
         for path, file in scene.there.items()
-        if path not in in_scope and path not in scene.known
+        if path not in paths and path not in scene.known
         and file.hour is not None and scene.asked_before(file.hour) and scene.scope.leaves(file.hour)
     }  # fmt: skip
 

@@ -30,11 +30,12 @@ def ingest(stream: "Stream") -> str:
             # An option left out and one that says the default are told apart: the defaults are the
             # parsers', and a recomputation that comes out the same makes nothing downstream stale.
             "options": dict(layout.options),
-            # The path itself may change: which files there are is no part of the shape, but what their
-            # names say is.
+            # The path itself may change: which files there are is no part of the shape, but what is made of
+            # their names is. That a name says something else than before is seen file by file.
             "captures": list(stream.captures),
             "name": {
                 "zone": stream.source.zone,
+                "unit": stream.path_pattern.unit,
                 "before": microseconds(holds.before),
                 "after": microseconds(holds.after),
             }

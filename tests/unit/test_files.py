@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transom.intervals import Interval
+from transom.lake.staleness import Scope
 from transom.stages.files import (
     Content,
     Decisions,
@@ -16,6 +18,7 @@ from transom.stages.files import (
     HourState,
     Listed,
     Rules,
+    Status,
     decide,
     has_to_be_read,
     hour_states,
@@ -357,3 +360,61 @@ def test_any_history_of_files_keeps_rows_and_their_description_together(
         standing = {path for path, file in fresh.items() if file.status != "withheld"}
         assert {path: lived[path] for path in standing} == {path: fresh[path] for path in standing}
         assert lived.keys() == fresh.keys()
+
+
+Disk = dict[str, tuple[int, str, set[int]]]
+"""Of each path: the hour in its name, its text, and the hours that its events lie in beside that one."""
+disks = st.dictionaries(
+    st.sampled_from("abcd"),
+    st.tuples(st.integers(-3, 12), st.sampled_from(["a", "ab"]), st.sets(st.integers(-3, 12), max_size=2)),
+)
+
+
+def ingested(
+    known: dict[str, File], asked: set[datetime], disk: Disk, stretch: Interval, chunk: int
+) -> tuple[dict[str, File], set[datetime]]:
+    """A run over a stretch in chunks, and the hours that somebody has asked for after it."""
+    for part in stretch.chunks(chunk * HOUR):
+        scope = Scope.of(part, stretch, 2 * HOUR, asked)
+        known = one_chunk(known, asked, disk, scope)
+        asked = asked | scope.asked
+    return known, asked
+
+
+def one_chunk(known: dict[str, File], asked: set[datetime], disk: Disk, scope: Scope) -> dict[str, File]:
+    def looked_at(hour: datetime, status: Status | None) -> bool:
+        return scope.looks_at(hour, status is not None or hour in asked, status == "waiting")
+
+    rules = replace(RULES, permitted=lambda hour: scope.may_publish(hour, hour in asked))
+    there = {path: listed(path, hour, len(text)) for path, (hour, text, _) in disk.items()}
+    paths = in_scope(known, there, looked_at)
+    read = {
+        path: replace(content(text, sorted({hour, *more})), source_id=path + text)
+        for path, (hour, text, more) in disk.items()
+        if path in paths and has_to_be_read(there[path], known.get(path), rules)
+    }
+    return after(known, decide(known, there, read, paths, rules))
+
+
+@settings(max_examples=400, deadline=None)
+@given(disks, disks, st.integers(0, 4), st.integers(1, 8), st.integers(1, 4))
+def test_chunks_leave_no_trace_among_files(
+    earlier: Disk, disk: Disk, start: int, hours: int, chunk: int
+) -> None:
+    known, asked = ingested({}, set(), earlier, Interval(at(0), at(2)), 2)
+    stretch = Interval(at(start), at(start + hours))
+    chunked, whole = (ingested(known, asked, disk, stretch, size) for size in (chunk, hours))
+    assert chunked == whole
+    standing = [
+        path for path, (hour, _, more) in disk.items() if all(at(n) in stretch for n in {hour, *more})
+    ]
+    if not known:
+        assert all(chunked[0][path].status == "ingested" for path in standing)
+
+
+def test_a_file_that_crosses_from_one_chunk_into_the_next_is_taken() -> None:
+    early, late = {"f": (4, "a", {4})}, {"f": (4, "ab", {5})}
+    for before in ({}, early):
+        known, asked = ingested({}, set(), before, Interval(at(4), at(5)), 1)
+        known, _ = ingested(known, asked, late, Interval(at(0), at(10)), 5)
+        assert (known["f"].status, known["f"].hours) == ("ingested", (at(4), at(5)))

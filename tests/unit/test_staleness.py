@@ -86,18 +86,6 @@ def test_every_hour_is_seen_to_by_a_chunk_or_left_by_all(
         assert seen == 1
 
 
-@given(st.integers(1, 10), st.integers(1, 12), st.lists(st.integers(-6, 15), min_size=1, max_size=4))
-def test_the_last_chunk_takes_a_file_that_the_whole_stretch_would_take(
-    hours: int, size: int, touched: list[int]
-) -> None:
-    stretch = between(0, hours)
-    scopes = [Scope.of(chunk, stretch, HEAL, ()) for chunk in stretch.chunks(size * HOUR)]
-    whole = Scope.of(stretch, stretch, HEAL, ())
-    assert all(scopes[-1].may_publish(at(n), False) for n in touched) == all(
-        whole.may_publish(at(n), False) for n in touched
-    )
-
-
 def test_a_gap_shorter_than_healing_is_asked_for_and_a_longer_one_is_not() -> None:
     assert Scope.of(between(5, 6), between(5, 6), HEAL, {at(2)}).asked == {at(3), at(4), at(5)}
     assert Scope.of(between(6, 7), between(6, 7), HEAL, {at(2)}).asked == {at(6)}

@@ -97,6 +97,7 @@ def test_withheld_hours_get_back_what_a_killed_run_took(house: Make) -> None:
     day.assert_ledger_true()
 
 
+NAMELESS = WEB.replace("%Y-%m-%d/access.%H*.log.gz", "*.log").replace(", expect: 1", "")
 DAILY = WEB.replace("%Y-%m-%d/access.%H*.log.gz", "%Y-%m-%d.log.gz").replace(", expect: 1", "")
 
 
@@ -170,7 +171,7 @@ def test_a_file_that_differs_is_a_warning_and_what_it_lacks_stays_lacking(house:
 def test_two_files_in_an_hour_one_of_them_junk(house: Make) -> None:
     day = house()
     day.land(0, hourly(0, "10.0.0.1", "10.0.0.2"))
-    day.land(0, ["junk"] * 3, ".second")
+    junk = day.land(0, ["junk"] * 3, ".second")
     day.run(0, 1)
     state = day.state()
     assert state["ingest.events.events 2015-05-17T00:00"][:2] == ("quarantined", False)
@@ -178,10 +179,15 @@ def test_two_files_in_an_hour_one_of_them_junk(house: Make) -> None:
     # The file is withheld, not the other files of its hour.
     assert day.table("events").count() == 2
     day.assert_ledger_true()
+    junk.unlink()
+    day.ingest(0, 1)
+    assert day.state()["ingest.events.events 2015-05-17T00:00"][:2] == ("published", True)
+    subjects = {verdict.subject for verdict in day.ledger.checks(day.book(), "ingest", {hour(0)})}
+    assert not any("second" in str(subject) for subject in subjects)
 
 
 def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(house: Make) -> None:
-    nameless = house(WEB.replace("%Y-%m-%d/access.%H*.log.gz", "*.log").replace(", expect: 1", ""))
+    nameless = house(NAMELESS)
     folder = nameless.folder / "landing/web"
     folder.mkdir(parents=True)
     (folder / "empty.log").write_text("")
@@ -197,6 +203,26 @@ def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(house: Mak
     assert "landing/web/junk.log" in failure
     assert "--from 2015-05-17T00:00 --to 2015-05-17T02:00" in failure
     (folder / "junk.log").write_text("\n".join(hourly(1, "10.0.0.1", "10.0.0.2")) + "\n")
+    (folder / "empty.log").write_text(line(3700) + "\n")
+    with nameless.killed_before(4):
+        nameless.ingest(0, 2)
     nameless.ingest(0, 2)
     assert judge(nameless.ledger, "ingest", "web", Interval(hour(0), hour(2)), "").passed
-    assert nameless.table("events").count() == 2
+    assert nameless.table("events").count() == 3
+    # Nobody asked for the hour of files without one.
+    fresh = house(NAMELESS, "fresh")
+    fresh.ingest(0, 2)
+    assert nameless.state() == fresh.state()
+    nameless.assert_ledger_true()
+
+
+def test_an_hour_that_only_a_late_file_touches_stays_stale(house: Make) -> None:
+    brief = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
+    day = house(brief)
+    before(day)
+    day.ingest(0, 6)
+    day.land(0, hourly(0, "10.0.0.2"), ".late")
+    other = house(brief.replace("expect: 1", "expect: 1, holds: {before: 2 hours}"))
+    assert [other.ingest(5, 6).stale_since for _ in range(2)] == [hour(0)] * 2
+    waiting = other.table("files").where("status = 'waiting'").collect()
+    assert [row.hour.hour for row in waiting] == [0]

@@ -38,7 +38,8 @@ def publish(
         return
     # Nobody has written these nodes since they were seen, or the claim is refused.
     versions = store.pin({node.table for node in entries}).versions
-    unasked = {node for node, entry in entries.items() if entry is not None and not entry.asked}
+    # A node that is to be forgotten is not asked for by that, should this run be killed.
+    unasked = {node for node, entry in entries.items() if entry is None or not entry.asked}
     token = ledger.claim(stage, entries, run_id, seen, versions, unasked)
     for write in writes:
         store.write(write, stage=stage, token=token, run_id=run_id)

@@ -214,7 +214,7 @@ def has_to_be_read(listed: Listed, known: File | None, rules: Rules) -> bool:
 def says_otherwise(listed: Listed, known: File) -> bool:
     """Whether a file's name says another hour, or other captures, than are known of it: the pattern of the
     paths has changed."""
-    if known.content is None:
+    if not known.content:
         return False
     said = source_id(known.content, listed.captures)
     return listed.hour not in (None, known.hour) or said != (known.source_id or known.seen_id)

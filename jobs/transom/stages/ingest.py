@@ -37,6 +37,7 @@ from transom.stages.files import (
     has_to_be_read,
     hour_states,
     in_scope,
+    says_otherwise,
 )
 from transom.stages.ingest_tables import Parsed, Tables, event_types, events, file_rows, rejected
 from transom.stages.landing import absolute, listed
@@ -77,11 +78,23 @@ class _Scene:
     def stale(self) -> list[datetime]:
         """Hours that a killed run has left, or that another specification has made."""
         entries = {node.hour: entry for node, entry in self.book.items() if node.table == "events"}
-        return sorted(
+        found = {
             hour
             for hour, entry in entries.items()
             if entry.status == "writing" or entry.inputs != self.expected(hour)
-        )
+        }
+        # That names are read otherwise is no part of the inputs.
+        both = self.known.keys() & self.there.keys()
+        said = (self.known[path].hour for path in both if says_otherwise(self.there[path], self.known[path]))
+        return sorted(found.union(said))
+
+    def inputs(self, hour: datetime) -> Mapping[str, str] | None:
+        """What an hour is made from once it is published. One that the run does not see to, and that a file
+        touches all the same, stays as stale as it is."""
+        held = self.book.get(_node("events", hour))
+        if held is None or hour == NO_HOUR or self.scope.sees_to(hour):
+            return self.expected(hour)
+        return None if held.status == "writing" else held.inputs
 
 
 def _node(table: str, hour: datetime) -> Node:
@@ -117,6 +130,7 @@ def ingest(
     places: dict[str, Parsed] = {}
     verdicts: list[Verdict] = []
     frames: list[DataFrame] = []
+    present = scene.there
     try:
         while True:
             if to_read:
@@ -126,9 +140,9 @@ def ingest(
                 found, seen = contents(stream, _node("events", interval.start), scene.there, readings, frame)
                 read |= found
                 verdicts += seen
-                places |= {reading.path: Parsed(frame, reading.number) for reading in readings}
+                places |= {r.path: Parsed(frame, r.number) for r in readings if r.path in found}
             # A file that vanished between listing and reading is as good as never listed.
-            present = {p: file for p, file in scene.there.items() if p not in to_read or p in read}
+            present = {p: file for p, file in present.items() if p not in to_read or p in read}
             decisions = decide(scene.known, present, read, paths, scene.rules)
             if not decisions.unread:
                 break
@@ -229,41 +243,38 @@ def _publish(
     affected = _affected(scene.known, files, decisions)
     stale = scene.stale()
     changed = affected.union(asked, (h for h in stale if h == NO_HOUR or scene.scope.sees_to(h)))
-    states = hour_states(files.values(), changed, scene.rules.shape)
-    entries, checks = _entries(
-        stream,
-        states,
-        changed,
-        run_id,
-        scene.expected,
-        lambda hour: hour in asked or scene.asked_before(hour),
-    )
+    touched = asked.union(*(file.touched for file in files.values()))
+    # As if there had never been a file of them.
+    forgotten = {hour for hour in changed - touched if not scene.asked_before(hour)}
+    states = hour_states(files.values(), changed - forgotten, scene.rules.shape)
+    entries, checks = _entries(stream, scene, states, run_id)
     outcome = Outcome(stale_since=next((h for h in stale if h != NO_HOUR and scene.scope.leaves(h)), None))
     # An hour that was asked for and comes out as it stands is left alone.
-    publishing = sorted(h for h in changed if h in affected or not _as_it_stands(book, h, entries[h]))
+    to_publish = {h for h, entry in entries.items() if h in affected or not _as_it_stands(book, h, entry)}
+    publishing = sorted(to_publish | forgotten)
     if not publishing:
         return outcome
-    outcome.hours_healed = len(set(publishing) - asked)
+    outcome.hours_healed = len(to_publish - asked)
 
     def stored(table: str) -> list[datetime]:
         held = {hour: book.get(_node(table, hour)) for hour in publishing}
         return [hour for hour, entry in held.items() if entry and entry.rows]
 
-    in_file_rows = file_rows(tables.files, [f for f in files.values() if f.hour in set(publishing)])
+    in_file_rows = file_rows(tables.files, [file for file in files.values() if file.hour in to_publish])
     frames = {
         "events": events(tables.events, pins, decisions, places, stored("events")),
         "rejected": rejected(tables.rejected, pins, decisions, places, stored("rejected"), files),
         "files": store.spark.createDataFrame(in_file_rows),
     }
     figures = _figures(tables, frames)
-    results: dict[Node, Entry] = {}
+    results: dict[Node, Entry | None] = {}
     writes = []
     for table in tables:
         targets = []
         for hour in publishing:
             count, digest = figures.get((table.name, hour), (0, EMPTY_DIGEST))
-            node, entry = _node(table.name, hour), entries[hour]
-            results[node] = replace(entry, digest=digest, rows=count)
+            node, entry = _node(table.name, hour), entries.get(hour)
+            results[node] = replace(entry, digest=digest, rows=count) if entry else None
             # The columns outside the promise change under an equal digest.
             if table.name == "files" or not stands(book, node, digest):
                 targets.append(hour)
@@ -271,11 +282,13 @@ def _publish(
         if targets:
             rows = in_file_rows if table.name == "files" else frames[table.name].where(in_hours(targets))
             writes.append(Write(table, rows, {None: targets}))
-    outcome.quarantined = sum(entries[hour].status == "quarantined" for hour in publishing)
-    outcome.published = len(publishing) - outcome.quarantined
-    kept = [v for v in [*verdicts, *checks] if v.node.hour in set(publishing)]
-    kept += _still_standing(ledger, book, set(publishing), kept)
-    publish(store, ledger, STAGE, run_id, writes, results, book, kept)
+    outcome.quarantined = sum(entries[hour].status == "quarantined" for hour in to_publish)
+    outcome.published = len(to_publish) - outcome.quarantined
+    seen = [verdict for verdict in [*verdicts, *checks] if verdict.node.hour in to_publish]
+    # What earlier runs saw in files that are still there and were not read again.
+    not_read = files.keys() - places.keys()
+    seen += [verdict for verdict in ledger.checks(book, STAGE, to_publish) if verdict.subject in not_read]
+    publish(store, ledger, STAGE, run_id, writes, results, book, seen)
     return outcome
 
 
@@ -314,15 +327,6 @@ def _figures(tables: Tables, frames: Mapping[str, DataFrame]) -> dict[tuple[str,
     }
 
 
-def _still_standing(
-    ledger: Ledger, book: Book, hours: set[datetime], fresh: Sequence[Verdict]
-) -> list[Verdict]:
-    """What earlier runs saw in files of these hours that were not read again."""
-    again = {(v.node.hour, v.subject) for v in fresh}
-    earlier = ledger.checks(book, STAGE, hours)
-    return [v for v in earlier if v.subject is not None and (v.node.hour, v.subject) not in again]
-
-
 def _as_it_stands(book: Book, hour: datetime, new: Entry) -> bool:
     held = book.get(_node("events", hour))
     return held is not None and replace(held, digest=EMPTY_DIGEST, rows=0, run_id=new.run_id) == new
@@ -338,15 +342,10 @@ def _hour_checks(stream: Stream) -> tuple[Check, ...]:
 
 
 def _entries(
-    stream: Stream,
-    states: Mapping[datetime, HourState],
-    hours: Iterable[datetime],
-    run_id: str,
-    expected: Callable[[datetime], Mapping[str, str]],
-    asked: Callable[[datetime], bool],
+    stream: Stream, scene: _Scene, states: Mapping[datetime, HourState], run_id: str
 ) -> tuple[dict[datetime, Entry], list[Verdict]]:
     """Status and completeness of each hour, as its files have it."""
-    ordered = sorted(hours)
+    ordered = sorted(states)
     metrics = [
         {"files": states[hour].files, "conflicts": len(states[hour].conflicts) or None} for hour in ordered
     ]
@@ -369,8 +368,8 @@ def _entries(
             "quarantined" if wrong else "published",
             run_id,
             complete=not (wrong or missing),
-            inputs=expected(hour),
+            inputs=scene.inputs(hour),
             cause="; ".join(wrong or missing) or None,
-            asked=asked(hour),
+            asked=hour in scene.scope.asked or scene.asked_before(hour),
         )
     return entries, verdicts

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transom.intervals import Interval
+from transom.intervals import NO_HOUR, Interval
 from transom.lake.staleness import Scope
 from transom.stages.files import (
     Content,
@@ -201,6 +201,32 @@ def test_what_a_content_lacks_is_lacking_as_long_as_it_stands() -> None:
     assert (twice["g"].status, state(twice, 1).missing[0]) == ("duplicate", missing[0].replace("f", "g", 1))
     whole = after(known, run(known, {"f": (listed("f", touched=2), content("abc"))}))
     assert state(whole).missing == ()
+
+
+def test_what_is_held_back_is_missing_in_all_its_hours_whatever_stands() -> None:
+    near = replace(RULES, permitted=lambda hour: hour == at(0))
+    for rules, failed in ((RULES, "rejected_share"), (near, None)):
+        grown = {"f": (listed("f", touched=2), content("abc", (0, 1), failed))}
+        fresh = after({}, run({}, grown, rules))
+        held = after(one("ab"), run(one("ab"), grown, rules))
+        assert held["f"].source_id == content("ab").source_id
+        assert state(held, 1).missing == state(fresh, 1).missing != ()
+        back = after(held, run(held, {"f": (listed("f", touched=3), content("ab"))}, rules))
+        assert back["f"].status == "ingested"
+        assert state(back, 1).missing == ()
+        assert state(after(held, run(held, {})), 1).missing == ()
+    conflict = after(one("ab"), run(one("ab"), {"f": (listed("f", touched=2), content("xy", (0, 1)))}))
+    assert conflict["f"].touched == {at(0)}
+
+
+def test_a_file_that_was_nowhere_waits_for_the_hours_that_it_has_now() -> None:
+    empty = after({}, run({}, {"f": (listed("f", None), content("", ()))}))
+    far = replace(RULES, permitted=lambda hour: hour == NO_HOUR)
+    waiting = run(empty, {"f": (listed("f", None, 2), content("a", (1,)))}, far).files["f"]
+    assert (waiting.status, "2015-05-17T01:00 to 2015-05-17T01:00" in str(waiting.detail)) == (
+        "waiting",
+        True,
+    )
 
 
 def test_a_duplicate_that_becomes_the_canonical_file_lacks_nothing() -> None:

@@ -93,7 +93,8 @@ class File:
 
     `source_id` is the content that stands; None where nothing does. `lacks` is what is missing of it,
     `detail` why the file is not ingested. `size` and `modified` are those of the content last read,
-    `seen_id`, which a conflict or a withheld file holds beside what stands.
+    `seen_id`, which a conflict or a withheld file holds beside what stands; `held_back` are the hours that
+    lack its events for that.
     """
 
     path: str
@@ -113,6 +114,7 @@ class File:
     last_event: datetime | None
     columns: tuple[str, ...]
     hours: tuple[datetime, ...]
+    held_back: tuple[datetime, ...]
     lacks: str | None
     detail: str | None
     size: int
@@ -128,17 +130,23 @@ class File:
                 "modified": row["modified"].astimezone(UTC),
                 "columns": tuple(row["columns"] or ()),
                 "hours": tuple(hour.astimezone(UTC) for hour in row["hours"] or ()),
+                "held_back": tuple(hour.astimezone(UTC) for hour in row.get("held_back") or ()),
             }
         )
 
     def row(self) -> dict[str, Any]:
         """The row of the table."""
-        return {**self.__dict__, "columns": list(self.columns), "hours": list(self.hours)}
+        return {
+            **self.__dict__,
+            "columns": list(self.columns),
+            "hours": list(self.hours),
+            "held_back": list(self.held_back),
+        }
 
     @property
     def touched(self) -> frozenset[datetime]:
-        """Every hour whose tables hold something of this file."""
-        return frozenset((self.hour, *self.hours))
+        """Every hour whose tables hold something of this file, or lack something for it."""
+        return frozenset((self.hour, *self.hours, *self.held_back))
 
 
 @dataclass(frozen=True)
@@ -243,7 +251,9 @@ def decide(
     for path in sorted(namesakes.union(in_scope)):
         if path not in listed:
             if path in known and known[path].source_id is not None:
-                after[path] = replace(known[path], status="gone", detail="no longer in the landing folder")
+                after[path] = replace(
+                    known[path], status="gone", held_back=(), detail="no longer in the landing folder"
+                )
             elif path in known:
                 del after[path]
         elif path in read:
@@ -322,6 +332,7 @@ def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) ->
         last_event=content.last_event,
         columns=content.columns,
         hours=content.hours,
+        held_back=(),
         lacks=content.lacks,
         detail=None,
         size=listed.size,
@@ -341,7 +352,7 @@ def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) ->
             )  # fmt: skip
     if content.failed:
         return _held_back(stands, fresh, content, listed, "withheld", content.failed)
-    touched = fresh.touched | (stands.touched if stands else frozenset())
+    touched = (fresh.touched | replace(stands or fresh, held_back=()).touched) - {NO_HOUR}
     if not all(map(rules.permitted, touched)):
         first, last = min(touched), max(touched)
         detail = f"touches {first:%Y-%m-%dT%H:%M} to {last:%Y-%m-%dT%H:%M}; run that stretch to take it"
@@ -359,6 +370,8 @@ def _held_back(
         stands,
         status=status,
         seen_id=content.source_id,
+        # Nothing of a conflict is missing, as long as the stream says so.
+        held_back=() if status == "conflict" else content.hours,
         detail=detail,
         size=listed.size,
         modified=listed.modified,

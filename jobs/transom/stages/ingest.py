@@ -46,7 +46,7 @@ from transom.stream import Stream
 
 STAGE = "ingest"
 BLOCK = "events"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def _late(scene: _Scene, paths: Collection[str]) -> dict[str, File]:
         path: File(
             path=path, hour=file.hour, status="waiting", source_id=None, seen_id=None, content=None,
             shape=scene.rules.shape(file.hour), bytes=0, lines=0, header_lines=0, accepted=0, rejected=0,
-            duplicates=0, first_event=None, last_event=None, columns=(), hours=(), lacks=None,
+            duplicates=0, first_event=None, last_event=None, columns=(), hours=(), held_back=(), lacks=None,
             detail=f"came later than `heal`; run {file.hour:%Y-%m-%dT%H:%M} again to take it",
             size=-1, modified=file.modified,
         )

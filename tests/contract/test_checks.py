@@ -17,7 +17,9 @@ from pyspark.sql import functions as F
 
 from house import House, hour, line
 from transom.formats.layout import Span
+from transom.intervals import Interval
 from transom.lake.book import Node, Verdict
+from transom.lake.gate import judge
 from transom.lake.refresh import refresh
 from transom.lake.stage import Computed, Request, Stage
 from transom.stages import aggregate as aggregate_stage
@@ -256,6 +258,52 @@ def test_a_fault_between_computing_and_publishing_is_seen(
     entry = day.book()[Node("aggregate", "site", table, hour(2))]
     assert entry.status == ("quarantined" if check else "published")
     assert day.table(table).count() == (0 if check else {"granules": 1, "aggregates": 2}[table])
+
+
+LARGE = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: []
+aggregate:
+  sent: {measures: {sent: mean(bytes)}, levels: "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}
+  site: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
+"""
+
+
+def test_a_sum_that_might_not_be_exact_is_withheld_or_left_out(house: Make) -> None:
+    day = house(LARGE)
+    for number, lines in ((2, 300), (3, 300), (4, 512)):
+        day.land(number, [line(3600 * number + i, sent=2**53) for i in range(lines)])
+    day.run(2, 5)
+    statuses = {
+        (node.table, node.hour.hour): entry.status
+        for node, entry in day.book().items()
+        if node.block == "sent"
+    }
+    assert statuses == {
+        ("granules", 2): "published", ("granules", 3): "published", ("granules", 4): "quarantined",
+        ("aggregates", 2): "published", ("aggregates", 3): "quarantined", ("aggregates", 4): "blocked",
+    }  # fmt: skip
+    words = "\n".join(judge(day.ledger, "aggregate", "web", Interval(hour(3), hour(5)), "").failures)
+    helps = "expected at most 0 (rows whose largest magnitude times their number of values reaches 2**62 "
+    helps += "units; a coarser resolution or unit helps)"
+    assert f"2015-05-17T03:00 sent: sums_exact, column sum_sent: observed 1, {helps}" in words
+    assert f"values_sent 600, min_sent {2**53}, max_sent {2**53}" in words
+    assert f"2015-05-17T04:00 sent: sums_exact, column sum_bytes: observed 1, {helps}" in words
+    assert f"values_bytes 512, min_bytes {2**53}" in words
+    SEEN.add("sums_exact")
+    judged = day.ledger.checks(day.book(), "aggregate", {hour(2)})
+    assert {v.node.block for v in judged if v.check == "sums_exact"} == {"sent"}
+
+    let_pass = house(LARGE + "checks: {sums_exact: {severity: warning}}\n")
+    let_pass.aggregate(2, 5)
+    let_pass.assert_ledger_true()
+    rows = let_pass.table("aggregates").where("block = 'sent'").orderBy("level", "hour").collect()
+    assert [(row.values_sent, row.sum_sent, row.mean_sent, row.max_sent) for row in rows] == [
+        (300, 300 * 2**53, 2.0**53, 2**53), (300, 300 * 2**53, 2.0**53, 2**53), (512, None, None, 2**53),
+        (300, 300 * 2**53, 2.0**53, 2**53), (600, None, None, 2**53), (812, None, None, 2**53),
+    ]  # fmt: skip
 
 
 def test_no_check_is_left_out() -> None:

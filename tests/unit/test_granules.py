@@ -37,7 +37,7 @@ def granules(records: list[Record], base: int) -> Granules:
         {
             "v": Summary(
                 column([len(v) for v in known]),
-                column([sum(v) for v in known]),
+                column([(sum(v) + 2**63) % 2**64 - 2**63 for v in known]),
                 column([min(v, default=0) for v in known]),
                 column([max(v, default=0) for v in known]),
             )
@@ -113,13 +113,29 @@ def test_the_start_of_a_window_is_inside_and_its_end_is_not() -> None:
     assert [row["end"] for row in fast([(0, 4, {"v": 7})], 1, Level(4, 4), [(0, 100)])] == [8]
 
 
-def test_a_window_whose_sums_might_not_be_exact_is_refused_whatever_stands_beside_it() -> None:
-    big: list[Record] = [(0, i, {"v": 2**60 * (-1) ** i}) for i in range(12)]
-    with pytest.raises(OverflowError, match=r"column v: sums of a window may reach 4\.61e\+18 units"):
-        fast(big, 1, Level(4, 2), [(0, 100)])
-    assert len(fast(big, 1, Level(2, 2), [(0, 100)])) == 6
-    # The first window of the wide level holds two granules.
-    assert len(fast(big, 1, Level(4, 2), [(0, 2)])) == 1
+large = st.sampled_from([1, 2**51, 2**60 - 1, 2**60, 2**62 - 1, 2**62, 2**63 - 1]) | st.integers(0, 2**63 - 1)
+large_records_of = st.lists(
+    st.tuples(
+        st.integers(0, 1),
+        st.integers(0, 20),
+        st.fixed_dictionaries({"v": st.none() | st.builds(int.__mul__, large, st.sampled_from([1, -1]))}),
+    ),
+    max_size=20,
+)
+
+
+@given(large_records_of, st.integers(1, 2), st.integers(1, 4))
+def test_a_window_tells_whether_its_sum_is_exact_by_its_own_values(
+    records: list[Record], slide: int, mu: int
+) -> None:
+    level = Level(slide * mu, slide)
+    found = granules(records, 1).windows(level, [(0, 30)])
+    column, wanted = found.columns["v"], ordered(reference(records, level, 0, 30))
+    assert list(found.end) == [row["end"] for row in wanted]
+    for exact, total, row in zip(column.exact, column.total, wanted, strict=True):
+        values, of_all, least, most = row["v"]
+        assert exact == (float(max(abs(least or 0), abs(most or 0))) * values < 2**62)
+        assert total == of_all or not exact
 
 
 def test_a_level_whose_range_is_no_multiple_of_its_slide_is_refused() -> None:

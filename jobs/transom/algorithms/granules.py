@@ -6,6 +6,10 @@ extremes. A window of level k that reports at `f` covers `[f - range_k, f)` and 
 granules, so that every raw record is read once and the cost of a further level does not depend on its
 range.
 
+Sums are exact where `max(|minimum|, |maximum|) * values < 2**62` (`Summary.exact`). The magnitudes of all
+of a window's values are then no more than that together, and int64 holds every part of their sum, in
+whatever order it is made. A window keeps this rule only where its granules do.
+
 The fast form (`Granules.windows`) slides over many keys at a time with numpy; `reference` recomputes
 every window from its records, one by one, and is what the fast form is tested against.
 
@@ -22,9 +26,8 @@ import numpy.typing as npt
 Int64s = npt.NDArray[np.int64]
 
 BOUND = 2**62
-"""Magnitudes of sums stay below this, so that int64 arithmetic is exact whatever its order."""
+"""Where the magnitudes that are added stay below this together, their sum is exact."""
 
-_COARSE = 2**20
 _EMPTY_MIN = np.iinfo(np.int64).max
 _EMPTY_MAX = np.iinfo(np.int64).min
 
@@ -50,13 +53,21 @@ class Level:
 class Summary:
     """Figures of one column, an element a granule or window.
 
-    `minimum` and `maximum` mean nothing where `values` is zero.
+    `minimum` and `maximum` mean nothing where `values` is zero, `total` nothing where it is not exact.
     """
 
     values: Int64s
     total: Int64s
     minimum: Int64s
     maximum: Int64s
+
+    @property
+    def exact(self) -> npt.NDArray[np.bool_]:
+        """Where `total` is the sum of the values, by these figures alone."""
+        largest = np.maximum(np.abs(self.minimum.astype(float)), np.abs(self.maximum.astype(float)))
+        # A product of doubles may be off by far less than the factor of two up to int64's end.
+        sure: npt.NDArray[np.bool_] = largest * self.values < BOUND
+        return sure
 
 
 @dataclass(frozen=True)
@@ -130,11 +141,8 @@ class Granules:
 
         Args:
             stretches: pairs `(a, b)` in microseconds: reports at `f` with `a < f <= b` are wanted.
-
-        Raises:
-            OverflowError: the magnitudes of one window's sums may reach `BOUND`.
         """
-        units, firsts = self.coarsened(level.slide), self._firsts(level.slide)
+        units = self.coarsened(level.slide)
         mu = level.range // level.slide
         unit = units.start // level.slide
         # A unit is the newest one in the reports from just after it until the key's next unit, or
@@ -156,9 +164,6 @@ class Granules:
         order = np.lexsort((end, units.key[last]))
         last, end = last[order], end[order]
         first = _first_inside(units.key, unit, last, end - mu)
-        lasts = np.append(firsts[1:], len(self.key)) - 1
-        for name, summary in self.columns.items():
-            _require_exact(name, summary.total, firsts[first], lasts[last])
         return Windows(
             units.key[last],
             end * level.slide,
@@ -184,20 +189,6 @@ def _window_sums(amounts: Int64s, first: Int64s, last: Int64s) -> Int64s:
     running = np.concatenate([[np.int64(0)], np.cumsum(amounts)])
     difference: Int64s = running[last + 1] - running[first]
     return difference
-
-
-def _require_exact(column: str, totals: Int64s, first: Int64s, last: Int64s) -> None:
-    """Refuses windows whose sums may leave the exact range, judged by each window's own granules alone.
-
-    Magnitudes are added in steps of `_COARSE`, rounded up, so that their sums cannot overflow either.
-    """
-    steps = _window_sums(np.abs(totals) // _COARSE + 1, first, last)
-    most = int(steps.max(initial=0)) * _COARSE
-    if most >= BOUND:
-        raise OverflowError(
-            f"column {column}: sums of a window may reach {most:.3g} units of its resolution, the exact "
-            "range ends at 2**62; declare a coarser resolution"
-        )
 
 
 def _slide(summary: Summary, first: Int64s, last: Int64s) -> Summary:

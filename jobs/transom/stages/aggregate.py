@@ -25,10 +25,19 @@ from transom.lake.stage import Computed, Part, Reads, Request, Stage, Step
 from transom.lake.store import in_hours
 from transom.lake.tables import ARROW_TYPES, Table
 from transom.stages.blocks import HOUR, MICROSECOND, Block, Unit, block_of
-from transom.stages.checks import built_in, counts, declared, report_faults, shares
+from transom.stages.checks import (
+    built_in,
+    counts,
+    declared,
+    inexact,
+    report_faults,
+    shares,
+    sum_faults,
+    sums_exact,
+)
 from transom.stream import Stream
 
-VERSION = 1
+VERSION = 2
 
 
 def stage(stream: Stream) -> Stage:
@@ -41,6 +50,8 @@ def stage(stream: Stream) -> Stage:
     aggregates = Table.load("aggregates").declare(
         key=key, figures=_union(block.figure_columns() for block in blocks.values())
     )
+    measured = sorted({column for block in blocks.values() for column in block.units})
+    measures = sorted({name for block in blocks.values() for name, (_, of) in block.measures.items() if of})
     return Stage(
         "aggregate",
         VERSION,
@@ -56,11 +67,15 @@ def stage(stream: Stream) -> Stage:
                     for name, block in blocks.items()
                 },
                 lambda request: granules_of(request, blocks),
-                checks=built_in(stream, "granules_add_up", metric="unaccounted", at_least=0, at_most=0),
-                figures={"granule_records": F.sum("records")},
+                checks=(
+                    *built_in(stream, "granules_add_up", metric="unaccounted", at_least=0, at_most=0),
+                    *sums_exact(stream, measured),
+                ),
+                figures={"granule_records": F.sum("records"), **inexact(measured)},
                 derived={
                     "unaccounted": lambda row: row.get("matching_events", 0) - (row["granule_records"] or 0)
                 },
+                faults=sum_faults(measured),
             ),
             Step(
                 aggregates,
@@ -77,11 +92,12 @@ def stage(stream: Stream) -> Stage:
                     for name, block in blocks.items()
                 },
                 lambda request: reports_of(request, blocks, stream),
-                checks=_report_checks(stream),
-                figures={"ends_outside": F.sum(_ends_outside().cast("bigint"))},
+                checks=(*_report_checks(stream), *sums_exact(stream, measures)),
+                figures={"ends_outside": F.sum(_ends_outside().cast("bigint")), **inexact(measures)},
                 derived=counts(declared(stream, "aggregate")),
                 faults={
                     "times_inside_hour": _ends_outside(),
+                    **sum_faults(measures),
                     **report_faults(declared(stream, "aggregate"), stream),
                 },
             ),
@@ -153,20 +169,13 @@ def _quoted(name: str) -> Column:
 def _sums(block: Block) -> Iterator[Column]:
     for column in block.units:
         value = F.col(f"`__{column}`")
-        values, total = F.count(value), F.try_sum(value)
-        least, most = F.min(value), F.max(value)
-        # Each partial sum is bounded by this product, so that a sum is exact in whatever order.
-        bound = F.greatest(F.abs(least.cast("double")), F.abs(most.cast("double"))) * values
-        message = (
-            f"column {column}: sums of a granule of block {block.name} may reach 2**62 units of its "
-            "resolution, where they stop being exact; declare a coarser resolution"
-        )
+        values, least, most = F.count(value), F.min(value), F.max(value)
+        # As `Summary.exact` has it. Where the rule is broken, what comes out of the additions, and whether
+        # anything does, goes by their order.
+        largest = F.greatest(F.abs(least.cast("double")), F.abs(most.cast("double")))
+        exact = largest * values < F.lit(float(BOUND))
         yield values.alias(f"values_{column}")
-        yield (
-            F.when(bound >= F.lit(float(BOUND)), F.raise_error(F.lit(message)).cast("bigint"))
-            .otherwise(total)
-            .alias(f"sum_{column}")
-        )
+        yield F.when(exact, F.try_sum(value)).alias(f"sum_{column}")
         yield least.alias(f"min_{column}")
         yield most.alias(f"max_{column}")
 
@@ -266,8 +275,9 @@ def _figures(block: Block, records: object, columns: Mapping[str, Summary]) -> d
             continue
         summary, unit = columns[column], block.units[column]
         none = summary.values == 0
+        no_sum = none | ~summary.exact
 
-        def scaled(units: Int64s, unit: Unit = unit, none: Any = none) -> pa.Array:
+        def scaled(units: Int64s, none: Any, unit: Unit = unit) -> pa.Array:
             known = np.where(none, 0, units)
             return pa.array(known if unit.whole else rounding.value(known, unit.step), mask=none)
 
@@ -275,10 +285,10 @@ def _figures(block: Block, records: object, columns: Mapping[str, Summary]) -> d
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = summary.total / summary.values * up / down
         by_name = {
-            "sum": scaled(summary.total),
-            "mean": pa.array(mean, mask=none),
-            "min": scaled(summary.minimum),
-            "max": scaled(summary.maximum),
+            "sum": scaled(summary.total, no_sum),
+            "mean": pa.array(mean, mask=no_sum),
+            "min": scaled(summary.minimum, none),
+            "max": scaled(summary.maximum, none),
         }
         figures[name] = by_name[function]
         figures[f"values_{name}"] = pa.array(summary.values)

@@ -1,7 +1,9 @@
 """The checks of a stream, as the stages compute and judge them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -11,7 +13,19 @@ from transom.expressions import condition
 from transom.formats.layout import FieldType
 from transom.lake.acceptance import Accepted
 from transom.lake.quality import Check
-from transom.stream import Stream
+from transom.stream import BUILT_IN, Stream
+
+
+@dataclass(frozen=True)
+class Advised(Check):
+    """A check that says with its bound what helps."""
+
+    advice: str | None = None
+
+    @property
+    def expected(self) -> str:
+        """The bound in words, and the advice."""
+        return super().expected if self.advice is None else f"{super().expected} ({self.advice})"
 
 
 @dataclass(frozen=True)
@@ -38,13 +52,14 @@ def built_in(
     A tolerance of the stream goes before `at_most`.
     """
     return tuple(
-        Check(
+        Advised(
             name,
             metric,
             gate.severity,
             at_least,
             at_most if gate.at_most is None else gate.at_most,
             _columns(stream, metric),
+            BUILT_IN[name].advice,
         )
         for gate in stream.gates
         if gate.name == name and gate.built_in
@@ -65,6 +80,33 @@ def _columns(stream: Stream, metric: str) -> str | None:
         "wide_short_of_narrow": "count",
     }
     return about.get(metric) or None
+
+
+def sums_exact(stream: Stream, names: Sequence[str]) -> tuple[Check, ...]:
+    """The check that every sum of a table is there, for each of its sums.
+
+    Args:
+        names: what the table has `values_*` and `sum_*` of.
+    """
+    return tuple(
+        replace(check, column=f"sum_{name}")
+        for name in names
+        for check in built_in(stream, "sums_exact", metric=f"inexact_{name}", at_most=0)
+    )
+
+
+def inexact(names: Sequence[str]) -> dict[str, Column]:
+    """How many rows lack each sum; null for a block that does not have it."""
+    return {f"inexact_{name}": F.sum(_lacks_sum(name).cast("bigint")) for name in names}
+
+
+def sum_faults(names: Sequence[str]) -> dict[str, Column]:
+    """Which rows lack a sum."""
+    return {"sums_exact": reduce(or_, map(_lacks_sum, names))} if names else {}
+
+
+def _lacks_sum(name: str) -> Column:
+    return (F.col(f"`values_{name}`") > 0) & F.col(f"`sum_{name}`").isNull()
 
 
 def declared(stream: Stream, stage: str) -> list[Declared]:

@@ -26,12 +26,14 @@ class BuiltIn:
         severity: what a failure does, unless the stream says otherwise.
         meaning: the rule in words.
         at_most: the largest share that passes, where the check has a tolerance.
+        advice: what helps, where the check's name and figures do not tell.
     """
 
     stage: Stage
     severity: Severity
     meaning: str
     at_most: float | None = None
+    advice: str | None = None
 
 
 BUILT_IN: dict[str, BuiltIn] = {
@@ -55,6 +57,13 @@ BUILT_IN: dict[str, BuiltIn] = {
     ),
     "granules_add_up": BuiltIn(
         "aggregate", "error", "an hour's granules count every event of the hour that the block takes"
+    ),
+    "sums_exact": BuiltIn(
+        "aggregate",
+        "error",
+        "no sum is left out, which one is where it might not be exact",
+        advice="rows whose largest magnitude times their number of values reaches 2**62 units; a coarser "
+        "resolution or unit helps",
     ),
 }
 

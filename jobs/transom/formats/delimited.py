@@ -101,12 +101,10 @@ class Csv:
 
     def _record(self, index: int, line: str, width: int, refused: Refusals) -> list[str] | None:
         row = self._one(line)
-        where = np.zeros(len(refused.any), dtype=bool)
-        where[index] = True
         if row is None:
-            refused.add(where, "unterminated_quote")
+            refused.add_one(index, "unterminated_quote")
         elif len(row) != width:
-            refused.add(where, "field_count")
+            refused.add_one(index, "field_count", line)
             return None
         return row
 

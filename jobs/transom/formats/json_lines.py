@@ -1,8 +1,9 @@
 """JSON, an object a line: Arrow's reader over whole blocks, and line by line where it refuses.
 
 Arrow's reader wants every line well formed and every declared field of its type. A block that it
-refuses is halved until the lines at fault stand nearly alone; those are read one by one, where any
-type is taken by its JSON text. Both ways give the same rows.
+refuses is halved until few lines stand with the ones at fault; those are read one by one, where any
+type is taken by its JSON text. Both ways give the same rows; what is said of a refused value is its
+text, which only the second way has.
 """
 
 import json
@@ -10,7 +11,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as pa_json
@@ -18,7 +18,8 @@ from pyarrow import json as pa_json
 from transom.formats.layout import Layout
 from transom.formats.typed import Refusals
 
-ALONE = 32
+ALONE = 2048
+"""Lines that are tried together last: fewer cost more in tries than they save of the slow way."""
 DEEPEST = 100
 """Arrays and objects in each other; a line with more is refused, since how many can be read depends on
 the reader and its stack."""
@@ -58,8 +59,10 @@ class JsonLines:
     def parse(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]:
         """Every wanted field; lines that are no object are refused (`bad_json`, `not_an_object`)."""
         fast = self._fast(text)
-        if fast is not None:
-            return fast
+        return self.one_by_one(text, refused) if fast is None else fast
+
+    def one_by_one(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]:
+        """Every wanted field as text, as `parse` has it."""
         rows = [self._slow(index, line, refused) for index, line in enumerate(text.to_pylist())]
         return {path: pa.array([row.get(path) for row in rows], pa.string()) for path in self.paths}
 
@@ -104,10 +107,10 @@ class JsonLines:
                 raise ValueError(f"more than {DEEPEST} arrays and objects in each other")
             record = json.loads(line, parse_float=_Raw, parse_int=_Raw, parse_constant=_refuse)
         except ValueError:
-            _refuse_line(refused, index, "bad_json")
+            refused.add_one(index, "bad_json")
             return {}
         if not isinstance(record, dict):
-            _refuse_line(refused, index, "not_an_object")
+            refused.add_one(index, "not_an_object")
             return {}
         return {path: _text(_at(record, path)) for path in self.paths}
 
@@ -129,12 +132,6 @@ def _too_deep(line: str) -> bool:
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _refuse_line(refused: Refusals, index: int, reason: str) -> None:
-    where = np.zeros(len(refused.any), dtype=bool)
-    where[index] = True
-    refused.add(where, reason)
 
 
 def _at(record: dict[str, Any], path: str) -> Any:

@@ -235,6 +235,36 @@ def _chunk(
     refused = Refusals(block.reason[there].copy(), block.column[there].copy(), block.detail[there].copy())
     refused.any = block.any[there].copy()
     fields = parser.parse(strings, refused)
+    values = _typed(fields, layout, span, refused)
+    bad = np.flatnonzero(refused.any)
+    texts = all(pa.types.is_string(field.type) for field in fields.values())
+    if len(bad) and not texts and isinstance(parser, JsonLines):
+        # Arrow's reader keeps a number and not its text, by which a line is refused whatever its neighbours.
+        again = Refusals.none(len(bad))
+        _typed(parser.one_by_one(strings.take(pa.array(bad)), again), layout, span, again)
+        refused.put(bad, again)
+    numbers = pa.array(np.arange(first + offset, first + offset + rows, dtype=np.int64))
+    good = pa.array(~refused.any)
+    events = _events([array.filter(good) for array in (*values, numbers)], layout, rows)
+    rejected = pa.RecordBatch.from_arrays(
+        [
+            numbers.take(pa.array(bad)),
+            pa.array([_kept(raw[int(index)].as_py()) for index in bad], pa.binary()).cast(pa.string()),
+            *(
+                pa.array(list(part[bad]), pa.string())
+                for part in (refused.reason, refused.column, refused.detail)
+            ),
+        ],
+        schema=REJECTED,
+    )
+    return Chunk(events, rejected)
+
+
+def _typed(
+    fields: Mapping[str, pa.Array], layout: Layout, span: Span | None, refused: Refusals
+) -> list[pa.Array]:
+    """The time and the layout's fields; lines are refused that lack one or lie outside of the span."""
+    rows = len(refused.any)
 
     def taken(paths: Sequence[str]) -> pa.Array:
         values = [fields[path] for path in paths if path in fields]
@@ -248,22 +278,7 @@ def _chunk(
         start, end = (pa.scalar(moment, ARROW["timestamp"]) for moment in (span.start, span.end))
         outside = pc.or_(pc.less(time, start), pc.greater_equal(time, end))
         refused.add(mask(outside), "outside_holds", values=time)
-    numbers = pa.array(np.arange(first + offset, first + offset + rows, dtype=np.int64))
-    good = pa.array(~refused.any)
-    events = _events([array.filter(good) for array in (time, *columns, numbers)], layout, rows)
-    bad = np.flatnonzero(refused.any)
-    rejected = pa.RecordBatch.from_arrays(
-        [
-            numbers.take(pa.array(bad)),
-            pa.array([_kept(raw[int(index)].as_py()) for index in bad], pa.binary()).cast(pa.string()),
-            *(
-                pa.array(list(part[bad]), pa.string())
-                for part in (refused.reason, refused.column, refused.detail)
-            ),
-        ],
-        schema=REJECTED,
-    )
-    return Chunk(events, rejected)
+    return [time, *columns]
 
 
 def _time(layout: Layout, taken: "_Taken", refused: Refusals, rows: int) -> pa.Array:

@@ -55,9 +55,23 @@ class Refusals:
         self.reason[new] = reason
         self.column[new] = column
         if values is not None:
-            kind = reason.replace("_", " ")
             shown = values.filter(pa.array(new)).cast(pa.string(), safe=False).to_pylist()
-            self.detail[new] = [f"{kind}: {str(value)[:200]}" for value in shown]
+            self.detail[new] = [_detail(reason, value) for value in shown]
+
+    def add_one(self, line: int, reason: str, value: str | None = None) -> None:
+        """Refuses one line, unless it is refused already."""
+        if not self.any[line]:
+            self.any[line], self.reason[line] = True, reason
+            self.detail[line] = None if value is None else _detail(reason, value)
+
+    def put(self, lines: npt.NDArray[np.int64], others: "Refusals") -> None:
+        """Gives refused lines the reasons that others have for them."""
+        self.reason[lines], self.column[lines] = others.reason, others.column
+        self.detail[lines] = others.detail
+
+
+def _detail(reason: str, value: object) -> str:
+    return f"{reason.replace('_', ' ')}: {str(value)[:200]}"
 
 
 def mask(array: pa.Array) -> Mask:

@@ -34,20 +34,25 @@ Record = Mapping[str, str | None]
 
 
 class Refused(Exception):
-    """The line is no event."""
+    """The line is no event.
 
-    def __init__(self, reason: str, column: str | None = None) -> None:
+    Attributes:
+        detail: the reason in words, and the value that it is about, where it is about one.
+    """
+
+    def __init__(self, reason: str, value: object = None, column: str | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.column = column
+        self.detail = None if value is None else f"{reason.replace('_', ' ')}: {str(value)[:200]}"
 
 
 @dataclass
 class Reading:
-    """What a file gave: (line, event_time, columns), (line, reason, column), and how many header lines."""
+    """What a file gave: (line, event_time, columns), (line, reason, column, detail), and header lines."""
 
     events: list[tuple[int, datetime, dict[str, object]]] = field(default_factory=list)
-    rejections: list[tuple[int, str, str | None]] = field(default_factory=list)
+    rejections: list[tuple[int, str, str | None, str | None]] = field(default_factory=list)
     header_lines: int = 0
     columns: set[str] = field(default_factory=set)
 
@@ -66,10 +71,10 @@ def read(data: bytes, layout: Layout, span: Span | None = None) -> Reading:
             time = event_time(record, layout)
             columns = {column.name: value_of(record, column) for column in layout.fields}
             if span is not None and not span.start <= time < span.end:
-                raise Refused("outside_holds")
+                raise Refused("outside_holds", f"{time:%Y-%m-%d %H:%M:%S.%f}Z")
             reading.events.append((number, time, columns))
         except Refused as refused:
-            reading.rejections.append((number, refused.reason, refused.column))
+            reading.rejections.append((number, refused.reason, refused.column, refused.detail))
     reading.columns = form.columns
     return reading
 
@@ -93,7 +98,7 @@ def text_of(line: bytes) -> str:
     if not line:
         raise Refused("empty")
     if len(line) > LONGEST_LINE:
-        raise Refused("line_too_long")
+        raise Refused("line_too_long", len(line))
     try:
         return line.decode()
     except UnicodeDecodeError:
@@ -193,7 +198,7 @@ class Csv:
             raise Refused("no_header")
         values = self.values(text)
         if len(values) != len(self.names):
-            raise Refused("field_count")
+            raise Refused("field_count", text)
         return {name: value or None for name, value in zip(self.names, values, strict=True)}
 
     def values(self, text: str) -> list[str]:
@@ -233,7 +238,7 @@ class ZeekTsv:
             raise Refused("no_header")
         values = text.split(self.separator)
         if len(values) != len(self.names):
-            raise Refused("field_count")
+            raise Refused("field_count", text)
         return {name: self.value(value) for name, value in zip(self.names, values, strict=True)}
 
     def value(self, text: str) -> str | None:
@@ -342,26 +347,26 @@ def value_of(record: Record, column: Field) -> object:
         return text
     if column.type == "boolean":
         if text not in TRUE | FALSE:
-            raise Refused("bad_type", column.name)
+            raise Refused("bad_type", text, column.name)
         return text in TRUE
     if column.type == "integer":
         if not INTEGER.fullmatch(text):
-            raise Refused("bad_type", column.name)
+            raise Refused("bad_type", text, column.name)
         digits = text.lstrip("+-").lstrip("0") or "0"
         if len(digits) > 20 or int(digits) > LARGEST_INTEGER:
-            raise Refused("out_of_range", column.name)
+            raise Refused("out_of_range", text, column.name)
         return -int(digits) if text.startswith("-") else int(digits)
     if column.type == "number":
         if not NUMBER.fullmatch(text):
-            raise Refused("bad_type", column.name)
+            raise Refused("bad_type", text, column.name)
         steps = rounded(text, Fraction(column.resolution))
         if steps is None or abs(steps) > MOST_STEPS:
-            raise Refused("out_of_range", column.name)
+            raise Refused("out_of_range", text, column.name)
         return float(steps * Fraction(column.resolution))
     try:
         return instant(text, column.time_format or "iso", column.zone)
     except Refused:
-        raise Refused("bad_type", column.name) from None
+        raise Refused("bad_type", text, column.name) from None
 
 
 def is_missing(text: str, column: Field) -> bool:
@@ -399,9 +404,9 @@ def event_time(record: Record, layout: Layout) -> datetime:
     more = first_of(record, time.plus)
     if more is not None:
         if not NUMBER.fullmatch(more) or not abs(float(more)) < LONGEST_ADDED:
-            raise Refused("bad_time", time.plus[0])
+            raise Refused("bad_time", more, time.plus[0])
         moment += timedelta(microseconds=rounded(more, Fraction(1, 1_000_000)) or 0)
-    return in_range(moment)
+    return in_range(moment, text)
 
 
 def instant(text: str, form: str, zone: str | None) -> datetime:
@@ -409,28 +414,28 @@ def instant(text: str, form: str, zone: str | None) -> datetime:
     try:
         if form in EPOCHS:
             if not NUMBER.fullmatch(text):
-                raise Refused("bad_time")
+                raise Refused("bad_time", text)
             since = rounded(text, Fraction(1, EPOCHS[form]))
             if since is None:
-                raise Refused("bad_time")
-            return in_range(EARLIEST + timedelta(microseconds=since))
+                raise Refused("bad_time", text)
+            return in_range(EARLIEST + timedelta(microseconds=since), text)
         moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
         if moment.tzinfo is None:
             if zone is None:
-                raise Refused("no_zone")
-            moment = from_local(moment, ZoneInfo(zone))
-        return in_range(moment.astimezone(UTC))
+                raise Refused("no_zone", text)
+            moment = from_local(moment, ZoneInfo(zone), text)
+        return in_range(moment.astimezone(UTC), text)
     except (ValueError, OverflowError):
-        raise Refused("bad_time") from None
+        raise Refused("bad_time", text) from None
 
 
-def in_range(moment: datetime) -> datetime:
+def in_range(moment: datetime, text: str) -> datetime:
     if not EARLIEST <= moment < LATEST:
-        raise Refused("bad_time")
+        raise Refused("bad_time", text)
     return moment
 
 
-def from_local(local: datetime, zone: ZoneInfo) -> datetime:
+def from_local(local: datetime, zone: ZoneInfo, text: str) -> datetime:
     """The first instant at which the zone's clocks show a time.
 
     Clocks go by what held a day before or by what holds a day after. Where they are put back, both give
@@ -440,7 +445,7 @@ def from_local(local: datetime, zone: ZoneInfo) -> datetime:
         moment for moment in candidates(local, zone) if moment.astimezone(zone).replace(tzinfo=None) == local
     ]
     if not shown:
-        raise Refused("no_such_local_time")
+        raise Refused("no_such_local_time", text)
     return min(shown)
 
 

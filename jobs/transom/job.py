@@ -89,15 +89,21 @@ def run(stage: str, arguments: argparse.Namespace, work: Callable[[Context], Out
     except (LandingError, LakeError, TableMismatch, Overtaken) as error:
         sys.exit(f"{stage}: {error}")
     except Exception as error:
-        words = str(error).strip().splitlines() or [""]
         print(
-            f"{stage}: failed: {type(error).__name__}: {words[0]}\n{stage}: hours that were being written "
-            "are marked so and not called fresh; mend the cause and run the interval again",
+            f"{stage}: failed: {type(error).__name__}: {_in_short(error)}\n"
+            f"{stage}: hours that were being written are marked so and not called fresh; mend the cause and "
+            "run the interval again",
             file=sys.stderr,
         )
         raise
     finally:
         spark.stop()
+
+
+def _in_short(error: Exception) -> str:
+    """The first line of an error, or of what a Python worker raised: Spark quotes that in a traceback."""
+    said = str(error).strip().rpartition("Traceback (most recent call last):\n")[2]
+    return next((line for line in said.splitlines() if not line.startswith(" ")), "")
 
 
 def perform(

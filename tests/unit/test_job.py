@@ -1,9 +1,11 @@
-"""What a job refuses before Spark is started: the place, the rule and the value, in one line."""
+"""What a job says in a line: of what it refuses before Spark is started, and of what stops it later."""
 
 import argparse
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from pyspark.errors import PythonException
 
 from transom import job
 
@@ -32,3 +34,34 @@ def test_wrong_arguments(
     with pytest.raises(SystemExit, match=words) as refused:
         job.run("ingest", arguments, lambda context: pytest.fail("it ran"))
     assert "\n" not in str(refused.value)
+
+
+RAISED_IN_A_WORKER = """\
+An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "jobs/transom/stages/aggregate.py", line 228, in run
+    raise ValueError("column n: must be a number;\\ngot 'x'")
+ValueError: column n: must be a number;
+got 'x'
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PythonException(RAISED_IN_A_WORKER), "PythonException: ValueError: column n: must be a number;"),
+        (RuntimeError("[DIVIDE_BY_ZERO] Division by zero.\nat line 1"), "RuntimeError: [DIVIDE_BY_ZERO] "),
+        (MemoryError(), "MemoryError: "),
+    ],
+)
+def test_what_stops_a_run_is_said_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, words: str
+) -> None:
+    monkeypatch.setattr(job, "session", Mock())
+    monkeypatch.setattr(job, "preload", Mock())
+    monkeypatch.setattr(job, "perform", Mock(side_effect=error))
+    hours = ["--from", "2015-05-17T10:00", "--to", "2015-05-17T12:00"]
+    arguments = job.arg_parser("a job").parse_args(["--stream", WEB, "--lake", "x", *hours])
+    with pytest.raises(type(error)):
+        job.run("ingest", arguments, Mock())
+    assert capsys.readouterr().err.startswith(f"ingest: failed: {words}")

@@ -87,7 +87,8 @@ def run(stage: str, arguments: argparse.Namespace, work: Callable[[Context], Out
             lake=arguments.lake, run_id=arguments.run_id, cause=arguments.cause, began=began,
         )  # fmt: skip
     except (LandingError, LakeError, TableMismatch, Overtaken) as error:
-        sys.exit(f"{stage}: {error}")
+        # What a library says in them may have lines of its own.
+        sys.exit(f"{stage}: {' '.join(str(error).split())}")
     except Exception as error:
         print(
             f"{stage}: failed: {type(error).__name__}: {_in_short(error)}\n"

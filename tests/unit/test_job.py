@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import pytest
 from pyspark.errors import PythonException
 
+import ingest
 from transom import job
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,3 +66,20 @@ def test_what_stops_a_run_is_said_first(
     with pytest.raises(type(error)):
         job.run("ingest", arguments, Mock())
     assert capsys.readouterr().err.startswith(f"ingest: failed: {words}")
+
+
+def test_a_lake_that_cannot_be_written_is_said_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(job, "session", Mock())
+    monkeypatch.setattr(job, "preload", Mock())
+    lake = tmp_path / "file" / "lake"
+    lake.parent.write_text("no folder")
+    hours = ["--from", "2015-05-17T10:00", "--to", "2015-05-17T12:00"]
+    monkeypatch.setattr("sys.argv", ["ingest.py", "--stream", WEB, "--lake", str(lake), *hours])
+    with pytest.raises(SystemExit) as refused:
+        ingest.main()
+    said = str(refused.value)
+    assert said.startswith(f"ingest: lake: {lake}/web/hours cannot be opened or created: ")
+    assert "Not a directory" in said
+    assert "\n" not in said

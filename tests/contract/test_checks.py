@@ -57,6 +57,8 @@ def failed(house: House, stage: str) -> dict[str, Verdict]:
     hours = {node.hour for node in house.book()}
     found = {v.check: v for v in house.ledger.checks(house.book(), stage, hours) if not v.success}
     SEEN.update(found)
+    # What a stream accepts is looked up by it.
+    assert {BUILT_IN[name].stage for name in found if name in BUILT_IN} <= {stage}
     return found
 
 
@@ -231,7 +233,7 @@ def one_more_where(condition: str) -> Callable[[DataFrame], DataFrame]:
         (
             "aggregates",
             lambda rows: rows.withColumn("window_end", F.expr("window_end + INTERVAL 1 MICROSECOND")),
-            "times_inside_hour",
+            "ends_inside_hour",
             2,
         ),
         ("aggregates", one_more_where("false"), None, None),

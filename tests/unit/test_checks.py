@@ -48,6 +48,6 @@ def test_a_stream_without_a_key_has_no_column_that_may_not_be_null() -> None:
 
 def test_a_check_of_reports_names_the_columns_that_it_is_about() -> None:
     stream = parse(data())
-    (ends,) = built_in(stream, "times_inside_hour", metric="ends_outside", at_most=0)
+    (ends,) = built_in(stream, "ends_inside_hour", metric="ends_outside", at_most=0)
     (calm,) = declared(stream, "aggregate")
     assert (ends.column, calm.check.column) == ("window_end", "n")

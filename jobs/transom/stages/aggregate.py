@@ -96,7 +96,7 @@ def stage(stream: Stream) -> Stage:
                 figures={"ends_outside": F.sum(_ends_outside().cast("bigint")), **inexact(measures)},
                 derived=counts(declared(stream, "aggregate")),
                 faults={
-                    "times_inside_hour": _ends_outside(),
+                    "ends_inside_hour": _ends_outside(),
                     **sum_faults(measures),
                     **report_faults(declared(stream, "aggregate"), stream),
                 },
@@ -107,7 +107,7 @@ def stage(stream: Stream) -> Stage:
 
 def _report_checks(stream: Stream) -> tuple[Check, ...]:
     return (
-        *built_in(stream, "times_inside_hour", metric="ends_outside", at_most=0),
+        *built_in(stream, "ends_inside_hour", metric="ends_outside", at_most=0),
         *built_in(stream, "wide_covers_narrow", metric="wide_short_of_narrow", at_most=0),
         *(rule.check for rule in declared(stream, "aggregate")),
     )

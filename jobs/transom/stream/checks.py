@@ -41,9 +41,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         "ingest", "error", "lines of a file = events + rejected + duplicates + header lines"
     ),
     "rejected_share": BuiltIn("ingest", "error", "share of a file's lines that were rejected", at_most=0.05),
-    "times_inside_hour": BuiltIn(
-        "ingest", "error", "every event lies inside what its file may hold, every report in its hour"
-    ),
+    "times_inside_hour": BuiltIn("ingest", "error", "every event lies inside what its file may hold"),
     "keys_not_null": BuiltIn(
         "ingest", "error", "no event lacks a column of the stream's key or of a block's"
     ),
@@ -52,6 +50,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         "ingest", "warning", "no file differs from what stands of it, other than by having grown"
     ),
     "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
+    "ends_inside_hour": BuiltIn("aggregate", "error", "every window ends inside the hour that reports it"),
     "wide_covers_narrow": BuiltIn(
         "aggregate", "error", "a window counts at least what a narrower one with the same end counts"
     ),
@@ -72,7 +71,7 @@ Rows = Annotated[StrictInt, Field(ge=0)]
 
 
 class RowBounds(Model):
-    """Bounds, inside, on the rows of an hour; one at least is given."""
+    """Bounds, inside, on the rows of an hour, of ingest on those of a file; one at least is given."""
 
     at_least: Rows | None = None
     at_most: Rows | None = None
@@ -84,11 +83,12 @@ class Check(Model):
     Attributes:
         stage: whose output is checked; only for own checks, and required there.
         block: which block, where the stage has several; only for own checks of aggregate.
-        every: a condition on the rows; `share` of an hour's rows must meet it. Rows for which it is
-            null do not.
+        every: a condition on the rows; `share` of an hour's rows must meet it, of ingest `share` of a
+            file's. Rows for which it is null do not.
         share: from 0 to 1.
-        rows: bounds on the number of an hour's rows.
-        severity: error withholds the hour, incomplete publishes it as such, warning is recorded.
+        rows: bounds on the number of an hour's rows, of ingest on that of a file's.
+        severity: error withholds the hour, of ingest the file; incomplete publishes it as such, warning
+            is recorded.
         at_most: another tolerance for a built-in check that has one, from 0 to 1.
         off: true leaves a built-in check out.
     """

@@ -72,7 +72,7 @@ def test_a_file_is_bounded(tmp_path: Path) -> None:
     path.write_text("a: " + "x" * (MAX_BYTES - 2))
     with pytest.raises(SpecificationError) as error:
         load(path)
-    assert str(error.value) == f"{path}: must be at most {MAX_BYTES} bytes"
+    assert str(error.value) == f"{path}: must be at most {MAX_BYTES} bytes; it has more"
 
 
 def test_a_file_must_be_there_and_utf_8(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_file_must_be_there_and_utf_8(tmp_path: Path) -> None:
     path.write_bytes(b"a: \xff")
     with pytest.raises(SpecificationError) as error:
         load(path)
-    assert str(error.value) == f"{path}: must be UTF-8"
+    assert str(error.value) == f"{path}: must be UTF-8; got b'\\xff' at 3"
 
 
 def test_reading_does_not_change_how_others_read_yaml() -> None:

@@ -201,7 +201,8 @@ def problems(name: str, check: Check, blocks: list[str]) -> list[Problem]:
     if check.stage is None:
         found.append(Problem("stage", f"is required, one of {', '.join(STAGES)}{_meant(name)}"))
     if (check.every is None) == (check.rows is None):
-        found.append(Problem("", "must have either every or rows"))
+        both = "neither" if check.every is None else "both"
+        found.append(Problem("", f"must have either every or rows; it has {both}"))
     if check.share is not None and check.every is None:
         found.append(Problem("share", "goes with every, which is missing"))
     if check.rows is not None:

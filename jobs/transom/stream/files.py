@@ -94,10 +94,11 @@ def parse_mapping(content: bytes | str, name: str) -> dict[str, Any]:
     try:
         raw = content.encode() if isinstance(content, str) else content
         if len(raw) > MAX_BYTES:
-            raise SpecificationError(name, [Problem("", f"must be at most {MAX_BYTES} bytes")])
+            raise SpecificationError(name, [Problem("", f"must be at most {MAX_BYTES} bytes; it has more")])
         data = yaml.load(raw.decode(), _Loader)
-    except UnicodeError:
-        raise SpecificationError(name, [Problem("", "must be UTF-8")]) from None
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
+        wrong = f"{error.object[error.start : error.end]!a} at {error.start}"
+        raise SpecificationError(name, [Problem("", f"must be UTF-8; got {wrong}")]) from None
     except yaml.YAMLError as error:
         raise SpecificationError(name, [Problem("", _where(error))]) from None
     if not isinstance(data, dict):

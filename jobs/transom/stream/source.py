@@ -158,14 +158,13 @@ def _percent_signs(text: str) -> Iterable[int]:
 
 def _resolution(value: Any) -> Any:
     """Return a positive decimal as plain text: `0.001`."""
-    rule = f"must be a positive decimal such as 0.001; got {value!r}"
     try:
         step = Decimal(str(value))
     except InvalidOperation:
-        raise ValueError(rule) from None
+        step = Decimal("nan")
     # Beyond these, 2**50 steps are either nothing or everything, and the plain text grows without end.
     if not step.is_finite() or not Decimal("1e-12") <= step <= Decimal("1e12"):
-        raise ValueError(f"{rule}, from 1e-12 to 1e12" if step.is_finite() and step > 0 else rule)
+        raise ValueError(f"must be a decimal from 1e-12 to 1e12, such as 0.001; got {value!r}")
     return format(step.normalize(), "f")
 
 

@@ -3,6 +3,7 @@
 import logging
 import os
 import random
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,22 +15,34 @@ if TYPE_CHECKING:
 
     from house import House
 
+ZONE = "Asia/Kolkata"
+"""Of the machine that the tests run on: half an hour off the hours, so that a time which goes by it shows."""
+
+os.environ["TZ"] = ZONE
+time.tzset()
+
 
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
     """The session of the jobs, with the settings of set-up; tests without Spark start no JVM.
 
-    One that lives for minutes wants the full compiler, which the settings leave out for short jobs.
+    One that lives for minutes wants the full compiler, which the settings leave out for short jobs. Driver,
+    Java and workers are in the machine's zone, from which jobs and set-up keep them: no row may need that.
     """
     from transom.lake.session import session
 
     properties = os.environ["TRANSOM_SPARK_PROPERTIES"]
     options = Path(properties).read_text().partition("extraJavaOptions ")[2].splitlines()[0]
-    options = options.replace("-XX:TieredStopAtLevel=1", "")
-    arguments = f"--properties-file {properties} --driver-java-options '{options}' pyspark-shell"
+    options = options.replace("-XX:TieredStopAtLevel=1", "").replace("timezone=UTC", f"timezone={ZONE}")
+    arguments = (
+        f"--properties-file {properties} --driver-java-options '{options}' "
+        f"--conf spark.executorEnv.TZ={ZONE} pyspark-shell"
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
         built = session("tests")
+    os.environ["TZ"] = ZONE
+    time.tzset()
     yield built
     gateway = built.sparkContext._gateway
     built.stop()

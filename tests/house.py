@@ -51,6 +51,11 @@ def line(at: int, client: str = "10.0.0.1", sent: int | str = 100, status: int |
     return f'{client} - - [{time}] "GET / HTTP/1.1" {status} {sent} "-" "agent"'
 
 
+def clock(rows: DataFrame) -> set[int]:
+    """The hours of some rows, from 0 to 23. A time that `collect` gives is in the machine's zone."""
+    return {row[0] for row in rows.select(F.hour("hour")).distinct().collect()}
+
+
 class Killed(BaseException):
     """The end of a run that was killed."""
 

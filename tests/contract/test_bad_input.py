@@ -13,7 +13,7 @@ import pytest
 from pyarrow import RecordBatch
 
 import ingest
-from house import House, hour, line
+from house import House, clock, hour, line
 from transom.job import Context
 from transom.lake.book import Node
 from transom.lake.ledger import Overtaken
@@ -136,8 +136,7 @@ aggregate: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 
     day.run(5, 6)
     (refused,) = day.table("rejected").collect()
     assert (refused.source_line, refused.reason) == (3, "outside_holds")
-    hours = {row.hour.hour for row in day.table("events").collect()}
-    assert hours == {4, 5}
+    assert clock(day.table("events")) == {4, 5}
 
 
 def test_two_runs_of_one_stream_at_once_cannot_both_be_right(house: Make) -> None:
@@ -154,7 +153,7 @@ def test_two_runs_of_one_stream_at_once_cannot_both_be_right(house: Make) -> Non
         return claim(*arguments)  # type: ignore[arg-type]
 
     day.ledger.claim = overtaken  # type: ignore[method-assign, assignment]
-    with pytest.raises(Overtaken, match="run run .* came in between; run run .* wrote nothing"):
+    with pytest.raises(Overtaken, match=r"run run .* came in between; run run .* wrote nothing"):
         ingest.work(first)
     day.run(0, 2)
     alone = house(lake="alone")

@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Callable
 
-from house import House, hour, line
+from house import House, clock, hour, line
 from transom.intervals import Interval
 from transom.lake.gate import judge
 
@@ -36,7 +36,7 @@ def test_state_older_than_its_retention_is_dropped_whatever_the_cuts(house: Make
         hourly.run(number, number + 1)
     whole.run(0, 7)
     assert expired(hourly) == {0, 1}
-    assert {row.hour.hour for row in hourly.table("granules").collect()} == {2, 3, 4, 5, 6}
+    assert clock(hourly.table("granules")) == {2, 3, 4, 5, 6}
     assert hourly.state() == whole.state()
     hourly.assert_ledger_true()
     # What is gone is no failure, and nothing is stale for it.
@@ -59,8 +59,8 @@ def test_an_hour_of_the_past_gets_its_state_back(house: Make) -> None:
     assert lived.state() == whole.state()
     assert expired(lived) == {0, 1}
     lived.assert_ledger_true()
-    reports = lived.table("aggregates").where("client = '10.9.9.9'").collect()
-    assert {row.hour.hour for row in reports} == {1, 2, 3}
+    reports = lived.table("aggregates").where("client = '10.9.9.9'")
+    assert clock(reports) == {1, 2, 3}
 
 
 def test_reports_of_the_past_under_another_specification(house: Make) -> None:

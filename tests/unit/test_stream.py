@@ -661,7 +661,8 @@ def test_the_streams_of_the_project_are_valid(path: Path) -> None:
     stream = load(path)
     assert stream.name == path.stem
     assert not stream.catchup
-    assert not stream.schedule  # examples of the past: nothing may run by itself
+    # Examples of the past: nothing may run by itself.
+    assert not stream.schedule or stream.until
     assert stream.title
 
 

@@ -8,12 +8,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from house import House
+
+# A machine that does other work is no fault of what is tested.
+hypothesis.settings.register_profile(
+    "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("tests")
 
 ZONE = "Asia/Kolkata"
 """Of the machine that the tests run on: half an hour off the hours, so that a time which goes by it shows."""

@@ -344,7 +344,7 @@ def whole_run(
 
 
 @pytest.mark.parametrize("replacing", [True, False])
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(history=steps)
 def test_any_history_of_files_keeps_rows_and_their_description_together(
     history: list[Step], replacing: bool
@@ -422,7 +422,7 @@ def one_chunk(known: dict[str, File], asked: set[datetime], disk: Disk, scope: S
     return after(known, decide(known, there, read, paths, rules))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(disks, disks, st.integers(0, 4), st.integers(1, 8), st.integers(1, 4))
 def test_chunks_leave_no_trace_among_files(
     earlier: Disk, disk: Disk, start: int, hours: int, chunk: int

@@ -34,6 +34,7 @@ class Check:
         metric: the column of the table of metrics.
         at_least, at_most: the bounds, inside; None leaves that side open.
         column: the column of the data that the check is about, where it is about one.
+        advice: what helps, where name and figures do not tell.
     """
 
     name: str
@@ -42,10 +43,14 @@ class Check:
     at_least: float | None = None
     at_most: float | None = None
     column: str | None = None
+    advice: str | None = None
 
     @property
     def expected(self) -> str:
-        """The bound in words."""
+        """The bound in words, with the advice."""
+        return self._bound() if self.advice is None else f"{self._bound()} ({self.advice})"
+
+    def _bound(self) -> str:
         if self.at_least is not None and self.at_least == self.at_most:
             return written(self.at_least)
         sides = [f"at least {written(self.at_least)}"] if self.at_least is not None else []

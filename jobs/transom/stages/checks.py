@@ -17,18 +17,6 @@ from transom.stream import BUILT_IN, Stream
 
 
 @dataclass(frozen=True)
-class Advised(Check):
-    """A check that says with its bound what helps."""
-
-    advice: str | None = None
-
-    @property
-    def expected(self) -> str:
-        """The bound in words, and the advice."""
-        return super().expected if self.advice is None else f"{super().expected} ({self.advice})"
-
-
-@dataclass(frozen=True)
 class Declared:
     """A check that a stream declares.
 
@@ -52,7 +40,7 @@ def built_in(
     A tolerance of the stream goes before `at_most`.
     """
     return tuple(
-        Advised(
+        Check(
             name,
             metric,
             gate.severity,

@@ -4,7 +4,6 @@ import io
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -17,8 +16,6 @@ from transom.formats import json_lines as json_way
 from transom.formats.layout import EventTime, Field, Layout, Span
 from transom.formats.reading import Chunk, Summary, read_file
 from unit.formats.reference import Reading, lines, read
-
-often = partial(settings, deadline=None)
 
 COLUMNS = (
     Field("client", ("client", "id.orig_h", "id_orig_h"), missing=("none",)),
@@ -301,7 +298,7 @@ def apache_lines(draw: DrawFn, variant: str, strange: bool) -> str:
 
 
 @pytest.mark.parametrize("name", ["apache", "apache common"])
-@often(max_examples=80)
+@settings(max_examples=80)
 @given(st.data())
 def test_apache(name: str, data: st.DataObject) -> None:
     variant = str(LAYOUTS[name].options.get("variant"))
@@ -335,7 +332,7 @@ def csv_files(draw: DrawFn, layout: Layout) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["csv", "csv semicolons", "csv names"])
-@often(max_examples=75)
+@settings(max_examples=75)
 @given(st.data())
 def test_csv(name: str, data: st.DataObject) -> None:
     agree(data.draw(csv_files(LAYOUTS[name])), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
@@ -377,7 +374,7 @@ def zeek_files(draw: DrawFn, layout: Layout) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["zeek", "zeek tsv"])
-@often(max_examples=80)
+@settings(max_examples=80)
 @given(st.data())
 def test_zeek(name: str, data: st.DataObject) -> None:
     agree(data.draw(zeek_files(LAYOUTS[name])), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
@@ -461,7 +458,7 @@ def json_lines(draw: DrawFn, time: EventTime, strange: bool) -> str:
 
 
 @pytest.mark.parametrize("name", ["json", "json micros", "json local", "json twice", "zeek json", "zeek"])
-@often(max_examples=75)
+@settings(max_examples=75)
 @given(st.data())
 def test_json(name: str, data: st.DataObject) -> None:
     time = LAYOUTS[name].time
@@ -471,7 +468,7 @@ def test_json(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-@often(max_examples=40)
+@settings(max_examples=40)
 @given(data=st.binary(max_size=60), block=blocks)
 def test_any_bytes(name: str, data: bytes, block: int) -> None:
     agree(data, LAYOUTS[name], block)

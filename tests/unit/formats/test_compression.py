@@ -129,7 +129,7 @@ def damaged(draw: DrawFn, name: str) -> tuple[str, bytes, bytes]:
 
 
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(data=st.data(), largest=st.integers(1, 300), most=st.one_of(st.integers(1, 60), st.just(READ)))
 def test_all_before_the_break_comes_out_in_any_pieces(
     name: str, data: st.DataObject, largest: int, most: int

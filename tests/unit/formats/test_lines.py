@@ -32,7 +32,7 @@ parts = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(max_examples=1000)
 @given(
     st.lists(parts, max_size=12),
     st.integers(1, 40),

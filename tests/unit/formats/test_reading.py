@@ -80,7 +80,7 @@ pieces = st.one_of(
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(parts=st.lists(pieces, max_size=30), block=st.integers(1, 200))
 @example(parts=[b"\xef\xbb\xbf"], block=1)
 def test_every_line_is_accounted_for_whatever_the_blocks(name: str, parts: list[bytes], block: int) -> None:
@@ -92,7 +92,7 @@ def test_every_line_is_accounted_for_whatever_the_blocks(name: str, parts: list[
     assert read(gzip.compress(data), LAYOUTS[name], "log.gz") == whole
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.fixed_dictionaries(
@@ -235,7 +235,7 @@ class Short(io.BytesIO):
 
 
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(at=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255), most=st.integers(1, 5000))
 def test_a_flipped_byte_gives_the_lines_before_it_however_the_file_is_read(
     name: str, at: float, change: int, most: int

@@ -100,19 +100,37 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_li
     house: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     day = house()
-    stays, goes = day.land(2, [line(7200)]), day.land(2, [line(7201)], ".b")
     as_it_was = ingest_stage.listed
 
-    def listed_then_gone(*arguments: object) -> object:
-        found = as_it_was(*arguments)  # type: ignore[arg-type]
-        goes.unlink()
-        return found
+    def ingest_without(goes: Path) -> None:
+        def listed_then_gone(*arguments: object) -> object:
+            found = as_it_was(*arguments)  # type: ignore[arg-type]
+            goes.unlink()
+            return found
 
-    with monkeypatch.context() as patch:
-        patch.setattr(ingest_stage, "listed", listed_then_gone)
-        assert day.ingest(2, 3).published == 1
-    assert [row.path for row in day.table("files").collect()] == [str(stays.relative_to(day.folder))]
+        with monkeypatch.context() as patch:
+            patch.setattr(ingest_stage, "listed", listed_then_gone)
+            day.ingest(2, 4)
+
+    def statuses() -> dict[str, str]:
+        return {Path(row.path).name: row.status for row in day.table("files").collect()}
+
+    day.land(2, [line(7200)])
+    ingest_without(day.land(2, [line(7201)], ".b"))
+    assert statuses() == {"access.02.log.gz": "ingested"}
     assert day.table("events").count() == 1
+    # One that is read after the others, since it is no longer the same as one of them.
+    day.land(2, [line(7201)], ".b")
+    day.land(3, [line(7200)])
+    day.ingest(2, 4)
+    day.land(2, [line(7200), line(7202)])
+    ingest_without(day.land(2, [line(7201), line(7203)], ".b"))
+    assert statuses() == {
+        "access.02.log.gz": "ingested",
+        "access.02.b.log.gz": "gone",
+        "access.03.log.gz": "ingested",
+    }
+    assert day.table("events").count() == 4
 
 
 def test_a_landing_folder_that_is_not_there_is_said(house: Make) -> None:

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.intervals import NO_HOUR, Interval
+from transom.lake.book import Book
 from transom.lake.staleness import Scope
+from transom.lake.store import Pins, Store
 from transom.stages.files import (
     Content,
     Decisions,
@@ -25,6 +27,7 @@ from transom.stages.files import (
     in_scope,
     source_id,
 )
+from transom.stages.ingest import _Scene
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
@@ -176,6 +179,15 @@ def test_a_name_that_says_something_else_is_no_conflict(text: str) -> None:
         taken = run(known, {"f": (there, found)}).files["f"]
         assert (taken.status, taken.source_id, taken.hour) == ("ingested", found.source_id, there.hour)
         assert not has_to_be_read(there, taken, RULES)
+
+
+def test_hours_of_names_that_say_something_else_are_stale() -> None:
+    interval = Interval(at(9), at(10))
+    scope = Scope.of(interval, interval, HOUR, ())
+    pins = Pins(Store(None, ""), {})  # type: ignore[arg-type]
+    for there, stale in ((listed("f"), []), (listed("f", 1), [at(0)])):
+        scene = _Scene(Book({}), pins, scope, one("ab"), {"f": there}, RULES, lambda _: {})
+        assert scene.stale() == stale
 
 
 def test_captures_tell_equal_files_apart() -> None:

@@ -52,5 +52,6 @@ demo: setup ## real logs through a real Airflow, and what was found
 schema: setup ## write schemas/stream.schema.json anew from the models
 	@$(ENV) python -m transom.stream schemas/stream.schema.json
 
-clean: ## remove what set-up and runs have made
-	rm -rf .venv .transom .mypy_cache .import_linter_cache .ruff_cache .pytest_cache .hypothesis
+clean: ## remove what set-up and runs have made, but for the lake in .transom/lake
+	test ! -d .transom || find .transom -mindepth 1 -maxdepth 1 ! -name lake -exec rm -rf {} +
+	rm -rf .venv .mypy_cache .import_linter_cache .ruff_cache .pytest_cache .hypothesis

@@ -4,6 +4,7 @@ A job is told its interval and asks no clock what to compute; the clock is read 
 """
 
 import argparse
+import os
 import resource
 import sys
 import time
@@ -34,7 +35,10 @@ def arg_parser(description: str | None) -> argparse.ArgumentParser:
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--stream", required=True, type=Path, help="the stream file, YAML")
-    parser.add_argument("--lake", required=True, help="path or URI of the lake")
+    lake = os.environ.get("TRANSOM_LAKE")
+    parser.add_argument(
+        "--lake", required=lake is None, default=lake, help="path or URI of the lake; else TRANSOM_LAKE"
+    )
     parser.add_argument(
         "--from", required=True, dest="start", help="first hour, UTC, such as 2015-05-17T10:00"
     )

@@ -83,3 +83,16 @@ def test_a_lake_that_cannot_be_written_is_said_in_one_line(
     assert said.startswith(f"ingest: lake: {lake}/web/hours cannot be opened or created: ")
     assert "Not a directory" in said
     assert "\n" not in said
+
+
+def test_the_lake_is_named_by_the_argument_or_the_environment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--stream", str(WEB), "--from", "2015-05-17T10:00", "--to", "2015-05-17T11:00"]
+    monkeypatch.setenv("TRANSOM_LAKE", "there")
+    assert job.arg_parser("a job").parse_args(arguments).lake == "there"
+    assert job.arg_parser("a job").parse_args([*arguments, "--lake", "here"]).lake == "here"
+    monkeypatch.delenv("TRANSOM_LAKE")
+    with pytest.raises(SystemExit):
+        job.arg_parser("a job").parse_args(arguments)
+    assert "--lake" in capsys.readouterr().err

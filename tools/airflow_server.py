@@ -173,7 +173,10 @@ class Airflow:
         return {row["task_id"]: row["state"] or "" for row in rows}
 
     def follow(self, dag: str, run: str, seconds: float = 1200) -> Iterator[dict[str, str]]:
-        """The states of a run's tasks, a second apart, until every one has ended.
+        """The states of a run's tasks, a second apart, until every one has ended, and the run with them.
+
+        The run ends a moment after its last task; one that is cleared in between is taken for ended, and
+        never runs again.
 
         Raises:
             ServerError: it takes longer.
@@ -182,7 +185,7 @@ class Airflow:
         while True:
             states = self.states(dag, run)
             yield states
-            if states and set(states.values()) <= OVER:
+            if states and set(states.values()) <= OVER and self.runs(dag)[run] in OVER:
                 return
             if time.monotonic() > end:
                 raise ServerError(f"{dag} {run}: not done after {seconds:.0f} s: {states}")

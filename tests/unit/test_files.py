@@ -17,16 +17,15 @@ from transom.stages.files import (
     Content,
     Decisions,
     File,
-    HourState,
     Listed,
     Rules,
     Status,
     decide,
     has_to_be_read,
-    hour_states,
     in_scope,
     source_id,
 )
+from transom.stages.hours import HourState, hour_states
 from transom.stages.ingest import _Scene
 
 HOUR = timedelta(hours=1)

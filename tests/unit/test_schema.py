@@ -46,6 +46,22 @@ def test_each_stream_names_the_schema_and_keeps_it(path: Path) -> None:
     validator().validate(read_mapping(path))
 
 
+def test_every_field_is_described_and_its_default_may_be_written() -> None:
+    schema = json.loads(SCHEMA.read_text())
+    models = {"Stream": schema, **schema["$defs"]}
+    # A column may be said in short, too.
+    models["Column"] = models["Column"]["anyOf"][1]
+    checked = 0
+    for model, fields in models.items():
+        for name, field in fields["properties"].items():
+            assert field.get("description"), f"{model}.{name}"
+            if "default" in field:
+                checked += 1
+                alone = {**field, "$defs": schema["$defs"]}
+                jsonschema.Draft202012Validator(alone).validate(field["default"])
+    assert checked > 30
+
+
 MINIMAL: dict[str, Any] = {
     "name": "app",
     "source": {"path": "a.json", "format": "json"},
@@ -88,6 +104,8 @@ def test_what_load_takes_the_schema_takes(changes: dict[str, Any]) -> None:
         {"source": {"path": "a.json", "format": "json", "connection": "s3"}},
         {"source": {"path": "a.json", "format": "json", "on_change": "drop"}},
         {"schedule": "no"},
+        {"checks": {"rejected_share": {"at_most": 1.5}}},
+        {"checks": {"mine": {"stage": "ingest", "every": "a is null", "share": -0.1}}},
     ],
 )
 def test_what_the_schema_refuses_load_refuses(changes: dict[str, Any]) -> None:

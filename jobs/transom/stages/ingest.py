@@ -29,16 +29,15 @@ from transom.stages.files import (
     Content,
     Decisions,
     File,
-    HourState,
     Listed,
     Rules,
     Status,
     decide,
     has_to_be_read,
-    hour_states,
     in_scope,
     says_otherwise,
 )
+from transom.stages.hours import HourState, hour_states
 from transom.stages.ingest_tables import Parsed, Tables, event_types, events, file_rows, rejected
 from transom.stages.landing import absolute, listed
 from transom.stages.parsing import Reading, parsed

@@ -22,7 +22,14 @@ from transom.stream.errors import nearest
 class Model(BaseModel):
     """A part of the specification: frozen, and without fields that it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=False, validate_by_alias=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        validate_by_name=False,
+        validate_by_alias=True,
+        # What is written under a field is what an editor shows of it, by the JSON Schema.
+        use_attribute_docstrings=True,
+    )
 
 
 def _zone(name: str) -> str:
@@ -53,11 +60,16 @@ def _hour(value: Any) -> datetime:
         raise ValueError(str(error).removeprefix(": ")) from None
 
 
-def _number(value: Any) -> float:
+def finite(value: Any) -> Any:
+    """Return a finite number as it is.
+
+    Raises:
+        ValueError: anything else, a text or a truth value that could be read as a number among it.
+    """
     # Pydantic would take "0.5" and true for numbers, too.
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise ValueError(f"must be a number; got {value!r}")
-    return float(value)
+    return value
 
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
@@ -69,7 +81,7 @@ Text = Annotated[str, StringConstraints(min_length=1)]
 Zone = Annotated[str, AfterValidator(_zone)]
 """The name of an IANA time zone."""
 
-Number = Annotated[float, BeforeValidator(_number)]
+Number = Annotated[float, BeforeValidator(finite)]
 """A finite number, not a text that looks like one."""
 
 Hour = Annotated[

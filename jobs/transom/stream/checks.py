@@ -6,9 +6,9 @@ This table is the only place that names the built-in checks and their bounds.
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field, StrictBool, StrictInt
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 
-from transom.stream.base import Hour, Model, Name, Number, Text
+from transom.stream.base import Hour, Model, Name, Number, Text, finite
 from transom.stream.errors import Problem, nearest
 
 Stage = Literal["ingest", "aggregate"]
@@ -66,7 +66,7 @@ BUILT_IN: dict[str, BuiltIn] = {
     ),
 }
 
-Share = Annotated[Number, Field(ge=0, le=1)]
+Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(finite)]
 Rows = Annotated[StrictInt, Field(ge=0)]
 
 
@@ -74,53 +74,49 @@ class RowBounds(Model):
     """Bounds, inside, on the rows of an hour, of ingest on those of a file; one at least is given."""
 
     at_least: Rows | None = None
+    """The fewest rows that pass."""
     at_most: Rows | None = None
+    """The most rows that pass."""
 
 
 class Check(Model):
-    """What a stream says of a check: one of its own, or a change of a built-in one by its name.
-
-    Attributes:
-        stage: whose output is checked; only for own checks, and required there.
-        block: which block, where the stage has several; only for own checks of aggregate.
-        every: a condition on the rows; `share` of an hour's rows must meet it, of ingest `share` of a
-            file's. Rows for which it is null do not.
-        share: from 0 to 1.
-        rows: bounds on the number of an hour's rows, of ingest on that of a file's.
-        severity: error withholds the hour, of ingest the file; incomplete publishes it as such, warning
-            is recorded.
-        at_most: another tolerance for a built-in check that has one, from 0 to 1.
-        off: true leaves a built-in check out.
-    """
+    """What a stream says of a check: one of its own, or a change of a built-in one by its name."""
 
     stage: Stage | None = None
+    """Whose output is checked; only for own checks, and required there."""
     block: str | None = None
+    """Which block, where the stage has several; only for own checks of aggregate."""
     every: Text | None = None
+    """A condition on the rows; `share` of an hour's rows must meet it, of ingest `share` of a
+    file's. Rows for which it is null do not."""
     share: Share | None = None
+    """How much of the rows must meet `every`, from 0 to 1; all where nothing is said."""
     rows: RowBounds | None = None
+    """Bounds on the number of an hour's rows, of ingest on that of a file's."""
     severity: Severity | None = None
+    """What a failure does: error withholds the hour (of ingest the file), incomplete publishes it as
+    such, warning is recorded."""
     at_most: Share | None = None
+    """Another tolerance for a built-in check that has one, from 0 to 1."""
     off: StrictBool | None = None
+    """True leaves a built-in check out."""
 
 
 class Accept(Model):
-    """A failed check that a person lets pass, as long as it observes just this value.
-
-    Attributes:
-        hour: the hour that was withheld.
-        stage: whose gate failed.
-        check: its name.
-        observed: the value that it saw.
-        who: answers for it.
-        why: in words.
-    """
+    """A failed check that a person lets pass, as long as it observes just this value."""
 
     hour: Hour
+    """The hour that was withheld."""
     stage: Stage
+    """Whose gate failed."""
     check: str
+    """The check's name."""
     observed: Number
+    """The value that it saw."""
     who: Text
+    """Who answers for it."""
     why: Text
+    """The reason."""
 
 
 @dataclass(frozen=True)

@@ -127,10 +127,11 @@ def _message(kind: str, detail: Any) -> str:
         "model_attributes_type": "must be a mapping",
         "too_short": f"must have at least {context.get('min_length')}",
         "string_too_short": "must not be empty",
-        "greater_than_equal": f"must be at least {context.get('ge')}",
-        "less_than_equal": f"must be at most {context.get('le')}",
-        "greater_than": f"must be more than {context.get('gt')}",
     }
+    bounds = {"greater_than_equal": ("at least", "ge"), "less_than_equal": ("at most", "le")}
+    if kind in bounds:
+        words, name = bounds[kind]
+        return f"must be {words} {context[name]:g}{got}"
     return rules.get(kind, str(detail["msg"])) + got
 
 

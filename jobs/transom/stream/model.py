@@ -23,50 +23,53 @@ from transom.units import Duration
 
 
 class Stream(Model):
-    """A declared log.
-
-    Attributes:
-        name: becomes the folder of its tables and the id of its DAG.
-        title, description, owner, tags: for people; they shape no table.
-        preset: gives defaults for format, options, columns, time and checks.
-        source: the files.
-        columns: those of the events, by name, the preset's first; captures of the path are added.
-        time: how the time of an event is made.
-        key: the default of the blocks' keys.
-        where: the default of the blocks' conditions.
-        aggregate: blocks of figures over sliding windows.
-        checks: own checks, and changes of built-in ones.
-        accept: failed checks that somebody answers for.
-        heal: how far around its interval a run mends stale hours; whole hours.
-        retention: how long private state is kept before the last hour that was asked for; whole hours,
-            none is for ever. State that an older hour needs is made again from the events.
-        start, until: the hours `[start, until)` that the DAG schedules.
-        schedule: false runs the stream only by hand.
-        catchup: whether the DAG makes up for the hours since `start`.
-        chunk: the length of the pieces in which a long interval is done; whole hours.
-    """
+    """A declared log."""
 
     name: Name
+    """The folder of its tables in the lake, and the id of its DAG."""
     title: Text | None = None
+    """For people: the heading of the DAG's page. No table depends on it."""
     description: Text | None = None
+    """For people: the DAG's page opens with it."""
     owner: Text | None = None
+    """For people: the owner of the DAG."""
     tags: tuple[Text, ...] = ()
+    """Tags of the DAG, beside `transom`."""
     preset: Text | None = None
+    """A known log, such as apache/combined or zeek/conn: defaults for format, options, columns, time and
+    checks."""
     source: Source
+    """The files: where they are, what their names say, how they are read."""
     columns: dict[Name, Column] = Field(default_factory=dict)
+    """Columns of the events, by name, beside the preset's: where a value stands in a record, or more about
+    it; null leaves a column of the preset out. Captures of the path are added."""
     time: Time | None = None
+    """How the time of an event is made."""
     key: tuple[str, ...] = ()
+    """The columns that a figure is for each value of; the default of the blocks."""
     where: Text | None = None
+    """A condition on the events, such as status >= 500; the default of the blocks."""
     aggregate: dict[Name, Aggregation] = Field(default_factory=dict)
+    """Blocks of figures over sliding windows."""
     checks: dict[Name, Check] = Field(default_factory=dict)
+    """Own checks, and changes of built-in ones."""
     accept: tuple[Accept, ...] = ()
+    """Failed checks that somebody answers for."""
     heal: Duration = timedelta(days=2)
+    """How far around its interval a run mends stale hours; whole hours."""
     retention: Duration | None = None
+    """How long private state is kept before the last hour that was asked for; whole hours, none is
+    for ever. State that an older hour needs is made again from the events."""
     start: Hour | None = None
+    """The first hour, UTC, that the DAG may schedule."""
     until: Hour | None = None
+    """The end of the hours, exclusive, UTC, that the DAG may schedule."""
     schedule: StrictBool = True
+    """Whether the DAG runs every hour by itself; false: only by hand."""
     catchup: StrictBool = False
+    """Whether the DAG makes up for the hours since `start`."""
     chunk: Duration = timedelta(days=7)
+    """The length of the pieces in which a long interval is done; whole hours."""
 
     @model_validator(mode="before")
     @classmethod

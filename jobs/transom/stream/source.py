@@ -48,31 +48,33 @@ class Holds(Model):
     """
 
     before: Duration = timedelta(days=1)
+    """How much earlier than its start."""
     after: Duration = timedelta(hours=1)
+    """How much later than its end."""
 
 
 class Source(Model):
-    """The files of a stream.
-
-    Attributes:
-        path: see `transom.paths`; relative to the project's root, absolute, or a URI.
-        zone: the zone of the time in the path.
-        format: the parser; a preset may give it.
-        options: what the format leaves open.
-        holds: the times that a file may hold.
-        settle: how long to wait after an hour's end before its files are taken to be there.
-        expect: files an hour; fewer make the hour incomplete.
-        on_change: what happens to a file whose content is no longer what was ingested.
-    """
+    """The files of a stream."""
 
     path: Text
+    """Where the files are: relative to the landing root, absolute, or a URI; with strftime directives for
+    their time (%Y-%m-%d/%H), {captures} that become columns, and * for what varies."""
     zone: Zone = "UTC"
+    """The IANA zone of the time in the path."""
     format: FormatName | None = None
+    """How a file is read; a preset may give it."""
     options: dict[str, Any] = Field(default_factory=dict)
+    """What the format leaves open: variant of apache (combined, common) and of zeek (auto, tsv, json);
+    delimiter, quote, header and names of csv."""
     holds: Holds = Holds()
+    """The times that a file may hold, beside the stretch in its name."""
     settle: Duration = timedelta(minutes=10)
+    """How long to wait after an hour's end before its files are taken to be there."""
     expect: Annotated[StrictInt, Field(ge=1)] | None = None
+    """How many files an hour has; with fewer it is incomplete."""
     on_change: Literal["hold", "replace"] = "hold"
+    """What happens to a file that differs from what was ingested, other than by having grown: hold keeps
+    what stands and warns, replace takes the new content."""
 
     @field_validator("path")
     @classmethod
@@ -172,31 +174,29 @@ Resolution = Annotated[str, BeforeValidator(_resolution, json_schema_input_type=
 
 
 class Column(Model):
-    """A column of the events. A bare text in the file is its `from`.
+    """A column of the events. A bare text in the file is its `from`."""
 
-    Attributes:
-        from_: where the value stands in a record, `from` in the file; several with `|` between them,
-            of which the first that the record has is taken. Default: the column's name.
-        type: what the text is read as.
-        unit: of the value, for people.
-        resolution: for numbers, required: the step to which values are rounded half-even.
-        missing: texts that mean that there is no value.
-        format: for timestamps: iso (default), epoch, epoch_ms, epoch_us or a strptime format.
-        zone: for timestamps without an offset.
-    """
-
-    from_: Text = Field(default="", alias="from", validate_default=False)
+    from_: Text | None = Field(default=None, alias="from")
+    """Where the value stands in a record; several with `|` between them, of which the first that the
+    record has is taken. The column's name where nothing is said."""
     type: FieldType = "string"
+    """What the text is read as."""
     unit: Text | None = None
+    """The unit of the value, for people."""
     resolution: Resolution | None = None
+    """For a number, required: the step to which values are rounded, half to even, such as 0.001."""
     missing: tuple[str, ...] = ()
+    """Texts that mean that there is no value, such as -."""
     format: str | None = None
+    """For a timestamp: iso (default), epoch, epoch_ms, epoch_us or a strptime format."""
     zone: Zone | None = None
+    """For a timestamp without an offset: its IANA zone."""
 
     @field_validator("from_")
     @classmethod
-    def _paths(cls, text: str) -> str:
-        split_paths(text)
+    def _paths(cls, text: str | None) -> str | None:
+        if text is not None:
+            split_paths(text)
         return text
 
     @field_validator("format")
@@ -244,19 +244,16 @@ class Column(Model):
 
 
 class Time(Model):
-    """How `event_time` is made of a record.
-
-    Attributes:
-        column: a declared column, or else a path as in a column's `from`.
-        plus: the same, of a field in seconds that is added.
-        format: iso, epoch, epoch_ms, epoch_us, or a strptime format.
-        zone: the zone of times that do not say theirs; without it they are refused.
-    """
+    """How `event_time` is made of a record."""
 
     column: Text
+    """A declared column, or else a path as in a column's `from`."""
     plus: Text | None = None
+    """The same, of a field in seconds that is added."""
     format: str = "iso"
+    """One of iso, epoch, epoch_ms, epoch_us, or a strptime format with the year."""
     zone: Zone | None = None
+    """The IANA zone of times that do not say theirs; without it they are refused."""
 
     @field_validator("column", "plus")
     @classmethod

@@ -32,7 +32,9 @@ class Level(Model):
     """One window: at every multiple of `slide` since the epoch, the `range` before it."""
 
     range: Duration
+    """How far back a window reaches."""
     slide: Duration
+    """How far apart windows end."""
 
     def __str__(self) -> str:
         return f"range {format_duration(self.range)}, slide {format_duration(self.slide)}"
@@ -149,21 +151,19 @@ MeasureText = Annotated[
 
 
 class Aggregation(Model):
-    """A block of `aggregate`: figures of each key over windows of several granularities.
-
-    Attributes:
-        key: the columns of a key; the stream's where the file says nothing.
-        where: a condition on the events; the stream's where the file says nothing.
-        measures: the figures, by name.
-        levels: the windows, coarsest first.
-        title: for people.
-    """
+    """A block of `aggregate`: figures of each key over windows of several granularities."""
 
     key: tuple[str, ...] = ()
+    """The columns that a figure is for each value of; the stream's where nothing is said."""
     where: Text | None = None
+    """A condition on the events, such as status >= 500; the stream's where nothing is said."""
     measures: Annotated[dict[Name, MeasureText], Field(min_length=1)]
+    """The figures, by name: count, or sum, mean, min or max of a column, as sum(bytes)."""
     levels: Levels
+    """The windows, coarsest first: RANGES 6 HOURS, 1 HOUR SLIDES 1 HOUR, 5 MINUTES, or a list of range
+    and slide. Each range is a multiple of its slide."""
     title: Text | None = None
+    """For people."""
 
     @property
     def base(self) -> timedelta:

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from transom import __version__
 from transom.intervals import Interval
+from transom.lake.gate import judge
 from transom.lake.ledger import Ledger, Overtaken, Run
 from transom.lake.quality import preload
 from transom.lake.refresh import Outcome
@@ -27,6 +28,14 @@ from transom.lake.store import Store
 from transom.lake.tables import LakeError, TableMismatch
 from transom.stages.landing import LandingError
 from transom.stream import Stream, load
+
+NOTED = {
+    "lines_rejected": "lines rejected",
+    "files_waiting": "files waiting",
+    "files_changed": "files held back as changed",
+    "files_gone": "files gone",
+}
+"""Figures of a run's work that a person should see, where they are not zero."""
 
 
 def arg_parser(description: str | None) -> argparse.ArgumentParser:
@@ -86,10 +95,12 @@ def run(stage: str, arguments: argparse.Namespace, work: Callable[[Context], Out
     preload()
     spark = session(f"transom {stage} {stream.name} {interval}")
     try:
-        return perform(
+        outcome = perform(
             spark, stage, stream, interval, work,
             lake=arguments.lake, run_id=arguments.run_id, cause=arguments.cause, began=began,
         )  # fmt: skip
+        print(_said(stage, stream, interval, arguments))
+        return outcome
     except (LandingError, LakeError, TableMismatch, Overtaken) as error:
         # What a library says in them may have lines of its own.
         sys.exit(f"{stage}: {' '.join(str(error).split())}")
@@ -103,6 +114,21 @@ def run(stage: str, arguments: argparse.Namespace, work: Callable[[Context], Out
         raise
     finally:
         spark.stop()
+
+
+def _said(stage: str, stream: Stream, interval: Interval, arguments: argparse.Namespace) -> str:
+    """What the stage's gate says: a withheld hour is no failure of the job, and without Airflow there is no
+    gate after it."""
+    ledger = Ledger(_root(arguments.lake, stream))
+    command = f"spark-submit jobs/{stage}.py --stream {arguments.stream} --lake {arguments.lake}"
+    judged = judge(
+        ledger, stage, stream.name, interval, f"{command} --from {{from}} --to {{to}}", stream.heal
+    )
+    return "\n".join([*judged.failures, *judged.warnings, judged.summary])
+
+
+def _root(lake: str, stream: Stream) -> str:
+    return f"{lake.rstrip('/')}/{stream.name}"
 
 
 def _in_short(error: Exception) -> str:
@@ -131,7 +157,7 @@ def perform(
     entered = time.monotonic()
     began = entered if began is None else began
     run_id = run_id or f"{stage}-{uuid.uuid4().hex[:12]}"
-    root = f"{lake.rstrip('/')}/{stream.name}"
+    root = _root(lake, stream)
     seconds = {"session": round(entered - began, 3)}
     total = Outcome()
     ledger = Ledger(root)
@@ -140,6 +166,7 @@ def perform(
     names = [run_id] if len(chunks) == 1 else [f"{run_id} {number}" for number in range(len(chunks))]
     for name, chunk in zip(names, chunks, strict=True):
         total.add(work(Context(Store(spark, root), ledger, stream, interval, name, chunk, seconds)))
+    figures = {**total.work, **total.standing}
     ledger.record_run(
         Run(
             run_id=run_id,
@@ -155,11 +182,12 @@ def perform(
             peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             code_version=__version__,
             finished_at=datetime.now(UTC),
-            work=total.work,
+            work=figures,
         )
     )
     print(
-        f"{stage} {stream.name} {interval}: {total.published} published, {total.quarantined} quarantined, "
-        f"{total.blocked} blocked, {total.hours_healed} of them healed; {total.rows_out} rows"
+        f"{stage} {stream.name} {interval}: {total.published} hours of tables published, "
+        f"{total.quarantined} quarantined, {total.blocked} blocked, {total.hours_healed} of them healed; {total.rows_out} rows"
+        + "".join(f", {figures[name]} {words}" for name, words in NOTED.items() if figures.get(name))
     )
     return total

@@ -56,7 +56,10 @@ def test_a_line_of_ten_megabytes_and_junk_are_rejected_as_they_stood(house: Make
     rejected = {row.source_line: row for row in day.table("rejected").collect()}
     assert rejected.keys() == {99, 100}
     assert rejected[99].raw == long
-    assert (rejected[99].reason, rejected[99].detail) == ("line_too_long", "line too long: 10000000")
+    assert (rejected[99].reason, rejected[99].detail) == (
+        "line_too_long",
+        "line too long: 10000000; expected at most 1048576 bytes",
+    )
     assert (rejected[100].reason, rejected[100].raw) == ("not_utf8", "\\xff\\xfe\0\1 junk")
     assert day.table("events").count() == 98
 

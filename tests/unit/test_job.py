@@ -1,6 +1,7 @@
 """What a job says in a line: of what it refuses before Spark is started, and of what stops it later."""
 
 import argparse
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -9,6 +10,11 @@ from pyspark.errors import PythonException
 
 import ingest
 from transom import job
+from transom.intervals import Interval
+from transom.lake.book import Entry, Node
+from transom.lake.ledger import Ledger
+from transom.lake.refresh import Outcome
+from transom.stream import load
 
 ROOT = Path(__file__).resolve().parents[2]
 WEB = str(ROOT / "schemas/streams/web.yaml")
@@ -96,3 +102,47 @@ def test_the_lake_is_named_by_the_argument_or_the_environment(
     with pytest.raises(SystemExit):
         job.arg_parser("a job").parse_args(arguments)
     assert "--lake" in capsys.readouterr().err
+
+
+TEN = datetime(2015, 5, 17, 10, tzinfo=UTC)
+
+
+def test_a_job_ends_with_what_its_gate_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = Ledger(str(tmp_path / "web"))
+    bad, good = (Node("ingest", "events", "events", TEN + timedelta(hours=n)) for n in (0, 1))
+    ledger.claim("ingest", [bad, good], "a")
+    entries = {
+        bad: Entry("quarantined", "a", False, cause="rejected_share 0.5"),
+        good: Entry("published", "a"),
+    }
+    ledger.publish("ingest", entries, "a")
+    for name in ("session", "preload", "perform"):
+        monkeypatch.setattr(job, name, Mock())
+    hours = ["--from", "2015-05-17T10:00", "--to", "2015-05-17T12:00"]
+    job.run(
+        "ingest",
+        job.arg_parser("a job").parse_args(["--stream", WEB, "--lake", str(tmp_path), *hours]),
+        Mock(),
+    )
+    said = capsys.readouterr().out
+    assert "quarantined: ingest events, 2015-05-17T10:00: rejected_share 0.5\n" in said
+    again = f"spark-submit jobs/ingest.py --stream {WEB} --lake {tmp_path}"
+    assert f"  {again} --from 2015-05-17T10:00 --to 2015-05-17T11:00\n" in said
+    assert said.endswith("2015-05-17T12:00): 1 of 2 hours published, 0 warnings\n")
+
+
+def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chunks = iter([{"files_waiting": 2, "files_gone": 1}, {"files_waiting": 1}])
+
+    def work(context: job.Context) -> Outcome:
+        return Outcome(rows_out=5, work={"lines_rejected": 3}, standing=next(chunks))
+
+    days = Interval(TEN, TEN + timedelta(days=8))
+    job.perform(Mock(), "ingest", load(WEB), days, work, lake=str(tmp_path))
+    assert capsys.readouterr().out.endswith("; 10 rows, 6 lines rejected, 1 files waiting, 1 files gone\n")
+    [run] = Ledger(str(tmp_path / "web")).runs()
+    assert '"files_gone": 1, "files_waiting": 1, "lines_rejected": 6' in run["work"]

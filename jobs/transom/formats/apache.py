@@ -23,12 +23,14 @@ class Apache:
 
     def __init__(self, layout: Layout) -> None:
         self.columns: frozenset[str] = frozenset()
-        self._line = COMMON + ("" if layout.options.get("variant") == "common" else COMBINED) + "$"
+        common = layout.options.get("variant") == "common"
+        self._line = COMMON + ("" if common else COMBINED) + "$"
+        self._form = "the common log form" if common else "the common or the combined log form"
 
     def parse(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]:
         """Every field of every line as text; lines of another form are refused as `no_match`."""
         found = pc.extract_regex(text, self._line)
-        refused.add(mask(pc.and_(pc.is_valid(text), pc.is_null(found))), "no_match")
+        refused.add(mask(pc.and_(pc.is_valid(text), pc.is_null(found))), "no_match", expected=self._form)
         fields = {name: pc.struct_field(found, name) for name in _names(found.type)}
         request = pc.extract_regex(fields["request"], REQUEST)
         fields |= {name: pc.struct_field(request, name) for name in _names(request.type)}

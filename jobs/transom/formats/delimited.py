@@ -66,7 +66,7 @@ class Csv:
             pc.if_else(pa.array(quoted), pa.scalar(None, text.type), text), self.delimiter
         )
         counts = pc.list_value_length(parts)
-        refused.add(mask(pc.not_equal(counts, len(names))), "field_count", values=text)
+        refused.add(mask(pc.not_equal(counts, len(names))), "field_count", None, counts, str(len(names)))
         sound = pc.if_else(
             pc.fill_null(pc.equal(counts, len(names)), False), parts, pa.scalar(None, parts.type)
         )
@@ -104,7 +104,7 @@ class Csv:
         if row is None:
             refused.add_one(index, "unterminated_quote")
         elif len(row) != width:
-            refused.add_one(index, "field_count", line)
+            refused.add_one(index, "field_count", len(row), str(width))
             return None
         return row
 
@@ -164,7 +164,7 @@ class ZeekTsv:
         width = len(self.names)
         parts = pc.split_pattern(text, self.separator)
         counts = pc.list_value_length(parts)
-        refused.add(mask(pc.not_equal(counts, width)), "field_count", values=text)
+        refused.add(mask(pc.not_equal(counts, width)), "field_count", None, counts, str(width))
         sound = pc.if_else(pc.fill_null(pc.equal(counts, width), False), parts, _nulls(parts.type, width))
         columns = {}
         for position, name in enumerate(self.names):

@@ -16,7 +16,7 @@ from transom.formats.delimited import Csv, ZeekTsv
 from transom.formats.json_lines import JsonLines
 from transom.formats.layout import Layout, Span
 from transom.formats.lines import BLOCK, KEPT, LONGEST, MARK, Lines, Tally, blocks, decompressed, split
-from transom.formats.times import APACHE, MICROSECOND, beyond, instants, numbers
+from transom.formats.times import APACHE, MICROSECOND, SPECIAL, beyond, instants, numbers, time_form
 from transom.formats.typed import ARROW, Refusals, column, mask
 
 REJECTED = pa.schema(
@@ -24,6 +24,7 @@ REJECTED = pa.schema(
 )
 LONGEST_ADDED = 1e9
 """Seconds that a field may add to a time: some thirty years."""
+ADDED = f"fewer than {LONGEST_ADDED:.0f} seconds"
 PARSERS: dict[str, Callable[[Layout], "Parser"]] = {"apache": Apache, "csv": Csv, "json": JsonLines}
 
 
@@ -202,7 +203,7 @@ def _decoded(text: pa.Array, lengths: pa.Array) -> tuple[pa.Array, Refusals]:
     refused = Refusals.none(len(text))
     refused.add(mask(pc.equal(lengths, 0)), "empty")
     long = pc.greater(lengths, LONGEST)
-    refused.add(mask(long), "line_too_long", values=lengths)
+    refused.add(mask(long), "line_too_long", values=lengths, expected=f"at most {LONGEST} bytes")
     sound = pc.if_else(long, pa.scalar(None, text.type), text).cast(pa.binary())
     try:
         return sound.cast(pa.string()), refused
@@ -272,39 +273,47 @@ def _typed(
             return pa.nulls(rows, pa.string())
         return values[0] if len(values) == 1 else pc.coalesce(*values)
 
-    time = _time(layout, taken, refused, rows)
+    time = _time(layout, fields, taken, refused)
     columns = [column(field, taken(field.paths), refused) for field in layout.fields]
     if span is not None:
         start, end = (pa.scalar(moment, ARROW["timestamp"]) for moment in (span.start, span.end))
         outside = pc.or_(pc.less(time, start), pc.greater_equal(time, end))
-        refused.add(mask(outside), "outside_holds", values=time)
+        inside = f"{span.start:%Y-%m-%d %H:%M:%S}Z to {span.end:%Y-%m-%d %H:%M:%S}Z"
+        refused.add(mask(outside), "outside_holds", values=time, expected=inside)
     return [time, *columns]
 
 
-def _time(layout: Layout, taken: "_Taken", refused: Refusals, rows: int) -> pa.Array:
+def _time(layout: Layout, fields: Mapping[str, pa.Array], taken: "_Taken", refused: Refusals) -> pa.Array:
     text = taken(layout.time.paths)
     form = layout.time.time_format
     if layout.format == "apache" and form == "iso":
         form = APACHE
-    refused.add(mask(pc.is_null(text)), "missing_time")
+    refused.add(mask(pc.is_null(text)), "missing_time", expected=_named(layout.time.paths, fields))
     time, bad, special = instants(text, form, layout.time.zone)
     for reason, where in special.items():
-        refused.add(where, reason, values=text)
-    refused.add(bad, "bad_time", values=text)
+        refused.add(where, reason, values=text, expected=SPECIAL[reason])
+    expected = time_form(form)
+    refused.add(bad, "bad_time", values=text, expected=expected)
     if layout.time.plus:
         extra = taken(layout.time.plus)
         seconds, wrong = numbers(extra)
-        refused.add(wrong, "bad_time", layout.time.plus[0], extra)
+        refused.add(wrong, "bad_time", layout.time.plus[0], extra, ADDED)
         extra_seconds = pc.fill_null(seconds, 0.0).to_numpy(zero_copy_only=False)
         large = ~(np.abs(extra_seconds) < LONGEST_ADDED)
-        refused.add(large, "bad_time", layout.time.plus[0], extra)
+        refused.add(large, "bad_time", layout.time.plus[0], extra, ADDED)
         added, _ = rounding.steps(np.where(large, 0.0, extra_seconds), MICROSECOND)
         there = mask(pc.is_valid(time)) & ~large
         micros = pc.fill_null(time.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) + added
         bad = there & beyond(micros)
-        refused.add(bad, "bad_time", values=text)
+        refused.add(bad, "bad_time", values=text, expected=expected)
         time = pa.array(micros, mask=~there | bad).cast(ARROW["timestamp"])
     return time
+
+
+def _named(paths: Sequence[str], fields: Mapping[str, pa.Array]) -> str:
+    """The fields that a time is taken from, and where the file has none of them, those that it has."""
+    wanted = " or ".join(paths)
+    return wanted if any(path in fields for path in paths) else f"{wanted} among {', '.join(fields)[:200]}"
 
 
 class _Taken(Protocol):

@@ -20,6 +20,11 @@ MICROSECOND = (1, 1_000_000)
 EPOCHS = {"epoch": MICROSECOND, "epoch_ms": (1, 1_000), "epoch_us": (1, 1)}
 NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 APACHE = "%d/%b/%Y:%H:%M:%S %z"
+SPECIAL = {
+    "no_zone": "an offset, or a zone in the stream's file",
+    "no_such_local_time": "a time that the zone's clocks show",
+}
+"""Reasons of their own for which a text is no time, and what it would have to be."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -29,7 +34,7 @@ def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Mas
 
     Returns:
         The instants (timestamp us UTC, null where there is none), which of the values are no time, and
-        among those the ones with a reason of their own: `no_zone`, `no_such_local_time`.
+        among those the ones with a reason of their own (`SPECIAL`).
     """
     present = np.asarray(pc.is_valid(text).to_numpy(zero_copy_only=False), dtype=bool)
     if form in EPOCHS:
@@ -40,6 +45,11 @@ def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Mas
     bad = present & (bad | beyond(micros))
     found = pa.array(np.where(bad | ~present, 0, micros), mask=bad | ~present)
     return found.cast(pa.timestamp("us", "UTC")), bad, special
+
+
+def time_form(form: str) -> str:
+    """What a time has to be, in words."""
+    return f"{'ISO 8601' if form == 'iso' else form}, from 1970 to 2261"
 
 
 def beyond(micros: npt.NDArray[np.int64]) -> Mask:
@@ -77,7 +87,7 @@ def _written(
     here = reasons[index]
     missing = ~np.asarray(pc.is_valid(text).to_numpy(zero_copy_only=False), dtype=bool)
     here = np.where(missing, "", here)
-    special = {reason: here == reason for reason in ("no_zone", "no_such_local_time")}
+    special = {reason: here == reason for reason in SPECIAL}
     return micros[index], here != "", special
 
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from transom.formats import rounding
 from transom.formats.layout import Field
-from transom.formats.times import EPOCHS, instants, numbers
+from transom.formats.times import EPOCHS, instants, numbers, time_form
 
 ARROW: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -22,6 +22,7 @@ LARGEST_INTEGER = 2**53
 MOST_STEPS = 2**50
 """A double of no more steps gives back their number: two more operations err by 3/8 of a step."""
 INTEGER = r"^[+-]?[0-9]+$"
+INTEGERS = f"-{LARGEST_INTEGER} to {LARGEST_INTEGER}"
 TRUE, FALSE = ("true", "True", "TRUE", "T", "1"), ("false", "False", "FALSE", "F", "0")
 
 Mask = npt.NDArray[np.bool_]
@@ -45,9 +46,14 @@ class Refusals:
         self.any = np.zeros(len(self.reason), dtype=bool)
 
     def add(
-        self, where: Mask, reason: str, column: str | None = None, values: pa.Array | None = None
+        self,
+        where: Mask,
+        reason: str,
+        column: str | None = None,
+        values: pa.Array | None = None,
+        expected: str | None = None,
     ) -> None:
-        """Refuses the lines of a mask that are not refused yet."""
+        """Refuses the lines of a mask that are not refused yet, with the values that people are shown."""
         new = where & ~self.any
         if not new.any():
             return
@@ -56,13 +62,17 @@ class Refusals:
         self.column[new] = column
         if values is not None:
             shown = values.filter(pa.array(new)).cast(pa.string(), safe=False).to_pylist()
-            self.detail[new] = [_detail(reason, value) for value in shown]
+            self.detail[new] = [_detail(reason, value, expected) for value in shown]
+        elif expected is not None:
+            self.detail[new] = _detail(reason, None, expected)
 
-    def add_one(self, line: int, reason: str, value: str | None = None) -> None:
+    def add_one(
+        self, line: int, reason: str, value: object | None = None, expected: str | None = None
+    ) -> None:
         """Refuses one line, unless it is refused already."""
         if not self.any[line]:
             self.any[line], self.reason[line] = True, reason
-            self.detail[line] = None if value is None else _detail(reason, value)
+            self.detail[line] = None if value is None else _detail(reason, value, expected)
 
     def put(self, lines: npt.NDArray[np.int64], others: "Refusals") -> None:
         """Gives refused lines the reasons that others have for them."""
@@ -70,8 +80,9 @@ class Refusals:
         self.detail[lines] = others.detail
 
 
-def _detail(reason: str, value: object) -> str:
-    return f"{reason.replace('_', ' ')}: {str(value)[:200]}"
+def _detail(reason: str, value: object | None, expected: str | None) -> str:
+    about = "" if value is None else f": {str(value)[:200]}"
+    return reason.replace("_", " ") + about + ("" if expected is None else f"; expected {expected}")
 
 
 def mask(array: pa.Array) -> Mask:
@@ -100,7 +111,7 @@ def column(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
             return _number(spec, text, refused)
         case "timestamp":
             found, bad, _ = instants(text, spec.time_format or "iso", spec.zone)
-            refused.add(bad, "bad_type", spec.name, text)
+            refused.add(bad, "bad_type", spec.name, text, time_form(spec.time_format or "iso"))
             return found
 
 
@@ -128,13 +139,15 @@ def _boolean(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
     yes = pc.is_in(text, value_set=pa.array(TRUE, pa.string()))
     no = pc.is_in(text, value_set=pa.array(FALSE, pa.string()))
     known = pc.or_(yes, no)
-    refused.add(mask(pc.and_(pc.is_valid(text), pc.invert(known))), "bad_type", spec.name, text)
+    refused.add(
+        mask(pc.and_(pc.is_valid(text), pc.invert(known))), "bad_type", spec.name, text, "true or false"
+    )
     return pc.if_else(known, yes, pa.scalar(None, pa.bool_()))
 
 
 def _matching(pattern: str, spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
     fits = pc.match_substring_regex(text, pattern)
-    refused.add(mask(pc.invert(fits)), "bad_type", spec.name, text)
+    refused.add(mask(pc.invert(fits)), "bad_type", spec.name, text, "a whole number")
     return pc.if_else(fits, text, pa.scalar(None, text.type))
 
 
@@ -146,21 +159,21 @@ def _integer(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
         # Longer than any number in range: a cast would raise for all.
         digits = pc.utf8_ltrim(pc.utf8_ltrim(sound, "+-"), "0")
         long = mask(pc.greater(pc.utf8_length(digits), 18))
-        refused.add(long, "out_of_range", spec.name, text)
+        refused.add(long, "out_of_range", spec.name, text, INTEGERS)
         sound = pc.if_else(pa.array(long), pa.scalar(None, sound.type), sound)
         values = pc.replace_substring_regex(sound, r"^\+", "").cast(pa.int64())
     large = mask(pc.or_(pc.greater(values, LARGEST_INTEGER), pc.less(values, -LARGEST_INTEGER)))
-    refused.add(large, "out_of_range", spec.name, text)
+    refused.add(large, "out_of_range", spec.name, text, INTEGERS)
     return pc.if_else(pa.array(large), pa.scalar(None, pa.int64()), values)
 
 
 def _number(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
     values, wrong = numbers(text)
-    refused.add(wrong, "bad_type", spec.name, text)
+    refused.add(wrong, "bad_type", spec.name, text, "a number")
     present = mask(pc.is_valid(values))
     step = rounding.ratio(spec.resolution)
     whole, fits = rounding.steps(values.to_numpy(zero_copy_only=False), step)
     large = present & ~(fits & (np.abs(whole) <= MOST_STEPS))
-    refused.add(large, "out_of_range", spec.name, text)
+    refused.add(large, "out_of_range", spec.name, text, f"at most 2**50 steps of {spec.resolution}")
     none = ~present | large
     return pa.array(rounding.value(np.where(none, 0, whole), step), mask=none)

@@ -64,8 +64,11 @@ def judge(
         _words(v) for v in verdicts if v.severity == "warning" and not v.success and v.node.hour in interval
     ]
     warnings += _stale(ledger, stage, command, interval)
-    good = sum(book[node].status in STANDS for node in own)
-    summary = f"{stage} {stream} {interval}: {good} of {len(own)} published, {len(warnings)} warnings"
+    bad = {node.hour for node in own if book[node].status not in STANDS}
+    good = sum(hour not in bad.union(missing) for hour in interval.hours())
+    summary = (
+        f"{stage} {stream} {interval}: {good} of {len(interval)} hours published, {len(warnings)} warnings"
+    )
     return Judgement(tuple(failures), tuple(warnings), summary)
 
 

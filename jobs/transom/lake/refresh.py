@@ -30,7 +30,12 @@ SAMPLE = 20
 
 @dataclass
 class Outcome:
-    """What a run did, for the ledger's `runs` and for the person who asked."""
+    """What a run did, for the ledger's `runs` and for the person who asked.
+
+    Attributes:
+        work: what was done, counted; over chunks it adds up.
+        standing: what there is after it, counted; of chunks the last one says it.
+    """
 
     rows_out: int = 0
     hours_healed: int = 0
@@ -39,6 +44,7 @@ class Outcome:
     blocked: int = 0
     stale_since: datetime | None = None
     work: dict[str, int] = field(default_factory=dict)
+    standing: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: "Outcome") -> None:
         """Adds another chunk's figures."""
@@ -51,6 +57,7 @@ class Outcome:
         self.stale_since = min(known, default=None)
         for name, amount in other.work.items():
             self.work[name] = self.work.get(name, 0) + amount
+        self.standing |= other.standing
 
 
 def refresh(

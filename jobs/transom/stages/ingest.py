@@ -45,7 +45,7 @@ from transom.stream import Stream
 
 STAGE = "ingest"
 BLOCK = "events"
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -154,10 +154,15 @@ def ingest(
         for frame in frames:
             frame.unpersist()
     outcome.work |= {
-        "files_listed": len(scene.there),
         "files_read": len(read),
         "lines_read": sum(content.lines for content in read.values()),
+        "lines_rejected": sum(content.rejected for content in read.values()),
+    }
+    outcome.standing |= {
+        "files_listed": len(scene.there),
         "files_waiting": sum(file.status == "waiting" for file in files.values()),
+        "files_changed": sum(file.status == "conflict" for file in files.values()),
+        "files_gone": sum(file.status == "gone" for file in files.values()),
     }
     return outcome
 

@@ -40,11 +40,20 @@ class Refused(Exception):
         detail: the reason in words, and the value that it is about, where it is about one.
     """
 
-    def __init__(self, reason: str, value: object = None, column: str | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        value: object = None,
+        column: str | None = None,
+        expected: str | None = None,
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.column = column
-        self.detail = None if value is None else f"{reason.replace('_', ' ')}: {str(value)[:200]}"
+        said = [reason.replace("_", " ")]
+        said += [] if value is None else [f": {str(value)[:200]}"]
+        said += [] if expected is None else [f"; expected {expected}"]
+        self.detail = "".join(said) if said[1:] else None
 
 
 @dataclass
@@ -71,7 +80,8 @@ def read(data: bytes, layout: Layout, span: Span | None = None) -> Reading:
             time = event_time(record, layout)
             columns = {column.name: value_of(record, column) for column in layout.fields}
             if span is not None and not span.start <= time < span.end:
-                raise Refused("outside_holds", f"{time:%Y-%m-%d %H:%M:%S.%f}Z")
+                inside = f"{span.start:%Y-%m-%d %H:%M:%S}Z to {span.end:%Y-%m-%d %H:%M:%S}Z"
+                raise Refused("outside_holds", f"{time:%Y-%m-%d %H:%M:%S.%f}Z", expected=inside)
             reading.events.append((number, time, columns))
         except Refused as refused:
             reading.rejections.append((number, refused.reason, refused.column, refused.detail))
@@ -98,7 +108,7 @@ def text_of(line: bytes) -> str:
     if not line:
         raise Refused("empty")
     if len(line) > LONGEST_LINE:
-        raise Refused("line_too_long", len(line))
+        raise Refused("line_too_long", len(line), expected="at most 1048576 bytes")
     try:
         return line.decode()
     except UnicodeDecodeError:
@@ -152,7 +162,8 @@ class Apache:
     def record(self, line: bytes) -> Record | None:
         found = self.COMMON.fullmatch(text_of(line))
         if found is None or (self.common_only and found[8] is not None):
-            raise Refused("no_match")
+            forms = "common log form" if self.common_only else "common or the combined log form"
+            raise Refused("no_match", expected=f"the {forms}")
         fields = dict(zip(self.NAMES, found.groups(), strict=True))
         for name in ("ident", "user", "bytes", "referer", "agent"):
             if fields[name] == "-":
@@ -198,7 +209,7 @@ class Csv:
             raise Refused("no_header")
         values = self.values(text)
         if len(values) != len(self.names):
-            raise Refused("field_count", text)
+            raise Refused("field_count", len(values), expected=f"{len(self.names)}")
         return {name: value or None for name, value in zip(self.names, values, strict=True)}
 
     def values(self, text: str) -> list[str]:
@@ -238,7 +249,7 @@ class ZeekTsv:
             raise Refused("no_header")
         values = text.split(self.separator)
         if len(values) != len(self.names):
-            raise Refused("field_count", text)
+            raise Refused("field_count", len(values), expected=f"{len(self.names)}")
         return {name: self.value(value) for name, value in zip(self.names, values, strict=True)}
 
     def value(self, text: str) -> str | None:
@@ -347,26 +358,26 @@ def value_of(record: Record, column: Field) -> object:
         return text
     if column.type == "boolean":
         if text not in TRUE | FALSE:
-            raise Refused("bad_type", text, column.name)
+            raise Refused("bad_type", text, column.name, "true or false")
         return text in TRUE
     if column.type == "integer":
         if not INTEGER.fullmatch(text):
-            raise Refused("bad_type", text, column.name)
+            raise Refused("bad_type", text, column.name, "a whole number")
         digits = text.lstrip("+-").lstrip("0") or "0"
         if len(digits) > 20 or int(digits) > LARGEST_INTEGER:
-            raise Refused("out_of_range", text, column.name)
+            raise Refused("out_of_range", text, column.name, "-9007199254740992 to 9007199254740992")
         return -int(digits) if text.startswith("-") else int(digits)
     if column.type == "number":
         if not NUMBER.fullmatch(text):
-            raise Refused("bad_type", text, column.name)
+            raise Refused("bad_type", text, column.name, "a number")
         steps = rounded(text, Fraction(column.resolution))
         if steps is None or abs(steps) > MOST_STEPS:
-            raise Refused("out_of_range", text, column.name)
+            raise Refused("out_of_range", text, column.name, f"at most 2**50 steps of {column.resolution}")
         return float(steps * Fraction(column.resolution))
     try:
         return instant(text, column.time_format or "iso", column.zone)
     except Refused:
-        raise Refused("bad_type", text, column.name) from None
+        raise Refused("bad_type", text, column.name, in_form(column.time_format or "iso")) from None
 
 
 def is_missing(text: str, column: Field) -> bool:
@@ -396,7 +407,9 @@ def event_time(record: Record, layout: Layout) -> datetime:
     time: EventTime = layout.time
     text = first_of(record, time.paths)
     if text is None:
-        raise Refused("missing_time")
+        wanted = " or ".join(time.paths)
+        there = "" if any(path in record for path in time.paths) else f" among {', '.join(record)[:200]}"
+        raise Refused("missing_time", expected=wanted + there)
     form = time.time_format
     if layout.format == "apache" and form == "iso":
         form = "%d/%b/%Y:%H:%M:%S %z"
@@ -404,9 +417,9 @@ def event_time(record: Record, layout: Layout) -> datetime:
     more = first_of(record, time.plus)
     if more is not None:
         if not NUMBER.fullmatch(more) or not abs(float(more)) < LONGEST_ADDED:
-            raise Refused("bad_time", more, time.plus[0])
+            raise Refused("bad_time", more, time.plus[0], "fewer than 1000000000 seconds")
         moment += timedelta(microseconds=rounded(more, Fraction(1, 1_000_000)) or 0)
-    return in_range(moment, text)
+    return in_range(moment, text, form)
 
 
 def instant(text: str, form: str, zone: str | None) -> datetime:
@@ -414,25 +427,30 @@ def instant(text: str, form: str, zone: str | None) -> datetime:
     try:
         if form in EPOCHS:
             if not NUMBER.fullmatch(text):
-                raise Refused("bad_time", text)
+                raise Refused("bad_time", text, expected=in_form(form))
             since = rounded(text, Fraction(1, EPOCHS[form]))
             if since is None:
-                raise Refused("bad_time", text)
-            return in_range(EARLIEST + timedelta(microseconds=since), text)
+                raise Refused("bad_time", text, expected=in_form(form))
+            return in_range(EARLIEST + timedelta(microseconds=since), text, form)
         moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
         if moment.tzinfo is None:
             if zone is None:
-                raise Refused("no_zone", text)
+                raise Refused("no_zone", text, expected="an offset, or a zone in the stream's file")
             moment = from_local(moment, ZoneInfo(zone), text)
-        return in_range(moment.astimezone(UTC), text)
+        return in_range(moment.astimezone(UTC), text, form)
     except (ValueError, OverflowError):
-        raise Refused("bad_time", text) from None
+        raise Refused("bad_time", text, expected=in_form(form)) from None
 
 
-def in_range(moment: datetime, text: str) -> datetime:
+def in_range(moment: datetime, text: str, form: str) -> datetime:
     if not EARLIEST <= moment < LATEST:
-        raise Refused("bad_time", text)
+        raise Refused("bad_time", text, expected=in_form(form))
     return moment
+
+
+def in_form(form: str) -> str:
+    """What a time has to be, in words."""
+    return f"{'ISO 8601' if form == 'iso' else form}, from 1970 to 2261"
 
 
 def from_local(local: datetime, zone: ZoneInfo, text: str) -> datetime:
@@ -445,7 +463,7 @@ def from_local(local: datetime, zone: ZoneInfo, text: str) -> datetime:
         moment for moment in candidates(local, zone) if moment.astimezone(zone).replace(tzinfo=None) == local
     ]
     if not shown:
-        raise Refused("no_such_local_time", text)
+        raise Refused("no_such_local_time", text, expected="a time that the zone's clocks show")
     return min(shown)
 
 

@@ -154,6 +154,25 @@ def test_each_reason_keeps_the_line_and_its_number(layout: Layout, line: str | b
 
 
 @pytest.mark.parametrize(
+    ("layout", "data", "detail"),
+    [
+        (CSV, b"tiem,client\n1,a\n", "missing time; expected ts among tiem, client"),
+        (CSV, b"ts,client\n,a\n", "missing time; expected ts"),
+        (CSV, heads["csv"] + b"1,a\n", "field count: 2; expected 5"),
+        (CSV, heads["csv"] + b"soon,a,200,0.5,true\n", "bad time: soon; expected epoch, from 1970 to 2261"),
+        (CSV, heads["csv"] + b"1,a,ok,0.5,true\n", "bad type: ok; expected a whole number"),
+        (CSV, heads["csv"] + b"1,a,200,wet,true\n", "bad type: wet; expected a number"),
+        (CSV, heads["csv"] + b"1,a,,9e14,\n", "out of range: 9e14; expected at most 2**50 steps of 0.001"),
+        (JSON, b'{"tiem": 1}\n', "missing time; expected ts"),
+        (APACHE, b"hello\n", "no match; expected the common or the combined log form"),
+    ],
+)  # fmt: skip
+def test_a_refusal_says_what_was_expected(layout: Layout, data: bytes, detail: str) -> None:
+    _, [row], _ = read(data, layout)
+    assert row["detail"] == detail
+
+
+@pytest.mark.parametrize(
     ("data", "reasons"),
     [
         (b"ts,client\n1,a,b\n", ["field_count"]),

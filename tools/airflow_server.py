@@ -1,5 +1,6 @@
 """A real Airflow on loopback in a folder of its own, ended with every process that it started."""
 
+import fcntl
 import json
 import os
 import signal
@@ -217,12 +218,29 @@ def running(home: Path, environment: Mapping[str, str], port: int = 0) -> Iterat
         port: of its UI and API, on loopback; 0 for any that is free.
 
     Raises:
-        ServerError: the port is in use, or Airflow does not come up.
+        ServerError: the port or the folder is in use, or Airflow does not come up.
     """
     if port and taken(port):
         raise ServerError(f"port {port} is in use on this machine; choose another (PORT=...)")
     port = port or free_port()
     home.mkdir(parents=True, exist_ok=True)
+    with _alone(home):
+        yield from _running(home, environment, port)
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """Two schedulers on one database would take each other's tasks for lost; the kernel frees the lock of one
+    that was killed."""
+    with (home / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ServerError(f"another Airflow runs in {home}; end it first") from None
+        yield
+
+
+def _running(home: Path, environment: Mapping[str, str], port: int) -> Iterator[Airflow]:
     cores = os.cpu_count() or 2
     settings = {
         **os.environ,

@@ -187,7 +187,8 @@ def perform(
     )
     print(
         f"{stage} {stream.name} {interval}: {total.published} hours of tables published, "
-        f"{total.quarantined} quarantined, {total.blocked} blocked, {total.hours_healed} of them healed; {total.rows_out} rows"
+        f"{total.quarantined} quarantined, {total.blocked} blocked, {total.hours_healed} of them healed; "
+        f"{total.rows_out} rows"
         + "".join(f", {figures[name]} {words}" for name, words in NOTED.items() if figures.get(name))
     )
     return total

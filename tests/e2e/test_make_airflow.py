@@ -69,6 +69,8 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     health = httpx.get(f"http://127.0.0.1:{port}/api/v2/monitor/health", trust_env=False).json()
     assert health["metadatabase"]["status"] == "healthy"
     assert children(tmp_path)
+    _, said = start(tmp_path, airflow_server.free_port()).communicate(timeout=60)
+    assert said == f"airflow: another Airflow runs in {tmp_path}; end it first\n"
     backfilled_as_the_readme_says(tmp_path)
     process.send_signal(signal.SIGINT)
     told, _ = process.communicate(timeout=60)

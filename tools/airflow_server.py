@@ -134,27 +134,17 @@ class Airflow:
         """Triggers a DAG by hand, as the UI's form does."""
         self.ask("POST", f"/dags/{dag}/dagRuns", dag_run_id=run, logical_date=None, conf=conf)
 
-    def backfill(self, dag: str, first: datetime, last: datetime, attempts: int = 10) -> None:
+    def backfill(self, dag: str, first: datetime, last: datetime) -> None:
         """Creates a backfill of the hours `first .. last`, each a run, one after the other.
 
-        On SQLite another writer may get between its first look and its first row: Airflow then undoes
-        all of it and says that the database is locked, and it is asked again. A DAG that is paused
-        has no scheduler beside it that would miss what is undone.
-
         Raises:
-            ServerError: Airflow refuses it, or the database was locked each time.
+            ServerError: Airflow refuses it.
         """
         form = "%Y-%m-%dT%H:%M:%S+00:00"
         command = ["backfill", "create", "--dag-id", dag, "--max-active-runs", "1"]
         command += ["--reprocess-behavior", "completed"]
         command += ["--from-date", first.strftime(form), "--to-date", last.strftime(form)]
-        for attempt in range(attempts):
-            try:
-                self.command(*command)
-                return
-            except ServerError as error:
-                if "database is locked" not in str(error) or attempt == attempts - 1:
-                    raise
+        self.command(*command)
 
     def clear(self, dag: str, run: str, task: str) -> None:
         """Clears a task of a run and those behind it, as a person does after mending the data."""
@@ -260,7 +250,9 @@ def _running(home: Path, environment: Mapping[str, str], port: int) -> Iterator[
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
-        "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("jobs", "dags", "plugins")),
+        "PYTHONPATH": os.pathsep.join(
+            str(ROOT / name) for name in ("jobs", "dags", "plugins", "tools/sqlite")
+        ),
         "AIRFLOW_CONN_TRANSOM_SPARK": json.dumps(
             {"conn_type": "spark", "host": "local[*]", "extra": {"deploy-mode": "client"}}
         ),

@@ -122,7 +122,9 @@ def exports(java_home: Path, properties: Path) -> dict[str, str | Path]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": VENV / "bin" / "python",
         "PYSPARK_DRIVER_PYTHON": VENV / "bin" / "python",
-        "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("jobs", "dags", "plugins")),
+        "PYTHONPATH": os.pathsep.join(
+            str(ROOT / name) for name in ("jobs", "dags", "plugins", "tools/sqlite")
+        ),
         "AIRFLOW_HOME": HOUSE / "airflow",
         "GX_ANALYTICS_ENABLED": "false",
         "TZ": "UTC",

@@ -1,30 +1,79 @@
 """What the README shows can be done as it stands there."""
 
+import gzip
 import os
 import re
 import subprocess
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 import sample_logs
 import yaml
+from pyspark.sql import SparkSession
 from sample_logs import HOUR
 
+import aggregate
+import ingest
+from house import House
+from transom.intervals import Interval
+from transom.lake.book import Entry, Node, Verdict
+from transom.lake.ledger import Ledger
 from transom.stream import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 
 
+def blocks(kind: str) -> list[str]:
+    found: list[str] = re.findall(rf"^```{kind}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    return found
+
+
 def block(kind: str) -> str:
-    (found,) = re.findall(rf"^```{kind}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    return str(found)
+    (found,) = blocks(kind)
+    return found
 
 
-def test_the_stream_file_is_one() -> None:
-    stream = parse(yaml.safe_load(block("yaml")))
-    assert list(stream.aggregate) == ["traffic", "errors"]
+def test_the_stream_files_are_such(tmp_path: Path) -> None:
+    streams = [parse(yaml.safe_load(text)) for text in blocks("yaml")]
+    assert [list(stream.aggregate) for stream in streams] == [["traffic", "errors"], ["warmth"]]
+
+
+def test_the_second_stream_reads_such_a_log(spark: SparkSession, tmp_path: Path) -> None:
+    house = House(spark, tmp_path, blocks("yaml")[1].replace('"landing/', f'"{tmp_path}/'))
+    log = tmp_path / "sensors/roof/2015-05-17.csv.gz"
+    log.parent.mkdir(parents=True)
+    times = ["17.05.2015 12:30:00", "17.05.2015 12:40:00", "17.05.2015 12:41:00"]
+    rows = [f"a,{celsius},{time}" for celsius, time in zip(["20.5", "-999", "21.5"], times, strict=True)]
+    log.write_bytes(gzip.compress("\n".join(["device_id,temp,measured_at", *rows]).encode()))
+    ten = datetime(2015, 5, 17, 10, tzinfo=UTC)
+    for work in (ingest.work, aggregate.work):
+        work(house.context_of(Interval(ten, ten + HOUR)))
+    found = house.table("aggregates").where("level = 1 and window_end = '2015-05-17T11:00Z'").collect()
+    assert [(row.site, row.device, row.n, row.mean, row.highest) for row in found] == [
+        ("roof", "a", 2, 21.0, 21.5)
+    ]
+
+
+def test_what_is_wrong_is_found_as_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger(str(tmp_path / "web"))
+    node = Node("ingest", "events", "events", datetime(2015, 5, 17, 10, tzinfo=UTC))
+    ledger.claim("ingest", [node], "a")
+    seen = [
+        Verdict(node, "rejected_share", "error", 0.5, "at most 0.05", False, sample=("junk", "more")),
+        Verdict(node, "lines_accounted", "error", 0.0, "0", True),
+    ]
+    ledger.record_checks("ingest", seen, "a")
+    ledger.record_checks("ingest", seen, "an earlier run")
+    ledger.publish("ingest", {node: Entry("quarantined", "a")}, "a")
+    exec(compile(block("python").replace(".transom/lake", str(tmp_path)), "README.md", "exec"), {})
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split() == ["hour", "stage", "check", "severity", "observed", "expected", "subject", "first"]
+    (row,) = rows
+    assert row.split()[3:6] == ["ingest", "rejected_share", "error"]
+    assert row.endswith("junk")
 
 
 def test_the_picture_is_the_dag() -> None:

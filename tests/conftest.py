@@ -33,8 +33,10 @@ time.tzset()
 def spark() -> "Iterator[SparkSession]":
     """The session of the jobs, with the settings of set-up; tests without Spark start no JVM.
 
-    One that lives for minutes wants the full compiler, which the settings leave out for short jobs. Driver,
-    Java and workers are in the machine's zone, from which jobs and set-up keep them: no row may need that.
+    One that lives for minutes wants Java's full compiler, which the settings leave out for short jobs. A
+    thousand plans over a few rows each want no code generated for them, nor to be planned again half-way: two
+    fifths of the time. The jobs that Airflow submits in the end-to-end tests have both. Driver, Java and
+    workers are in the machine's zone, from which jobs and set-up keep them: no row may need that.
     """
     from transom.lake.session import session
 
@@ -43,6 +45,8 @@ def spark() -> "Iterator[SparkSession]":
     options = options.replace("-XX:TieredStopAtLevel=1", "").replace("timezone=UTC", f"timezone={ZONE}")
     arguments = (
         f"--properties-file {properties} --driver-java-options '{options}' "
+        "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN "
+        "--conf spark.sql.adaptive.enabled=false "
         f"--conf spark.executorEnv.TZ={ZONE} pyspark-shell"
     )
     with pytest.MonkeyPatch.context() as patch:

@@ -115,13 +115,10 @@ class SubmitStage(SparkSubmitOperator):
 
 def _judged(stage: str, stream: str, stream_file: str, heal: timedelta, context: Any) -> "Judgement":
     """What the ledger says of one stage of a run; its warnings are logged."""
-    from transom.lake.gate import judge
+    from transom.lake.gate import judge, submit
     from transom.lake.ledger import Ledger
 
-    command = (
-        f"spark-submit jobs/{stage}.py --stream {stream_file} --lake {lake()} "
-        "--from {from} --to {to}   (or Trigger the DAG with these `from` and `to`)"
-    )
+    command = f"{submit(stage, stream_file, lake())}   (or Trigger the DAG with these `from` and `to`)"
     judgement = judge(Ledger(f"{lake()}/{stream}"), stage, stream, _of_context(context), command, heal)
     for warning in judgement.warnings:
         logging.getLogger(__name__).warning(warning)

@@ -155,8 +155,13 @@ class Airflow:
 
     def runs(self, dag: str) -> dict[str, str]:
         """The state of each run of a DAG."""
-        found = self.ask("GET", f"/dags/{dag}/dagRuns?limit=1000")["dag_runs"]
-        return {run["dag_run_id"]: run["state"] for run in found}
+        found: list[dict[str, Any]] = []
+        while True:
+            # Airflow gives a hundred at most.
+            page = self.ask("GET", f"/dags/{dag}/dagRuns?limit=100&offset={len(found)}")
+            found += page["dag_runs"]
+            if len(found) >= page["total_entries"] or not page["dag_runs"]:
+                return {run["dag_run_id"]: run["state"] for run in found}
 
     def states(self, dag: str, run: str) -> dict[str, str]:
         """The state of each task of a run."""
@@ -176,7 +181,11 @@ class Airflow:
         while True:
             states = self.states(dag, run)
             yield states
-            if states and set(states.values()) <= OVER and self.runs(dag)[run] in OVER:
+            if (
+                states
+                and set(states.values()) <= OVER
+                and self.ask("GET", f"/dags/{dag}/dagRuns/{run}")["state"] in OVER
+            ):
                 return
             if time.monotonic() > end:
                 raise ServerError(f"{dag} {run}: not done after {seconds:.0f} s: {states}")

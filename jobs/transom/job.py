@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from transom import __version__
 from transom.intervals import Interval
-from transom.lake.gate import judge
+from transom.lake.gate import judge, submit
 from transom.lake.ledger import Ledger, Overtaken, Run
 from transom.lake.quality import preload
 from transom.lake.refresh import Outcome
@@ -30,10 +30,11 @@ from transom.stages.landing import LandingError
 from transom.stream import Stream, load
 
 NOTED = {
+    "files_read": "files read",
     "lines_rejected": "lines rejected",
-    "files_waiting": "files waiting",
-    "files_changed": "files held back as changed",
+    "files_conflicting": "files held back that differ from what stands",
     "files_gone": "files gone",
+    "files_waiting": "files waiting",
 }
 """Figures of a run's work that a person should see, where they are not zero."""
 
@@ -99,8 +100,6 @@ def run(stage: str, arguments: argparse.Namespace, work: Callable[[Context], Out
             spark, stage, stream, interval, work,
             lake=arguments.lake, run_id=arguments.run_id, cause=arguments.cause, began=began,
         )  # fmt: skip
-        print(_said(stage, stream, interval, arguments))
-        return outcome
     except (LandingError, LakeError, TableMismatch, Overtaken) as error:
         # What a library says in them may have lines of its own.
         sys.exit(f"{stage}: {' '.join(str(error).split())}")
@@ -114,16 +113,16 @@ def run(stage: str, arguments: argparse.Namespace, work: Callable[[Context], Out
         raise
     finally:
         spark.stop()
+    print(_said(stage, stream, interval, arguments))
+    return outcome
 
 
 def _said(stage: str, stream: Stream, interval: Interval, arguments: argparse.Namespace) -> str:
     """What the stage's gate says: a withheld hour is no failure of the job, and without Airflow there is no
     gate after it."""
     ledger = Ledger(_root(arguments.lake, stream))
-    command = f"spark-submit jobs/{stage}.py --stream {arguments.stream} --lake {arguments.lake}"
-    judged = judge(
-        ledger, stage, stream.name, interval, f"{command} --from {{from}} --to {{to}}", stream.heal
-    )
+    command = submit(stage, arguments.stream, arguments.lake)
+    judged = judge(ledger, stage, stream.name, interval, command, stream.heal)
     return "\n".join([*judged.failures, *judged.warnings, judged.summary])
 
 
@@ -186,9 +185,8 @@ def perform(
         )
     )
     print(
-        f"{stage} {stream.name} {interval}: {total.published} hours of tables published, "
-        f"{total.quarantined} quarantined, {total.blocked} blocked, {total.hours_healed} of them healed; "
-        f"{total.rows_out} rows"
+        f"{stage} {stream.name} {interval}: {total.published} published, {total.quarantined} quarantined, "
+        f"{total.blocked} blocked, {total.hours_healed} of them healed (tables' hours); {total.rows_out} rows"
         + "".join(f", {figures[name]} {words}" for name, words in NOTED.items() if figures.get(name))
     )
     return total

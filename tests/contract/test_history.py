@@ -226,3 +226,16 @@ def test_an_hour_that_only_a_late_file_touches_stays_stale(house: Make) -> None:
     assert [other.ingest(5, 6).stale_since for _ in range(2)] == [hour(0)] * 2
     waiting = other.table("files").where("status = 'waiting'")
     assert clock(waiting) == {0}
+
+
+def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(house: Make) -> None:
+    brief = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
+    day = house(brief)
+    before(day)
+    day.run(0, 6)
+    day.land(0, [*hourly(0, "10.0.0.1"), line(61, "10.0.0.2")])
+    assert [day.ingest(5, 6).stale_since for _ in range(2)] == [hour(0)] * 2
+    stood = day.table("events").count()
+    assert day.ingest(0, 1).stale_since is None
+    assert day.table("events").count() == stood + 1
+    assert day.ingest(5, 6).stale_since is None

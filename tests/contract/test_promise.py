@@ -191,3 +191,25 @@ def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_b
     house(brief + changed).aggregate(3, 4)
     (row,) = lived.table("aggregates").where(f"block = 'late' AND hour = '{hour(3).isoformat()}'").collect()
     assert row.values_worst == lived.table("events").count()
+
+
+def test_an_only_block_that_is_renamed_is_computed_from_whole_windows(house: Make) -> None:
+    text = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+heal: 1 hour
+aggregate:
+  old: {measures: {n: count}, levels: RANGES 4 HOURS SLIDES 1 HOUR}
+"""
+    lived = house(text)
+    traffic(lived, 4)
+    lived.run(0, 4)
+    lived = house(text.replace("old:", "new:"))
+    assert [lived.aggregate(3, 4).stale_since for _ in range(2)] == [hour(0)] * 2
+    (row,) = lived.table("aggregates").where(f"hour = '{hour(3).isoformat()}'").collect()
+    assert (row.block, row.n) == ("new", lived.table("events").count())
+    lived.aggregate(0, 4)
+    whole = house(text.replace("old:", "new:"), "whole")
+    whole.run(0, 4)
+    assert_equal(lived, whole)

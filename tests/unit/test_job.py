@@ -128,7 +128,8 @@ def test_a_job_ends_with_what_its_gate_says(
     )
     said = capsys.readouterr().out
     assert "quarantined: ingest events, 2015-05-17T10:00: rejected_share 0.5\n" in said
-    again = f"spark-submit jobs/ingest.py --stream {WEB} --lake {tmp_path}"
+    settings = '--properties-file "$TRANSOM_SPARK_PROPERTIES"'
+    again = f"spark-submit {settings} jobs/ingest.py --stream {WEB} --lake {tmp_path}"
     assert f"  {again} --from 2015-05-17T10:00 --to 2015-05-17T11:00\n" in said
     assert said.endswith("2015-05-17T12:00): 1 of 2 hours published, 0 warnings\n")
 
@@ -136,13 +137,13 @@ def test_a_job_ends_with_what_its_gate_says(
 def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    chunks = iter([{"files_waiting": 2, "files_gone": 1}, {"files_waiting": 1}])
+    chunks = iter([{"files_waiting": 2, "files_listed": 9}, {"files_waiting": 1, "files_listed": 9}])
 
     def work(context: job.Context) -> Outcome:
         return Outcome(rows_out=5, work={"lines_rejected": 3}, standing=next(chunks))
 
     days = Interval(TEN, TEN + timedelta(days=8))
     job.perform(Mock(), "ingest", load(WEB), days, work, lake=str(tmp_path))
-    assert capsys.readouterr().out.endswith("; 10 rows, 6 lines rejected, 1 files waiting, 1 files gone\n")
+    assert capsys.readouterr().out.endswith("; 10 rows, 6 lines rejected, 1 files waiting\n")
     [run] = Ledger(str(tmp_path / "web")).runs()
-    assert '"files_gone": 1, "files_waiting": 1, "lines_rejected": 6' in run["work"]
+    assert '"files_listed": 9, "files_waiting": 1, "lines_rejected": 6' in run["work"]

@@ -9,6 +9,9 @@ Airflow imports this module by its name, wherever it is on the Python path.
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import Engine
 
+# Airflow takes every public name of this module for a setting of its own.
+__all__: list[str] = []
+
 
 @event.listens_for(Engine, "savepoint")
 def _begin_to_write(connection: Connection, _name: str | None) -> None:

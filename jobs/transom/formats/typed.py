@@ -72,7 +72,8 @@ class Refusals:
         """Refuses one line, unless it is refused already."""
         if not self.any[line]:
             self.any[line], self.reason[line] = True, reason
-            self.detail[line] = None if value is None else _detail(reason, value, expected)
+            if value is not None or expected is not None:
+                self.detail[line] = _detail(reason, value, expected)
 
     def put(self, lines: npt.NDArray[np.int64], others: "Refusals") -> None:
         """Gives refused lines the reasons that others have for them."""
@@ -145,8 +146,8 @@ def _boolean(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
     return pc.if_else(known, yes, pa.scalar(None, pa.bool_()))
 
 
-def _matching(pattern: str, spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
-    fits = pc.match_substring_regex(text, pattern)
+def _whole(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
+    fits = pc.match_substring_regex(text, INTEGER)
     refused.add(mask(pc.invert(fits)), "bad_type", spec.name, text, "a whole number")
     return pc.if_else(fits, text, pa.scalar(None, text.type))
 
@@ -155,7 +156,7 @@ def _integer(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
     if pa.types.is_integer(text.type):
         values = text.cast(pa.int64())
     else:
-        sound = _matching(INTEGER, spec, text, refused)
+        sound = _whole(spec, text, refused)
         # Longer than any number in range: a cast would raise for all.
         digits = pc.utf8_ltrim(pc.utf8_ltrim(sound, "+-"), "0")
         long = mask(pc.greater(pc.utf8_length(digits), 18))

@@ -4,6 +4,7 @@ Red for withheld, blocked or unwritten hours of its own interval; a warning for 
 healed or that stay stale, and for hours that are incomplete.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -32,6 +33,15 @@ class Judgement:
     def passed(self) -> bool:
         """Whether the next stage may run."""
         return not self.failures
+
+
+def submit(stage: str, stream_file: object, lake: str) -> str:
+    """What runs a stage by hand, from the checkout, with `{from}` and `{to}`."""
+    settings = (
+        ['--properties-file "$TRANSOM_SPARK_PROPERTIES"'] if "TRANSOM_SPARK_PROPERTIES" in os.environ else []
+    )
+    job = f"jobs/{stage}.py --stream {stream_file} --lake {lake} --from {{from}} --to {{to}}"
+    return " ".join(["spark-submit", *settings, job])
 
 
 def judge(
@@ -64,8 +74,8 @@ def judge(
         _words(v) for v in verdicts if v.severity == "warning" and not v.success and v.node.hour in interval
     ]
     warnings += _stale(ledger, stage, command, interval)
-    bad = {node.hour for node in own if book[node].status not in STANDS}
-    good = sum(hour not in bad.union(missing) for hour in interval.hours())
+    bad = {node.hour for node in own if book[node].status not in STANDS}.union(missing)
+    good = sum(hour not in bad for hour in interval.hours())
     summary = (
         f"{stage} {stream} {interval}: {good} of {len(interval)} hours published, {len(warnings)} warnings"
     )
@@ -89,6 +99,8 @@ def _failure(
     hours = sorted({node.hour for node in nodes})
     blocks = ", ".join(sorted({node.block for node in nodes}))
     lines = [f"{entry.status}: {nodes[0].stage} {blocks}, {_stretches(hours)}: {entry.cause or entry.run_id}"]
+    if entry.status == "blocked":
+        lines.append("  when nothing is in its way any more:")
     if entry.status == "quarantined":
         lines += [
             "  " + _words(v)

@@ -57,7 +57,7 @@ class Outcome:
         self.stale_since = min(known, default=None)
         for name, amount in other.work.items():
             self.work[name] = self.work.get(name, 0) + amount
-        self.standing |= other.standing
+        self.standing = other.standing or self.standing
 
 
 def refresh(
@@ -111,7 +111,11 @@ def refresh(
 
 
 def _forget_dropped(store: Store, ledger: Ledger, stage: str, step: Step, run_id: str) -> None:
-    """Takes away the rows of blocks that the specification has no longer."""
+    """Takes away the rows of blocks that the specification has no longer.
+
+    An hour that somebody asked for stays one, also where only such blocks had it: what is computed from it
+    would take it for empty else.
+    """
     book = ledger.book([stage])
     nodes = [node for node in book if node.table == step.table.name and node.block not in step.parts]
     if nodes:
@@ -119,7 +123,15 @@ def _forget_dropped(store: Store, ledger: Ledger, stage: str, step: Step, run_id
         for node in nodes:
             hours.setdefault(node.block, []).append(node.hour)
         nothing = Write(step.table, step.table.arrow_schema().empty_table(), hours)
-        publish(store, ledger, stage, run_id, [nothing], dict.fromkeys(nodes), book)
+        entries: dict[Node, Entry | None] = dict.fromkeys(nodes)
+        kept = {node.hour for node in book.keys() - entries if node.table == step.table.name}
+        for hour in {node.hour for node in nodes if book[node].asked} - kept:
+            for block in step.parts:
+                node = Node(stage, block, step.table.name, hour)
+                entries[node] = _withheld(
+                    "blocked", node, book, run_id, None, "only blocks that are gone have been computed"
+                )
+        publish(store, ledger, stage, run_id, [nothing], entries, book)
 
 
 def _consistent(store: Store, ledger: Ledger, step: Step) -> tuple[Book, Pins]:

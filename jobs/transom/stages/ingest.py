@@ -26,6 +26,7 @@ from transom.lake.store import Pins, Store, Write, in_hours
 from transom.stages.checks import accepted_of, built_in
 from transom.stages.contents import contents, file_checks
 from transom.stages.files import (
+    HOLDING,
     Content,
     Decisions,
     File,
@@ -82,10 +83,15 @@ class _Scene:
             for hour, entry in entries.items()
             if entry.status == "writing" or entry.inputs != self.expected(hour)
         }
-        # That names are read otherwise is no part of the inputs.
         both = self.known.keys() & self.there.keys()
-        said = (self.known[path].hour for path in both if says_otherwise(self.there[path], self.known[path]))
-        return sorted(found.union(said))
+        return sorted(found.union(self.known[path].hour for path in both if self.may_differ(path)))
+
+    def may_differ(self, path: str) -> bool:
+        """Whether a file may say something else than what stands of it: no part of any hour's inputs."""
+        known, there = self.known[path], self.there[path]
+        # Others are held back or wait, and what they lack is said.
+        stands = known.status in (*HOLDING, "gone")
+        return says_otherwise(there, known) or (stands and has_to_be_read(there, known, self.rules))
 
     def inputs(self, hour: datetime) -> Mapping[str, str] | None:
         """What an hour is made from once it is published. One that the run does not see to, and that a file
@@ -157,12 +163,12 @@ def ingest(
         "files_read": len(read),
         "lines_read": sum(content.lines for content in read.values()),
         "lines_rejected": sum(content.rejected for content in read.values()),
+        "files_conflicting": sum(file.status == "conflict" for file in decisions.files.values()),
+        "files_gone": sum(file.status == "gone" for file in decisions.files.values()),
     }
     outcome.standing |= {
         "files_listed": len(scene.there),
         "files_waiting": sum(file.status == "waiting" for file in files.values()),
-        "files_changed": sum(file.status == "conflict" for file in files.values()),
-        "files_gone": sum(file.status == "gone" for file in files.values()),
     }
     return outcome
 

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -209,12 +209,15 @@ class Airflow:
 
 
 @contextmanager
-def running(home: Path, environment: Mapping[str, str], port: int = 0) -> Iterator[Airflow]:
+def running(
+    home: Path, environment: Mapping[str, str], port: int = 0, lock: IO[str] | None = None
+) -> Iterator[Airflow]:
     """A real Airflow in `home`, with the pool and the connection of transom.
 
     Args:
         environment: what its processes are to have beside this one's.
         port: of its UI and API, on loopback; 0 for any that is free.
+        lock: of a folder around `home` that is held already.
 
     Raises:
         ServerError: the port or the folder is in use, or Airflow does not come up.
@@ -223,23 +226,28 @@ def running(home: Path, environment: Mapping[str, str], port: int = 0) -> Iterat
         raise ServerError(f"port {port} is in use on this machine; choose another (PORT=...)")
     port = port or free_port()
     home.mkdir(parents=True, exist_ok=True)
-    with _alone(home):
-        yield from _running(home, environment, port)
+    with alone(home) if lock is None else nullcontext(lock) as held:
+        yield from _running(home, environment, port, held)
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[None]:
-    """Two schedulers on one database would take each other's tasks for lost; the kernel frees the lock of one
-    that was killed."""
-    with (home / "lock").open("w") as lock:
+def alone(folder: Path) -> Iterator[IO[str]]:
+    """Holds a folder against every other Airflow: two schedulers on one database take each other's tasks for
+    lost. What inherits the lock, which lies beside the folder, holds it as well.
+
+    Raises:
+        ServerError: it is held.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ServerError(f"another Airflow runs in {home}; end it first") from None
-        yield
+            raise ServerError(f"another Airflow runs in {folder}; end it first") from None
+        yield lock
 
 
-def _running(home: Path, environment: Mapping[str, str], port: int) -> Iterator[Airflow]:
+def _running(home: Path, environment: Mapping[str, str], port: int, lock: IO[str]) -> Iterator[Airflow]:
     cores = os.cpu_count() or 2
     settings = {
         **os.environ,
@@ -271,7 +279,7 @@ def _running(home: Path, environment: Mapping[str, str], port: int) -> Iterator[
     server.command("db", "migrate")
     server.command("pools", "set", "transom", str(max(cores // 2, 1)), "spark-submits side by side")
     with server.log.open("w") as log:
-        components = _Components(home, settings, log)
+        components = _Components(home, settings, log, lock)
         try:
             components.start()
             _wait_until_up(components, server)
@@ -287,9 +295,11 @@ class _Components(threading.Thread):
     SQLite has one writer at a time: a scheduler that meets another one at the wrong moment gives up.
     """
 
-    def __init__(self, home: Path, environment: Mapping[str, str], log: IO[str]) -> None:
+    def __init__(self, home: Path, environment: Mapping[str, str], log: IO[str], lock: IO[str]) -> None:
         super().__init__(daemon=True)
         self._home, self._environment, self._log = home, environment, log
+        # As long as one of them lives, the folder is in use, also when this process was killed.
+        self._held = (lock.fileno(),)
         self._ended = threading.Event()
         self.started = [self._launched(component) for component in COMPONENTS]
 
@@ -297,7 +307,7 @@ class _Components(threading.Thread):
         return subprocess.Popen(
             [sys.executable, "-m", "airflow", *component],
             cwd=self._home, env=self._environment, stdout=self._log, stderr=self._log,
-            start_new_session=True,
+            start_new_session=True, pass_fds=self._held,
         )  # fmt: skip
 
     def run(self) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import airflow_server
 import sample_logs
@@ -234,6 +234,14 @@ def main() -> None:
     began = time.monotonic()
     if "TRANSOM_SPARK_PROPERTIES" not in os.environ:
         sys.exit("demo: the environment is not set up; run `make demo`")
+    with airflow_server.alone(DEMO) as lock:
+        good = shown(lock, began)
+    if not good:
+        sys.exit(1)
+
+
+def shown(lock: IO[str], began: float) -> bool:
+    """Lands the logs, starts Airflow and shows what comes of it; whether all is as it should be."""
     shutil.rmtree(DEMO, ignore_errors=True)
     web, zeek = sample_logs.apache(), sample_logs.zeek()
     for hour, lines in web.items():
@@ -244,7 +252,7 @@ def main() -> None:
     console.print(f"landed {len(web) - 1} hourly Apache files and {len(zeek)} of Zeek in {DEMO / 'landing'}")
     console.print("starting Airflow on loopback (half a minute)")
     places = {"TRANSOM_LAKE": str(LAKE), "TRANSOM_LANDING": str(DEMO)}
-    with airflow_server.running(DEMO / "airflow", places) as server:
+    with airflow_server.running(DEMO / "airflow", places, lock=lock) as server:
         for dag in ("web", "conn"):
             server.pause(dag, False)
         login = "user {username}, password {password}".format(**server.login)
@@ -256,8 +264,7 @@ def main() -> None:
         if sys.stdout.isatty() and not os.environ.get("CI"):
             console.print("Ctrl-C ends it and every process that it started")
             signal.pause()
-    if not good:
-        sys.exit(1)
+    return good
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import airflow_server
@@ -27,14 +27,15 @@ def start(home: Path, port: object) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def children(home: Path) -> list[str]:
-    """Processes that have this home in their environment."""
-    found = []
+def children(home: Path) -> dict[int, str]:
+    """Processes that work in this home. By their environment they would not be found: some write their title
+    over it."""
+    found = {}
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
+        if entry.name.isdigit():
             try:
-                if f"AIRFLOW_HOME={home}".encode() in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append((entry / "cmdline").read_text().replace("\0", " "))
+                if (entry / "cwd").readlink() == home:
+                    found[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
             except OSError:
                 continue
     return found
@@ -75,7 +76,24 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     told, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "ended, with every process" in told
-    assert children(tmp_path) == []
+    assert children(tmp_path) == {}
+
+
+def test_components_that_outlive_it_hold_their_folder(tmp_path: Path) -> None:
+    process = start(tmp_path, airflow_server.free_port())
+    assert process.stdout is not None
+    assert next(line for line in process.stdout if "is up" in line)
+    process.kill()
+    process.communicate(timeout=60)
+    try:
+        assert children(tmp_path)
+        _, said = start(tmp_path, airflow_server.free_port()).communicate(timeout=60)
+        assert said == f"airflow: another Airflow runs in {tmp_path}; end it first\n"
+    finally:
+        while left := children(tmp_path):
+            for number in left:
+                with suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
 
 
 @pytest.mark.parametrize(

@@ -41,23 +41,28 @@ def children(home: Path) -> dict[int, str]:
     return found
 
 
-def backfilled_as_the_readme_says(home: Path) -> None:
-    """Creates the backfill of the README beside a scheduler that writes, and counts its runs."""
-    (command,) = re.findall(r"^ +(airflow backfill create .*\\\n.*)$", README, re.MULTILINE)
-    attempts = 60
-    for attempt in range(attempts):
-        done = subprocess.run(
-            ["bash", "-c", command],
-            env={**os.environ, "AIRFLOW_HOME": str(home)}, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        # The DAG is there when its file has been parsed.
-        if done.returncode == 0 or "Could not find dag" not in done.stderr or attempt == attempts - 1:
-            break
-        time.sleep(1)
-    assert done.returncode == 0, done.stderr
+def shell(home: Path, command: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["bash", "-c", command],
+        env={**os.environ, "AIRFLOW_HOME": str(home)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def run_as_the_readme_says(home: Path) -> None:
+    """Triggers a stretch and creates a backfill by the README's commands, beside a scheduler that writes."""
+    (trigger,) = re.findall(r"`(airflow dags trigger .*)`", README)
+    (backfill,) = re.findall(r"^ +(airflow backfill create .*\\\n.*)$", README, re.MULTILINE)
+    for command in (backfill, trigger):
+        for _ in range(60):
+            done = shell(home, command)
+            # The DAG is there when its file has been parsed.
+            if "Could not find dag" not in done.stderr:
+                break
+            time.sleep(1)
+        assert done.returncode == 0, done.stderr
     with closing(sqlite3.connect(home / "airflow.db")) as database:
-        (count,) = database.execute("SELECT count(*) FROM dag_run WHERE dag_id = 'web'").fetchone()
-    assert count == 84
+        runs = database.execute("SELECT run_type, count(*) FROM dag_run WHERE dag_id = 'web' GROUP BY 1")
+        assert dict(runs.fetchall()) == {"backfill": 84, "manual": 1}
 
 
 def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
@@ -71,7 +76,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     assert children(tmp_path)
     _, said = start(tmp_path, airflow_server.free_port()).communicate(timeout=60)
     assert said == f"airflow: another Airflow runs in {tmp_path}; end it first\n"
-    backfilled_as_the_readme_says(tmp_path)
+    run_as_the_readme_says(tmp_path)
     process.send_signal(signal.SIGINT)
     told, _ = process.communicate(timeout=60)
     assert process.returncode == 0

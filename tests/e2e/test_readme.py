@@ -18,10 +18,12 @@ from sample_logs import HOUR
 import aggregate
 import ingest
 from house import House
+from transom.expressions import FUNCTIONS
 from transom.intervals import Interval
 from transom.lake.book import Entry, Node, Verdict
 from transom.lake.ledger import Ledger
-from transom.stream import parse
+from transom.stream import BUILT_IN, parse
+from transom.stream.source import FORMATS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -42,19 +44,27 @@ def test_the_stream_files_are_such() -> None:
     assert [list(stream.aggregate) for stream in streams] == [["traffic", "errors"], ["warmth"]]
 
 
+def test_what_a_stream_may_say_is_listed() -> None:
+    listed = set(re.findall(r"[a-z_]+", README))
+    assert [name for name in (*BUILT_IN, *FUNCTIONS, *FORMATS) if name not in listed] == ["startswith"]
+    presets = (ROOT / "schemas/presets").glob("*/*.yaml")
+    assert all(f"{path.parent.name}/{path.stem}" in README for path in presets)
+
+
 def test_the_second_stream_reads_such_a_log(spark: SparkSession, tmp_path: Path) -> None:
     house = House(spark, tmp_path, blocks("yaml")[1].replace('"landing/', f'"{tmp_path}/'))
     log = tmp_path / "sensors/roof/2015-05-17.csv.gz"
     log.parent.mkdir(parents=True)
-    times = ["17.05.2015 12:30:00", "17.05.2015 12:40:00", "17.05.2015 12:41:00"]
-    rows = [f"a,{celsius},{time}" for celsius, time in zip(["20.5", "-999", "21.5"], times, strict=True)]
-    log.write_bytes(gzip.compress("\n".join(["device_id,temp,measured_at", *rows]).encode()))
-    ten = datetime(2015, 5, 17, 10, tzinfo=UTC)
+    # By the local clock, in a file of the local day.
+    times = ["17.05.2015 00:30:00", "17.05.2015 00:40:00", "17.05.2015 00:41:00"]
+    rows = [f"a;{celsius};{time}" for celsius, time in zip(["20.5", "-999", "21.5"], times, strict=True)]
+    log.write_bytes(gzip.compress("\n".join(["device_id;temp;measured_at", *rows]).encode()))
+    start = datetime(2015, 5, 16, 22, tzinfo=UTC)
     for work in (ingest.work, aggregate.work):
-        work(house.context_of(Interval(ten, ten + HOUR)))
+        work(house.context_of(Interval(start, start + HOUR)))
     found = house.table("aggregates").where(F.col("level") == 1).collect()
-    at_eleven = [row for row in found if row.window_end.astimezone(UTC) == ten + HOUR]
-    assert [(row.site, row.device, row.n, row.mean, row.highest) for row in at_eleven] == [
+    at_its_end = [row for row in found if row.window_end.astimezone(UTC) == start + HOUR]
+    assert [(row.site, row.device, row.n, row.mean, row.highest) for row in at_its_end] == [
         ("roof", "a", 2, 21.0, 21.5)
     ]
 

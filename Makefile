@@ -38,7 +38,7 @@ test-e2e: setup ## a real Airflow runs the real DAG
 	@$(ENV) pytest tests/e2e
 
 test: lint typing ## every linter, type check and test
-	@$(ENV) pytest tests && echo "make test: passed"
+	@$(ENV) pytest tests -n 2 --dist loadfile --no-loadscope-reorder && echo "make test: passed"
 
 three-ways: setup ## 84 hours triggered, hourly and by backfill: the same tables (an hour or two)
 	@$(ENV) pytest tests/long/test_three_ways.py -m long -s

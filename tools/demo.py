@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import airflow_server
 import sample_logs
+from airflow_api import OVER, Airflow
 from deltalake import DeltaTable
 from rich.console import Console
 from rich.table import Table
@@ -64,15 +65,13 @@ def stretches(hours: set[datetime]) -> str:
     return ", ".join(f"{format_hour(s.start)} to {format_hour(s.end)}" for s in ranges(sorted(hours)))
 
 
-def follow(server: airflow_server.Airflow, dag: str, run: str) -> None:
+def follow(server: Airflow, dag: str, run: str) -> None:
     """Waits for a run and shows what it is at."""
     began, told = time.monotonic(), ""
     states: Mapping[str, str] = {}
     with console.status(f"{dag} {run}") as status:
         for states in server.follow(dag, run):
-            at = [
-                f"{task} {state}" for task, state in states.items() if state not in airflow_server.OVER | {""}
-            ]
+            at = [f"{task} {state}" for task, state in states.items() if state not in OVER | {""}]
             doing = f"{dag} {run}: {', '.join(at) or 'waiting'}"
             status.update(f"{doing} ({time.monotonic() - began:.0f} s)")
             if not console.is_terminal and doing != told:
@@ -82,7 +81,7 @@ def follow(server: airflow_server.Airflow, dag: str, run: str) -> None:
     console.print(f"{dag} {run} ({time.monotonic() - began:.0f} s): {shown}")
 
 
-def trigger(server: airflow_server.Airflow, dag: str, run: str, start: datetime, end: datetime) -> None:
+def trigger(server: Airflow, dag: str, run: str, start: datetime, end: datetime) -> None:
     """Triggers a stretch, as the UI's form does, and follows it."""
     server.trigger(dag, run, **{"from": format_hour(start), "to": format_hour(end)})
     follow(server, dag, run)
@@ -187,7 +186,7 @@ def cost(run: str) -> None:
     show("What an hour cost", ["stage", "session, s", "work, s", "in all, s", "driver, MB"], lines)
 
 
-def tour(server: airflow_server.Airflow, web: Hours) -> bool:
+def tour(server: Airflow, web: Hours) -> bool:
     """The demo's steps, once Airflow is up; False where a figure is not what it should be."""
     last = [END - 2 * HOUR, END - HOUR]
     step(f"{(last[0] - FIRST) // HOUR} hours in one go; one file is junk, and one has not come yet")

@@ -7,6 +7,7 @@ from pathlib import Path
 import airflow_server
 import pytest
 import sample_logs
+from airflow_api import Airflow
 from deltalake import DeltaTable
 from sample_logs import WEB, land
 
@@ -43,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[airflow_server.Airflow]:
+def server(folder: Path) -> Iterator[Airflow]:
     streams = folder / "streams"
     streams.mkdir()
     (streams / "web.yaml").write_text(STREAM)
@@ -76,7 +77,7 @@ def whole(run: str) -> tuple[str, dict[str, str]]:
 
 
 def test_a_file_of_junk_stops_the_run_at_the_first_gate_until_it_is_mended(
-    folder: Path, server: airflow_server.Airflow
+    folder: Path, server: Airflow
 ) -> None:
     hours = sample_logs.apache()
     for hour in HOURS:
@@ -107,7 +108,7 @@ def test_a_file_of_junk_stops_the_run_at_the_first_gate_until_it_is_mended(
 
 
 def test_a_report_that_fails_its_check_stops_the_run_at_the_second_gate_until_it_is_mended(
-    folder: Path, server: airflow_server.Airflow
+    folder: Path, server: Airflow
 ) -> None:
     hours = sample_logs.apache()
     stood = figures(folder, 0, CROWDED + HOUR)

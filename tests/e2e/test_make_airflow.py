@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -39,6 +40,16 @@ def children(home: Path) -> dict[int, str]:
             except OSError:
                 continue
     return found
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays(tmp_path: Path) -> Iterator[None]:
+    """A test that fails leaves no process behind either."""
+    yield
+    while left := children(tmp_path):
+        for number in left:
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
 
 
 def shell(home: Path, command: str) -> "subprocess.CompletedProcess[str]":
@@ -90,15 +101,9 @@ def test_components_that_outlive_it_hold_their_folder(tmp_path: Path) -> None:
     assert next(line for line in process.stdout if "is up" in line)
     process.kill()
     process.communicate(timeout=60)
-    try:
-        assert children(tmp_path)
-        _, said = start(tmp_path, airflow_server.free_port()).communicate(timeout=60)
-        assert said == f"airflow: another Airflow runs in {tmp_path}; end it first\n"
-    finally:
-        while left := children(tmp_path):
-            for number in left:
-                with suppress(ProcessLookupError):
-                    os.kill(number, signal.SIGKILL)
+    assert children(tmp_path)
+    _, said = start(tmp_path, airflow_server.free_port()).communicate(timeout=60)
+    assert said == f"airflow: another Airflow runs in {tmp_path}; end it first\n"
 
 
 @pytest.mark.parametrize(

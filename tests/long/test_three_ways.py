@@ -12,6 +12,7 @@ from pathlib import Path
 import airflow_server
 import pytest
 import sample_logs
+from airflow_api import Airflow
 from sample_logs import HOUR, WEB, land
 
 from house import House
@@ -39,7 +40,7 @@ catchup: {catchup}
 WAYS = {"triggered": (False, False), "hourly": (True, True), "backfilled": (True, False)}
 
 
-def until_done(server: airflow_server.Airflow, dags: list[str], runs: int) -> None:
+def until_done(server: Airflow, dags: list[str], runs: int) -> None:
     """Waits for so many runs of each DAG."""
     told, end = None, time.monotonic() + 4 * 3600
     while time.monotonic() < end:

@@ -1,0 +1,20 @@
+"""What is asked of a running Airflow, beyond what one answer holds."""
+
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from urllib.parse import parse_qs, urlparse
+
+from airflow_api import Airflow
+
+
+def test_every_run_is_found_though_an_answer_holds_a_hundred() -> None:
+    runs = [{"dag_run_id": f"run {number}", "state": "success"} for number in range(250)]
+
+    def ask(self: Airflow, method: str, path: str) -> dict[str, Any]:
+        asked = {name: int(values[0]) for name, values in parse_qs(urlparse(path).query).items()}
+        first = asked["offset"]
+        return {"dag_runs": runs[first : first + min(asked["limit"], 100)], "total_entries": len(runs)}
+
+    with patch.object(Airflow, "ask", ask):
+        assert len(Airflow(Path(), 0, {}, Path()).runs("web")) == 250

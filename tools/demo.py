@@ -33,7 +33,7 @@ LATE = datetime(2015, 5, 20, 12, tzinfo=UTC)
 BAD = datetime(2015, 5, 20, 19, tzinfo=UTC)
 MARKS = {"success": "[green]ok[/]", "failed": "[red]red[/]", "upstream_failed": "[yellow]not run[/]"}
 ORDER = ("settle", "ingest", "ingest_gate", "aggregate", "aggregate_gate", "report")
-console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
+console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 110)
 
 
 def step(text: str) -> None:

@@ -67,9 +67,14 @@ class Parser(Protocol):
     """One format."""
 
     @property
-    def columns(self) -> frozenset[str]: ...  # noqa: D102
-    def header(self, text: pa.Array) -> int: ...  # noqa: D102
-    def parse(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]: ...  # noqa: D102
+    def columns(self) -> frozenset[str]:
+        """The field names that the file has shown so far; none for formats without names."""
+
+    def header(self, text: pa.Array) -> int:
+        """How many lines at the beginning of these describe the format; it reads on by what they say."""
+
+    def parse(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]:
+        """Every field of every line, as text or typed; lines of another form are noted in `refused`."""
 
 
 def read_file(

@@ -6,9 +6,7 @@ Lines that cannot be read are kept in `rejected` with their reason; nothing is a
 import argparse
 
 from transom import job
-from transom.lake.refresh import Outcome
-from transom.stages.ingest import STAGE, ingest
-from transom.stages.ingest_tables import Tables
+from transom.work import WORKS
 
 
 def arg_parser() -> argparse.ArgumentParser:
@@ -16,18 +14,9 @@ def arg_parser() -> argparse.ArgumentParser:
     return job.arg_parser(__doc__)
 
 
-def work(context: job.Context) -> Outcome:
-    """One chunk."""
-    context.store.create(Tables.of(context.stream))
-    with context.phase("ingest"):
-        return ingest(
-            context.store, context.ledger, context.stream, context.chunk, context.run_id, context.interval
-        )
-
-
 def main() -> None:
     """Reads the arguments and runs."""
-    job.run(STAGE, arg_parser().parse_args(), work)
+    job.run("ingest", arg_parser().parse_args(), WORKS["ingest"])
 
 
 if __name__ == "__main__":

@@ -14,8 +14,6 @@ import yaml
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-import aggregate
-import ingest
 from transom import job
 from transom.intervals import Interval, format_hour
 from transom.lake.book import EMPTY_DIGEST, Book, Node, Verdict
@@ -26,6 +24,7 @@ from transom.lake.store import Store
 from transom.stages import aggregate as aggregate_stage
 from transom.stages.ingest_tables import Tables
 from transom.stream import Stream, parse
+from transom.work import WORKS
 
 WEB = """
 name: web
@@ -103,18 +102,17 @@ class House:
 
     def ingest(self, start: int, end: int) -> Outcome:
         """The first stage over hours `[start, end)`."""
-        return ingest.work(self.context(start, end))
+        return WORKS["ingest"](self.context(start, end))
 
     def aggregate(self, start: int, end: int) -> Outcome:
         """The second stage over hours `[start, end)`."""
-        return aggregate.work(self.context(start, end))
+        return WORKS["aggregate"](self.context(start, end))
 
     def in_chunks(self, stage: str, start: int, end: int) -> None:
         """A stage over hours `[start, end)`, in the stream's chunks."""
-        works = {"ingest": ingest.work, "aggregate": aggregate.work}
         whole = Interval(hour(start), hour(end))
         for chunk in whole.chunks(self.stream.chunk):
-            works[stage](replace(self.context_of(whole), chunk=chunk))
+            WORKS[stage](replace(self.context_of(whole), chunk=chunk))
 
     def run(self, start: int, end: int) -> None:
         """Every stage."""
@@ -122,7 +120,7 @@ class House:
 
     def run_over(self, interval: Interval) -> None:
         """Every stage over an interval."""
-        for work in (ingest.work, aggregate.work):
+        for work in WORKS.values():
             work(self.context_of(interval))
 
     def book(self) -> Book:

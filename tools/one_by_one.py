@@ -6,13 +6,12 @@ Usage: one_by_one.py LAKE FROM TO
 import sys
 from pathlib import Path
 
-import aggregate
-import ingest
 from transom import job
 from transom.intervals import HOUR, Interval
 from transom.lake.quality import preload
 from transom.lake.session import session
 from transom.stream import load
+from transom.work import WORKS
 
 STREAM = Path(__file__).resolve().parents[1] / "schemas" / "streams" / "web.yaml"
 
@@ -24,7 +23,7 @@ def main(lake: str, start: str, end: str) -> None:
     spark = session("one by one")
     try:
         for hour in Interval.parse(start, end).hours():
-            for stage, work in (("ingest", ingest.work), ("aggregate", aggregate.work)):
+            for stage, work in WORKS.items():
                 job.perform(spark, stage, stream, Interval(hour, hour + HOUR), work, lake=lake)
     finally:
         spark.stop()

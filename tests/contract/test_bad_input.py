@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from pyarrow import RecordBatch
 
-import ingest
 from house import House, clock, hour, line
 from transom.job import Context
 from transom.lake.book import Node
@@ -21,6 +20,7 @@ from transom.lake.store import Store, Write
 from transom.stages import ingest as ingest_stage
 from transom.stages.ingest_tables import Tables
 from transom.stages.landing import LandingError
+from transom.work import WORKS
 
 Make = Callable[..., House]
 
@@ -177,7 +177,7 @@ def test_two_runs_of_one_stream_at_once_cannot_both_be_right(
 
     monkeypatch.setattr(day.ledger, "claim", overtaken)
     with pytest.raises(Overtaken, match=r"run run .* came in between; run run .* wrote nothing"):
-        ingest.work(first)
+        WORKS["ingest"](first)
     day.run(0, 2)
     alone = house(lake="alone")
     alone.run(0, 2)

@@ -15,8 +15,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from sample_logs import HOUR
 
-import aggregate
-import ingest
 from house import House
 from transom.expressions import FUNCTIONS
 from transom.intervals import Interval
@@ -24,6 +22,7 @@ from transom.lake.book import Entry, Node, Verdict
 from transom.lake.ledger import Ledger
 from transom.stream import BUILT_IN, parse
 from transom.stream.source import FORMATS
+from transom.work import WORKS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -60,7 +59,7 @@ def test_the_second_stream_reads_such_a_log(spark: SparkSession, tmp_path: Path)
     rows = [f"a;{celsius};{time}" for celsius, time in zip(["20.5", "-999", "21.5"], times, strict=True)]
     log.write_bytes(gzip.compress("\n".join(["device_id;temp;measured_at", *rows]).encode()))
     start = datetime(2015, 5, 16, 22, tzinfo=UTC)
-    for work in (ingest.work, aggregate.work):
+    for work in WORKS.values():
         work(house.context_of(Interval(start, start + HOUR)))
     found = house.table("aggregates").where(F.col("level") == 1).collect()
     at_its_end = [row for row in found if row.window_end.astimezone(UTC) == start + HOUR]

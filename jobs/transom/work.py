@@ -1,0 +1,41 @@
+"""What each stage does with a chunk of an interval: the same, whichever job or command asks for it."""
+
+from collections.abc import Callable
+
+from transom.job import Context
+from transom.lake.refresh import Outcome, refresh
+from transom.stages import aggregate
+from transom.stages.checks import accepted_of
+from transom.stages.ingest import ingest
+from transom.stages.ingest_tables import Tables
+
+Work = Callable[[Context], Outcome]
+
+
+def _ingest(context: Context) -> Outcome:
+    context.store.create(Tables.of(context.stream))
+    with context.phase("ingest"):
+        return ingest(
+            context.store, context.ledger, context.stream, context.chunk, context.run_id, context.interval
+        )
+
+
+def _aggregate(context: Context) -> Outcome:
+    declared = aggregate.stage(context.stream)
+    context.store.create(step.table for step in declared.steps)
+    with context.phase("aggregate"):
+        return refresh(
+            context.store,
+            context.ledger,
+            declared,
+            context.chunk,
+            context.stream.heal,
+            context.run_id,
+            accepted_of(context.stream),
+            context.interval,
+            context.stream.retention,
+        )
+
+
+WORKS: dict[str, Work] = {"ingest": _ingest, "aggregate": _aggregate}
+"""Every stage, in the order in which they run."""

@@ -88,8 +88,8 @@ def test_what_is_wrong_is_found_as_shown(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_the_picture_is_the_dag() -> None:
-    from declared import streams
     from stream_dag import build
+    from transom.stream.folder import streams
 
     chain = re.findall(r"\w+", block("mermaid").splitlines()[1])
     for file, stream in streams()[0].items():

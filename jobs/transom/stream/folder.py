@@ -3,13 +3,15 @@
 import os
 from pathlib import Path
 
-from transom.stream import Problem, SpecificationError, Stream, load
+from transom.stream.errors import Problem, SpecificationError
+from transom.stream.model import Stream
+from transom.stream.reading import load
 
 
 def folder() -> Path:
     """Where the stream files are."""
     named = os.environ.get("TRANSOM_STREAMS")
-    return Path(named) if named else Path(__file__).resolve().parents[1] / "schemas" / "streams"
+    return Path(named) if named else Path(__file__).resolve().parents[3] / "schemas" / "streams"
 
 
 def streams() -> tuple[dict[Path, Stream], list[SpecificationError]]:

@@ -1,0 +1,67 @@
+"""What a command is asked about, and how it says that something is wrong with that."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+from transom.stream import SpecificationError, Stream, load
+from transom.stream.errors import nearest
+from transom.stream.folder import folder, streams
+
+
+class Refusal(ValueError):
+    """Something is wrong with what was asked about: place, rule and value, for a person."""
+
+
+@contextmanager
+def refusals(*others: type[Exception]) -> Iterator[None]:
+    """Says in one message what is wrong, and ends the command with exit code 1.
+
+    Args:
+        others: further exceptions whose text is such a message.
+    """
+    expected: tuple[type[Exception], ...] = (Refusal, SpecificationError, *others)
+    try:
+        yield
+    except expected as error:
+        typer.echo(f"transom: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def lake(named: str | None) -> str:
+    """The lake that is asked about: as named, else TRANSOM_LAKE, else the checkout's own."""
+    home = os.environ.get("TRANSOM_HOME") or str(Path(__file__).resolve().parents[3])
+    return (named or os.environ.get("TRANSOM_LAKE") or f"{home}/.transom/lake").rstrip("/")
+
+
+def stream_file(named: str) -> Path:
+    """The file of a stream, by its path or by its name.
+
+    Raises:
+        typer.BadParameter: there is neither such a file nor such a stream.
+    """
+    if Path(named).is_file():
+        return Path(named)
+    if Path(named).suffix in (".yaml", ".yml") or "/" in named:
+        raise typer.BadParameter(f"no stream file {named!r}", param_hint="STREAM")
+    by_name = {stream.name: file for file, stream in streams()[0].items()}
+    # The file of a stream with a mistake is named as its stream would be.
+    by_name = {file.stem: file for file in sorted(folder().glob("*.yaml"))} | by_name
+    if named in by_name:
+        return by_name[named]
+    hint = nearest(named, sorted(by_name))
+    raise typer.BadParameter(f"no stream {named!r} in {folder()}{hint}", param_hint="STREAM")
+
+
+def stream_of(named: str) -> tuple[Path, Stream]:
+    """A stream and its file, by the file's path or by the stream's name.
+
+    Raises:
+        typer.BadParameter: as `stream_file`.
+        SpecificationError: its file is wrong.
+    """
+    file = stream_file(named)
+    return file, load(file)

@@ -1,0 +1,62 @@
+"""`transom check`: whether stream files can be used, and what they declare."""
+
+from typing import Annotated
+
+import typer
+
+from transom.cli.asked import stream_of
+from transom.stream import SpecificationError, Stream
+from transom.stream.folder import folder, streams
+from transom.units import format_duration
+
+
+def check(
+    named: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[STREAM]...", help="Stream files, or names; all of schemas/streams else."),
+    ] = None,
+) -> None:
+    """Read stream files, and say what they declare or everything that is wrong with them.
+
+    \b
+    Example:
+      transom check
+      transom check web.yaml
+
+    Exit code 1 where one cannot be used.
+    """
+    sound: dict[str, Stream] = {}
+    wrong: list[SpecificationError] = []
+    if named:
+        for name in named:
+            try:
+                file, stream = stream_of(name)
+                sound[file.name] = stream
+            except SpecificationError as error:
+                wrong.append(error)
+    else:
+        found, wrong = streams()
+        sound = {file.name: stream for file, stream in found.items()}
+        if not found and not wrong:
+            raise typer.BadParameter(f"no stream file in {folder()}", param_hint="STREAM")
+    for name, stream in sound.items():
+        typer.echo(f"{name}: {declared(stream)}")
+    for mistakes in wrong:
+        typer.echo(mistakes, err=True)
+    if wrong:
+        raise typer.Exit(1)
+
+
+def declared(stream: Stream) -> str:
+    """What a stream declares, in two lines."""
+    kind = stream.preset or stream.source.format
+    blocks = [
+        f"{name} ({', '.join(block.measures)} by {', '.join(block.key) or 'nothing'}, "
+        + ", ".join(format_duration(level.range) for level in block.levels)
+        + ")"
+        for name, block in stream.aggregate.items()
+    ]
+    return (
+        f"stream {stream.name}, {kind}, {len(stream.event_columns)} columns, from {stream.source.path}\n"
+        f"  aggregate: {'; '.join(blocks) or 'nothing'}"
+    )

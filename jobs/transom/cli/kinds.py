@@ -1,0 +1,148 @@
+"""What a column of texts holds: its type, its step, the texts that mean nothing, the form of its times."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import product
+
+from transom.formats.layout import FieldType
+
+NOTHING = ("-", "--", "?", "N/A", "n/a", "NA", "null", "NULL", "None", "none", "nan", "NaN")
+"""Texts by which logs say that there is no value."""
+SENTINELS = (-99, -999, -9999, -99999)
+"""Numbers by which they do, where no other value comes near."""
+TRUTH = {"true", "false", "True", "False", "TRUE", "FALSE", "T", "F"}
+INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})")
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})?(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
+ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+EPOCHS = {"epoch": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000}
+YEARS = (datetime(1995, 1, 1, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzinfo=UTC).timestamp())
+"""Between these a number is taken for seconds since the epoch."""
+
+_DATES = (
+    "%d/%b/%Y", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%b-%Y", "%d-%m-%Y", "%Y%m%d", "%d %b %Y",
+    "%b %d %Y", "%a, %d %b %Y", "%d.%m.%y", "%m/%d/%y",
+)  # fmt: skip
+_TIMES = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M", "%H:%M:%S,%f", "%I:%M:%S %p", "%H%M%S", "%H.%M.%S")
+FORMS = (
+    *("".join(parts) for parts in product(_DATES, (" ", ":", "-"), _TIMES, ("", " %z"))),
+    *("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y", "%a %b %d %H:%M:%S UTC %Y", "%b %d %H:%M:%S %Y"),
+    *("%Y%m%d%H%M%S", "%Y%m%dT%H%M%S%z", "%Y-%m-%dT%H-%M-%S", "%Y-%m-%d-%H:%M:%S"),
+)  # fmt: skip
+"""How logs write times, beside ISO 8601 and seconds since the epoch."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a column holds.
+
+    Attributes:
+        missing: texts that mean that there is no value.
+        resolution: of a number, the step of its digits.
+        form: of a time, its format as a stream file has it.
+        local: of a time, whether it does not say its zone.
+        otherwise: another format that all times have as well, so that nobody but a person knows.
+    """
+
+    type: FieldType
+    missing: tuple[str, ...] = ()
+    resolution: str | None = None
+    form: str | None = None
+    local: bool = False
+    otherwise: str | None = None
+
+
+def kind_of(values: Sequence[str]) -> Kind:
+    """What some texts are; of those that could be several things the narrowest."""
+    missing = tuple(text for text in NOTHING if text in values)
+    rest = [text for text in values if text not in missing and text != ""]
+    if not rest:
+        return Kind("string", missing)
+    if TRUTH.issuperset(rest):
+        return Kind("boolean", missing)
+    time = times_of(rest)
+    if time is not None:
+        form, local, otherwise = time
+        return Kind("timestamp", missing, form=form, local=local, otherwise=otherwise)
+    if all(NUMBER.fullmatch(text) and any(map(str.isdigit, text)) for text in rest):
+        sentinels = _sentinels(rest)
+        numbers = [text for text in rest if text not in sentinels]
+        missing += sentinels
+        if all(map(INTEGER.fullmatch, rest)):
+            return Kind("integer", missing)
+        return Kind("number", missing, resolution=_resolution(numbers))
+    return Kind("string", missing)
+
+
+def _sentinels(numbers: Sequence[str]) -> tuple[str, ...]:
+    """Texts among numbers that mean nothing: of a form that people choose, and far below all others."""
+    chosen = sorted({text for text in numbers if float(text) in SENTINELS})
+    others = [float(text) for text in numbers if text not in chosen]
+    if not others:
+        return ()
+    return tuple(text for text in chosen if float(text) < 2 * min(*others, -10.0))
+
+
+def _resolution(numbers: Sequence[str]) -> str:
+    """The step of the digits after the point, no finer than a millionth, nor than sums allow."""
+    digits = 0
+    for text in numbers:
+        exponent = Decimal(text).as_tuple().exponent
+        digits = max(digits, -exponent if isinstance(exponent, int) else 0)
+    digits = min(digits, 6)
+    largest = max(abs(float(text)) for text in numbers)
+    while digits > 0 and largest * 10**digits >= 2**46:
+        digits -= 1
+    return format(Decimal(1).scaleb(-digits), "f")
+
+
+def times_of(values: Sequence[str]) -> tuple[str, bool, str | None] | None:
+    """The format of some times, whether they do not say their zone, and another format that fits as well;
+    None where they are no times."""
+    if all(map(NUMBER.fullmatch, values)) and not all(len(text) == 14 for text in values):
+        for form, unit in EPOCHS.items():
+            if all(YEARS[0] <= float(text or 0) / unit < YEARS[1] for text in values):
+                return form, False, None
+        return None
+    if all(map(ISO.match, values)):
+        try:
+            moments = [datetime.fromisoformat(text) for text in values]
+        except ValueError:
+            pass
+        else:
+            return "iso", any(moment.tzinfo is None for moment in moments), None
+    if len(values[0]) < 8 or not any(map(str.isdigit, values[0])):
+        return None
+    fitting = [form for form in FORMS if _fits(form, values[0])]
+    for index in range(1, min(len(values), 2000)):
+        if not fitting:
+            return None
+        fitting = [form for form in fitting if _fits(form, values[index])]
+    if not fitting:
+        return None
+    other = next((form for form in fitting[1:] if _days(form) != _days(fitting[0])), None)
+    return fitting[0], "%z" not in fitting[0], other
+
+
+def moment_of(text: str, form: str) -> datetime | None:
+    """One time, UTC where it says no zone; None where it is none."""
+    try:
+        if form in EPOCHS:
+            return datetime.fromtimestamp(float(text) / EPOCHS[form], UTC)
+        # Its zone is looked at below.
+        moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
+    except (ValueError, OverflowError, OSError):
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _fits(form: str, text: str) -> bool:
+    moment = moment_of(text, form)
+    return moment is not None and YEARS[0] <= moment.timestamp() < YEARS[1]
+
+
+def _days(form: str) -> list[str]:
+    """The order of day and month."""
+    return [part for part in re.findall(r"%(.)", form) if part in "dmb"]

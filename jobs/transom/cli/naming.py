@@ -1,0 +1,122 @@
+"""From names to patterns: the path of a stream from its files, identifiers from the fields of a log."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+
+from transom.stream.figures import GRANULE_COLUMNS, REPORT_COLUMNS
+from transom.stream.rules import EVENT_COLUMNS
+
+_KEYWORDS = (
+    "and", "between", "case", "cast", "else", "end", "false", "from", "in", "is", "like", "not", "null", "or",
+    "select", "then", "to", "true", "when", "where",
+)  # fmt: skip
+RESERVED = {*EVENT_COLUMNS, *REPORT_COLUMNS, *GRANULE_COLUMNS, *_KEYWORDS}
+"""Names that a column may not have, or that make it hard to use in a condition."""
+
+_DATE = re.compile(
+    r"(?<!\d)(?P<Y>(?:19|20)\d\d)(?P<gap>[-_./]?)(?P<m>0[1-9]|1[0-2])(?P=gap)(?P<d>0[1-9]|[12]\d|3[01])(?!\d)"
+)
+_HOUR = re.compile(
+    r"(?<![0-9A-Za-z])T?(?P<hour>[01]\d|2[0-3])(?:(?P<minute>[:-]?[0-5]\d)(?:[:-]?[0-5]\d)?)?(?![0-9])"
+)
+"""An hour behind a date: what follows in the same name says the same again, or its minutes."""
+
+
+def identifier(text: str, taken: Iterable[str] = ()) -> str:
+    """A name that a column may have: lower-case ASCII, made of a field's; numbered where it is taken."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text)
+    plain = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
+    if not plain or not plain[0].isalpha():
+        plain = f"c_{plain}".rstrip("_")
+    plain = plain[:58]
+    if plain in RESERVED:
+        plain = f"{plain}_"
+    name, number, used = plain, 1, set(taken)
+    while name in used:
+        number += 1
+        name = f"{plain.rstrip('_')}_{number}"
+    return name
+
+
+def pattern_of(paths: Sequence[str], timed: bool = True) -> str:
+    """One pattern for some paths: dates and hours as in strftime, what else differs as a capture where it is
+    a folder, as `*` where it is part of a name.
+
+    Args:
+        timed: whether times in the names are those of the contents; else they are as any other text.
+    """
+    patterns = sorted({_timed(path) if timed else _literal(path) for path in paths})
+    merged = patterns[0]
+    for other in patterns[1:]:
+        merged = _merged(merged, other)
+    return merged
+
+
+def _literal(text: str) -> str:
+    return re.sub(r"[{}*]+", "*", text.replace("%", "%%"))
+
+
+def _timed(path: str) -> str:
+    """The pattern of one path: its date, wherever it stands, and the hour behind the last of them."""
+    first = _DATE.search(path)
+    if first is None:
+        return _literal(path)
+    day = first["Y"], first["m"], first["d"]
+    pattern, at = "", 0
+    for date in _DATE.finditer(path):
+        if (date["Y"], date["m"], date["d"]) == day:
+            pattern += _literal(path[at : date.start()]) + date["gap"].join(("%Y", "%m", "%d"))
+            at = date.end()
+    after = path[at:]
+    hour = _HOUR.search(after)
+    if hour is None:
+        return pattern + _literal(after)
+    # Up to the ending of the name, what follows says the hour's minutes or its end.
+    rest = after[hour.end() :]
+    ending = re.search(r"\.[a-z]|/|$", rest)
+    more = bool(hour["minute"]) or ending is None or ending.start() > 0
+    kept = rest[ending.start() :] if ending else ""
+    return pattern + _literal(after[: hour.start("hour")]) + ("%H*" if more else "%H") + _literal(kept)
+
+
+def _merged(one: str, other: str) -> str:
+    """A pattern for what two patterns match."""
+    ours, theirs = one.split("/"), other.split("/")
+    if len(ours) != len(theirs):
+        # Folders of another depth have no pattern in common: theirs would have to be a stream of its own.
+        return one
+    merged = []
+    for depth, (mine, yours) in enumerate(zip(ours, theirs, strict=True)):
+        if mine == yours or mine.startswith("{"):
+            merged.append(mine)
+        elif depth < len(ours) - 1 and "%" not in mine + yours:
+            merged.append("{folder}" if "{folder}" not in merged else f"{{folder_{depth}}}")
+        else:
+            merged.append(_starred(mine, yours))
+    return "/".join(merged)
+
+
+def _starred(one: str, other: str) -> str:
+    head = _common(one, other).removesuffix("%")
+    tail = _common(one[len(head) :][::-1], other[len(head) :][::-1])[::-1]
+    # A part of a time is not cut in two.
+    if re.match(r"[A-Za-z%]", tail) and (one[: len(one) - len(tail)].endswith("%")):
+        tail = tail[1:]
+    return f"{head.rstrip('*')}*{tail.lstrip('*')}"
+
+
+def _common(one: str, other: str) -> str:
+    """The letters with which both begin."""
+    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return "".join(mine for mine, _ in pairs)
+
+
+def stream_name(paths: Sequence[str]) -> str:
+    """A name for a stream, from the letters that its files' names begin with, else from their folder's."""
+    *folders, name = paths[0].split("/")
+    for text in (name.split(".")[0], *reversed(folders)):
+        words = re.match(r"[^A-Za-z]*([A-Za-z][A-Za-z_-]*)", text)
+        if words is not None:
+            return identifier(words[1])[:40].strip("_")
+    return "stream"

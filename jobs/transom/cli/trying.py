@@ -1,4 +1,160 @@
-"""..."""
+"""`transom try`: what a stream finds in some files, on a lake of its own."""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from transom.cli.asked import Refusal, refusals, stream_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
-def try_() -> None: ...
+def try_(
+    stream: Annotated[str, typer.Argument(metavar="STREAM", help="A stream file, or a stream's name.")],
+    files: Annotated[list[Path], typer.Argument(help="Files of its log, of any name.")],
+    lake: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Keep the tables here, in a folder that is not there.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the tables, and say where.")] = False,
+) -> None:
+    """Run all stages of a stream on some files, and print what comes out.
+
+    Needs no Airflow and touches no lake but its own, which is removed afterwards. Prints what was found, the
+    first rows of each result, the lines that became no event with the reason, and what an hour costs.
+
+    \b
+    Example:
+      transom try schemas/streams/web.yaml /var/log/nginx/access.log
+      transom try web access.*.log.gz --lake /tmp/tried
+
+    Exit code 1 where a check withholds something or no line is an event.
+    """
+    from transom.lake.tables import LakeError, TableMismatch
+    from transom.stages.landing import LandingError
+
+    file = stream_file(stream)
+    with refusals(LandingError, LakeError, TableMismatch), _folder(lake, keep) as (folder, root):
+        if not try_in(folder, root, file, files):
+            raise typer.Exit(1)
+
+
+@contextmanager
+def _folder(lake: str | None, keep: bool) -> Iterator[tuple[Path, str]]:
+    """A folder for the landing links, and the lake: inside of it unless it is named."""
+    if lake is not None and Path(lake).exists():
+        raise Refusal(f"--lake: must not be there yet, so that nothing is mixed; got {lake}")
+    folder = Path(tempfile.mkdtemp(prefix="transom-try-"))
+    try:
+        yield folder, str(Path(lake).absolute()) if lake else str(folder / "lake")
+    finally:
+        if keep and lake is None:
+            typer.echo(f"kept: {folder}/lake", err=True)
+            shutil.rmtree(folder / "landing", ignore_errors=True)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            if lake is not None:
+                typer.echo(f"kept: {lake}", err=True)
+
+
+def try_in(
+    folder: Path, lake: str, file: Path, files: list[Path], spark: "SparkSession | None" = None
+) -> bool:
+    """Tries a stream on some files, in a folder of its own, and prints what comes out.
+
+    Args:
+        folder: for links to the files.
+        lake: where the tables will be.
+        spark: the session to use; else one is started, and stopped.
+
+    Returns:
+        Whether every gate passed.
+
+    Raises:
+        Refusal: a file is no log, no line is an event, or times cover too many hours.
+        SpecificationError: the stream's file is wrong.
+    """
+    from transom.cli import outcome
+    from transom.cli.landing import held, interval_of, land
+    from transom.cli.sample import read_sample
+    from transom.stream import load
+    from transom.stream.files import read_mapping
+
+    stream = load(file)
+    for path in files:
+        read_sample(path)
+    found = []
+    for path in files:
+        _say(f"reading {path}")
+        found.append(held(stream, path))
+    outcome.print_files(found)
+    try:
+        interval = interval_of(found)
+    except Refusal:
+        outcome.print_rejected(found)
+        raise
+    landed = land(read_mapping(file), stream, found, folder, len(interval))
+    for note in landed.notes:
+        _say(note)
+    began = time.monotonic()
+    with _landing(folder), _session(spark, stream.name) as session:
+        from transom.together import run_stages
+
+        judged = run_stages(
+            session, landed.stream, interval, lake=lake, command=_AGAIN, cause="try", began=began, say=_say
+        )
+    outcome.print_outcome(landed.stream, f"{lake}/{stream.name}", interval, judged)
+    outcome.print_rejected(found)
+    outcome.print_cost(f"{lake}/{stream.name}", interval)
+    return all(judgement.passed for judgement in judged)
+
+
+_AGAIN = "try again"
+
+
+def _say(text: str) -> None:
+    typer.echo(f"transom: {text}", err=True)
+
+
+@contextmanager
+def _landing(folder: Path) -> Iterator[None]:
+    """Relative paths of streams start from a folder."""
+    before = os.environ.get("TRANSOM_LANDING")
+    os.environ["TRANSOM_LANDING"] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TRANSOM_LANDING"]
+        else:
+            os.environ["TRANSOM_LANDING"] = before
+
+
+@contextmanager
+def _session(spark: "SparkSession | None", name: str) -> Iterator["SparkSession"]:
+    if spark is not None:
+        yield spark
+        return
+    if "PYSPARK_SUBMIT_ARGS" not in os.environ:
+        raise Refusal(
+            "PYSPARK_SUBMIT_ARGS: must say Spark's settings, as `. .transom/env` does; it is not set"
+        )
+    _say("starting Spark")
+    from transom.lake.quality import preload
+    from transom.lake.session import session
+
+    preload()
+    started = session(f"transom try {name}")
+    try:
+        yield started
+    finally:
+        sys.stdout.flush()
+        started.stop()

@@ -1,0 +1,192 @@
+"""Files of any name as a landing folder of a stream: what they hold, and under which names they land."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from transom.cli.asked import Refusal
+from transom.formats.reading import Chunk, Summary, read_file
+from transom.intervals import HOUR, Interval, format_hour
+from transom.paths import Match, PathPattern, Unit, split_scheme
+from transom.stream import Stream, parse
+from transom.units import format_duration
+
+MOST_HOURS = 8784
+"""Hours that are tried at a time: a leap year."""
+FOLDERS: Mapping[Unit, str] = {
+    "year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H",
+    "minute": "%Y-%m-%dT%H-%M", "second": "%Y-%m-%dT%H-%M-%S",
+}  # fmt: skip
+EXAMPLES = 3
+
+
+@dataclass
+class Held:
+    """What a file holds, read as a job would.
+
+    Attributes:
+        match: what its own name says by the stream's pattern; None where it is named otherwise.
+        hours: the number of events of each hour, and the line of the first of them.
+        reasons: how many lines were refused for each reason.
+        examples: of each reason the first lines: number, text, what was seen.
+    """
+
+    path: Path
+    match: Match | None
+    hours: dict[datetime, tuple[int, int]] = field(default_factory=dict)
+    reasons: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[tuple[int, str, str]]] = field(default_factory=dict)
+    lines: int = 0
+    events: int = 0
+    header_lines: int = 0
+    broken: str | None = None
+
+
+def held(stream: Stream, path: Path) -> Held:
+    """Reads a file to its end."""
+    match = named(stream.path_pattern, stream.source.zone, path)
+    span = stream.span(match) if match is not None else None
+    found = Held(path, match)
+    with path.open("rb") as source:
+        for part in read_file(source, path.name, stream.layout(), span):
+            if isinstance(part, Chunk):
+                _count(found, part)
+            else:
+                _sum_up(found, part)
+    return found
+
+
+def _count(found: Held, part: Chunk) -> None:
+    micros = part.events["event_time"].cast("int64").to_numpy(zero_copy_only=False)
+    lines = part.events["source_line"].to_numpy(zero_copy_only=False)
+    hours, firsts, counts = np.unique(micros // 3_600_000_000, return_index=True, return_counts=True)
+    for hour, first, count in zip(hours.tolist(), firsts.tolist(), counts.tolist(), strict=True):
+        moment = datetime.fromtimestamp(hour * 3600, UTC)
+        before, line = found.hours.get(moment, (0, int(lines[first])))
+        found.hours[moment] = before + count, line
+    for row in part.rejected.to_pylist():
+        found.reasons[row["reason"]] += 1
+        examples = found.examples.setdefault(row["reason"], [])
+        if len(examples) < EXAMPLES:
+            examples.append((row["source_line"], row["raw"], row["detail"] or ""))
+
+
+def _sum_up(found: Held, summary: Summary) -> None:
+    found.lines, found.events = summary.lines, summary.accepted
+    found.header_lines, found.broken = summary.header_lines, summary.broken
+
+
+def named(pattern: PathPattern, zone: str, path: Path) -> Match | None:
+    """What a file's own name says, by the pattern or by as many of its last parts as say all of its time."""
+    parts = split_scheme(pattern.text)[1].strip("/").split("/")
+    names = path.absolute().as_posix().split("/")
+    for depth in range(min(len(parts), len(names)), 0, -1):
+        try:
+            tail = PathPattern("/".join(parts[-depth:]), zone)
+        except ValueError:  # a time with a gap: its date stands in a folder above
+            return None
+        match = tail.match("/".join(names[-depth:]))
+        if match is not None and tail.unit == pattern.unit:
+            return match
+    return None
+
+
+def interval_of(files: Sequence[Held]) -> Interval:
+    """The hours that some files cover.
+
+    Raises:
+        Refusal: they are too many, or there are none.
+    """
+    counts: Counter[datetime] = Counter()
+    for file in files:
+        counts.update({hour: number for hour, (number, _) in file.hours.items()})
+    if not counts:
+        names = ", ".join(str(file.path) for file in files)
+        raise Refusal(f"{names}: none of {sum(file.lines for file in files)} lines is an event")
+    first, last = min(counts), max(counts)
+    interval = Interval(first, last + HOUR)
+    if len(interval) > MOST_HOURS:
+        odd = [
+            f"{file.path}, line {line}: {format_hour(hour)}"
+            for file in files
+            for hour, (_, line) in sorted(file.hours.items())
+            if hour not in _densest(counts)
+        ]
+        more = "; ..." if odd[EXAMPLES:] else ""
+        raise Refusal(
+            f"times: must lie within {MOST_HOURS} hours; they cover {len(interval)}, {interval}. Outside of "
+            f"the {MOST_HOURS} hours that hold most: {'; '.join(odd[:EXAMPLES])}{more}"
+        )
+    return interval
+
+
+def _densest(counts: Mapping[datetime, int]) -> Interval:
+    """The stretch of the most hours allowed that holds most events."""
+    hours = sorted(counts)
+    best, most, start, inside = hours[0], 0, 0, 0
+    for hour in hours:
+        inside += counts[hour]
+        while hour - hours[start] >= MOST_HOURS * HOUR:
+            inside -= counts[hours[start]]
+            start += 1
+        if inside > most:
+            best, most = hours[start], inside
+    return Interval(best, best + MOST_HOURS * HOUR)
+
+
+@dataclass(frozen=True)
+class Landed:
+    """A stream as it is tried: on files of a folder of its own.
+
+    Attributes:
+        notes: what is not tried, for a person.
+    """
+
+    stream: Stream
+    notes: tuple[str, ...]
+
+
+def land(data: Mapping[str, Any], stream: Stream, files: Sequence[Held], folder: Path, hours: int) -> Landed:
+    """Links files into a landing folder, and returns the stream that finds them there.
+
+    Where each file's own name says its time, as the stream's pattern has it, that is kept; else none is: a
+    file may then hold anything. Captures are taken from the names, too.
+
+    Args:
+        data: what the stream's file says.
+        folder: of TRANSOM_LANDING.
+        hours: the length of the interval, which is done in one piece.
+    """
+    pattern, notes = stream.path_pattern, []
+    timed = pattern.unit is not None and all(file.match is not None for file in files)
+    if pattern.unit is not None and not timed:
+        other = next(file.path for file in files if file.match is None)
+        notes.append(f"{other} is not named as source.path says: `holds` and `expect` are not tried")
+    if pattern.captures and any(
+        file.match is None or set(file.match.captures) < set(pattern.captures) for file in files
+    ):
+        notes.append(f"{', '.join(pattern.captures)}: not in a file's path, taken as 'try'")
+    form = FOLDERS[pattern.unit] if timed and pattern.unit else None
+    places = ["landing", *([form] if form else []), *(f"{{{name}}}" for name in pattern.captures), "*"]
+    source = {**data["source"], "path": "/".join(places)}
+    if not timed:
+        source.pop("expect", None)
+    chunk = format_duration(max(hours, 1) * HOUR)
+    tried = parse({**data, "source": source, "chunk": chunk}, f"{stream.name}.yaml")
+    for number, file in enumerate(files, 1):
+        parts = [folder / "landing"]
+        match = file.match
+        if form is not None and match is not None and match.start is not None:
+            parts.append(Path(match.start.astimezone(ZoneInfo(stream.source.zone)).strftime(form)))
+        captured = match.captures if match is not None else {}
+        parts += [Path(captured.get(name, "try")) for name in pattern.captures]
+        link = Path(*parts, f"{number}-{file.path.name}")
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(file.path.absolute())
+    return Landed(tried, tuple(notes))

@@ -1,0 +1,98 @@
+"""What a try has found, printed: findings, first rows, refused lines, what an hour costs."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import typer
+from deltalake import DeltaTable, QueryBuilder
+
+from transom.cli.landing import EXAMPLES, Held
+from transom.cli.shown import plain, table
+from transom.intervals import Interval
+from transom.lake.gate import Judgement
+from transom.lake.ledger import Ledger
+from transom.stream import Stream
+from transom.units import format_duration
+
+ROWS = 5
+"""Rows of each result that are shown."""
+
+
+def print_files(files: Sequence[Held]) -> None:
+    """Prints how many lines of each file are events."""
+    rows = [
+        (
+            str(file.path), file.lines, file.header_lines, file.events, sum(file.reasons.values()),
+            min(file.hours, default=None), max(file.hours, default=None), file.broken or "",
+        )
+        for file in files
+    ]  # fmt: skip
+    columns = ("file", "lines", "headers", "events", "refused", "first hour", "last hour")
+    if not any(row[-1] for row in rows):
+        table("files", columns, [row[:-1] for row in rows])
+    else:
+        table("files", (*columns, "broken"), rows)
+
+
+def print_rejected(files: Sequence[Held]) -> None:
+    """Prints the lines that are no events: how many for each reason, and the first of them."""
+    rows = []
+    for file in files:
+        for reason, times in file.reasons.most_common():
+            for index, (line, raw, detail) in enumerate(file.examples[reason]):
+                about = (file.path.name, reason, times) if index == 0 else ("", "", None)
+                rows.append((*about, line, detail[:60], raw[:60]))
+    if rows:
+        columns = ("file", "reason", "lines", "line", "seen", "text")
+        table(f"lines that are no event, the first {EXAMPLES} of each reason", columns, rows)
+
+
+def print_outcome(stream: Stream, root: str, interval: Interval, judged: Sequence[Judgement]) -> None:
+    """Prints what the gates say, and the first rows of each result."""
+    words = [text for judgement in judged for text in (*judgement.failures, *judgement.warnings)]
+    typer.echo(f"\nfindings in {interval}")
+    for text in words or ["  none: every check passed"]:
+        typer.echo("  " + text.replace("\n", "\n  "))
+    for name, block in stream.aggregate.items():
+        for number, level in enumerate(reversed(block.levels)):
+            shown = ["window_end", *block.key, *block.measures]
+            rows = _first(f"{root}/aggregates", block.key, block.measures, name, number)
+            if rows:
+                span = f"{format_duration(level.range)} every {format_duration(level.slide)}"
+                table(f"{block.title or name}: {span}, most events first", shown, rows)
+
+
+def _first(uri: str, key: Sequence[str], measures: Iterable[str], block: str, level: int) -> list[list[Any]]:
+    """The rows of one level with most events, of each key the first."""
+    if not DeltaTable.is_deltatable(uri):
+        return []
+    columns = ["window_end", *key, *measures]
+    names = ", ".join(f'"{name}"' for name in columns)
+    order = '"count" DESC, window_end'
+    each = ", ".join(f'"{name}"' for name in key) or "window_end"
+    found = (
+        QueryBuilder()
+        .register("t", DeltaTable(uri))
+        .execute(
+            f"SELECT {names} FROM (SELECT *, row_number() OVER (PARTITION BY {each} ORDER BY {order}) AS place "
+            f"FROM t WHERE block = '{block}' AND level = {level}) WHERE place = 1 "
+            f"ORDER BY {order}, {names} LIMIT {ROWS}"
+        )
+    )
+    rows = pa.RecordBatchReader.from_stream(found).read_all().to_pylist()
+    return [[row[name] for name in columns] for row in rows]
+
+
+def print_cost(root: str, interval: Interval) -> None:
+    """Prints what the stages took, in all and for an hour of the log."""
+    rows = []
+    start = 0.0
+    for run in Ledger(root).runs():
+        seconds = json.loads(run["seconds"])
+        start += seconds["session"]
+        took = seconds["total"] - seconds["session"]
+        rows.append((run["stage"], run["rows_read"] or None, run["rows_out"], took, took / len(interval)))
+    columns = ("stage", "lines read", "rows out", "seconds", "seconds an hour of log")
+    table(f"cost of {len(interval)} hours, after {plain(start)} s for the start of Spark", columns, rows)

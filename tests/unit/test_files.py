@@ -13,20 +13,19 @@ from transom.intervals import NO_HOUR, Interval
 from transom.lake.book import Book
 from transom.lake.staleness import Scope
 from transom.lake.store import Pins, Store
+from transom.stages.decisions import Decisions, decide
 from transom.stages.files import (
     Content,
-    Decisions,
     File,
     Listed,
     Rules,
     Status,
-    decide,
     has_to_be_read,
     in_scope,
     source_id,
 )
 from transom.stages.hours import HourState, hour_states
-from transom.stages.ingest import _Scene
+from transom.stages.scene import Scene
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
@@ -185,7 +184,7 @@ def test_hours_of_names_that_say_something_else_are_stale() -> None:
     scope = Scope.of(interval, interval, HOUR, ())
     pins = Pins(Store(None, ""), {})  # type: ignore[arg-type]
     for there, stale in ((listed("f"), []), (listed("f", 1), [at(0)])):
-        scene = _Scene(Book({}), pins, scope, one("ab"), {"f": there}, RULES, lambda _: {})
+        scene = Scene(Book({}), pins, scope, one("ab"), {"f": there}, RULES, lambda _: {})
         assert scene.stale() == stale
 
 

@@ -80,6 +80,8 @@ MINIMAL: dict[str, Any] = {
         {"columns": {"a": {"type": "number", "resolution": 0.5}}},
         {"columns": {"a": {"type": "number", "resolution": "0.5"}}},
         {"preset": "zeek/conn", "columns": {"uid": None}},
+        {"time": {"column": ["date", "time"], "every": "5 minutes", "ties": "first"}},
+        {"time": {"lines": "1 second", "from": "2024-01-01T00:00"}, "rest": "keep"},
         {"checks": {"rejected_share": {"at_most": 0.1}, "times_inside_hour": {"off": True}}},
     ],
 )
@@ -99,6 +101,8 @@ def test_what_load_takes_the_schema_takes(changes: dict[str, Any]) -> None:
         {"source": {"path": "a", "format": "xml"}},
         {"columns": {"a": {"tpye": "integer"}}},
         {"columns": {"a": 5}},
+        {"time": {"column": []}},
+        {"time": {"column": 5}},
         {"aggregate": {"x": {"measures": {"n": "count"}}}},
         {"submit": "all"},
         {"source": {"path": "a.json", "format": "json", "connection": "s3"}},

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from transom.formats.layout import EventTime, Field, Layout, Span
+from transom.formats.layout import ByLines, EventTime, Field, Layout, Span
 from transom.paths import Match
 from transom.stream import BUILT_IN, Level, SpecificationError, Stream, load, parse
 from transom.stream.windows import check_levels, common_granule
@@ -125,6 +125,30 @@ def test_the_layout_is_what_a_parser_is_told() -> None:
         "seen", ("seen",), "timestamp", missing=("-",), time_format="iso", zone="UTC"
     )
     assert layout.fields[5] == Field("since", ("since",), "timestamp", time_format="epoch_ms")
+    assert not layout.keep_rest
+
+
+@pytest.mark.parametrize(
+    ("time", "told"),
+    [
+        ({"column": ["took | d", "at", "ok"]}, EventTime(("took", "d"), more=(("at",), ("ok",)))),
+        ({"lines": "1 second", "from": "name"}, EventTime((), by_lines=ByLines(1_000_000))),
+        (
+            {"lines": "5 ms", "from": "1970-01-02T01:00+01:00"},
+            EventTime((), by_lines=ByLines(5_000, 86_400_000_000)),
+        ),
+        ({"lines": "5 ms", "from": "1970-01-02"}, EventTime((), by_lines=ByLines(5_000, 86_400_000_000))),
+    ],
+)
+def test_a_time_is_joined_of_fields_or_counted_by_lines(time: dict[str, Any], told: EventTime) -> None:
+    assert parse(changed(time=time)).layout().time == told
+
+
+def test_what_is_kept_has_a_column_after_the_declared_ones() -> None:
+    stream = parse(changed(rest="keep"))
+    assert stream.layout().keep_rest
+    assert list(stream.event_columns) == ["user", "status", "took", "ok", "rest", "host"]
+    assert stream.event_types["rest"] == "string"
 
 
 @pytest.mark.parametrize(
@@ -277,7 +301,7 @@ ACCEPT = {
         ({"title": ""}, "title: must not be empty; got ''"),
         ({"tags": "web"}, "tags: must be a list; got 'web'"),
         ({"aggregat": {}}, "unknown field 'aggregat'; nearest: aggregate"),
-        ({"patterns": {}}, "unknown field 'patterns'; known: name, title, description, owner, tags, preset, source, columns, time, key, where, aggregate, checks, accept, heal, retention, start, until, schedule, catchup, submit, chunk"),
+        ({"patterns": {}}, "unknown field 'patterns'; known: name, title, description, owner, tags, preset, source, columns, time, rest, key, where, aggregate, checks, accept, heal, retention, start, until, schedule, catchup, submit, chunk"),
         ({"source__pth": "x"}, "source: unknown field 'pth'; nearest: path"),
         ({"source__holds": {"befor": "1 day"}}, "source.holds: unknown field 'befor'; nearest: before"),
         ({"columns__user": {"frm": "x"}}, "columns.user: unknown field 'frm'; nearest: from"),
@@ -340,7 +364,27 @@ ACCEPT = {
         ({"source__format": "csv", "source__options": {"names": ["user", "status", "ms", "ok", "when"]}}, "time.column: csv records have no field 'at'; known: user, status, ms, ok, when"),
         # time
         ({"time": ...}, "time: is required where no preset gives it"),
-        ({"time": {}}, "time.column: is required"),
+        ({"time": {}}, "time: must have either column or lines; it has neither"),
+        ({"time": {"column": "at", "lines": "1 s"}}, "time: must have either column or lines; it has both"),
+        ({"time": {"column": []}}, "time.column: must be a field's path, or a list of them; got []"),
+        ({"time": {"column": 5}}, "time.column: must be a field's path, or a list of them; got 5"),
+        ({"time": {"column": ["date", "a | "]}}, "time.column: must be a field's path, or several with | between them; got 'a | '"),
+        ({"time": {"column": "at", "from": "name"}}, "time.from: goes with lines, which is missing"),
+        ({"time": {"lines": "1 s"}}, "time.from: is required with lines: a time such as 2024-01-01T00:00, or name"),
+        ({"time": {"lines": "0 s", "from": "name"}}, "time.lines: must not be nothing; got 0 seconds"),
+        ({"time": {"lines": "1 s", "from": "noon"}}, "time.from: must be name, or a time from 1970 to 2261 such as 2024-01-01T00:00; got 'noon'"),
+        ({"time": {"lines": "1 s", "from": "1969-12-31T23:59"}}, "time.from: must be name, or a time from 1970 to 2261 such as 2024-01-01T00:00; got '1969-12-31T23:59'"),
+        ({"time": {"lines": "1 s", "from": "name", "zone": "UTC"}}, "time.zone: goes with column; times by lines have none"),
+        ({"time": {"lines": "1 s", "from": "name", "format": "iso"}}, "time.format: goes with column; times by lines have none"),
+        ({"time": {"lines": "1 s", "from": "name"}, "source__path": "{host}.json"}, "time.from: name needs a time in source.path, such as %Y-%m-%d/%H; got '{host}.json'"),
+        ({"time": {"column": "at", "ties": "first"}}, "time.ties: goes with every, which is missing"),
+        ({"time": {"column": "at", "every": "5 minutes"}}, "time.ties: is required with every, one of first, last, keep"),
+        ({"time": {"column": "at", "every": "7 minutes", "ties": "last"}}, "time.every: must divide one hour, as 5 minutes does; got 7 minutes"),
+        ({"time": {"column": "at", "every": "0 s", "ties": "last"}}, "time.every: must divide one hour, as 5 minutes does; got 0 seconds"),
+        ({"time": {"column": "at", "every": "5 minutes", "ties": "mean"}}, "time.ties: must be one of 'first', 'last', 'keep'; got 'mean'"),
+        ({"rest": "maybe"}, "rest: must be one of 'keep', 'drop'; got 'maybe'"),
+        ({"rest": "keep", "columns__rest": "x"}, "columns.rest: is the column of what `rest: keep` keeps; choose another name"),
+        ({"rest": "keep", "source__path": "{rest}.log"}, "source.path: {rest} is the column of what `rest: keep` keeps; choose another name"),
         ({"time": {"column": "at", "format": "unix"}}, "time.format: must be iso, epoch, epoch_ms, epoch_us, or a strptime format; got 'unix'"),
         ({"time": {"column": "at", "format": "%Y-%Q"}}, "time.format: unknown part %Q in the time format; got '%Y-%Q'"),
         ({"time": {"column": "at", "format": "%H:%M"}}, "time.format: must hold the year, else the time is not known; got '%H:%M'"),
@@ -597,6 +641,9 @@ def test_what_shapes_no_table_changes_no_shape(changes: dict[str, Any]) -> None:
         ({"columns__more": "x"}, {"ingest"}),
         ({"columns__user": "user"}, {"ingest"}),
         ({"time__format": "epoch"}, {"ingest"}),
+        ({"time__column": ["day", "at"]}, {"ingest"}),
+        ({"time": {"lines": "1 s", "from": "name"}}, {"ingest"}),
+        ({"rest": "keep"}, {"ingest"}),
         (
             {"columns__took": {"from": "ms", "type": "number", "resolution": 0.01}},
             {"ingest", "granules", "reports"},

@@ -41,6 +41,24 @@ class Field:
     zone: str | None = None
 
 
+REST = "rest"
+"""The column of what a record holds beside the declared columns and the time."""
+
+
+@dataclass(frozen=True)
+class ByLines:
+    """Times of a log without times: each line is later than the one before it by the same step.
+
+    Attributes:
+        step: microseconds, positive.
+        start: the time of the first line, in microseconds since 1970, UTC; None is the start of the stretch
+            in the file's name.
+    """
+
+    step: int
+    start: int | None = None
+
+
 @dataclass(frozen=True)
 class EventTime:
     """How `event_time` (UTC, microseconds) is made of a record.
@@ -52,12 +70,16 @@ class EventTime:
         zone: the zone of times without an offset; None refuses them (`no_zone`). A local time that
             a clock change skips is refused (`no_such_local_time`); one that it repeats is taken as
             the earlier of the two.
+        more: paths of further fields, whose texts are joined to the first one's by spaces.
+        by_lines: where the number of the line makes the time; nothing else is said then.
     """
 
     paths: tuple[str, ...]
     plus: tuple[str, ...] = ()
     time_format: str = "iso"
     zone: str | None = None
+    more: tuple[tuple[str, ...], ...] = ()
+    by_lines: ByLines | None = None
 
 
 @dataclass(frozen=True)
@@ -72,12 +94,14 @@ class Layout:
             ("auto", the default, by the first line that is not empty; "tsv", "json").
         fields: the declared columns, in order. Captures of the path are not among them.
         time: where event times come from.
+        keep_rest: whether what a record holds beside these is kept, in a column `rest`.
     """
 
     format: FormatName
     fields: tuple[Field, ...]
     time: EventTime
     options: Mapping[str, object] = field(default_factory=dict)
+    keep_rest: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 
 from transom.lake.store import Pins, conformed
 from transom.lake.tables import SPARK_TYPES, Table
-from transom.stages.files import Decisions, File
+from transom.stages.decisions import Decisions
+from transom.stages.files import File
 from transom.stream import Stream
 
 

@@ -8,7 +8,8 @@ from transom.stream.checks import BUILT_IN, Accept, Check, Gate, RowBounds, Seve
 from transom.stream.errors import Problem, SpecificationError
 from transom.stream.model import Stream
 from transom.stream.reading import load, parse
-from transom.stream.source import Column, Holds, Source, Time
+from transom.stream.source import Column, Holds, Source
+from transom.stream.time import Time
 from transom.stream.windows import Aggregation, Level, Measure
 
 __all__ = [

@@ -17,7 +17,8 @@ from transom.stream.base import Hour, Model, Name, Text
 from transom.stream.checks import Accept, Check, Gate, Stage, resolve
 from transom.stream.errors import Problems
 from transom.stream.presets import with_defaults
-from transom.stream.source import Column, Source, Time
+from transom.stream.source import Column, Source
+from transom.stream.time import Time
 from transom.stream.windows import Aggregation
 from transom.units import Duration
 
@@ -45,6 +46,9 @@ class Stream(Model):
     it; null leaves a column of the preset out. Captures of the path are added."""
     time: Time | None = None
     """How the time of an event is made."""
+    rest: Literal["keep", "drop"] = "drop"
+    """What becomes of the fields that neither a column nor the time takes: drop, or keep, as JSON text in a
+    column rest."""
     key: tuple[str, ...] = ()
     """The columns that a figure is for each value of; the default of the blocks."""
     where: Text | None = None
@@ -98,8 +102,11 @@ class Stream(Model):
 
     @cached_property
     def event_columns(self) -> dict[str, layout.Field]:
-        """The columns of the events in their order: the declared ones, then the captures, as strings."""
+        """The columns of the events in their order: the declared ones, the `rest` where it is kept, then the
+        captures, as strings."""
         declared = {name: column.field(name) for name, column in self.columns.items()}
+        if self.rest == "keep":
+            declared |= {layout.REST: layout.Field(layout.REST, (layout.REST,))}
         return declared | {name: layout.Field(name, (name,)) for name in self.captures}
 
     @cached_property
@@ -143,9 +150,8 @@ class Stream(Model):
         assert self.source.format is not None  # refused by `rules` before
         assert self.time is not None
         fields = tuple(column.field(name) for name, column in self.columns.items())
-        return Layout(
-            self.source.format, fields, self.time.event_time(self.columns), dict(self.source.options)
-        )
+        time = self.time.event_time(self.columns)
+        return Layout(self.source.format, fields, time, dict(self.source.options), self.rest == "keep")
 
     def span(self, match: Match) -> Span | None:
         """Return what a file of that name may hold; None, anything, where the name has no time.

@@ -12,7 +12,8 @@ from transom.stream.base import Model, Name, Text
 from transom.stream.checks import Check
 from transom.stream.errors import Problem, Problems, SpecificationError, nearest, problems_of
 from transom.stream.files import read_mapping
-from transom.stream.source import Column, Time
+from transom.stream.source import Column
+from transom.stream.time import Time
 
 _BLOCKS = ("aggregate",)
 

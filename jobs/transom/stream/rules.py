@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from transom.expressions import ExpressionError, condition
-from transom.formats.layout import FieldType
+from transom.formats.layout import REST, FieldType
 from transom.intervals import HOUR, format_hour
 from transom.stream import checks, figures
 from transom.stream.errors import Problem, join, nearest
@@ -40,15 +40,23 @@ def _source(stream: "Stream") -> Iterator[Problem]:
         yield Problem("source.format", "is required where no preset gives it")
     if stream.time is None:
         yield Problem("time", "is required where no preset gives it")
+    elif stream.time.by_name and stream.path_pattern.unit is None:
+        yield Problem(
+            "time.from",
+            f"name needs a time in source.path, such as %Y-%m-%d/%H; got {stream.source.path!r}",
+        )
 
 
 def _columns(stream: "Stream") -> Iterator[Problem]:
+    taken = dict.fromkeys(EVENT_COLUMNS, "a column that every stream has")
+    if stream.rest == "keep":
+        taken[REST] = "the column of what `rest: keep` keeps"
     for name in stream.columns:
-        if name in EVENT_COLUMNS:
-            yield Problem(f"columns.{name}", "is a column that every stream has; choose another name")
+        if name in taken:
+            yield Problem(f"columns.{name}", f"is {taken[name]}; choose another name")
     for name in stream.captures:
-        if name in EVENT_COLUMNS:
-            yield Problem("source.path", f"{{{name}}} is a column that every stream has; choose another name")
+        if name in taken:
+            yield Problem("source.path", f"{{{name}}} is {taken[name]}; choose another name")
         elif name in stream.columns:
             yield Problem("source.path", f"{{{name}}} is also a declared column; choose another name")
     known: tuple[str, ...] | None = None
@@ -60,9 +68,12 @@ def _columns(stream: "Stream") -> Iterator[Problem]:
         return
     named = {f"columns.{name}.from": column.from_ or name for name, column in stream.columns.items()}
     if stream.time is not None:
-        named |= {"time.column": stream.time.column} if stream.time.column not in stream.columns else {}
-        plus = stream.time.plus
-        named |= {"time.plus": plus} if plus is not None and plus not in stream.columns else {}
+        fields = stream.time.column or ()
+        times = {
+            f"time.column[{i}]" if len(fields) > 1 else "time.column": text for i, text in enumerate(fields)
+        }
+        times |= {"time.plus": stream.time.plus} if stream.time.plus is not None else {}
+        named |= {place: text for place, text in times.items() if text not in stream.columns}
     for place, text in named.items():
         if not set(split_paths(text)) & set(known):
             yield Problem(

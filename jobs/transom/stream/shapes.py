@@ -43,6 +43,7 @@ def ingest(stream: "Stream") -> str:
             else None,
             "columns": [asdict(field) for field in layout.fields],
             "time": asdict(layout.time),
+            "rest": layout.keep_rest,
         }
     )
 

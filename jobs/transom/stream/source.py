@@ -24,7 +24,7 @@ APACHE_FIELDS = (
 )  # fmt: skip
 """The fields that the apache parser offers."""
 
-_EPOCHS = ("epoch", "epoch_ms", "epoch_us")
+EPOCHS = ("epoch", "epoch_ms", "epoch_us")
 _DIRECTIVES = "aAbBdfHIjmMpSyYzZ%"
 _OPTIONS: dict[str, dict[str, str]] = {
     "apache": {"variant": "one of combined, common"},
@@ -137,13 +137,18 @@ def split_paths(text: str) -> tuple[str, ...]:
     return paths
 
 
-def _time_format(text: str) -> str:
-    if text == "iso" or text in _EPOCHS:
+def time_format(text: str) -> str:
+    """Return the form of a time as it is.
+
+    Raises:
+        ValueError: it is none, or leaves the year out.
+    """
+    if text == "iso" or text in EPOCHS:
         return text
     parts = [text[index + 1 : index + 2] for index in _percent_signs(text)]
     unknown = [part for part in parts if not part or part not in _DIRECTIVES]
     if not parts:
-        raise ValueError(f"must be iso, {', '.join(_EPOCHS)}, or a strptime format; got {text!r}")
+        raise ValueError(f"must be iso, {', '.join(EPOCHS)}, or a strptime format; got {text!r}")
     if unknown:
         raise ValueError(f"unknown part %{unknown[0]} in the time format; got {text!r}")
     if "Y" not in parts and "y" not in parts:
@@ -202,7 +207,7 @@ class Column(Model):
     @field_validator("format")
     @classmethod
     def _known_format(cls, text: str | None) -> str | None:
-        return None if text is None else _time_format(text)
+        return None if text is None else time_format(text)
 
     @model_validator(mode="after")
     def _fits_type(self) -> "Column":
@@ -217,7 +222,7 @@ class Column(Model):
                 problems.append(
                     Problem(name, f"only a timestamp has one; got {value!r} for type {self.type}")
                 )
-        if self.format in _EPOCHS and self.zone is not None:
+        if self.format in EPOCHS and self.zone is not None:
             problems.append(Problem("zone", f"times since the epoch have none; got {self.zone!r}"))
         if problems:
             raise Problems(problems)
@@ -241,44 +246,3 @@ class Column(Model):
         full = handler.resolve_ref_schema(handler(core))
         short = {"type": "string", "minLength": 1, "description": "where the value stands in a record"}
         return {"anyOf": [short, full, {"type": "null", "description": "leave the preset's column out"}]}
-
-
-class Time(Model):
-    """How `event_time` is made of a record."""
-
-    column: Text
-    """A declared column, or else a path as in a column's `from`."""
-    plus: Text | None = None
-    """The same, of a field in seconds that is added."""
-    format: str = "iso"
-    """One of iso, epoch, epoch_ms, epoch_us, or a strptime format with the year."""
-    zone: Zone | None = None
-    """The IANA zone of times that do not say theirs; without it they are refused."""
-
-    @field_validator("column", "plus")
-    @classmethod
-    def _paths(cls, text: str | None) -> str | None:
-        if text is not None:
-            split_paths(text)
-        return text
-
-    @field_validator("format")
-    @classmethod
-    def _known_format(cls, text: str) -> str:
-        return _time_format(text)
-
-    @model_validator(mode="after")
-    def _zone_fits(self) -> "Time":
-        if self.format in _EPOCHS and self.zone is not None:
-            raise Problems([Problem("zone", f"times since the epoch have none; got {self.zone!r}")])
-        return self
-
-    def event_time(self, columns: Mapping[str, Column]) -> layout.EventTime:
-        """Return what a parser is told, given the declared columns."""
-
-        def paths(text: str) -> tuple[str, ...]:
-            return columns[text].field(text).paths if text in columns else split_paths(text)
-
-        return layout.EventTime(
-            paths(self.column), paths(self.plus) if self.plus else (), self.format, self.zone
-        )

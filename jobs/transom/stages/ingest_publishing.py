@@ -1,0 +1,175 @@
+"""From what a run of ingest decided to what stands: the rows of each hour, and what the ledger says of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from transom.intervals import NO_HOUR
+from transom.lake import digest as digests
+from transom.lake.acceptance import in_short, verdict_of
+from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node, Verdict
+from transom.lake.ledger import Ledger
+from transom.lake.publishing import publish, stands
+from transom.lake.quality import judge
+from transom.lake.refresh import Outcome
+from transom.lake.store import Store, Write, in_hours
+from transom.stages.checks import accepted_of
+from transom.stages.decisions import Decisions
+from transom.stages.files import File
+from transom.stages.hours import HourState, hour_states
+from transom.stages.ingest_tables import Parsed, Tables, events, file_rows, rejected
+from transom.stages.scene import STAGE, Scene, hour_checks, node_of
+from transom.stream import Stream
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a run found.
+
+    Attributes:
+        files: every row of `files` as it will stand, by path.
+        places: where the rows of each path are that was read.
+        verdicts: what the checks saw in the files that were read.
+    """
+
+    decisions: Decisions
+    files: Mapping[str, File]
+    places: Mapping[str, Parsed]
+    verdicts: Sequence[Verdict]
+
+
+def publish_found(
+    store: Store, ledger: Ledger, stream: Stream, tables: Tables, scene: Scene, found: Found, run_id: str
+) -> Outcome:
+    """Publishes every hour that a new, changed or withdrawn file touches, and those that are stale or were
+    asked for and do not stand yet."""
+    decisions, files, places = found.decisions, found.files, found.places
+    book, pins, asked = scene.book, scene.pins, scene.scope.asked
+    affected = _affected(scene.known, files, decisions)
+    stale = scene.stale()
+    changed = affected.union(asked, (h for h in stale if h == NO_HOUR or scene.scope.sees_to(h)))
+    touched = asked.union(*(file.touched for file in files.values()))
+    # As if there had never been a file of them.
+    forgotten = {hour for hour in changed - touched if not scene.asked_before(hour)}
+    states = hour_states(files.values(), changed - forgotten, scene.rules.shape)
+    entries, checks = _entries(stream, scene, states, run_id)
+    outcome = Outcome(stale_since=next((h for h in stale if h != NO_HOUR and scene.scope.leaves(h)), None))
+    # An hour that was asked for and comes out as it stands is left alone.
+    to_publish = {h for h, entry in entries.items() if h in affected or not _as_it_stands(book, h, entry)}
+    publishing = sorted(to_publish | forgotten)
+    if not publishing:
+        return outcome
+    outcome.hours_healed = len(to_publish - asked)
+
+    def stored(table: str) -> list[datetime]:
+        held = {hour: book.get(node_of(table, hour)) for hour in publishing}
+        return [hour for hour, entry in held.items() if entry and entry.rows]
+
+    in_file_rows = file_rows(tables.files, [file for file in files.values() if file.hour in to_publish])
+    frames = {
+        "events": events(tables.events, pins, decisions, places, stored("events")),
+        "rejected": rejected(tables.rejected, pins, decisions, places, stored("rejected"), files),
+        "files": store.spark.createDataFrame(in_file_rows),
+    }
+    figures = _figures(tables, frames)
+    results: dict[Node, Entry | None] = {}
+    writes = []
+    for table in tables:
+        targets = []
+        for hour in publishing:
+            count, digest = figures.get((table.name, hour), (0, EMPTY_DIGEST))
+            node, entry = node_of(table.name, hour), entries.get(hour)
+            results[node] = replace(entry, digest=digest, rows=count) if entry else None
+            # The columns outside the promise change under an equal digest.
+            if table.name == "files" or not stands(book, node, digest):
+                targets.append(hour)
+            outcome.rows_out += count if table.name == "events" else 0
+        if targets:
+            rows = in_file_rows if table.name == "files" else frames[table.name].where(in_hours(targets))
+            writes.append(Write(table, rows, {None: targets}))
+    outcome.quarantined = sum(entries[hour].status == "quarantined" for hour in to_publish)
+    outcome.published = len(to_publish) - outcome.quarantined
+    seen = [verdict for verdict in [*found.verdicts, *checks] if verdict.node.hour in to_publish]
+    # What earlier runs saw in files that are still there and were not read again.
+    not_read = files.keys() - places.keys()
+    seen += [verdict for verdict in ledger.checks(book, STAGE, to_publish) if verdict.subject in not_read]
+    publish(store, ledger, STAGE, run_id, writes, results, book, seen)
+    return outcome
+
+
+def _affected(known: Mapping[str, File], files: Mapping[str, File], decisions: Decisions) -> set[datetime]:
+    """The hours in whose tables something changes."""
+    hours: set[datetime] = set()
+    for path in known.keys() | files.keys():
+        before, after = known.get(path), files.get(path)
+        if before != after:
+            hours |= before.touched if before else set()
+            hours |= after.touched if after else set()
+    return hours.union(*decisions.removed.values())
+
+
+def _figures(tables: Tables, frames: Mapping[str, DataFrame]) -> dict[tuple[str, datetime], tuple[int, str]]:
+    """Number and digest of the rows of each table and hour, in one aggregation."""
+    hashed = [
+        frames[table.name].select(
+            F.lit(table.name).alias("table"),
+            "hour",
+            digests.row_hash(frames[table.name], table.promised()).alias(digests.HASH),
+        )
+        for table in tables
+    ]
+    rows = (
+        reduce(DataFrame.unionByName, hashed)
+        .groupBy("table", "hour")
+        .agg(
+            F.count("*").alias("count"),
+            digests.digest_of(F.count("*"), digests.total_hash(F.col(digests.HASH))).alias("digest"),
+        )
+    )
+    return {
+        (row["table"], row["hour"].astimezone(UTC)): (row["count"], row["digest"])
+        for row in rows.toArrow().to_pylist()
+    }
+
+
+def _as_it_stands(book: Book, hour: datetime, new: Entry) -> bool:
+    held = book.get(node_of("events", hour))
+    return held is not None and replace(held, digest=EMPTY_DIGEST, rows=0, run_id=new.run_id) == new
+
+
+def _entries(
+    stream: Stream, scene: Scene, states: Mapping[datetime, HourState], run_id: str
+) -> tuple[dict[datetime, Entry], list[Verdict]]:
+    """Status and completeness of each hour, as its files have it."""
+    ordered = sorted(states)
+    metrics = [
+        {"files": states[hour].files, "conflicts": len(states[hour].conflicts) or None} for hour in ordered
+    ]
+    verdicts = []
+    failed: dict[datetime, dict[str, list[str]]] = {hour: {} for hour in ordered}
+    for finding in judge(hour_checks(stream), metrics):
+        hour = ordered[finding.row]
+        verdict = verdict_of(node_of("events", hour), finding, accepted_of(stream))
+        if not verdict.success:
+            failed[hour].setdefault(verdict.severity, []).append(in_short(verdict))
+            if verdict.check == "files_unchanged":
+                verdict = verdict.with_sample(states[hour].conflicts)
+        verdicts.append(verdict)
+    entries = {}
+    for hour in ordered:
+        state = states[hour]
+        wrong = [*state.withheld, *failed[hour].get("error", ())]
+        missing = [*state.missing, *failed[hour].get("incomplete", ())]
+        entries[hour] = Entry(
+            "quarantined" if wrong else "published",
+            run_id,
+            complete=not (wrong or missing),
+            inputs=scene.inputs(hour),
+            cause="; ".join(wrong or missing) or None,
+            asked=hour in scene.scope.asked or scene.asked_before(hour),
+        )
+    return entries, verdicts

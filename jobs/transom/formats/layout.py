@@ -7,6 +7,7 @@ nothing else about a stream, so they can be tested, and shipped to executors, on
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Literal
 
 FieldType = Literal["string", "integer", "number", "boolean", "timestamp"]
@@ -102,6 +103,12 @@ class Layout:
     time: EventTime
     options: Mapping[str, object] = field(default_factory=dict)
     keep_rest: bool = False
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Every path that a column or the time takes."""
+        columns = (path for column in self.fields for path in column.paths)
+        return frozenset((*columns, *self.time.paths, *self.time.plus, *chain(*self.time.more)))
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,7 @@ def _of_nodes(
     for node in sorted(troubled):
         entry = nodes[node]
         seen = checks.get((node.block, node.hour), [])
-        cause = entry.cause or f"is {entry.status}"
+        cause = entry.cause or "something is missing"
         match entry.status:
             case "quarantined" if not any(verdict.severity == "error" for verdict in seen):
                 yield _in_words("gate", node.block, node.hour, cause, "high", WITHHELD)

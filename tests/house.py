@@ -16,7 +16,9 @@ from pyspark.sql import functions as F
 
 from transom import job
 from transom.intervals import Interval, format_hour
+from transom.lake import findings
 from transom.lake.book import EMPTY_DIGEST, Book, Node, Verdict
+from transom.lake.causes import Finding
 from transom.lake.digest import digest_of, row_hash, total_hash
 from transom.lake.ledger import Ledger
 from transom.lake.refresh import Outcome
@@ -102,17 +104,25 @@ class House:
 
     def ingest(self, start: int, end: int) -> Outcome:
         """The first stage over hours `[start, end)`."""
-        return WORKS["ingest"](self.context(start, end))
+        return self._stage("ingest", self.context(start, end))
 
     def aggregate(self, start: int, end: int) -> Outcome:
         """The second stage over hours `[start, end)`."""
-        return WORKS["aggregate"](self.context(start, end))
+        return self._stage("aggregate", self.context(start, end))
 
     def in_chunks(self, stage: str, start: int, end: int) -> None:
         """A stage over hours `[start, end)`, in the stream's chunks."""
         whole = Interval(hour(start), hour(end))
-        for chunk in whole.chunks(self.stream.chunk):
-            WORKS[stage](replace(self.context_of(whole), chunk=chunk))
+        chunks = whole.chunks(self.stream.chunk)
+        self._stage(stage, *(replace(self.context_of(whole), chunk=chunk) for chunk in chunks))
+
+    def _stage(self, stage: str, *contexts: job.Context) -> Outcome:
+        """A stage over the chunks of a run, and what it found."""
+        outcome = Outcome()
+        for context in contexts:
+            outcome.add(WORKS[stage](context))
+        findings.publish(self.ledger, self.stream.name, stage, outcome.stale)
+        return outcome
 
     def run(self, start: int, end: int) -> None:
         """Every stage."""
@@ -120,12 +130,16 @@ class House:
 
     def run_over(self, interval: Interval) -> None:
         """Every stage over an interval."""
-        for work in WORKS.values():
-            work(self.context_of(interval))
+        for stage in WORKS:
+            self._stage(stage, self.context_of(interval))
 
     def book(self) -> Book:
         """The ledger."""
         return self.ledger.book()
+
+    def findings(self) -> list[Finding]:
+        """What a person is told, the worst first."""
+        return findings.findings(self.root)
 
     def table(self, name: str) -> DataFrame:
         """A table as it stands."""
@@ -197,7 +211,10 @@ class House:
             return run
 
         with ExitStack() as patches:
-            for owner, name in ((Ledger, "_commit"), (Ledger, "_append"), (Store, "write")):
+            commits_of = (
+                (Ledger, "_commit"), (Ledger, "_append"), (Store, "write"), (findings, "_replace"),
+            )  # fmt: skip
+            for owner, name in commits_of:
                 patches.enter_context(patch.object(owner, name, counted(getattr(owner, name))))
             patches.enter_context(suppress(Killed))
             yield

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from transom import __version__
 from transom.intervals import Interval
+from transom.lake import findings
 from transom.lake.ledger import Ledger, Run
 from transom.lake.refresh import Outcome
 from transom.lake.store import Store
@@ -88,6 +89,9 @@ def perform(
     names = [run_id] if len(chunks) == 1 else [f"{run_id} {number}" for number in range(len(chunks))]
     for name, chunk in zip(names, chunks, strict=True):
         total.add(work(Context(Store(spark, root), ledger, stream, interval, name, chunk, seconds)))
+    found = time.monotonic()
+    findings.publish(ledger, stream.name, stage, total.stale)
+    seconds["findings"] = round(time.monotonic() - found, 3)
     figures = {**total.work, **total.standing}
     ledger.record_run(
         Run(

@@ -30,8 +30,13 @@ def traffic(house: House, hours: int) -> None:
             house.land(number, lines, ".again")
 
 
-COMMITS = {"ingest": 5, "aggregate": 8}
-"""Of one hour: a claim, the tables that have rows, the checks, what came out; of aggregate, twice."""
+LOUD = WEB.replace("expect: 1", "expect: 2") + (
+    "checks: {quiet: {stage: aggregate, block: site, every: n < 3, severity: warning}}\n"
+)
+"""A stream of which each stage has something to tell."""
+COMMITS = {"ingest": 6, "aggregate": 9}
+"""Of one hour: a claim, the tables that have rows, the checks, what came out; of aggregate, twice; and
+what was found."""
 
 
 def history(house: House, hours: int, dice: random.Random) -> None:
@@ -52,8 +57,9 @@ def history(house: House, hours: int, dice: random.Random) -> None:
 
 
 def assert_equal(one: House, other: House) -> None:
-    """Two lakes hold the same, by ledger, by digest and row by row."""
+    """Two lakes hold the same, by ledger, by digest and row by row, and tell a person the same."""
     assert one.state() == other.state()
+    assert one.findings() == other.findings()
     for name in ("events", "rejected", "granules", "aggregates"):
         left, right = one.table(name), other.table(name)
         for these, those in ((left, right), (right, left)):
@@ -64,13 +70,16 @@ def assert_equal(one: House, other: House) -> None:
 
 def test_any_history_equals_one_run(house: Make, dice: random.Random) -> None:
     hours = 12
-    lived = house(lake="lived")
-    traffic(lived, hours)
+    text = LOUD.replace("expect: 2", "expect: 1")
+    lived = house(text, "lived")
+    traffic(lived, hours - 1)
     history(lived, hours, dice)
-    whole = house(lake="whole")
+    whole = house(text, "whole")
     whole.run(0, hours)
     assert_equal(lived, whole)
     lived.assert_ledger_true()
+    told = {(finding.kind, finding.severity): finding.start for finding in lived.findings()}
+    assert told == {("silent", "high"): hour(11), ("gate", "low"): hour(6)}
     assert lived.table("events").where("source_line <= 5 AND hour(hour) = 7").count() == 5
 
 
@@ -78,7 +87,7 @@ def test_any_history_equals_one_run(house: Make, dice: random.Random) -> None:
 def test_a_stage_killed_before_any_of_its_commits_is_made_good_by_the_next_run(
     house: Make, stage: str
 ) -> None:
-    whole, ready = house(lake="whole"), house(lake="ready")
+    whole, ready = house(LOUD, "whole"), house(LOUD, "ready")
     traffic(whole, 1)
     whole.ingest(0, 1)
     if stage == "aggregate":
@@ -86,27 +95,30 @@ def test_a_stage_killed_before_any_of_its_commits_is_made_good_by_the_next_run(
         whole.aggregate(0, 1)
     for step in range(1, COMMITS[stage] + 1):
         shutil.copytree(ready.root, ready.folder / f"killed-{step}" / "web")
-        killed = house(lake=f"killed-{step}")
+        killed = house(LOUD, f"killed-{step}")
         with killed.killed_before(step):
             getattr(killed, stage)(0, 1)
             pytest.fail(f"there is no commit {step}")
         getattr(killed, stage)(0, 1)
         assert killed.state() == whole.state()
+        assert killed.findings() == whole.findings()
     killed.assert_ledger_true()
     shutil.copytree(ready.root, ready.folder / "through" / "web")
-    through = house(lake="through")
+    through = house(LOUD, "through")
     with through.killed_before(COMMITS[stage] + 1):
         getattr(through, stage)(0, 1)
     assert through.state() == whole.state(), "there is one more commit"
+    assert {finding.stage for finding in whole.findings()} >= {stage}
 
 
 def test_the_same_interval_again_writes_nothing(house: Make) -> None:
-    once = house()
+    once = house(LOUD)
     traffic(once, 2)
     once.run(0, 2)
-    versions = {name: once.store.pin([name]).versions[name] for name in ("events", "aggregates", "hours")}
+    tables = ("events", "aggregates", "hours", "findings")
+    versions = once.store.pin(tables).versions
     once.run(0, 2)
-    assert {name: once.store.pin([name]).versions[name] for name in versions} == versions
+    assert once.store.pin(tables).versions == versions
 
 
 def test_a_late_file_heals_exactly_the_hours_that_it_reaches(house: Make) -> None:

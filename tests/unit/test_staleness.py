@@ -125,7 +125,7 @@ def test_a_block_that_has_come_since_is_stale_in_every_hour_that_was_asked_for()
     book = results(Book(state(range(6), "one", "new")), step("one"), range(6))
     found = planned(of, book, between(5, 6))
     assert (targets(found), targets(found, "new")) == ([], [2, 3, 4, 5])
-    assert found.stale_since == at(0)
+    assert [(node.block, node.hour) for node in found.stale] == [("new", at(0)), ("new", at(1))]
 
 
 def test_state_of_a_block_that_has_come_since_is_made_first_however_far_back() -> None:

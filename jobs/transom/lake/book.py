@@ -12,6 +12,8 @@ STANDS: tuple[Status, ...] = ("published", "expired")
 EMPTY_DIGEST = "0:0"
 STOOD_AT, STOOD_BY = "stood_at", "stood_by"
 """What a claim notes of the rows that it is about to replace: their version of the table, their run."""
+INHERITED = "incomplete hours, first"
+"""How the cause of an hour says that it is incomplete only as what it is computed from is."""
 
 
 @dataclass(frozen=True, order=True)
@@ -22,6 +24,10 @@ class Node:
     block: str
     table: str
     hour: datetime
+
+    def __str__(self) -> str:
+        """As the cause of a blocked node names it."""
+        return f"{self.stage} {self.block} {self.hour:%Y-%m-%dT%H:%M}"
 
 
 @dataclass(frozen=True)

@@ -219,14 +219,18 @@ class Ledger:
         """What the checks saw in some hours, by the run that each node now stands by."""
         if not hours:
             return []
-        found = read_rows(
-            self._open("checks"),
-            f"stage = '{stage}' AND hour BETWEEN {instant(min(hours))} AND {instant(max(hours))}",
-        )
+        between = f"hour BETWEEN {instant(min(hours))} AND {instant(max(hours))}"
+        return [v for v in self._verdicts(book, stage, between) if v.node.hour in hours]
+
+    def failures(self, book: Book, stage: str) -> list[Verdict]:
+        """The checks that failed in any hour, by the run that each node now stands by."""
+        return self._verdicts(book, stage, "NOT success")
+
+    def _verdicts(self, book: Book, stage: str, where: str) -> list[Verdict]:
         verdicts = []
-        for row in found:
+        for row in read_rows(self._open("checks"), f"stage = '{stage}' AND {where}"):
             node = Node(row["stage"], row["block"], row["table"], _utc(row["hour"]))
-            if node.hour in hours and node in book and book[node].stood_by == row["run_id"]:
+            if node in book and book[node].stood_by == row["run_id"]:
                 verdicts.append(
                     Verdict(
                         node,

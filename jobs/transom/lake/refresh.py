@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from transom.intervals import Interval
 from transom.lake import digest as digests
 from transom.lake.acceptance import Accepted, in_short, verdict_of
-from transom.lake.book import EMPTY_DIGEST, STANDS, Book, Entry, Node, Verdict
+from transom.lake.book import EMPTY_DIGEST, INHERITED, STANDS, Book, Entry, Node, Verdict
 from transom.lake.ledger import Ledger, Overtaken
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import in_words, judge
@@ -33,6 +33,7 @@ class Outcome:
     """What a run did, for the ledger's `runs` and for the person who asked.
 
     Attributes:
+        stale: nodes that are stale and lie too far from the run, as the ledger had them when it looked.
         work: what was done, counted; over chunks it adds up.
         standing: what there is after it, counted; of chunks the last one says it.
     """
@@ -42,9 +43,14 @@ class Outcome:
     published: int = 0
     quarantined: int = 0
     blocked: int = 0
-    stale_since: datetime | None = None
+    stale: dict[Node, Entry | None] = field(default_factory=dict)
     work: dict[str, int] = field(default_factory=dict)
     standing: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def stale_since(self) -> datetime | None:
+        """The first hour that is stale and too far."""
+        return min((node.hour for node in self.stale), default=None)
 
     def add(self, other: "Outcome") -> None:
         """Adds another chunk's figures."""
@@ -53,8 +59,7 @@ class Outcome:
         self.published += other.published
         self.quarantined += other.quarantined
         self.blocked += other.blocked
-        known = [since for since in (self.stale_since, other.stale_since) if since is not None]
-        self.stale_since = min(known, default=None)
+        self.stale |= other.stale
         for name, amount in other.work.items():
             self.work[name] = self.work.get(name, 0) + amount
         self.standing = other.standing or self.standing
@@ -167,7 +172,7 @@ def _run_step(
     }
     verdicts: list[Verdict] = []
     good: dict[str | None, list[datetime]] = {}
-    outcome = Outcome(blocked=len(entries), hours_healed=todo.healed, stale_since=todo.stale_since)
+    outcome = Outcome(blocked=len(entries), hours_healed=todo.healed, stale=todo.stale)
     rows: DataFrame | None = None
     try:
         if todo.targets:
@@ -187,7 +192,7 @@ def _run_step(
                 missing = [v.check for v in failed if v.severity == "incomplete"]
                 below = sorted(hour for hour in todo.incomplete[node.block] if _within(step, node, hour))
                 if below:
-                    missing.append(f"{len(below)} incomplete hours, first {below[0]:%Y-%m-%dT%H:%M}")
+                    missing.append(f"{len(below)} {INHERITED} {below[0]:%Y-%m-%dT%H:%M}")
                 entries[node] = Entry(
                     "published",
                     run_id,

@@ -157,7 +157,7 @@ class Plan:
         blocked: nodes that cannot be computed, with the cause.
         incomplete: incomplete hours in the reach of the targets, by block.
         healed: how many of the nodes lie outside the hours that were asked for.
-        stale_since: the first stale hour that lies beyond `heal`, which this run leaves.
+        stale: nodes beyond `heal`, which this run leaves, as the ledger has them.
         needed: state of the stage that the targets read and that is not there or not fresh: to be made
             first, however far back, so that no row is computed from state of two specifications.
     """
@@ -167,7 +167,7 @@ class Plan:
     blocked: dict[Node, str]
     incomplete: dict[str, set[datetime]]
     healed: int
-    stale_since: datetime | None
+    stale: dict[Node, Entry | None]
     needed: frozenset[Node]
 
 
@@ -188,8 +188,8 @@ def plan(
         accepted: failed checks that a person lets pass.
         again: nodes to compute even where they are fresh.
     """
-    result = Plan({}, {}, {}, {}, 0, None, frozenset())
-    healed, stale_since = 0, None
+    result = Plan({}, {}, {}, {}, 0, {}, frozenset())
+    healed = 0
     needed: set[Node] = set()
     known = book.hours(stage.name)
     rules = {of.table.name: judged_by(of.checks, accepted) for of in stage.steps}
@@ -219,7 +219,7 @@ def plan(
             if not stale and node not in again:
                 continue
             if scope.leaves(hour):
-                stale_since = min(stale_since or hour, hour)
+                result.stale[node] = book.get(node)
                 continue
             reads = [read for _, read in reach(part, hour)]
             needed.update(filter(unmade, reads))
@@ -235,20 +235,19 @@ def plan(
             result.incomplete.setdefault(block, set()).update(
                 read.hour for read in reads if read in book and not book[read].complete
             )
-    return replace(result, healed=healed, stale_since=stale_since, needed=frozenset(needed))
+    return replace(result, healed=healed, needed=frozenset(needed))
 
 
 def _cause(read: Node, stage: str, book: Book) -> str | None:
     """Why what a stage reads does not stand, if so."""
-    where = f"{read.stage} {read.block} {read.hour:%Y-%m-%dT%H:%M}"
     entry = book.get(read)
     if entry is None:
         # An hour that nobody asked for is empty; a block that another stage has not made there is not.
         unmade = read.stage != stage and read.hour in book.hours(read.stage)
-        return f"{where} has not been computed" if unmade else None
+        return f"{read} has not been computed" if unmade else None
     if entry.status in STANDS:
         return None
     if entry.status == "blocked" and entry.cause:
         return entry.cause
     reason = f": {entry.cause}" if entry.cause else ""
-    return f"{where} is {entry.status}{reason}"
+    return f"{read} is {entry.status}{reason}"

@@ -57,7 +57,8 @@ def publish_found(
     forgotten = {hour for hour in changed - touched if not scene.asked_before(hour)}
     states = hour_states(files.values(), changed - forgotten, scene.rules.shape)
     entries, checks = _entries(stream, scene, states, run_id)
-    outcome = Outcome(stale_since=next((h for h in stale if h != NO_HOUR and scene.scope.leaves(h)), None))
+    left = [node_of("events", hour) for hour in stale if hour != NO_HOUR and scene.scope.leaves(hour)]
+    outcome = Outcome(stale={node: book.get(node) for node in left})
     # An hour that was asked for and comes out as it stands is left alone.
     to_publish = {h for h, entry in entries.items() if h in affected or not _as_it_stands(book, h, entry)}
     publishing = sorted(to_publish | forgotten)

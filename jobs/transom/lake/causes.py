@@ -1,0 +1,319 @@
+"""What a stage's ledger says is wrong, as findings: one for each cause and stretch of hours.
+
+An hour is no finding for being computed from a withheld or an incomplete one: that one is, and is found
+where it lies. Nor is a failed check that somebody answers for.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain
+from typing import Literal
+
+from transom.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
+from transom.lake.acceptance import in_short
+from transom.lake.book import INHERITED, Book, Entry, Node, Verdict
+from transom.lake.quality import written
+from transom.stream.checks import BUILT_IN
+
+Severity = Literal["high", "medium", "low"]
+SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
+"""The worst first."""
+KINDS = ("gate", "silent", "incomplete", "stale")
+"""What the ledger of a stage says; the stages find other kinds in the data."""
+WITHHELD, INCOMPLETE, DOUBTFUL = "are withheld", "are incomplete", "deserve a look"
+NOT_MADE, OUT_OF_DATE = "could not be computed", "are out of date"
+FATES: Mapping[str, tuple[Severity, str]] = {
+    "error": ("high", WITHHELD),
+    "incomplete": ("medium", INCOMPLETE),
+    "warning": ("low", DOUBTFUL),
+}
+"""How bad a failed check is, and what becomes of the rows of its hour."""
+MENDED: Mapping[str, str] = {
+    WITHHELD: "put the data right, or accept the value in the stream file, then run",
+    NOT_MADE: "when nothing is in its way any more, run",
+    INCOMPLETE: "when the rest has come, run",
+    OUT_OF_DATE: "run",
+}
+"""What makes good what has become of an hour."""
+NOUNS = {"ingest": "events", "aggregate": "figures"}
+"""What the rows of a stage are."""
+SHOWN = 5
+"""How many hours and how many rows at fault are evidence of one finding."""
+BETWEEN_CAUSES = re.compile(r"; (?!run )")
+"""What joins the causes of an hour; one of them may say behind a semicolon what to run."""
+HOUR_IN_WORDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a person should know of: a row of the table `findings`.
+
+    Attributes:
+        hour: the hour that completes it; of what the ledger says, the last one.
+        finding_id: stable, see `identity`.
+        block: None where it is about several.
+        start, end: `[start, end)`; None for files that belong to no hour.
+        ongoing: whether it reaches the end of the last hour that the stage was asked for.
+        exactness: of a figure: exact, guaranteed, or its bounds.
+    """
+
+    stage: str
+    hour: datetime
+    finding_id: str
+    kind: str
+    block: str | None
+    severity: Severity
+    title: str
+    start: datetime | None
+    end: datetime | None
+    ongoing: bool
+    evidence: tuple[str, ...]
+    key: str | None = None
+    item: str | None = None
+    exactness: str = "exact"
+
+    def __str__(self) -> str:
+        """One line: how bad, of what kind, what and when."""
+        return f"{self.severity} {self.kind}: {self.title}"
+
+    @property
+    def rank(self) -> tuple[int, datetime, str]:
+        """Its place among others: the worst first, then the earliest."""
+        return SEVERITIES.index(self.severity), self.start or NO_HOUR, self.finding_id
+
+
+def identity(
+    stream: str, stage: str, kind: str, block: str | None, cause: str, start: datetime | None
+) -> str:
+    """The id of a finding: a hash of what it is about and where it starts.
+
+    Neither reruns nor the order or the cut of runs change it, nor that it goes on for longer. It is
+    another finding once the hours before it turn out to have the same cause.
+    """
+    what = [stream, stage, kind, block, cause, None if start is None else format_hour(start)]
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class _Cause:
+    """What makes hours that follow each other one finding.
+
+    Attributes:
+        name: the check and its column, or the words of the cause without file and hours.
+    """
+
+    kind: str
+    block: str | None
+    name: str
+
+
+@dataclass(frozen=True)
+class _Sign:
+    """What one hour shows of a cause.
+
+    Attributes:
+        fate: what becomes of the rows of the hour.
+        says: the cause in a few words, for the title.
+        evidence: the cause in full.
+        sample: some of the rows at fault.
+    """
+
+    cause: _Cause
+    hour: datetime
+    severity: Severity
+    fate: str
+    says: str
+    evidence: str
+    sample: tuple[str, ...] = ()
+
+
+def from_ledger(
+    stream: str, stage: str, book: Book, failures: Sequence[Verdict], stale: Collection[Node] = ()
+) -> list[Finding]:
+    """The findings of a stage as its ledger stands, the worst first.
+
+    An error is of high severity, what is incomplete or out of date of medium, a warning of low. A source
+    of which no file comes any more is high as long as that lasts.
+
+    Args:
+        book: the ledger; of other stages, what withholds something that this one needs.
+        failures: failed checks of the stage, by the run that each node stands by.
+        stale: nodes of the stage that are out of date, and that no run near them makes again.
+    """
+    nodes = {node: entry for node, entry in book.items() if node.stage == stage}
+    counted = [verdict for verdict in failures if _counts(verdict, nodes.get(verdict.node))]
+    # What needs these waits for them, and says so in the words of `staleness`.
+    found = tuple(f"{node} is quarantined" for node, entry in book.items() if entry.status == "quarantined")
+    signs = chain(
+        map(_of_check, counted),
+        _of_nodes(nodes, counted, found, stale),
+        _of_stale({node: nodes.get(node) for node in stale}, found),
+    )
+    by_cause: dict[_Cause, dict[datetime, list[_Sign]]] = {}
+    for sign in signs:
+        by_cause.setdefault(sign.cause, {}).setdefault(sign.hour, []).append(sign)
+    last = max(book.hours(stage), default=NO_HOUR)
+    findings = [
+        _finding(stream, stage, [sign for hour in hours for sign in by_hour[hour]], last)
+        for by_hour in by_cause.values()
+        for hours in _in_a_row(by_hour)
+    ]
+    return sorted(findings, key=lambda finding: finding.rank)
+
+
+def _counts(verdict: Verdict, entry: Entry | None) -> bool:
+    """Whether a failed check is worth a finding: not of rows that a killed run has left, nor for something
+    missing in an hour that nobody asked for."""
+    if entry is None or entry.status == "writing":
+        return False
+    return verdict.severity == "error" or _matters(verdict.node, entry)
+
+
+def _matters(node: Node, entry: Entry) -> bool:
+    return entry.asked or node.hour == NO_HOUR
+
+
+def _of_check(verdict: Verdict) -> _Sign:
+    severity, fate = FATES[verdict.severity]
+    # A source without any file is another matter than one of several that is late.
+    silent = verdict.check == "files_expected" and verdict.observed == 0
+    kind = "silent" if silent else "incomplete" if verdict.severity == "incomplete" else "gate"
+    column = f" on {verdict.column}" if verdict.column else ""
+    seen = "nothing" if verdict.observed is None else f"{verdict.observed:.4g}"
+    where = f"{_hours([verdict.node.hour])}{f' {verdict.subject}' if verdict.subject else ''}"
+    return _Sign(
+        _Cause(kind, verdict.node.block, f"{verdict.check}{column}"),
+        verdict.node.hour,
+        severity,
+        fate,
+        f"check {verdict.check}{column} saw {seen}, expected {verdict.expected}",
+        f"{where}: observed {written(verdict.observed)}, expected {verdict.expected}",
+        verdict.sample,
+    )
+
+
+def _of_nodes(
+    nodes: Mapping[Node, Entry], counted: Sequence[Verdict], found: tuple[str, ...], stale: Collection[Node]
+) -> Iterator[_Sign]:
+    """What nodes say of themselves and no check of theirs does."""
+    checks: dict[tuple[str, datetime], list[Verdict]] = {}
+    for verdict in counted:
+        checks.setdefault((verdict.node.block, verdict.node.hour), []).append(verdict)
+    files = {v.subject: _of_check(v).cause for v in counted if v.subject and v.severity == "incomplete"}
+    troubled = [node for node, entry in nodes.items() if entry.status != "published" or not entry.complete]
+    for node in sorted(troubled):
+        entry = nodes[node]
+        seen = checks.get((node.block, node.hour), [])
+        cause = entry.cause or "something is missing"
+        match entry.status:
+            case "quarantined" if not any(verdict.severity == "error" for verdict in seen):
+                yield _in_words("gate", node.block, node.hour, cause, "high", WITHHELD)
+            case "blocked" if node not in stale and not cause.startswith(found):
+                yield _in_words("gate", None, node.hour, cause, "high", NOT_MADE)
+            case "published" if not entry.complete and _matters(node, entry):
+                for words in BETWEEN_CAUSES.split(cause):
+                    if INHERITED not in words and not any(_explains(verdict, words) for verdict in seen):
+                        sign = _in_words("incomplete", node.block, node.hour, words, "medium", INCOMPLETE)
+                        # A file that reaches into other hours lacks the same in all of them.
+                        of_file = files.get(words.partition(": ")[0], sign.cause)
+                        yield replace(sign, cause=of_file)
+
+
+def _explains(verdict: Verdict, words: str) -> bool:
+    """Whether a failed check is what a part of an hour's cause speaks of."""
+    of_file = verdict.subject is not None and words.startswith(f"{verdict.subject}: ")
+    return of_file or words in (verdict.check, in_short(verdict))
+
+
+def _in_words(
+    kind: str, block: str | None, hour: datetime, words: str, severity: Severity, fate: str
+) -> _Sign:
+    path, _, rest = words.partition(": ")
+    name = HOUR_IN_WORDS.sub("", rest if "/" in path else words)
+    return _Sign(_Cause(kind, block, name), hour, severity, fate, words, words)
+
+
+def _of_stale(stale: Mapping[Node, Entry | None], found: tuple[str, ...]) -> Iterator[_Sign]:
+    """Hours that are out of date, whichever blocks they are of; not what is found as withheld."""
+    for node, entry in sorted(stale.items()):
+        held_up = entry is not None and entry.status == "blocked" and (entry.cause or "").startswith(found)
+        if not held_up and (entry is None or entry.status != "quarantined"):
+            says = "what they are computed from has changed since, or a run was killed"
+            evidence = f"block {node.block}"
+            yield _Sign(_Cause("stale", None, ""), node.hour, "medium", OUT_OF_DATE, says, evidence)
+
+
+def _in_a_row(hours: Collection[datetime]) -> list[list[datetime]]:
+    alone = [[NO_HOUR]] if NO_HOUR in hours else []
+    return alone + [list(stretch.hours()) for stretch in ranges(set(hours) - {NO_HOUR})]
+
+
+def _finding(stream: str, stage: str, signs: Sequence[_Sign], last: datetime) -> Finding:
+    cause, hours = signs[0].cause, sorted({sign.hour for sign in signs})
+    worst = min(signs, key=lambda sign: SEVERITIES.index(sign.severity))
+    stretch = None if hours == [NO_HOUR] else Interval(hours[0], hours[-1] + HOUR)
+    ongoing = stretch is None or last in stretch
+    severity = "high" if cause.kind == "silent" and ongoing and worst.fate == INCOMPLETE else worst.severity
+    start, end = (stretch.start, stretch.end) if stretch else (None, None)
+    return Finding(
+        stage=stage,
+        hour=hours[-1],
+        finding_id=identity(stream, stage, cause.kind, cause.block, cause.name, start),
+        kind=cause.kind,
+        block=cause.block,
+        severity=severity,
+        title=_title(stream, stage, cause, worst, hours, ongoing),
+        start=start,
+        end=end,
+        ongoing=ongoing,
+        evidence=_evidence(stage, cause, worst, signs, hours),
+    )
+
+
+def _title(
+    stream: str, stage: str, cause: _Cause, worst: _Sign, hours: Sequence[datetime], ongoing: bool
+) -> str:
+    if cause.kind == "silent":
+        when = f"since {_hours(hours[:1])}" if ongoing else f"for {_hours(hours)}"
+        return f"no file of {stream} {when} ({_how_many(hours)})"
+    noun = NOUNS.get(stage, "rows")
+    of_block = f" of {cause.block}" if cause.block not in (None, noun) else ""
+    when = f"{_hours(hours)}{f' ({_how_many(hours)})' if len(hours) > 1 else ''}"
+    return f"{stream}: {noun}{of_block}, {when}, {worst.fate}: {worst.says}"
+
+
+def _evidence(
+    stage: str, cause: _Cause, worst: _Sign, signs: Sequence[_Sign], hours: Sequence[datetime]
+) -> tuple[str, ...]:
+    built_in = BUILT_IN.get(cause.name.partition(" ")[0])
+    said = list(dict.fromkeys(sign.evidence for sign in signs))
+    more = [f"and {len(said) - SHOWN} more"] if len(said) > SHOWN else []
+    rows = [row[:200] for sign in signs for row in sign.sample][:SHOWN]
+    mended = MENDED.get(worst.fate)
+    over = "over any hours"
+    if hours != [NO_HOUR]:
+        over = f"from {format_hour(hours[0])} to {format_hour(hours[-1] + HOUR)}"
+    return (
+        *([f"the rule: {built_in.meaning}"] if built_in else []),
+        *said[:SHOWN],
+        *more,
+        *rows,
+        *([f"to mend it: {mended} {stage} {over}"] if mended else []),
+    )
+
+
+def _hours(hours: Sequence[datetime]) -> str:
+    """Hours that follow each other, in words."""
+    if hours[0] == NO_HOUR:
+        return "files without an hour"
+    if len(hours) == 1:
+        return format_hour(hours[0])
+    return f"{format_hour(hours[0])} to {format_hour(hours[-1] + HOUR)}"
+
+
+def _how_many(hours: Sequence[datetime]) -> str:
+    return "1 hour" if len(hours) == 1 else f"{len(hours)} hours"

@@ -1,0 +1,116 @@
+"""The table `findings`: what a person reads in the morning. No Spark.
+
+Each stage has rows of its own. Those that come from its ledger are a function of the ledger as it stands,
+made anew at the end of every run: a run that has no other work mends what a killed one has left, and most
+runs have nothing to write.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+
+from transom.intervals import Interval
+from transom.lake.book import Entry, Node
+from transom.lake.causes import KINDS, Finding, from_ledger
+from transom.lake.ledger import ATTEMPTS, Ledger
+from transom.lake.tables import Table, create, read_rows
+
+NAME = "findings"
+COLUMNS = tuple(field.name for field in fields(Finding))
+
+
+def findings(root: str, interval: Interval | None = None) -> list[Finding]:
+    """What has been found, the worst first.
+
+    Args:
+        root: the stream's folder in the lake.
+        interval: only what overlaps it, and what belongs to no hour; None is everything.
+    """
+    try:
+        table = DeltaTable(f"{root}/{NAME}")
+    except TableNotFoundError:
+        return []
+    found = _read(table)
+    if interval is not None:
+        found = [finding for finding in found if _overlaps(finding, interval)]
+    return sorted(found, key=lambda finding: finding.rank)
+
+
+def publish(ledger: Ledger, stream: str, stage: str, stale: Mapping[Node, Entry | None]) -> bool:
+    """Brings a stage's findings up to date with its ledger.
+
+    The table is opened before the ledger is read, and a commit that meets another one is made again from
+    the start; so is one that has been written, until nothing is left to write. So a slow run leaves nothing
+    older than what a later one has found.
+
+    Args:
+        stale: what the run saw to be out of date and left; what has changed since is not.
+
+    Returns:
+        Whether something was written.
+    """
+    table = Table.load(NAME)
+    create(ledger.root, table)
+    written = False
+    for _ in range(ATTEMPTS):
+        held = DeltaTable(f"{ledger.root}/{NAME}")
+        wanted = _wanted(ledger, stream, stage, stale)
+        if sorted(_read(held, _of_ledger(stage)), key=lambda finding: finding.rank) == wanted:
+            return written
+        try:
+            _replace(held, table, stage, wanted)
+            written = True
+        except CommitFailedError:
+            continue
+    raise CommitFailedError(f"{stage}: findings were written by others at every one of {ATTEMPTS} attempts")
+
+
+def _wanted(ledger: Ledger, stream: str, stage: str, stale: Mapping[Node, Entry | None]) -> list[Finding]:
+    book = ledger.book([stage])
+    if any(entry.status == "blocked" for entry in book.values()):
+        book = ledger.book()
+    left = [node for node, seen in stale.items() if book.get(node) == seen]
+    return from_ledger(stream, stage, book, ledger.failures(book, stage), left)
+
+
+def _of_ledger(stage: str) -> str:
+    kinds = ", ".join(f"'{kind}'" for kind in KINDS)
+    return f"stage = '{stage}' AND kind IN ({kinds})"
+
+
+def _replace(held: DeltaTable, table: Table, stage: str, wanted: Iterable[Finding]) -> None:
+    rows = [vars(finding) | {"evidence": list(finding.evidence)} for finding in wanted]
+    write_deltalake(
+        held,
+        pa.Table.from_pylist(rows, schema=table.arrow_schema()),
+        mode="overwrite",
+        predicate=_of_ledger(stage),
+        # Only what was made from the ledger as it is after this version may follow it.
+        commit_properties=CommitProperties(max_commit_retries=0),
+    )
+
+
+def _read(table: DeltaTable, where: str = "TRUE") -> list[Finding]:
+    return [_of_row(row) for row in read_rows(table, where)]
+
+
+def _of_row(row: Mapping[str, Any]) -> Finding:
+    held = {name: row[name] for name in COLUMNS}
+    for name in ("hour", "start", "end"):
+        held[name] = held[name] and _utc(held[name])
+    return Finding(**held | {"evidence": tuple(row["evidence"] or ())})
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC)
+
+
+def _overlaps(finding: Finding, interval: Interval) -> bool:
+    if finding.start is None or finding.end is None:
+        return True
+    return finding.start < interval.end and interval.start < finding.end

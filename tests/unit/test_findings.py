@@ -1,0 +1,384 @@
+"""Findings without Spark: what a ledger says is wrong, one for each cause, and how the table keeps up."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transom.intervals import NO_HOUR, Interval
+from transom.lake import findings as table
+from transom.lake.book import Book, Entry, Node, Verdict
+from transom.lake.causes import Finding, from_ledger, identity
+from transom.lake.findings import findings, publish
+from transom.lake.ledger import Ledger
+from transom.lake.tables import Table
+
+HOUR = timedelta(hours=1)
+DAY = datetime(2015, 5, 17, tzinfo=UTC)
+GOOD = Entry("published", "a")
+WITHHELD = Entry("quarantined", "a", complete=False, cause="checks say so")
+PARTIAL = Entry("published", "a", complete=False, cause="files_expected")
+
+
+def at(number: int) -> datetime:
+    return DAY + number * HOUR
+
+
+def node(number: int, block: str = "events", stage: str = "ingest", of: str = "events") -> Node:
+    return Node(stage, block, of, at(number))
+
+
+def book(entries: Mapping[int, Entry], block: str = "events", stage: str = "ingest") -> Book:
+    return Book({node(number, block, stage): entry for number, entry in entries.items()})
+
+
+def junk(number: int, name: str = "") -> Verdict:
+    """A file of which too many lines were rejected."""
+    path = f"landing/{number:02}{name}.log"
+    rows = (f"line {number}: no_match: junk",)
+    return Verdict(
+        node(number), "rejected_share", "error", 1 / 3, "at most 0.05", False, subject=path, sample=rows
+    )
+
+
+def files(number: int, observed: int, expected: int = 1) -> Verdict:
+    """How many files came."""
+    wanted = f"at least {expected}"
+    return Verdict(node(number), "files_expected", "incomplete", observed, wanted, observed >= expected)
+
+
+def told(found: Iterable[Finding]) -> list[str]:
+    return [str(finding) for finding in found]
+
+
+def of_ingest(book: Book, failures: Sequence[Verdict] = (), stale: Sequence[Node] = ()) -> list[Finding]:
+    return from_ledger("web", "ingest", book, failures, stale)
+
+
+def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
+    found = of_ingest(
+        book({0: GOOD, 1: WITHHELD, 2: WITHHELD, 3: GOOD, 4: WITHHELD}),
+        [junk(1), junk(2, ".a"), junk(2, ".b"), junk(4)],
+    )
+    first = Finding(
+        stage="ingest",
+        hour=at(2),
+        finding_id=identity("web", "ingest", "gate", "events", "rejected_share", at(1)),
+        kind="gate",
+        block="events",
+        severity="high",
+        title="web: events, 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours), are withheld: "
+        "check rejected_share saw 0.3333, expected at most 0.05",
+        start=at(1),
+        end=at(3),
+        ongoing=False,
+        evidence=(
+            "the rule: share of a file's lines that were rejected",
+            "2015-05-17T01:00 landing/01.log: observed 0.3333333333333333, expected at most 0.05",
+            "2015-05-17T02:00 landing/02.a.log: observed 0.3333333333333333, expected at most 0.05",
+            "2015-05-17T02:00 landing/02.b.log: observed 0.3333333333333333, expected at most 0.05",
+            "line 1: no_match: junk",
+            "line 2: no_match: junk",
+            "line 2: no_match: junk",
+            "to mend it: put the data right, or accept the value in the stream file, then run ingest "
+            "from 2015-05-17T01:00 to 2015-05-17T03:00",
+        ),
+    )
+    assert found[0] == first
+    assert [(f.start, f.end, f.ongoing) for f in found] == [(at(1), at(3), False), (at(4), at(5), True)]
+    assert told(found)[1] == (
+        "high gate: web: events, 2015-05-17T04:00, are withheld: "
+        "check rejected_share saw 0.3333, expected at most 0.05"
+    )
+
+
+def test_evidence_is_no_longer_than_a_page() -> None:
+    (found,) = of_ingest(book(dict.fromkeys(range(9), WITHHELD)), [junk(number) for number in range(9)])
+    assert len(found.evidence) == 1 + 5 + 1 + 5 + 1
+    assert found.evidence[6] == "and 4 more"
+
+
+def test_a_source_that_has_gone_silent_is_worse_than_one_that_was() -> None:
+    empty = dict.fromkeys((1, 2, 4, 5, 6), PARTIAL)
+    found = of_ingest(
+        book({0: GOOD, 3: GOOD, 7: PARTIAL} | empty), [*(files(n, 0, 2) for n in empty), files(7, 1, 2)]
+    )
+    assert told(found) == [
+        "medium silent: no file of web for 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours)",
+        "medium silent: no file of web for 2015-05-17T04:00 to 2015-05-17T07:00 (3 hours)",
+        "medium incomplete: web: events, 2015-05-17T07:00, are incomplete: "
+        "check files_expected saw 1, expected at least 2",
+    ]
+    gone = of_ingest(book({0: GOOD, 3: GOOD} | empty), [files(n, 0) for n in empty])
+    assert told(gone) == [
+        "high silent: no file of web since 2015-05-17T04:00 (3 hours)",
+        "medium silent: no file of web for 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours)",
+    ]
+    assert {f.finding_id for f in found if f.kind == "silent"} == {f.finding_id for f in gone}
+
+
+def test_a_warning_is_of_low_severity_and_a_source_that_only_warns_is_no_alarm() -> None:
+    found = of_ingest(
+        book({0: GOOD, 1: GOOD}), [replace(verdict, severity="warning") for verdict in (junk(0), files(1, 0))]
+    )
+    assert told(found) == [
+        "low gate: web: events, 2015-05-17T00:00, deserve a look: "
+        "check rejected_share saw 0.3333, expected at most 0.05",
+        "low silent: no file of web since 2015-05-17T01:00 (1 hour)",
+    ]
+
+
+def test_a_file_that_reaches_into_other_hours_is_one_finding() -> None:
+    cut = Verdict(node(1), "file_readable", "incomplete", 1, "at most 0", False, subject="a/1.log")
+    lacks = replace(PARTIAL, cause="a/1.log: file_readable: truncated: after 5 lines")
+    (found,) = of_ingest(book({1: lacks, 2: lacks, 3: lacks}), [cut])
+    assert (found.kind, found.start, found.end) == ("incomplete", at(1), at(4))
+    assert found.evidence[1:3] == (
+        "2015-05-17T01:00 a/1.log: observed 1, expected at most 0",
+        "a/1.log: file_readable: truncated: after 5 lines",
+    )
+
+
+def test_files_that_wait_are_one_finding_and_say_what_takes_them() -> None:
+    def waiting(number: int) -> Entry:
+        words = (
+            f"landing/a b.{number}.log: came later than `heal`; run 2015-05-17T0{number}:00 again to take it"
+        )
+        return replace(PARTIAL, cause=f"{words}; files_expected: observed 1, expected at least 2")
+
+    found = of_ingest(book({1: waiting(1), 2: waiting(2)}), [files(1, 1, 2), files(2, 1, 2)])
+    assert sorted(told(found)) == [
+        "medium incomplete: web: events, 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours), are incomplete: "
+        "check files_expected saw 1, expected at least 2",
+        "medium incomplete: web: events, 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours), are incomplete: "
+        "landing/a b.1.log: came later than `heal`; run 2015-05-17T01:00 again to take it",
+    ]
+
+
+def test_an_hour_that_nobody_asked_for_is_missed_by_nobody() -> None:
+    unasked = replace(PARTIAL, asked=False)
+    assert of_ingest(book({0: unasked, 1: GOOD}), [files(0, 0)]) == []
+    assert of_ingest(book({0: replace(unasked, cause="a/1.log: cut"), 1: GOOD})) == []
+    assert len(of_ingest(book({0: replace(WITHHELD, asked=False), 1: GOOD}), [junk(0)])) == 1
+
+
+def test_a_file_without_an_hour_is_found_in_every_hour() -> None:
+    where = Node("ingest", "events", "events", NO_HOUR)
+    withheld = replace(WITHHELD, cause="landing/junk.log: rejected_share: observed 1", asked=False)
+    (found,) = of_ingest(Book({where: withheld, node(5): GOOD}))
+    assert (found.hour, found.start, found.end, found.ongoing) == (NO_HOUR, None, None, True)
+    assert str(found) == (
+        "high gate: web: events, files without an hour, are withheld: "
+        "landing/junk.log: rejected_share: observed 1"
+    )
+    assert found.evidence[-1].endswith("then run ingest over any hours")
+
+
+def aggregated(entries: Mapping[str, Entry], ingest: Entry = GOOD) -> Book:
+    own = {node(2, block, "aggregate", "aggregates"): entry for block, entry in entries.items()}
+    return Book({node(1): ingest, node(2): GOOD} | own)
+
+
+def blocked(cause: str) -> Entry:
+    return Entry("blocked", "b", complete=False, cause=cause)
+
+
+def test_hours_that_wait_for_a_withheld_one_are_no_findings_of_their_own() -> None:
+    waits = blocked("ingest events 2015-05-17T01:00 is quarantined: checks say so")
+    both = aggregated({"site": waits, "traffic": waits}, WITHHELD)
+    assert from_ledger("web", "aggregate", both, []) == []
+    assert from_ledger("web", "aggregate", both, [], [n for n in both if n.stage == "aggregate"]) == []
+    inherits = replace(PARTIAL, cause="1 incomplete hours, first 2015-05-17T01:00")
+    assert from_ledger("web", "aggregate", aggregated({"site": inherits}, PARTIAL), []) == []
+
+
+def test_hours_that_wait_for_anything_else_are_one() -> None:
+    waits = blocked("ingest events 2015-05-17T01:00 is writing")
+    both = aggregated({"site": waits, "traffic": waits}, replace(WITHHELD, status="writing"))
+    (found,) = from_ledger("web", "aggregate", both, [])
+    assert str(found) == (
+        "high gate: web: figures, 2015-05-17T02:00, could not be computed: "
+        "ingest events 2015-05-17T01:00 is writing"
+    )
+    # What was in its way has been mended by a run that was too far to compute it.
+    mended = aggregated({"site": waits, "traffic": waits})
+    (found,) = from_ledger("web", "aggregate", mended, [], [n for n in mended if n.stage == "aggregate"])
+    assert (found.kind, found.evidence[:2]) == ("stale", ("block site", "block traffic"))
+
+
+def test_what_is_out_of_date_is_one_finding_whichever_blocks_it_is_of() -> None:
+    hours = Book(
+        {
+            node(number, block, "aggregate", of): GOOD
+            for number in range(4)
+            for block in ("site", "traffic")
+            for of in ("granules", "aggregates")
+        }
+    )
+    left = [n for n in hours if n.hour in (at(0), at(1)) and (n.block == "site" or n.hour == at(1))]
+    (found,) = from_ledger("web", "aggregate", hours, [], left)
+    assert found == Finding(
+        stage="aggregate",
+        hour=at(1),
+        finding_id=identity("web", "aggregate", "stale", None, "", at(0)),
+        kind="stale",
+        block=None,
+        severity="medium",
+        title="web: figures, 2015-05-17T00:00 to 2015-05-17T02:00 (2 hours), are out of date: "
+        "what they are computed from has changed since, or a run was killed",
+        start=at(0),
+        end=at(2),
+        ongoing=False,
+        evidence=(
+            "block site",
+            "block traffic",
+            "to mend it: run aggregate from 2015-05-17T00:00 to 2015-05-17T02:00",
+        ),
+    )
+    # A new block has no row there yet; what is withheld is found as that.
+    (new,) = from_ledger("web", "aggregate", hours, [], [node(0, "new", "aggregate")])
+    assert new.evidence[0] == "block new"
+    withheld = hours.updated({left[0]: WITHHELD})
+    assert [f.kind for f in from_ledger("web", "aggregate", withheld, [], [left[0]])] == ["gate"]
+
+
+@given(
+    st.dictionaries(st.integers(0, 30), st.sampled_from(["junk", "few", "none", "both", "ok"])), st.randoms()
+)
+def test_findings_depend_on_what_the_ledger_says_and_not_on_its_order(
+    hours: dict[int, str], dice: Random
+) -> None:
+    failures = [junk(n) for n, says in hours.items() if says in ("junk", "both")]
+    failures += [files(n, says != "none", 2) for n, says in hours.items() if says in ("few", "none", "both")]
+    status = {"junk": WITHHELD, "both": WITHHELD, "ok": GOOD}
+    entries = [(node(n), status.get(says, PARTIAL)) for n, says in hours.items()]
+    found = of_ingest(Book(dict(entries)), failures)
+    dice.shuffle(entries)
+    dice.shuffle(failures)
+    in_order = sorted(failures, key=lambda v: (v.node, v.check, v.subject or ""))
+    assert of_ingest(Book(dict(entries)), in_order) == found
+    assert len({finding.finding_id for finding in found}) == len(found)
+    # Each hour that something is the matter with is in one finding of its kind, and no other is.
+    kinds = {"junk": {"gate"}, "few": {"incomplete"}, "none": {"silent"}, "both": {"gate", "incomplete"}}
+    for n in range(31):
+        covering = [f.kind for f in found if f.start is not None and f.start <= at(n) < (f.end or at(n))]
+        assert sorted(covering) == sorted(kinds.get(hours.get(n, "ok"), set()))
+    # Two findings of a cause do not touch.
+    for kind in ("gate", "incomplete", "silent"):
+        ends = [(f.start, f.end) for f in found if f.kind == kind]
+        assert not {end for _, end in ends} & {start for start, _ in ends}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(str(tmp_path))
+
+
+def ran(ledger: Ledger, run: str, bad: Iterable[int], hours: Iterable[int] = range(4)) -> None:
+    """A run of ingest that withholds some of its hours."""
+    bad, nodes = set(bad), {node(number): number for number in hours}
+    ledger.claim("ingest", nodes, run)
+    ledger.record_checks("ingest", [junk(number) for number in nodes.values() if number in bad], run)
+    results = {n: WITHHELD if number in bad else GOOD for n, number in nodes.items()}
+    ledger.publish("ingest", {n: replace(entry, run_id=run) for n, entry in results.items()}, run)
+
+
+def spans(root: str) -> list[tuple[datetime | None, datetime | None]]:
+    return [(finding.start, finding.end) for finding in findings(root)]
+
+
+def version(ledger: Ledger) -> int:
+    return DeltaTable(f"{ledger.root}/findings").version()
+
+
+def test_a_finding_stands_until_its_cause_is_mended_and_nothing_is_written_without_need(
+    ledger: Ledger,
+) -> None:
+    ran(ledger, "a", [1, 2])
+    assert publish(ledger, "web", "ingest", {})
+    assert findings(ledger.root) == of_ingest(ledger.book(), [junk(1), junk(2)])
+    stood = version(ledger)
+    ran(ledger, "b", [1, 2])
+    assert not publish(Ledger(ledger.root), "web", "ingest", {})
+    assert version(ledger) == stood
+    ran(ledger, "c", [2])
+    assert publish(ledger, "web", "ingest", {})
+    assert spans(ledger.root) == [(at(2), at(3))]
+    ran(ledger, "d", [])
+    publish(ledger, "web", "ingest", {})
+    assert findings(ledger.root) == []
+
+
+def test_what_a_run_saw_to_be_stale_counts_as_long_as_nobody_has_changed_it(ledger: Ledger) -> None:
+    ran(ledger, "a", [])
+    seen = {n: ledger.book()[n] for n in map(node, (0, 1))} | {node(7, "new"): None}
+    ran(ledger, "b", [], [0])
+    publish(ledger, "web", "ingest", seen)
+    assert spans(ledger.root) == [(at(1), at(2)), (at(7), at(8))]
+
+
+def test_a_stage_leaves_what_is_not_of_its_ledger(ledger: Ledger) -> None:
+    ran(ledger, "a", [1])
+    publish(ledger, "web", "ingest", {})
+    (own,) = findings(ledger.root)
+    episode = replace(own, kind="episode", finding_id="e", key="10.0.0.1", exactness="1..3")
+    others = [episode, replace(own, stage="aggregate", finding_id="o")]
+    for other in others:
+        held = DeltaTable(f"{ledger.root}/findings")
+        rows = [vars(finding) | {"evidence": list(finding.evidence)} for finding in [other]]
+        write_deltalake(
+            held, pa.Table.from_pylist(rows, Table.load("findings").arrow_schema()), mode="append"
+        )
+    ran(ledger, "b", [])
+    publish(ledger, "web", "ingest", {})
+    assert findings(ledger.root) == sorted(others, key=lambda finding: finding.rank)
+
+
+@pytest.mark.parametrize("meanwhile", [[2], [1]])
+def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, meanwhile: list[int]
+) -> None:
+    ran(ledger, "a", [1])
+    publish(ledger, "web", "ingest", {})
+    ran(ledger, "b", [3])
+    made, later = table._wanted, iter([True])
+
+    def and_is_slow(*arguments: Any) -> list[Finding]:
+        wanted = made(*arguments)
+        if next(later, False):
+            # After the slow run has looked: a later one finds something else, or that all stands as it did.
+            rival = Ledger(ledger.root)
+            ran(rival, "c", meanwhile)
+            publish(rival, "web", "ingest", {})
+        return wanted
+
+    monkeypatch.setattr(table, "_wanted", and_is_slow)
+    publish(ledger, "web", "ingest", {})
+    assert spans(ledger.root) == [(at(number), at(number + 1)) for number in meanwhile]
+
+
+def test_a_reader_is_given_what_overlaps_the_worst_first(ledger: Ledger) -> None:
+    assert findings(ledger.root) == []
+    ran(ledger, "a", [1, 2])
+    publish(ledger, "web", "ingest", {node(0): ledger.book()[node(0)]})
+    assert [f.kind for f in findings(ledger.root)] == ["gate", "stale"]
+    kinds = {n: [f.kind for f in findings(ledger.root, Interval(at(n), at(n + 1)))] for n in range(4)}
+    assert kinds == {0: ["stale"], 1: ["gate"], 2: ["gate"], 3: []}
+
+
+def test_the_table_is_as_it_is_described(ledger: Ledger) -> None:
+    described = Table.load("findings")
+    assert set(described.columns) == {field.name for field in fields(Finding)}
+    assert described.promised() == tuple(described.columns)
+    publish(ledger, "web", "ingest", {})
+    stands = DeltaTable(f"{ledger.root}/findings")
+    assert [field.name for field in stands.schema().fields] == list(described.columns)
+    assert stands.metadata().partition_columns == ["stage"]

@@ -1,4 +1,71 @@
-"""..."""
+"""`transom explain`: why an hour is not fresh, down to the cause, and what mends it."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transom.cli.asked import lake, refusals, stream_of
+from transom.intervals import format_hour, parse
 
 
-def explain() -> None: ...
+def explain(
+    stream: Annotated[str, typer.Argument(metavar="STREAM", help="A stream file, or a stream's name.")],
+    hour: Annotated[str, typer.Argument(metavar="HOUR", help="Such as 2015-05-17T10:00, UTC.")],
+    lake_named: Annotated[
+        str | None,
+        typer.Option("--lake", metavar="URI", help="The lake; TRANSOM_LAKE else, or the checkout's."),
+    ] = None,
+) -> None:
+    """Say why an hour is stale, incomplete, quarantined or blocked, and the command that mends it.
+
+    Reads the ledger and lists the landing folder; starts no Spark, changes nothing.
+
+    \b
+    Example:
+      transom explain web 2015-05-17T10:00
+
+    Exit code 1 where the hour is not fresh.
+    """
+    from transom.cli.reasons import Reasons
+    from transom.cli.status import ledger_of
+    from transom.lake.tables import LakeError
+    from transom.stages.landing import LandingError
+
+    try:
+        asked = parse(hour, "HOUR")
+    except ValueError as error:
+        raise typer.BadParameter(str(error).removeprefix("HOUR: "), param_hint="HOUR") from None
+    with refusals(LakeError):
+        file, declared = stream_of(stream)
+        uri = lake(lake_named)
+        root = f"{uri}/{declared.name}"
+        ledger = ledger_of(root)
+        typer.echo(f"{declared.name} {format_hour(asked)}, in {uri}")
+        if ledger is None:
+            typer.echo(f"  nobody has asked for it: no run of {declared.name} is in this lake")
+            typer.echo(f"  to run it:\n    {_command(file, uri, asked, asked)}")
+            raise typer.Exit(1)
+        reasons = Reasons(declared, ledger, asked)
+        for line in reasons.lines:
+            typer.echo(f"  {line}")
+        try:
+            changes = reasons.files()
+        except LandingError as error:
+            changes = [f"files: not looked at: {error}"]
+        for line in changes:
+            typer.echo(f"  {line}")
+    if reasons.troubled or changes:
+        first, last = reasons.stretch
+        typer.echo(f"  {reasons.advice}:\n    {_command(file, uri, first, last)}")
+        raise typer.Exit(1)
+
+
+def _command(file: Path, uri: str, first: datetime, last: datetime) -> str:
+    """What runs every stage from one hour to another."""
+    from transom.intervals import HOUR
+    from transom.lake.gate import submit
+
+    command = submit("run", file, uri)
+    return command.replace("{from}", format_hour(first)).replace("{to}", format_hour(last + HOUR))

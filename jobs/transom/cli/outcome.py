@@ -76,8 +76,8 @@ def _first(uri: str, key: Sequence[str], measures: Iterable[str], block: str, le
         QueryBuilder()
         .register("t", DeltaTable(uri))
         .execute(
-            f"SELECT {names} FROM (SELECT *, row_number() OVER (PARTITION BY {each} ORDER BY {order}) AS place "
-            f"FROM t WHERE block = '{block}' AND level = {level}) WHERE place = 1 "
+            f"SELECT {names} FROM (SELECT *, row_number() OVER (PARTITION BY {each} ORDER BY {order}) "
+            f"AS place FROM t WHERE block = '{block}' AND level = {level}) WHERE place = 1 "
             f"ORDER BY {order}, {names} LIMIT {ROWS}"
         )
     )

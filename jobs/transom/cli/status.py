@@ -1,4 +1,123 @@
-"""..."""
+"""`transom status`: what stands of each stream and stage, from the ledger alone."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from transom.cli.asked import lake, refusals, stream_of
+from transom.stream import Stream
+from transom.stream.folder import streams
+
+if TYPE_CHECKING:
+    from transom.lake.ledger import Ledger
+
+COLUMNS = (
+    "stream", "stage", "asked", "published", "incomplete", "quarantined", "blocked", "writing", "stale",
+    "last run", "seconds", "cause",
+)  # fmt: skip
+WORST = ("writing", "quarantined", "blocked", "incomplete", "published", "expired")
+"""What is said of an hour of which several nodes say different things: the first of these."""
+SHOWN = 20
 
 
-def status() -> None: ...
+def status(
+    stream: Annotated[
+        str | None, typer.Argument(metavar="[STREAM]", help="A stream file, or a name; all streams else.")
+    ] = None,
+    lake_named: Annotated[
+        str | None,
+        typer.Option("--lake", metavar="URI", help="The lake; TRANSOM_LAKE else, or the checkout's."),
+    ] = None,
+) -> None:
+    """Show what the ledger says: hours by what became of them, the last runs, what was found.
+
+    Hours count as stale where the stream's file, the code or the rows that they are computed from have
+    changed since. Files that have come or changed since the last run are not looked for; `explain` does.
+
+    \b
+    Example:
+      transom status
+      transom status web --lake /data/lake
+
+    Exit code 1 where something is not fresh.
+    """
+    from transom.lake.tables import LakeError
+
+    with refusals(LakeError):
+        named, wrong = _named(stream)
+        uri = lake(lake_named)
+        fine = [_shown(of, uri) for of in named]
+    for error in wrong:
+        typer.echo(error, err=True)
+    if wrong or not all(fine):
+        raise typer.Exit(1)
+
+
+def _named(stream: str | None) -> tuple[list[Stream], list[Exception]]:
+    if stream is not None:
+        return [stream_of(stream)[1]], []
+    sound, wrong = streams()
+    return list(sound.values()), list(wrong)
+
+
+def ledger_of(root: str) -> "Ledger | None":
+    """The ledger of a stream, where there is one: asking makes none."""
+    from deltalake import DeltaTable
+
+    from transom.lake.ledger import Ledger
+
+    return Ledger(root) if DeltaTable.is_deltatable(f"{root}/hours") else None
+
+
+def _shown(stream: Stream, uri: str) -> bool:
+    """Prints a stream, and returns whether all of it is fresh."""
+    from transom.cli.freshness import Freshness
+    from transom.cli.shown import table
+    from transom.lake.findings import findings
+
+    root = f"{uri}/{stream.name}"
+    ledger = ledger_of(root)
+    if ledger is None:
+        typer.echo(f"\n{stream.name}: no run yet in {Path(uri)}")
+        return True
+    book = ledger.book()
+    freshness = Freshness(stream, book)
+    runs = ledger.runs()
+    rows = []
+    bad = 0
+    for stage in stream.stages:
+        hours = book.hours(stage)
+        says: dict[object, str] = {}
+        for node, entry in book.items():
+            if node.stage == stage and node.hour in hours:
+                word = entry.status if entry.complete or entry.status != "published" else "incomplete"
+                says[node.hour] = min(word, says.get(node.hour, word), key=WORST.index)
+        counts = Counter(says.values())
+        stale = len(freshness.stale(stage))
+        last = next((run for run in reversed(runs) if run["stage"] == stage), None)
+        about = (None, None, None)
+        if last is not None:
+            about = (last["finished_at"], json.loads(last["seconds"])["total"], last["cause"])
+        troubles = [counts[word] for word in ("incomplete", "quarantined", "blocked", "writing")]
+        rows.append(
+            (
+                stream.name,
+                stage,
+                len(hours),
+                counts["published"] + counts["expired"],
+                *troubles,
+                stale,
+                *about,
+            )
+        )
+        bad += sum(troubles) + stale
+    table(f"{stream.name} in {uri}", COLUMNS, rows)
+    found = findings(root)
+    for finding in found[:SHOWN]:
+        typer.echo(f"  {finding}")
+    if found[SHOWN:]:
+        typer.echo(f"  ... and {len(found) - SHOWN} more in the table findings")
+    return not bad

@@ -71,7 +71,7 @@ def judge(
     for cause, hours in _incomplete(book, own).items():
         warnings.append(f"incomplete: {_stretches(hours)}: {cause}")
     warnings += [
-        _words(v) for v in verdicts if v.severity == "warning" and not v.success and v.node.hour in interval
+        words(v) for v in verdicts if v.severity == "warning" and not v.success and v.node.hour in interval
     ]
     warnings += _stale(ledger, stage, command, interval)
     bad = {node.hour for node in own if book[node].status not in STANDS}.union(missing)
@@ -103,7 +103,7 @@ def _failure(
         lines.append("  when nothing is in its way any more:")
     if entry.status == "quarantined":
         lines += [
-            "  " + _words(v)
+            "  " + words(v)
             for v in verdicts
             if v.node.hour in hours and v.severity == "error" and not v.success
         ]
@@ -112,7 +112,8 @@ def _failure(
     return "\n".join(lines)
 
 
-def _words(verdict: Verdict) -> str:
+def words(verdict: Verdict) -> str:
+    """What a failed check saw, with some of the rows at fault."""
     about = f" in {verdict.subject}" if verdict.subject else ""
     several = "s" if verdict.column and "," in verdict.column else ""
     column = f", column{several} {verdict.column}" if verdict.column else ""

@@ -8,6 +8,7 @@ reaches.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
 from typing import Any
@@ -40,8 +41,9 @@ from transom.stream import Stream
 VERSION = 2
 
 
-def stage(stream: Stream) -> Stage:
-    """The aggregate stage of a stream."""
+def outline(stream: Stream) -> Stage:
+    """The stage less the columns by which Spark measures it: what it reads and what makes its hours stale can
+    be told without a session."""
     blocks = {name: block_of(stream, name) for name in stream.aggregate}
     key = _union(block.key for block in blocks.values())
     granules = Table.load("granules").declare(
@@ -50,8 +52,6 @@ def stage(stream: Stream) -> Stage:
     aggregates = Table.load("aggregates").declare(
         key=key, figures=_union(block.figure_columns() for block in blocks.values())
     )
-    measured = sorted({column for block in blocks.values() for column in block.units})
-    measures = sorted({name for block in blocks.values() for name, (_, of) in block.measures.items() if of})
     return Stage(
         "aggregate",
         VERSION,
@@ -69,13 +69,11 @@ def stage(stream: Stream) -> Stage:
                 lambda request: granules_of(request, blocks),
                 checks=(
                     *built_in(stream, "granules_add_up", metric="unaccounted", at_least=0, at_most=0),
-                    *sums_exact(stream, measured),
+                    *sums_exact(stream, _measured(stream)),
                 ),
-                figures={"granule_records": F.sum("records"), **inexact(measured)},
                 derived={
                     "unaccounted": lambda row: row.get("matching_events", 0) - (row["granule_records"] or 0)
                 },
-                faults=sum_faults(measured),
             ),
             Step(
                 aggregates,
@@ -92,9 +90,29 @@ def stage(stream: Stream) -> Stage:
                     for name, block in blocks.items()
                 },
                 lambda request: reports_of(request, blocks, stream),
-                checks=(*_report_checks(stream), *sums_exact(stream, measures)),
-                figures={"ends_outside": F.sum(_ends_outside().cast("bigint")), **inexact(measures)},
+                checks=(*_report_checks(stream), *sums_exact(stream, _measures(stream))),
                 derived=counts(declared(stream, "aggregate")),
+            ),
+        ),
+    )
+
+
+def stage(stream: Stream) -> Stage:
+    """The aggregate stage of a stream."""
+    bare = outline(stream)
+    granules, aggregates = bare.steps
+    measured, measures = _measured(stream), _measures(stream)
+    return replace(
+        bare,
+        steps=(
+            replace(
+                granules,
+                figures={"granule_records": F.sum("records"), **inexact(measured)},
+                faults=sum_faults(measured),
+            ),
+            replace(
+                aggregates,
+                figures={"ends_outside": F.sum(_ends_outside().cast("bigint")), **inexact(measures)},
                 faults={
                     "ends_inside_hour": _ends_outside(),
                     **sum_faults(measures),
@@ -103,6 +121,17 @@ def stage(stream: Stream) -> Stage:
             ),
         ),
     )
+
+
+def _measured(stream: Stream) -> list[str]:
+    """The columns that some block measures."""
+    return sorted({column for name in stream.aggregate for column in block_of(stream, name).units})
+
+
+def _measures(stream: Stream) -> list[str]:
+    """The measures that are of a column."""
+    found = (measures for name in stream.aggregate for measures in block_of(stream, name).measures.items())
+    return sorted({name for name, (_, column) in found if column})
 
 
 def _report_checks(stream: Stream) -> tuple[Check, ...]:

@@ -107,12 +107,10 @@ def scene_of(
     scope = Scope.of(interval, stretch, stream.heal, asked_before)
 
     def shape(hour: datetime) -> str:
-        decided = completeness(STAGE, file_checks(stream), accepted_of(stream), hour)
-        return fingerprint([stream.ingest_shape(), VERSION, decided])
+        return file_shape(stream, hour)
 
     def expected(hour: datetime) -> Mapping[str, str]:
-        decided = completeness(STAGE, hour_checks(stream), accepted_of(stream), hour)
-        return {"specification": shape(hour), "version": str(VERSION), "completeness": decided}
+        return expected_of(stream, hour)
 
     rules = Rules(
         cache(shape),
@@ -121,6 +119,18 @@ def scene_of(
     )
     known = {file.path: file for file in map(File.of_row, pins.rows("files"))}
     return Scene(book, pins, scope, known, listed(stream.path_pattern), rules, cache(expected))
+
+
+def file_shape(stream: Stream, hour: datetime) -> str:
+    """A hash of the specification that the files of an hour are read under."""
+    decided = completeness(STAGE, file_checks(stream), accepted_of(stream), hour)
+    return fingerprint([stream.ingest_shape(), VERSION, decided])
+
+
+def expected_of(stream: Stream, hour: datetime) -> Mapping[str, str]:
+    """The inputs of an hour, as this specification and this code have them."""
+    decided = completeness(STAGE, hour_checks(stream), accepted_of(stream), hour)
+    return {"specification": file_shape(stream, hour), "version": str(VERSION), "completeness": decided}
 
 
 def late_files(scene: Scene, paths: Collection[str]) -> dict[str, File]:

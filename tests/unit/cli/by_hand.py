@@ -1,0 +1,85 @@
+"""A lake whose ledger is written by hand, as runs would have left it."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from transom import __version__
+from transom.cli.freshness import Freshness
+from transom.lake.book import EMPTY_DIGEST, Entry, Node
+from transom.lake.ledger import Ledger, Run
+from transom.stages.scene import expected_of, node_of
+from transom.stream import Stream, load
+
+HOUR = timedelta(hours=1)
+DAY = datetime(2015, 5, 17, tzinfo=UTC)
+
+WEB = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log"}
+key: [client]
+aggregate:
+  traffic:
+    measures: {n: count}
+    levels: RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR
+"""
+
+
+def at(number: int) -> datetime:
+    return DAY + number * HOUR
+
+
+class Lake:
+    """A stream's file, a landing folder, a lake."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "streams" / "web.yaml"
+        self.file.parent.mkdir()
+        self.file.write_text(WEB)
+        (folder / "landing" / "web").mkdir(parents=True)
+        self.ledger = Ledger(f"{folder}/lake/web")
+
+    @property
+    def uri(self) -> str:
+        return f"{self.folder}/lake"
+
+    @property
+    def stream(self) -> Stream:
+        return load(self.file)
+
+    def run(self, name: str, stage: str, entries: dict[Node, Entry], minute: int = 0) -> None:
+        """What a run leaves in the ledger."""
+        self.ledger.claim(stage, entries, name)
+        self.ledger.publish(stage, entries, name)
+        hours = [node.hour for node in entries]
+        self.ledger.record_run(
+            Run(
+                name, "schedule", stage, min(hours), max(hours) + HOUR, 0, None, 0, 0, {"total": 7.5}, 100,
+                __version__, datetime(2015, 5, 20, 12, minute, tzinfo=UTC),
+            )
+        )  # fmt: skip
+
+    def ingest(self, hours: Iterable[int], name: str = "a", minute: int = 0, digest: str = "1:5") -> None:
+        """A run of ingest whose hours are published, a row each."""
+        stream, entries = self.stream, {}
+        for number in hours:
+            for table, held in (("events", digest), ("rejected", EMPTY_DIGEST), ("files", "1:7")):
+                inputs = expected_of(stream, at(number))
+                entry = Entry("published", name, digest=held, inputs=inputs, rows=int(held[0]))
+                entries[node_of(table, at(number))] = entry
+        self.run(name, "ingest", entries, minute)
+
+    def aggregate(self, hours: Iterable[int], name: str = "b", minute: int = 1) -> None:
+        """A run of aggregate whose hours are published."""
+        for table in ("granules", "aggregates"):
+            entries = {Node("aggregate", "traffic", table, at(n)): Entry("published", name) for n in hours}
+            self.ledger.claim("aggregate", entries, name)
+            self.ledger.publish("aggregate", entries, name)
+            fresh = Freshness(self.stream, self.ledger.book())
+            done = {
+                node: Entry("published", name, digest="1:3", inputs=fresh.expected(node), rows=1)
+                for node in entries
+            }
+            self.run(name, "aggregate", done, minute)

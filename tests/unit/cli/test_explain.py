@@ -1,0 +1,174 @@
+"""What is said of an hour, whatever has become of it, and what mends it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from typer.testing import Result
+
+from transom.lake.book import Entry, Node, Verdict
+from transom.stages.scene import node_of
+from unit.cli.by_hand import WEB, Lake, at
+
+Ask = Callable[..., Result]
+
+
+def said(run: Ask, lake: Lake, hour: str) -> list[str]:
+    """The lines behind the first, which names the stream, the hour and the lake."""
+    result = run("explain", "web", hour)
+    first, *lines = result.stdout.splitlines()
+    assert first == f"web {hour}, in {lake.uri}"
+    assert result.exit_code == int(bool(lines) and "--from" in lines[-1])
+    return lines
+
+
+def command(lake: Lake, start: str, end: str) -> str:
+    return f"    spark-submit jobs/run.py --stream {lake.file} --lake {lake.uri} --from {start} --to {end}"
+
+
+def test_a_fresh_hour(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    assert said(run, lake, "2015-05-17T02:00") == [
+        "  ingest events: published, 1 rows, by run a, 2015-05-20 12:00",
+        "  aggregate traffic, granules: published, 1 rows, by run b, 2015-05-20 12:01",
+        "  aggregate traffic, aggregates: published, 1 rows, by run b, 2015-05-20 12:01",
+    ]
+
+
+def test_an_hour_nobody_asked_for(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    assert said(run, lake, "2015-05-18T00:00") == [
+        "  ingest: nobody has asked for it, so it counts as empty",
+        "  aggregate: nobody has asked for it, so it counts as empty",
+        "  to run it:",
+        command(lake, "2015-05-18T00:00", "2015-05-18T01:00"),
+    ]
+
+
+def test_a_stream_that_no_run_has_seen_has_no_ledger_afterwards(run: Ask, lake: Lake) -> None:
+    lake.file.write_text(WEB.replace("name: web", "name: other"))
+    result = run("explain", lake.file, "2015-05-18T00:00")
+    assert (result.exit_code, result.stdout.splitlines()[1:]) == (
+        1,
+        [
+            "  nobody has asked for it: no run of other is in this lake",
+            "  to run it:",
+            command(lake, "2015-05-18T00:00", "2015-05-18T01:00"),
+        ],
+    )
+    assert not (lake.folder / "lake" / "other").exists()
+
+
+def test_rows_that_are_others_since_are_named_with_their_hours(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(4))
+    lake.aggregate(range(4))
+    lake.ingest([1], "c", 2, digest="2:9")
+    assert said(run, lake, "2015-05-17T01:00")[1:3] == [
+        "  aggregate traffic, granules: published, stale, 1 rows, by run b, 2015-05-20 12:01",
+        "    the rows of events that it is computed from are others now: it reads 2015-05-17T01:00, "
+        "2015-05-17T01:00 written since",
+    ]
+
+
+def test_another_specification_another_version(run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    lake.file.write_text(WEB.replace("n: count", "m: count"))
+    monkeypatch.setattr("transom.cli.freshness.VERSION", 99)
+    lines = said(run, lake, "2015-05-17T01:00")
+    assert lines[2:4] == [
+        "    the stream's file says something else of it than when it was computed",
+        "    transom computes it otherwise since: version 2 then, 99 now",
+    ]
+    assert lines[-2:] == ["  to run it:", command(lake, "2015-05-17T01:00", "2015-05-17T02:00")]
+
+
+def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
+    lake.ingest([0, 2])
+    node = node_of("events", at(1))
+    lake.ledger.claim("ingest", [node], "bad")
+    sample = ("line 3: no_match: junk",)
+    lake.ledger.record_checks(
+        "ingest",
+        [
+            Verdict(
+                node, "rejected_share", "error", 0.5, "at most 0.05", False, subject="a.log", sample=sample
+            )
+        ],
+        "bad",
+    )
+    cause = "a.log: rejected_share: observed 0.5, expected at most 0.05"
+    lake.run("bad", "ingest", {node: Entry("quarantined", "bad", False, inputs={}, cause=cause)})
+    words = f"ingest events 2015-05-17T01:00 is quarantined: {cause}"
+    blocked = {
+        Node("aggregate", "traffic", table, at(n)): Entry("blocked", "b", False, cause=words)
+        for n, table in [(1, "granules"), (1, "aggregates"), (2, "aggregates")]
+    }
+    lake.run("b", "aggregate", blocked)
+    fresh = replace(Entry("published", "b"), digest="1:3", rows=1)
+    lake.run("b", "aggregate", {Node("aggregate", "traffic", "granules", at(2)): fresh})
+    lines = said(run, lake, "2015-05-17T02:00")
+    assert lines[-5:] == [
+        "  aggregate traffic, aggregates: blocked, 0 rows, by run b, 2015-05-20 12:00",
+        f"    not computed: {words}",
+        f"    because {words}",
+        "  mend the data, or accept the value in the stream's file, then run:",
+        command(lake, "2015-05-17T01:00", "2015-05-17T03:00"),
+    ]
+    lines = said(run, lake, "2015-05-17T01:00")
+    assert [line for line in lines if "withheld" in line or "line 3" in line or "observed" in line][:3] == [
+        f"    withheld, what was published before stays: {cause}",
+        "    2015-05-17T01:00 events: rejected_share in a.log: observed 0.5, expected at most 0.05",
+        "        line 3: no_match: junk",
+    ]
+
+
+def test_incomplete_hours_and_killed_runs(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(2))
+    node = node_of("events", at(0))
+    held = lake.ledger.book()[node]
+    missing = replace(held, complete=False, cause="files_expected: observed 0, expected at least 1")
+    lake.run("a", "ingest", {node: missing})
+    assert "    something is missing: files_expected: observed 0, expected at least 1" in said(
+        run, lake, "2015-05-17T00:00"
+    )
+    lake.ledger.claim("ingest", [node], "killed")
+    assert said(run, lake, "2015-05-17T00:00")[:2] == [
+        "  ingest events: writing, 1 rows, by run killed",
+        "    a run has begun to write it and has not published it: it is at work, or was killed",
+    ]
+
+
+def test_a_new_file_of_the_hour(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    folder = lake.folder / "landing/web/2015-05-17"
+    folder.mkdir()
+    (folder / "access.00.log").write_text("a line\n")
+    (folder / "access.01.log").write_text("a line of another hour\n")
+    lines = said(run, lake, "2015-05-17T00:00")
+    assert lines[3:] == [
+        "  file landing/web/2015-05-17/access.00.log: new, 7 bytes; no run has seen it",
+        "  to run it:",
+        command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("web", "noon"), "Invalid value for HOUR: must be a time such as 2015-05-17T10:00; got 'noon'"),
+        (("web", "2015-05-17T10:30"), "must be on the hour, in UTC; got '2015-05-17T10:30'"),
+        (("wbe", "2015-05-17T10:00"), "Invalid value for STREAM: no stream 'wbe' in "),
+        (("no.yaml", "2015-05-17T10:00"), "Invalid value for STREAM: no stream file 'no.yaml'"),
+    ],
+)
+def test_what_cannot_be_asked(run: Ask, lake: Lake, arguments: tuple[str, str], words: str) -> None:
+    result = run("explain", *arguments)
+    assert result.exit_code == 2
+    assert words in " ".join(result.stderr.split())
+
+
+def test_a_name_that_is_nearly_one(run: Ask, lake: Lake) -> None:
+    assert "; nearest: web" in " ".join(run("explain", "wbe", "2015-05-17T10:00").stderr.split())

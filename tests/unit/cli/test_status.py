@@ -1,0 +1,93 @@
+"""What stands, counted from the ledger alone; and which stream files can be used."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from typer.testing import Result
+
+from transom.lake.book import Entry, Node
+from transom.stages.scene import node_of
+from unit.cli.by_hand import WEB, Lake, at
+
+Ask = Callable[..., Result]
+COLUMNS = "stream stage asked published incomplete quarantined blocked writing stale last run seconds cause"
+
+
+def rows(result: Result) -> list[list[str]]:
+    """The rows of the table, without its heading and its line."""
+    lines = result.stdout.splitlines()
+    head = next(index for index, line in enumerate(lines) if line.split() == COLUMNS.split())
+    return [line.split() for line in lines[head + 2 :]]
+
+
+def test_hours_are_counted_by_the_worst_that_is_said_of_them(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(6))
+    lake.aggregate(range(6))
+    held = lake.ledger.book()[node_of("events", at(1))]
+    lake.run("a", "ingest", {node_of("events", at(1)): replace(held, complete=False)})
+    lake.run("a", "ingest", {node_of("events", at(2)): replace(held, status="quarantined")})
+    lake.ledger.claim("ingest", [node_of("files", at(3))], "killed")
+    blocked = Entry("blocked", "b", False, cause="c")
+    lake.run("b", "aggregate", {Node("aggregate", "traffic", "aggregates", at(2)): blocked}, 3)
+    result = run("status", "web")
+    assert result.exit_code == 1
+    # Of the hours whose events others have changed: their granules, and the windows that reach them.
+    assert rows(result) == [
+        ["web", "ingest", "6", "3", "1", "1", "0", "1", "0", "2015-05-20T12:00", "7.5", "schedule"],
+        ["web", "aggregate", "6", "5", "0", "0", "1", "0", "1", "2015-05-20T12:03", "7.5", "schedule"],
+    ]
+
+
+def test_a_changed_file_of_the_stream_makes_stale_what_it_shapes(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    assert run("status").exit_code == 0
+    lake.file.write_text(WEB.replace("n: count", "m: count"))
+    result = run("status")
+    assert (result.exit_code, [row[8] for row in rows(result)]) == (1, ["0", "3"])
+
+
+def test_a_stream_without_a_run_has_no_ledger_afterwards(run: Ask, lake: Lake) -> None:
+    lake.file.with_name("other.yaml").write_text(WEB.replace("name: web", "name: other"))
+    result = run("status", "other")
+    assert (result.exit_code, result.stdout) == (0, f"\nother: no run yet in {lake.uri}\n")
+    assert not (lake.folder / "lake" / "other").exists()
+
+
+def test_check_says_what_is_declared_and_all_that_is_wrong(run: Ask, lake: Lake) -> None:
+    sound = run("check")
+    assert (sound.exit_code, sound.stdout) == (
+        0,
+        "web.yaml: stream web, apache/combined, 11 columns, from landing/web/%Y-%m-%d/access.%H*.log\n"
+        "  aggregate: traffic (n by client, 2 hours, 1 hour)\n",
+    )
+    bad = lake.file.with_name("bad.yaml")
+    bad.write_text(WEB.replace("name: web", "nmae: bad").replace("n: count", "n: suum(bytes)"))
+    for arguments in ((), ("web", bad)):
+        result = run("check", *arguments)
+        assert (result.exit_code, result.stdout) == (1, sound.stdout)
+        assert result.stderr == (
+            "bad.yaml: 3 problems\n"
+            "  unknown field 'nmae'; nearest: name\n"
+            "  name: is required\n"
+            "  aggregate.traffic.measures.n: unknown function 'suum' in 'suum(bytes)'; nearest: sum\n"
+        )
+
+
+def test_help_and_what_needs_no_spark_do_not_load_it(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    log = tmp_path / "a.csv"
+    log.write_text("time,host,n\n2024-05-01T10:00:00Z,a,1\n2024-05-01T10:00:01Z,b,2\n")
+    told = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom transom.cli.__main__ import app\n"
+        f"for asked in (['--help'], ['init', {str(log)!r}], ['check'], ['try', '--help']):\n"
+        "    result = CliRunner().invoke(app, asked)\n"
+        "    assert result.exit_code == 0, result.output\n"
+        "loaded = {name.split('.')[0] for name in sys.modules}\n"
+        "print(sorted(loaded & {'pyspark', 'airflow', 'great_expectations'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

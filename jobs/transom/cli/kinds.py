@@ -15,7 +15,7 @@ SENTINELS = (-99, -999, -9999, -99999)
 """Numbers by which they do, where no other value comes near."""
 TRUTH = {"true", "false", "True", "False", "TRUE", "FALSE", "T", "F"}
 INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})")
-NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})?(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
+NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?")
 ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 EPOCHS = {"epoch": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000}
 YEARS = (datetime(1995, 1, 1, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzinfo=UTC).timestamp())
@@ -66,7 +66,7 @@ def kind_of(values: Sequence[str]) -> Kind:
     if time is not None:
         form, local, otherwise = time
         return Kind("timestamp", missing, form=form, local=local, otherwise=otherwise)
-    if all(NUMBER.fullmatch(text) and any(map(str.isdigit, text)) for text in rest):
+    if all(map(NUMBER.fullmatch, rest)):
         sentinels = _sentinels(rest)
         numbers = [text for text in rest if text not in sentinels]
         missing += sentinels
@@ -103,7 +103,7 @@ def times_of(values: Sequence[str]) -> tuple[str, bool, str | None] | None:
     None where they are no times."""
     if all(map(NUMBER.fullmatch, values)) and not all(len(text) == 14 for text in values):
         for form, unit in EPOCHS.items():
-            if all(YEARS[0] <= float(text or 0) / unit < YEARS[1] for text in values):
+            if all(YEARS[0] <= float(text) / unit < YEARS[1] for text in values):
                 return form, False, None
         return None
     if all(map(ISO.match, values)):

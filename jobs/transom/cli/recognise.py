@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from transom.cli.kinds import kind_of
+from transom.cli.line_pattern import guess
 from transom.formats.apache import COMBINED, COMMON
 from transom.formats.layout import FieldType
 
@@ -194,5 +195,71 @@ def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     )
 
 
-FORMS: tuple[Callable[[Sequence[str]], Log | None], ...] = (_zeek, _json, _apache, _csv)
+def _syscalls(lines: Sequence[str]) -> Log | None:
+    """`name [arg=value ...] [=> return]`, with the same number of words before the name in each line."""
+    rows = [_CALL.fullmatch(line) for line in lines]
+    found = [row for row in rows if row is not None]
+    if len(found) < MOST * len(lines) or sum(row["arrow"] is not None for row in found) * 4 < len(lines):
+        return None
+    leads = Counter(len(row["words"].split()) - 1 for row in found)
+    lead = leads.most_common(1)[0][0]
+    words = [row["words"].split() for row in found if len(row["words"].split()) == lead + 1]
+    if len(words) < MOST * len(lines):
+        return None
+    names: list[str] = []
+    for index in range(lead):
+        kind = kind_of([row[index] for row in words]).type
+        name = {"timestamp": "time", "integer": "pid"}.get(kind, "process")
+        names.append(name if name not in names else f"{name}_{index + 1}")
+    fields = {name: [row[index] for row in words] for index, name in enumerate([*names, "call"])}
+    fields["return"] = [row["result"] for row in found if row["result"]]
+    arguments: dict[str, list[str]] = {}
+    for row in found:
+        for name, text in _PAIR.findall(row["pairs"] or ""):
+            arguments.setdefault(name, []).append(text.strip('"'))
+    fields |= {name: texts for name, texts in arguments.items() if name not in fields}
+    return Log("syscalls", fields, {"return": "string"}, {"lead": names} if names else {})
+
+
+_PAIR = re.compile(r'([^\s="]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
+_CALL = re.compile(
+    r"\s*(?P<words>(?:[^\s=\"]+\s+){0,5}[a-z_][a-z0-9_]*)"
+    r'(?P<pairs>(?:\s+[^\s="]+=(?:"[^"]*"|[^\s"]*))*)(?P<arrow>\s+=>(?:\s+(?P<result>.*))?)?\s*'
+)
+
+
+def _kv(lines: Sequence[str]) -> Log | None:
+    """Pairs, of which most of each line is made."""
+    rows = [_PAIR.findall(line) for line in lines]
+    most = [
+        len(row) >= 3 and sum(len(name) + len(text) + 2 for name, text in row) > 0.6 * len(line)
+        for row, line in zip(rows, lines, strict=True)
+    ]
+    if sum(most) < MOST * len(lines):
+        return None
+    texts = [text for row in rows for _, text in row[:-1]]
+    ends = Counter(text[-1:] for text in texts)
+    between = next((sign for sign in ",;|" if ends[sign] > MOST * len(texts)), "")
+    fields: dict[str, list[str]] = {}
+    for row in rows:
+        for name, text in dict(reversed(row)).items():
+            plain = text.removesuffix(between).strip('"')
+            fields.setdefault(name, []).extend([plain] if plain else [])
+    first = [name for row in rows[:50] for name, _ in row]
+    ordered = dict.fromkeys([*first, *fields])
+    return Log("kv", {name: fields[name] for name in ordered}, {}, {"separator": between} if between else {})
+
+
+def _regex(lines: Sequence[str]) -> Log | None:
+    """Lines of a form of their own: a first pattern, for a person to go on with."""
+    found = guess(lines)
+    if found.matched < 0.5 * len(lines):
+        return None
+    note = "?: a first attempt; give the groups names, and take apart what is one"
+    return Log("regex", found.fields, {}, {"pattern": found.pattern}, notes=(note,))
+
+
+FORMS: tuple[Callable[[Sequence[str]], Log | None], ...] = (
+    _zeek, _json, _apache, _syscalls, _kv, _csv, _regex,
+)  # fmt: skip
 """The forms, the narrower before those that take more."""

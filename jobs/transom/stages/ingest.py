@@ -204,7 +204,9 @@ def _scene(
         lambda hour: hour == NO_HOUR or scope.may_publish(hour, hour in asked_before),
     )
     known = {file.path: file for file in map(File.of_row, pins.rows("files"))}
-    return _Scene(book, pins, scope, known, listed(stream.path_pattern), rules, cache(expected))
+    by_name = stream.time is not None and stream.time.by_name
+    there = listed(stream.path_pattern, by_name)
+    return _Scene(book, pins, scope, known, there, rules, cache(expected))
 
 
 def _late(scene: _Scene, paths: Collection[str]) -> dict[str, File]:
@@ -232,7 +234,16 @@ def _readings(stream: Stream, scene: _Scene, paths: Iterable[str]) -> list[Readi
         held = scene.known.get(path)
         lengths = (held.bytes,) if held is not None and held.source_id is not None else ()
         readings.append(
-            Reading(number, path, absolute(path), file.size, file.captures, stream.span(match), lengths)
+            Reading(
+                number,
+                path,
+                absolute(path),
+                file.size,
+                file.captures,
+                stream.span(match),
+                lengths,
+                file.origin,
+            )
         )
     return readings
 

@@ -131,7 +131,7 @@ class JsonLines:
         if line is None:
             return {}
         try:
-            if _too_deep(line):
+            if too_deep(line):
                 raise ValueError(f"more than {DEEPEST} arrays and objects in each other")
             record = _read(line)
         except ValueError:
@@ -158,18 +158,20 @@ class _Raw(str):
     """A number's own text."""
 
 
-def _too_deep(line: str) -> bool:
-    if line.count("[") + line.count("{") <= DEEPEST:
+def too_deep(line: str, deepest: int = DEEPEST) -> bool:
+    """Whether a line has more arrays and objects in each other."""
+    if line.count("[") + line.count("{") <= deepest:
         return False
     depth = 0
     for bracket in re.findall(r"[\[\]{}]", STRING.sub("", line)):
         depth += 1 if bracket in "[{" else -1
-        if depth > DEEPEST:
+        if depth > deepest:
             return True
     return False
 
 
-def _refuse(constant: str) -> Any:
+def refuse_constant(constant: str) -> Any:
+    """Refuse what Python reads and JSON has not: NaN and the infinities."""
     raise ValueError(f"{constant} is not JSON")
 
 
@@ -202,7 +204,7 @@ def _take(record: dict[str, Any], path: str) -> None:
 
 
 def _read(line: str) -> Any:
-    return json.loads(line, parse_float=_Raw, parse_int=_Raw, parse_constant=_refuse)
+    return json.loads(line, parse_float=_Raw, parse_int=_Raw, parse_constant=refuse_constant)
 
 
 def _joined(text: pa.Array) -> bytes:

@@ -17,15 +17,26 @@ from transom.formats.apache import Apache
 from transom.formats.delimited import Csv, ZeekTsv
 from transom.formats.drift import Names
 from transom.formats.json_lines import JsonLines
+from transom.formats.json_records import Text, spread
+from transom.formats.kv import KeyValue
 from transom.formats.layout import REST, Layout, Span
 from transom.formats.lines import BLOCK, KEPT, LONGEST, MARK, Lines, Tally, blocks, decompressed, split
+from transom.formats.regex import Regex
 from transom.formats.rest import Records
+from transom.formats.syscalls import Syscalls
 from transom.formats.typed import ARROW, Refusals, column, mask
 
 REJECTED = pa.schema(
     [("source_line", pa.int64()), *((name, pa.string()) for name in ("raw", "reason", "column", "detail"))]
 )
-PARSERS: dict[str, Callable[[Layout], "Parser"]] = {"apache": Apache, "csv": Csv, "json": JsonLines}
+PARSERS: dict[str, Callable[[Layout], "Parser"]] = {
+    "apache": Apache,
+    "csv": Csv,
+    "json": JsonLines,
+    "regex": Regex,
+    "kv": KeyValue,
+    "syscalls": Syscalls,
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,8 @@ class Chunk:
 @dataclass(frozen=True)
 class Summary:
     """What a file was; `lines = header_lines + accepted + rejected`.
+
+    Where lines hold records (`records` of json), each record is a line of the file in all that is counted.
 
     Attributes:
         sha256: of the decompressed bytes, as far as they could be read.
@@ -123,19 +136,20 @@ def read_file(
             half, part = part.data[whole:], replace(part, data=part.data[:whole])
         if not part.data:
             continue
-        numbered = split(part, lines + 1)
+        numbered = split(part)
         first_line = _first_line(numbered.text)
         if parser is None and first_line is not None:
             parser = _parser(layout, first_line)
         # Empty lines are refused alike by all parsers.
         current = parser or _parser(layout, b"")
-        for chunk, header_lines in _chunks(numbered, current, _Told(layout, span, start)):
-            headers += header_lines
-            accepted += chunk.events.num_rows
-            rejected += chunk.rejected.num_rows
-            if chunk.events.num_rows or chunk.rejected.num_rows:
-                yield chunk
-        lines += len(numbered.text)
+        for text in _texts(numbered, layout):
+            for chunk, header_lines in _chunks(text, lines + 1, current, _Told(layout, span, start)):
+                headers += header_lines
+                accepted += chunk.events.num_rows
+                rejected += chunk.rejected.num_rows
+                if chunk.events.num_rows or chunk.rejected.num_rows:
+                    yield chunk
+            lines += len(text.strings)
     if tally.broken is not None:
         reason, detail = tally.broken
         # The line that the break cuts is refused, be it empty: what lies before it has been read.
@@ -186,17 +200,23 @@ class _Told:
     start: datetime | None
 
 
-def _chunks(lines: Lines, parser: Parser, told: _Told) -> Iterator[tuple[Chunk, int]]:
-    """The lines of a block, in stretches that are parsed alike."""
-    text, first = lines.text, lines.first
-    strings, refused = _decoded(text, pa.array(lines.lengths))
-    for start, end in _stretches(strings, parser):
-        here = strings[start:end]
+def _texts(lines: Lines, layout: Layout) -> Iterator[Text]:
+    """The lines as strings; or the records that they hold, which stand for lines then."""
+    path = layout.options.get("records")
+    strings, refused = _decoded(lines.text, pa.array(lines.lengths), LONGEST if path is None else KEPT)
+    text = Text(strings, lines.text, refused)
+    return iter([text]) if path is None else spread(text, str(path))
+
+
+def _chunks(text: Text, first: int, parser: Parser, told: _Told) -> Iterator[tuple[Chunk, int]]:
+    """Lines, numbered from `first`, in stretches that are parsed alike."""
+    for start, end in _stretches(text.strings, parser):
+        here = text.strings[start:end]
         header = parser.header(here)
         for low, high in _parts(parser, here, header):
             part = here[low:high]
             yield (
-                _chunk(part, text[start + low : start + high], refused, start + low, first, parser, told),
+                _chunk(part, text, start + low, first, parser, told),
                 0,
             )
         if header:
@@ -226,12 +246,12 @@ def _parts(parser: Parser, here: pa.Array, header: int) -> list[tuple[int, int]]
     return parts
 
 
-def _decoded(text: pa.Array, lengths: pa.Array) -> tuple[pa.Array, Refusals]:
+def _decoded(text: pa.Array, lengths: pa.Array, longest: int) -> tuple[pa.Array, Refusals]:
     """The lines as strings, null where one is too long or not UTF-8; these and empty ones are refused."""
     refused = Refusals.none(len(text))
     refused.add(mask(pc.equal(lengths, 0)), "empty")
-    long = pc.greater(lengths, LONGEST)
-    refused.add(mask(long), "line_too_long", values=lengths, expected=f"at most {LONGEST} bytes")
+    long = pc.greater(lengths, longest)
+    refused.add(mask(long), "line_too_long", values=lengths, expected=f"at most {longest} bytes")
     sound = pc.if_else(long, pa.scalar(None, text.type), text).cast(pa.binary())
     try:
         return sound.cast(pa.string()), refused
@@ -251,15 +271,14 @@ def _decoded(text: pa.Array, lengths: pa.Array) -> tuple[pa.Array, Refusals]:
 
 def _chunk(
     strings: pa.Array,
-    raw: pa.Array,
-    block: Refusals,
+    text: Text,
     offset: int,
     first: int,
     parser: Parser,
     told: _Told,
 ) -> Chunk:
     rows = len(strings)
-    there = slice(offset, offset + rows)
+    there, block = slice(offset, offset + rows), text.refused
     refused = Refusals(block.reason[there].copy(), block.column[there].copy(), block.detail[there].copy())
     refused.any = block.any[there].copy()
     records = parser.parse(strings, refused)
@@ -278,7 +297,9 @@ def _chunk(
     rejected = pa.RecordBatch.from_arrays(
         [
             numbers.take(pa.array(bad)),
-            pa.array([_kept(raw[int(index)].as_py()) for index in bad], pa.binary()).cast(pa.string()),
+            pa.array([_kept(text.raw[offset + int(index)].as_py()) for index in bad], pa.binary()).cast(
+                pa.string()
+            ),
             *(
                 pa.array(list(part[bad]), pa.string())
                 for part in (refused.reason, refused.column, refused.detail)

@@ -38,9 +38,14 @@ class StageTask:
 
 STAGES = (
     StageTask(
-        "ingest", (), ("events", "rejected", "files"), "Files become events, rejections and file records."
+        "ingest",
+        (),
+        ("events", "rejected", "files", "findings"),
+        "Files become events, rejections and file records.",
     ),
-    StageTask("aggregate", ("ingest",), ("aggregates",), "Events become figures over sliding windows."),
+    StageTask(
+        "aggregate", ("ingest",), ("aggregates", "findings"), "Events become figures over sliding windows."
+    ),
 )
 
 

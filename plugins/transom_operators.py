@@ -167,8 +167,8 @@ class Settle(BaseOperator):
 
 
 class Report(BaseOperator):
-    """What stands of the run's interval after all stages: a line each, incomplete and stale hours, and the
-    backfill that mends them."""
+    """What stands of the run's interval after all stages, a line each; and what has been found in it, the
+    worst first."""
 
     def __init__(
         self, *, jobs: Mapping[str, str], stream: str, stream_file: str, heal: timedelta, **kwargs: Any
@@ -181,10 +181,13 @@ class Report(BaseOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Logs and returns the lines."""
+        from transom.lake.findings import findings
+
         lines = [
             _judged(stage, job, self.stream, self.stream_file, self.heal, context).summary
             for stage, job in self.jobs.items()
         ]
+        lines += map(str, findings(f"{lake()}/{self.stream}", _of_context(context)))
         for line in lines:
             logging.getLogger(__name__).info(line)
         return lines

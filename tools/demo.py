@@ -22,6 +22,7 @@ from sample_logs import CONN, HOUR, WEB, Hours, land
 
 from transom.intervals import format_hour, ranges
 from transom.lake.book import Book
+from transom.lake.findings import findings
 from transom.lake.ledger import Ledger
 from transom.lake.tables import read_rows
 
@@ -97,6 +98,12 @@ def lines_of_the_log() -> None:
     good = sum(entry.status == "published" for entry in status.values())
     console.print(f"published: {good} of {len(status)} hours; set aside: {stretches(aside)}")
     console.print(f"  because {status[BAD].cause}")
+
+
+def told() -> None:
+    """What a person is told, the worst first."""
+    lines = [[f.severity, f.kind, f.title] for f in findings(str(LAKE / "web"))]
+    show("Findings", ["severity", "kind", "what and when"], lines or [["-", "-", "nothing"]])
 
 
 def busiest(web: Hours) -> bool:
@@ -192,6 +199,7 @@ def tour(server: Airflow, web: Hours) -> bool:
     step(f"{(last[0] - FIRST) // HOUR} hours in one go; one file is junk, and one has not come yet")
     trigger(server, "web", "whole", FIRST, last[0])
     lines_of_the_log()
+    told()
 
     step("The junk is mended, and the red run cleared")
     land(DEMO, WEB, BAD, web[BAD])
@@ -208,6 +216,7 @@ def tour(server: Airflow, web: Hours) -> bool:
     lines = [[name, figures[name], now[name]] for name in figures]
     show("What the late file changed", ["figure", "before", "after"], lines)
     healed(before, book(), set(last))
+    told()
     agrees = agrees and now == recounted(web)
 
     step("Six hours again, in a lake of their own, an hour a run")

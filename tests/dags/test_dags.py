@@ -197,6 +197,43 @@ def test_gates_look_as_far_around_as_the_stream_heals(
             assert sum("2015-05-12T10:00: f: rejected_share" in text for text in caplog.messages) == warned
 
 
+def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from stream_dag import build
+    from transom.lake.book import Entry, Node
+    from transom.lake.findings import publish
+    from transom.lake.ledger import Ledger
+    from transom.stream import load
+
+    hours = [datetime(2015, 5, 17, hour, tzinfo=UTC) for hour in (8, 10, 11)]
+    nodes = [Node("ingest", "events", "events", hour) for hour in hours]
+    ledger = Ledger(str(tmp_path / "web"))
+    ledger.claim("ingest", nodes, "a")
+    partial = Entry("published", "a", complete=False, cause="landing/f.log: cut")
+    withheld = Entry("quarantined", "a", complete=False, cause="landing/g.log: junk")
+    ledger.publish("ingest", dict(zip(nodes, (withheld, partial, withheld), strict=True)), "a")
+    publish(ledger, "web", "ingest", {})
+    monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
+    file = ROOT / "schemas/streams/web.yaml"
+    dag = build(load(file).model_copy(update={"aggregate": {}}), file)
+    task: Any = dag.get_task("report")
+    context = {"params": {}, "dag_run": run_of(hours[1], hours[1] + timedelta(hours=2))}
+    # As the task runner calls it, which a test has none of.
+    assert type(task).execute.__wrapped__(task, context) == [
+        "ingest web [2015-05-17T10:00, 2015-05-17T12:00): 1 of 2 hours published, 2 warnings",
+        "high gate: web: events, 2015-05-17T11:00, are withheld: landing/g.log: junk",
+        "medium incomplete: web: events, 2015-05-17T10:00, are incomplete: landing/f.log: cut",
+    ]
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_every_stage_has_findings(dags: dict[str, Any], name: str) -> None:
+    for task in dags[name].tasks:
+        if type(task).__name__ == "SubmitStage":
+            assert f"transom://{name}/findings" in {asset.uri for asset in task.outlets}
+
+
 def imported(folder: Path) -> tuple[list[str], str]:
     """The ids of the DAGs that the stream files of a folder give, and the import error beside them."""
     environment = {**os.environ, "TRANSOM_STREAMS": str(folder)}

@@ -170,6 +170,13 @@ def test_an_hour_that_nobody_asked_for_is_missed_by_nobody() -> None:
     assert len(of_ingest(book({0: replace(WITHHELD, asked=False), 1: GOOD}), [junk(0)])) == 1
 
 
+def test_what_a_killed_run_has_seen_counts_for_nothing() -> None:
+    writing = replace(WITHHELD, status="writing")
+    assert of_ingest(book({0: writing, 1: GOOD}), [junk(0)]) == []
+    (found,) = of_ingest(book({0: writing, 1: GOOD}), [junk(0)], [node(0)])
+    assert (found.kind, found.start, found.end) == ("stale", at(0), at(1))
+
+
 def test_a_file_without_an_hour_is_found_in_every_hour() -> None:
     where = Node("ingest", "events", "events", NO_HOUR)
     withheld = replace(WITHHELD, cause="landing/junk.log: rejected_share: observed 1", asked=False)

@@ -87,7 +87,6 @@ def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
             "2015-05-17T02:00 landing/02.b.log: observed 0.3333333333333333, expected at most 0.05",
             "line 1: no_match: junk",
             "line 2: no_match: junk",
-            "line 2: no_match: junk",
             "to mend it: put the data right, or accept the value in the stream file, then run ingest "
             "from 2015-05-17T01:00 to 2015-05-17T03:00",
         ),

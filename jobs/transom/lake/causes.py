@@ -36,7 +36,7 @@ FATES: Mapping[str, tuple[Severity, str]] = {
 MENDED: Mapping[str, str] = {
     WITHHELD: "put the data right, or accept the value in the stream file, then run",
     NOT_MADE: "when nothing is in its way any more, run",
-    INCOMPLETE: "when the rest has come, run",
+    INCOMPLETE: "when what is missing has come, run",
     OUT_OF_DATE: "run",
 }
 """What makes good what has become of an hour."""
@@ -295,7 +295,7 @@ def _evidence(
     built_in = BUILT_IN.get(cause.name.partition(" ")[0])
     said = list(dict.fromkeys(sign.evidence for sign in signs))
     more = [f"and {len(said) - SHOWN} more"] if len(said) > SHOWN else []
-    rows = [row[:200] for sign in signs for row in sign.sample][:SHOWN]
+    rows = list(dict.fromkeys(row[:200] for sign in signs for row in sign.sample))[:SHOWN]
     mended = MENDED.get(worst.fate)
     over = "over any hours"
     if hours != [NO_HOUR]:

@@ -87,7 +87,6 @@ def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
             "2015-05-17T02:00 landing/02.b.log: observed 0.3333333333333333, expected at most 0.05",
             "line 1: no_match: junk",
             "line 2: no_match: junk",
-            "line 2: no_match: junk",
             "to mend it: put the data right, or accept the value in the stream file, then run ingest "
             "from 2015-05-17T01:00 to 2015-05-17T03:00",
         ),
@@ -168,6 +167,13 @@ def test_an_hour_that_nobody_asked_for_is_missed_by_nobody() -> None:
     assert of_ingest(book({0: unasked, 1: GOOD}), [files(0, 0)]) == []
     assert of_ingest(book({0: replace(unasked, cause="a/1.log: cut"), 1: GOOD})) == []
     assert len(of_ingest(book({0: replace(WITHHELD, asked=False), 1: GOOD}), [junk(0)])) == 1
+
+
+def test_what_a_killed_run_has_seen_counts_for_nothing() -> None:
+    writing = replace(WITHHELD, status="writing")
+    assert of_ingest(book({0: writing, 1: GOOD}), [junk(0)]) == []
+    (found,) = of_ingest(book({0: writing, 1: GOOD}), [junk(0)], [node(0)])
+    assert (found.kind, found.start, found.end) == ("stale", at(0), at(1))
 
 
 def test_a_file_without_an_hour_is_found_in_every_hour() -> None:

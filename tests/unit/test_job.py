@@ -14,6 +14,7 @@ import ingest
 from transom import application, job, together
 from transom.intervals import Interval
 from transom.lake.book import Entry, Node
+from transom.lake.findings import findings
 from transom.lake.ledger import Ledger
 from transom.lake.refresh import Outcome
 from transom.stream import load
@@ -224,10 +225,14 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
     chunks = iter([{"files_waiting": 2, "files_listed": 9}, {"files_waiting": 1, "files_listed": 9}])
 
     def work(context: job.Context) -> Outcome:
-        return Outcome(rows_out=5, work={"lines_rejected": 3}, standing=next(chunks))
+        left: dict[Node, Entry | None] = {Node("ingest", "events", "events", TEN): None}
+        return Outcome(rows_out=5, work={"lines_rejected": 3}, standing=next(chunks), stale=left)
 
     days = Interval(TEN, TEN + timedelta(days=8))
     job.perform(Mock(), "ingest", load(WEB), days, work, lake=str(tmp_path))
     assert capsys.readouterr().out.endswith("; 10 rows, 6 lines rejected, 1 files waiting\n")
     [run] = Ledger(str(tmp_path / "web")).runs()
     assert '"files_listed": 9, "files_waiting": 1, "lines_rejected": 6' in run["work"]
+    assert run["stale_since"] == TEN
+    (told,) = findings(str(tmp_path / "web"))
+    assert (told.kind, told.start) == ("stale", TEN)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
+from operator import itemgetter
 from typing import Literal
 
 from transom.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
@@ -35,7 +36,7 @@ FATES: Mapping[str, tuple[Severity, str]] = {
 MENDED: Mapping[str, str] = {
     WITHHELD: "put the data right, or accept the value in the stream file, then run",
     NOT_MADE: "when nothing is in its way any more, run",
-    INCOMPLETE: "when the rest has come, run",
+    INCOMPLETE: "when what is missing has come, run",
     OUT_OF_DATE: "run",
 }
 """What makes good what has become of an hour."""
@@ -144,14 +145,15 @@ def from_ledger(
         failures: failed checks of the stage, by the run that each node stands by.
         stale: nodes of the stage that are out of date, and that no run near them makes again.
     """
-    nodes = {node: entry for node, entry in book.items() if node.stage == stage}
-    counted = [verdict for verdict in failures if _counts(verdict, nodes.get(verdict.node))]
+    counted = [verdict for verdict in failures if _counts(verdict, book.get(verdict.node))]
+    troubled = [(n, entry) for n, entry in book.items() if entry.status != "published" or not entry.complete]
     # What needs these waits for them, and says so in the words of `staleness`.
-    found = tuple(f"{node} is quarantined" for node, entry in book.items() if entry.status == "quarantined")
+    found = tuple(f"{node} is quarantined" for node, entry in troubled if entry.status == "quarantined")
+    own = sorted((t for t in troubled if t[0].stage == stage), key=itemgetter(0))
     signs = chain(
         map(_of_check, counted),
-        _of_nodes(nodes, counted, found, stale),
-        _of_stale({node: nodes.get(node) for node in stale}, found),
+        _of_nodes(own, counted, found, stale),
+        _of_stale({node: book.get(node) for node in stale}, found),
     )
     by_cause: dict[_Cause, dict[datetime, list[_Sign]]] = {}
     for sign in signs:
@@ -197,16 +199,17 @@ def _of_check(verdict: Verdict) -> _Sign:
 
 
 def _of_nodes(
-    nodes: Mapping[Node, Entry], counted: Sequence[Verdict], found: tuple[str, ...], stale: Collection[Node]
+    nodes: Sequence[tuple[Node, Entry]],
+    counted: Sequence[Verdict],
+    found: tuple[str, ...],
+    stale: Collection[Node],
 ) -> Iterator[_Sign]:
     """What nodes say of themselves and no check of theirs does."""
     checks: dict[tuple[str, datetime], list[Verdict]] = {}
     for verdict in counted:
         checks.setdefault((verdict.node.block, verdict.node.hour), []).append(verdict)
     files = {v.subject: _of_check(v).cause for v in counted if v.subject and v.severity == "incomplete"}
-    troubled = [node for node, entry in nodes.items() if entry.status != "published" or not entry.complete]
-    for node in sorted(troubled):
-        entry = nodes[node]
+    for node, entry in nodes:
         seen = checks.get((node.block, node.hour), [])
         cause = entry.cause or "something is missing"
         match entry.status:
@@ -292,7 +295,7 @@ def _evidence(
     built_in = BUILT_IN.get(cause.name.partition(" ")[0])
     said = list(dict.fromkeys(sign.evidence for sign in signs))
     more = [f"and {len(said) - SHOWN} more"] if len(said) > SHOWN else []
-    rows = [row[:200] for sign in signs for row in sign.sample][:SHOWN]
+    rows = list(dict.fromkeys(row[:200] for sign in signs for row in sign.sample))[:SHOWN]
     mended = MENDED.get(worst.fate)
     over = "over any hours"
     if hours != [NO_HOUR]:

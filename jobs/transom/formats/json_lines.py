@@ -27,6 +27,8 @@ ALONE = 2048
 DEEPEST = 100
 """Arrays and objects in each other; a line with more is refused, since how many can be read depends on
 the reader and its stack."""
+SHAPES = 1000
+"""Different lists of names that are remembered, so that lines which have the same are looked at once."""
 _REST = "\0rest"
 """Under which a row holds what is kept of it beside its fields; no path, since paths are of the file."""
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -61,6 +63,7 @@ class JsonLines:
         self.columns: frozenset[str] = frozenset()
         self.shown = Names(layout, nested=True)
         self._dotted = [path for path in wanted if "." in path]
+        self._shapes: set[tuple[str, ...]] = set()
         self._keeps_rest = layout.keep_rest
         self._tried: tuple[pa.Array, Mapping[str, pa.Array] | None] | None = None
 
@@ -140,11 +143,21 @@ class JsonLines:
         if not isinstance(record, dict):
             refused.add_one(index, "not_an_object")
             return {}
-        self.shown.show((*record, *(p for p in self.shown.lacking(self._dotted) if _has(record, p))))
+        self._show(record)
         row = {path: _text(_at(record, path)) for path in self.paths}
         if self._keeps_rest:
             row[_REST] = self._rest(record)
         return row
+
+    def _show(self, record: dict[str, Any]) -> None:
+        names = tuple(record)
+        if names not in self._shapes:
+            if len(self._shapes) < SHAPES:
+                self._shapes.add(names)
+            self.shown.show(SURROGATE.sub("\ufffd", name) for name in names)
+        inside = [path for path in self.shown.lacking(self._dotted) if _has(record, path)]
+        if inside:
+            self.shown.show(inside)
 
     def _rest(self, record: dict[str, Any]) -> str | None:
         """What a record holds beside the wanted fields, which are taken out of it."""

@@ -40,8 +40,8 @@ class NoRecords(ValueError):
     """An object, or another value, without a list at the path."""
 
 
-def spread(lines: Text, path: str, most: int = LINES) -> Iterator[Text]:
-    """The records of lines, in their order, at most so many at a time.
+def spread(lines: Text, path: str) -> Iterator[Text]:
+    """The records of lines, in their order, at most `LINES` at a time.
 
     A line that is refused already, is no JSON (`bad_json`) or has no list at the path (`no_records`) counts
     as one record; a list without records counts as none.
@@ -64,9 +64,9 @@ def spread(lines: Text, path: str, most: int = LINES) -> Iterator[Text]:
             else:
                 for start, end in zip(places[0::2], places[1::2], strict=True):
                     held.strings.append(text[start:end])
-                    if len(held.strings) == most:
+                    if len(held.strings) == LINES:
                         yield held.taken()
-        if len(held.strings) == most:
+        if len(held.strings) == LINES:
             yield held.taken()
     if held.strings:
         yield held.taken()

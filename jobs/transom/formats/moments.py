@@ -69,9 +69,9 @@ def by_lines(
         if start is None:
             raise ValueError("times count from the file's name, which has none")
         first = (start - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    # A step may be longer than what 64 bits hold, and lines after the last that has a time are not counted.
-    most = max((LAST - first) // rule.step + 1, 1)
-    micros = first + (np.minimum(lines, most) - 1) * min(rule.step, LAST)
+    # A step may be longer than what 64 bits hold; and of the lines that have no time, all are as the first.
+    most = (LAST - first) // rule.step + 2
+    micros = first + (np.minimum(lines, most) - 1) * min(rule.step, 2 * LAST)
     bad = beyond(micros)
     refused.add(bad, "bad_time", values=pa.array(lines), expected="a line whose time is from 1970 to 2261")
     return pa.array(micros, mask=bad).cast(ARROW["timestamp"])

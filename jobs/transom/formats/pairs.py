@@ -7,7 +7,7 @@ is none.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -81,6 +81,18 @@ class Pairs:
         first[self.rows[found]] = found  # the last to be put is the first of its line
         return self.values.take(pa.array(first, mask=first < 0))
 
+    def behind(self, fields: Mapping[str, pa.Array]) -> "Pairs":
+        """The pairs with fields of the lines before them."""
+        rows = np.arange(self.lines, dtype=np.int64)
+        names = [pa.repeat(name, self.lines) for name in fields]
+        return Pairs(
+            self.lines,
+            np.concatenate([*([rows] * len(fields)), self.rows]),
+            pa.concat_arrays([*names, self.names]),
+            pa.concat_arrays([*fields.values(), self.values]),
+            self.unterminated,
+        )
+
     def rest(self, taken: frozenset[str]) -> pa.Array:
         """What the lines hold under other names than these, as JSON; null where that is nothing."""
         known, codes = self._encoded
@@ -95,10 +107,8 @@ class Pairs:
         values = self.values.take(pa.array(here))
         there = mask(pc.is_valid(values))
         here, values = here[there], values.filter(pa.array(there))
-        heads = pa.array([f'{rest.written(name)}:"' for name in known], pa.string())
-        members = pc.binary_join_element_wise(
-            heads.take(pa.array(codes[here])), rest.escaped(values), '"', ""
-        )
+        heads = pa.array([rest.written(name) for name in known], pa.string())
+        members = rest.member(heads.take(pa.array(codes[here])), values)
         ends = np.cumsum(np.bincount(self.rows[here], minlength=self.lines))
         offsets = pa.array(np.r_[0, ends].astype(np.int32))
         return rest.braced(pc.binary_join(pa.ListArray.from_arrays(offsets, members), ","))
@@ -148,15 +158,16 @@ class Scanner:
         letters = np.frombuffer(data, dtype=np.uint8)
         marks = np.flatnonzero(letters == ord(self._quote))
         # Every line that is left has an even number of quotes, so they open and close by turns.
-        wrong = (letters[marks[0::2] - 1] != ord(self._assign)) | (
-            self._table[letters[marks[1::2] + 1]] != BOUNDARY
-        )
-        if wrong.any():
+        wrong = marks[1::2][self._table[letters[marks[1::2] + 1]] != BOUNDARY]
+        *plain, values_at = self._plain(data, letters)
+        if len(marks):
+            # One that opens where no value begins is a letter like any other.
+            wrong = np.r_[wrong, np.setdiff1d(marks[0::2], values_at, assume_unique=True)]
+        if len(wrong):
             ends = np.flatnonzero(letters == LINE_END)
-            odd[np.searchsorted(ends, marks[0::2][wrong]) - 1] = True
+            odd[np.searchsorted(ends, wrong) - 1] = True
             data = _joined(text, odd)
-            letters = np.frombuffer(data, dtype=np.uint8)
-        plain = self._plain(data, letters)
+            *plain, _ = self._plain(data, np.frombuffer(data, dtype=np.uint8))
         return self._with_odd(text, odd, *plain)
 
     def _surely_odd(self, text: pa.Array) -> npt.NDArray[np.bool_]:
@@ -168,7 +179,8 @@ class Scanner:
         escapes = mask(pc.match_substring_regex(text, rf"\\[{re.escape(self._quote)}\\]"))
         return odd | (escapes & mask(pc.greater(marks, 0)))
 
-    def _plain(self, data: bytes, letters: npt.NDArray[np.uint8]) -> tuple[Rows, pa.Array, pa.Array]:
+    def _plain(self, data: bytes, letters: npt.NDArray[np.uint8]) -> tuple[Rows, pa.Array, pa.Array, Rows]:
+        """The line, the name and the value of each pair, and where its value begins in the block."""
         kinds = self._table[letters]
         marks = letters == ord(self._quote)
         if marks.any():
@@ -185,7 +197,7 @@ class Scanner:
         quoted = (start < end) & (letters[start] == ord(self._quote))
         offsets = np.column_stack((begins, first, start + quoted, end - quoted)).ravel()
         if not len(rows):
-            return rows, pa.array([], pa.string()), pa.array([], pa.string())
+            return rows, pa.array([], pa.string()), pa.array([], pa.string()), start
         texts = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
         every = np.arange(0, len(offsets), 4)
         names, values = (texts.take(pa.array(at)).cast(pa.string()) for at in (every, every + 2))
@@ -193,7 +205,7 @@ class Scanner:
             names = pc.utf8_ltrim(names, " ")
             named = pc.not_equal(names, "")
             rows, names, values = rows[mask(named)], names.filter(named), values.filter(named)
-        return rows, names, values
+        return rows, names, values, start
 
     def _with_odd(
         self, text: pa.Array, odd: npt.NDArray[np.bool_], rows: Rows, names: pa.Array, values: pa.Array

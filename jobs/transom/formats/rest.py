@@ -28,15 +28,17 @@ class Records:
 
 def of_fields(fields: Mapping[str, pa.Array], wanted: frozenset[str], rows: int) -> pa.Array:
     """The fields that are not wanted, of each line; null where none of them has a value."""
-    parts = [member(name, fields[name]) for name in sorted(fields.keys() - wanted)]
+    parts = [member(f",{written(name)}", fields[name]) for name in sorted(fields.keys() - wanted)]
     if not parts:
         return pa.nulls(rows, pa.string())
-    return braced(pc.binary_join_element_wise(*parts, ",", null_handling="skip"))
+    # Arrow's join that skips nulls gives no row at all where there are only nulls.
+    joined = pc.binary_join_element_wise(*(pc.fill_null(part, "") for part in parts), "")
+    return braced(pc.utf8_slice_codeunits(joined, 1))
 
 
-def member(name: str, values: pa.Array) -> pa.Array:
-    """Each value as a member of an object: `"name":"value"`; null stays null."""
-    return pc.binary_join_element_wise(f'{written(name)}:"', escaped(values), '"', "")
+def member(name: str | pa.Array, values: pa.Array) -> pa.Array:
+    """Each value as a member of an object, behind its name, `"name":"value"`; null stays null."""
+    return pc.binary_join_element_wise(name, ':"', escaped(values), '"', "")
 
 
 def braced(members: pa.Array) -> pa.Array:

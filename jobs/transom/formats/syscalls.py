@@ -63,7 +63,7 @@ class Syscalls:
         self._show(own, pairs.distinct, refused)
         wanted = self.shown.wanted
         fields = own | {path: pairs.field(path) for path in sorted(wanted - own.keys())}
-        return Records(fields, pairs.rest(wanted.union(own)) if self._keeps_rest else None)
+        return Records(fields, pairs.behind(own).rest(wanted) if self._keeps_rest else None)
 
     def _show(self, own: dict[str, pa.Array], arguments: set[str], refused: Refusals) -> None:
         if not refused.any.all():

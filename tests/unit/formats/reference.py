@@ -8,7 +8,7 @@ in which they are declared, the span that its file may hold.
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -64,21 +64,54 @@ class Reading:
     rejections: list[tuple[int, str, str | None, str | None]] = field(default_factory=list)
     header_lines: int = 0
     columns: set[str] = field(default_factory=set)
+    unknown: list[str] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
 
 
-def read(data: bytes, layout: Layout, span: Span | None = None) -> Reading:
+@dataclass
+class Found:
+    """What a line is.
+
+    Attributes:
+        fields: by path.
+        shown: names that the record has, whether with a value or without.
+        own: those of them that the format or the specification names, and not the file.
+        rest: what the record holds beside the columns and the time.
+    """
+
+    fields: Record
+    shown: set[str]
+    own: set[str]
+    rest: str | None
+
+
+def read(data: bytes, layout: Layout, span: Span | None = None, start: datetime | None = None) -> Reading:
     """Reads a whole file."""
-    cut = lines(data)
-    form = form_of(layout, cut)
+    cut: Sequence[bytes | Json.Value | Refused] = lines(data)
+    form = form_of(layout, lines(data))
+    if "records" in layout.options:
+        assert isinstance(form, Json)
+        cut = [record for line in lines(data) for record in form.records(line)]
     reading = Reading()
+    shown: set[str] = set()
+    brought: set[str] = set()
+    records = 0
     for number, line in enumerate(cut, 1):
         try:
-            record = form.record(line)
-            if record is None:
+            if isinstance(line, Refused):
+                raise line
+            found = form.record(line)
+            if found is None:
                 reading.header_lines += 1
                 continue
-            time = event_time(record, layout)
+            records += 1
+            record = found.fields
+            shown |= found.shown
+            brought |= found.shown - found.own
+            time = event_time(record, layout, number, start)
             columns = {column.name: value_of(record, column) for column in layout.fields}
+            if layout.keep_rest:
+                columns["rest"] = found.rest
             if span is not None and not span.start <= time < span.end:
                 inside = f"{span.start:%Y-%m-%d %H:%M:%S}Z to {span.end:%Y-%m-%d %H:%M:%S}Z"
                 raise Refused("outside_holds", f"{time:%Y-%m-%d %H:%M:%S.%f}Z", expected=inside)
@@ -86,7 +119,28 @@ def read(data: bytes, layout: Layout, span: Span | None = None) -> Reading:
         except Refused as refused:
             reading.rejections.append((number, refused.reason, refused.column, refused.detail))
     reading.columns = form.columns
+    taken = wanted(layout)
+    if isinstance(form, Json):
+        taken |= {name for name in brought if any(path.startswith(f"{name}.") for path in taken)}
+    reading.unknown = sorted({name[:200] for name in brought - taken})[:100]
+    if records:
+        reading.absent = [column.name for column in layout.fields if not shown.intersection(column.paths)]
     return reading
+
+
+def wanted(layout: Layout) -> set[str]:
+    """Every path that a column or the time takes."""
+    time = layout.time
+    paths = [*time.paths, *time.plus, *(path for more in time.more for path in more)]
+    return {*paths, *(path for column in layout.fields for path in column.paths)}
+
+
+def left(fields: Record, layout: Layout) -> str | None:
+    """The fields with a value that nothing takes, as JSON."""
+    rest = {name: value for name, value in fields.items() if value is not None and name not in wanted(layout)}
+    if not rest:
+        return None
+    return json.dumps(rest, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 # Lines
@@ -103,12 +157,13 @@ def lines(data: bytes) -> list[bytes]:
     return [line.removesuffix(b"\r") for line in cut]
 
 
-def text_of(line: bytes) -> str:
+def text_of(line: object, longest: int = LONGEST_LINE) -> str:
     """A line as text."""
+    assert isinstance(line, bytes)
     if not line:
         raise Refused("empty")
-    if len(line) > LONGEST_LINE:
-        raise Refused("line_too_long", len(line), expected="at most 1048576 bytes")
+    if len(line) > longest:
+        raise Refused("line_too_long", len(line), expected=f"at most {longest} bytes")
     try:
         return line.decode()
     except UnicodeDecodeError:
@@ -121,8 +176,8 @@ def text_of(line: bytes) -> str:
 class Form(Protocol):
     columns: set[str]
 
-    def record(self, line: bytes) -> Record | None:
-        """The fields of a line; None for a header line."""
+    def record(self, line: object) -> Found | None:
+        """What a line is; None for a header line."""
 
 
 def form_of(layout: Layout, cut: Sequence[bytes]) -> Form:
@@ -132,12 +187,18 @@ def form_of(layout: Layout, cut: Sequence[bytes]) -> Form:
         return Csv(layout)
     if layout.format == "json":
         return Json(layout)
+    if layout.format == "regex":
+        return Regex(layout)
+    if layout.format == "kv":
+        return KeyValue(layout)
+    if layout.format == "syscalls":
+        return Syscalls(layout)
     variant = layout.options.get("variant", "auto")
     if variant == "auto":
         # The first line that is not empty tells: Zeek's own form begins with header lines.
         first = next(filter(None, cut), b"")
         variant = "json" if first.lstrip().startswith(b"{") else "tsv"
-    return Json(layout) if variant == "json" else ZeekTsv()
+    return Json(layout) if variant == "json" else ZeekTsv(layout)
 
 
 class Apache:
@@ -156,10 +217,11 @@ class Apache:
     REQUEST = re.compile(r"([^ ]+) (.*) (HTTP/[0-9.]+)")
 
     def __init__(self, layout: Layout) -> None:
+        self.layout = layout
         self.columns: set[str] = set()
         self.common_only = layout.options.get("variant") == "common"
 
-    def record(self, line: bytes) -> Record | None:
+    def record(self, line: object) -> Found | None:
         found = self.COMMON.fullmatch(text_of(line))
         if found is None or (self.common_only and found[8] is not None):
             forms = "common log form" if self.common_only else "common or the combined log form"
@@ -170,7 +232,9 @@ class Apache:
                 fields[name] = None
         request = self.REQUEST.fullmatch(fields["request"] or "")
         parts = request.groups() if request else (None, None, None)
-        return fields | dict(zip(("method", "path", "protocol"), parts, strict=True))
+        fields |= dict(zip(("method", "path", "protocol"), parts, strict=True))
+        shown = fields.keys() - ({"referer", "agent"} if found[8] is None else set())
+        return Found(fields, shown, shown, left(fields, self.layout))
 
 
 class Csv:
@@ -184,7 +248,9 @@ class Csv:
     """
 
     def __init__(self, layout: Layout) -> None:
+        self.layout = layout
         options = layout.options
+        self.named = options.get("header", True) is False
         self.delimiter = str(options.get("delimiter", ","))
         self.quote = str(options.get("quote", '"'))
         self.awaits_header = bool(options.get("header", True))
@@ -192,7 +258,7 @@ class Csv:
         self.names = [str(name) for name in names] if isinstance(names, list | tuple) else None
         self.columns = set(self.names or ())
 
-    def record(self, line: bytes) -> Record | None:
+    def record(self, line: object) -> Found | None:
         if line and self.awaits_header:
             self.awaits_header = False
             self.names = None
@@ -210,7 +276,9 @@ class Csv:
         values = self.values(text)
         if len(values) != len(self.names):
             raise Refused("field_count", len(values), expected=f"{len(self.names)}")
-        return {name: value or None for name, value in zip(self.names, values, strict=True)}
+        fields = {name: value or None for name, value in zip(self.names, values, strict=True)}
+        names = set(self.names)
+        return Found(fields, names, names if self.named else set(), left(fields, self.layout))
 
     def values(self, text: str) -> list[str]:
         # The library's reader takes a carriage return for a line's end; here it is a character like
@@ -235,12 +303,13 @@ class ZeekTsv:
     text. Of two columns of one name the last is taken. Values stand as they are written.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
         self.columns: set[str] = set()
         self.separator, self.unset, self.empty = "\t", "-", "(empty)"
         self.names: list[str] | None = None
 
-    def record(self, line: bytes) -> Record | None:
+    def record(self, line: object) -> Found | None:
         text = text_of(line)
         if text.startswith("#"):
             self.directive(text)
@@ -250,7 +319,8 @@ class ZeekTsv:
         values = text.split(self.separator)
         if len(values) != len(self.names):
             raise Refused("field_count", len(values), expected=f"{len(self.names)}")
-        return {name: self.value(value) for name, value in zip(self.names, values, strict=True)}
+        fields = {name: self.value(value) for name, value in zip(self.names, values, strict=True)}
+        return Found(fields, set(self.names), set(), left(fields, self.layout))
 
     def value(self, text: str) -> str | None:
         if text == self.unset:
@@ -278,6 +348,133 @@ class Number(str):
     """A number of a JSON text, as it is written there."""
 
 
+class Regex:
+    """Named groups; the whole line has to match. A group that takes no part, or nothing, has no value."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.columns: set[str] = set()
+        self.pattern = re.compile(str(layout.options["pattern"]), re.ASCII)
+
+    def record(self, line: object) -> Found | None:
+        found = self.pattern.fullmatch(text_of(line))
+        if found is None:
+            raise Refused("no_match", expected="the pattern")
+        fields = {name: value or None for name, value in found.groupdict().items()}
+        shown = {name for name, value in fields.items() if value is not None}
+        return Found(fields, shown, shown, left(fields, self.layout))
+
+
+@dataclass
+class Word:
+    """A word as it stands, and where it ends; the name and the value of one that is a pair."""
+
+    text: str
+    end: int
+    name: str | None = None
+    value: str = ""
+
+
+def words(text: str, separators: str, assign: str, quote: str) -> Iterator[Word]:
+    """The words of a line, letter by letter.
+
+    A word with an assign after its first letter is a pair. Only where its value begins does a quote open,
+    and separators between it and the closing one are of the value. Two quotes there are one, and so is one
+    behind a backslash; two backslashes are one. What comes after the closing quote is of the value too.
+    """
+    at = 0
+    while at < len(text):
+        start = at
+        while at < len(text) and text[at] not in separators + assign:
+            at += 1
+        if at == start and at < len(text) and text[at] in separators:
+            at += 1
+            continue
+        if at == start or at == len(text) or text[at] in separators:
+            while at < len(text) and text[at] not in separators:
+                at += 1
+            yield Word(text[start:at], at)
+            continue
+        name, value = text[start:at].lstrip(" "), ""
+        at += 1
+        if text[at : at + 1] == quote:
+            at += 1
+            while text[at : at + 1] != quote or text[at + 1 : at + 2] == quote:
+                if at >= len(text):
+                    raise Refused("unterminated_quote")
+                both = text[at : at + 2]
+                taken = 2 if both in (quote * 2, "\\" + quote, "\\\\") else 1
+                value += both[-1] if taken == 2 else both[0]
+                at += taken
+            at += 1
+        while at < len(text) and text[at] not in separators:
+            value += text[at]
+            at += 1
+        yield Word(text[start:at], at, name or None, value)
+
+
+def firsts(pairs: Iterable[Word]) -> dict[str, str | None]:
+    """Values by name, of which the first counts; an empty one is none."""
+    fields: dict[str, str | None] = {}
+    for pair in pairs:
+        if pair.name is not None:
+            fields.setdefault(pair.name, pair.value or None)
+    return fields
+
+
+class KeyValue:
+    """Pairs; other words count for nothing."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.columns: set[str] = set()
+        options = {"separator": " \t", "assign": "=", "quote": '"', **layout.options}
+        self.signs = [str(options[name]) for name in ("separator", "assign", "quote")]
+
+    def record(self, line: object) -> Found | None:
+        fields = firsts(words(text_of(line), *self.signs))
+        if not fields:
+            raise Refused("no_match", expected=f"a line with name{self.signs[1]}value in it")
+        return Found(
+            dict.fromkeys(wanted(self.layout)) | fields, set(fields), set(), left(fields, self.layout)
+        )
+
+
+class Syscalls:
+    """Words that lead, a name, pairs, and after `=>` what the call gives back."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.columns: set[str] = set()
+        lead = layout.options.get("lead", [])
+        assert isinstance(lead, list)
+        self.heads = [*map(str, lead), "call"]
+
+    def record(self, line: object) -> Found | None:
+        text = text_of(line)
+        form = " ".join([*self.heads[:-1], "name [arg=value ...] [=> return]"])
+        own: dict[str, str | None] = dict.fromkeys([*self.heads, "return"])
+        arguments = []
+        for index, word in enumerate(words(text, " \t", "=", '"')):
+            if index < len(self.heads):
+                own[self.heads[index]] = word.text
+                if self.heads[index] == "call" and set('="') & set(word.text):
+                    raise Refused("no_match", expected=form)
+            elif word.text == "=>":
+                own["return"] = text[word.end :].strip(" \t") or None
+                break
+            elif word.name is None:
+                raise Refused("no_match", expected=form)
+            else:
+                arguments.append(word)
+        if own["call"] is None:
+            raise Refused("no_match", expected=form)
+        given = {name: value for name, value in firsts(arguments).items() if name not in own}
+        shown = {name for name, value in own.items() if value is not None}
+        fields = dict.fromkeys(wanted(self.layout)) | given | own
+        return Found(fields, shown | given.keys(), shown, left(given | own, self.layout))
+
+
 class Json:
     """An object a line. Of two members of one name the last is taken; null is no value.
 
@@ -287,21 +484,78 @@ class Json:
     """
 
     def __init__(self, layout: Layout) -> None:
+        self.layout = layout
         self.columns: set[str] = set()
         paths = [path for column in layout.fields for path in column.paths]
-        self.paths = [*paths, *layout.time.paths, *layout.time.plus]
+        more = [path for one in layout.time.more for path in one]
+        self.paths = [*paths, *layout.time.paths, *layout.time.plus, *more]
 
-    def record(self, line: bytes) -> Record | None:
-        text = text_of(line)
-        if deep(text):
-            raise Refused("bad_json")
-        try:
-            found = json.loads(text, parse_int=Number, parse_float=Number, parse_constant=self.constant)
-        except ValueError:
-            raise Refused("bad_json") from None
+    def record(self, line: object) -> Found | None:
+        found = line.inside if isinstance(line, Json.Value) else self.loaded(text_of(line), DEEPEST_JSON)
         if not isinstance(found, dict):
             raise Refused("not_an_object")
-        return {path: self.at(found, path) for path in self.paths}
+        routes = [route for path in self.paths if (route := self.route(found, path))]
+        nested = {".".join(route) for route in routes}
+        kept = self.without(found, routes)
+        rest = re.sub("[\ud800-\udfff]", "\ufffd", self.written(kept, ordered=True)) if kept else None
+        names = {re.sub("[\ud800-\udfff]", "\ufffd", name) for name in found}
+        return Found(
+            {path: self.at(found, path) for path in self.paths}, names | nested, nested - names, rest
+        )
+
+    @dataclass
+    class Value:
+        """A record that has been read with its line."""
+
+        inside: object
+
+    def records(self, line: bytes) -> list["Json.Value | Refused"]:
+        """The records of a line, or why there are none."""
+        path = str(self.layout.options["records"]).removesuffix("[]")
+        around = path.count(".") + 2
+        try:
+            whole = self.loaded(text_of(line, 2**24), DEEPEST_JSON + around)
+        except Refused as refused:
+            one_line = "an object a line, not one over several lines"
+            return [Refused("bad_json", expected=one_line) if refused.reason == "bad_json" else refused]
+        route = self.route(whole, path) if isinstance(whole, dict) else []
+        for name in route:
+            assert isinstance(whole, dict)
+            whole = whole[name]
+        if not route or not isinstance(whole, list):
+            return [Refused("no_records", expected=f"a list at {path}[]")]
+        return [Refused("bad_json") if deep(self.written(record)) else Json.Value(record) for record in whole]
+
+    def loaded(self, text: str, deepest: int) -> object:
+        if deep(text, deepest):
+            raise Refused("bad_json")
+        try:
+            return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=self.constant)
+        except ValueError:
+            raise Refused("bad_json") from None
+
+    def route(self, found: Mapping[str, object], path: str) -> list[str]:
+        """The names that lead to what a path means; none where the record has nothing there."""
+        if path in found:
+            return [path]
+        first, dot, rest = path.partition(".")
+        inside = found.get(first)
+        further = self.route(inside, rest) if dot and isinstance(inside, dict) else []
+        return [first, *further] if further else []
+
+    def without(self, found: Mapping[str, object], routes: list[list[str]]) -> dict[str, object]:
+        """An object without what some routes lead to, and without null in the objects on the way."""
+        left: dict[str, object] = {}
+        for name, value in found.items():
+            further = [route[1:] for route in routes if route[0] == name]
+            if [] in further:
+                continue
+            if further:
+                assert isinstance(value, dict)
+                value = self.without(value, further) or None
+            if value is not None:
+                left[name] = value
+        return left
 
     def constant(self, name: str) -> object:
         raise ValueError(f"{name} is no JSON")
@@ -319,26 +573,27 @@ class Json:
         text = value if isinstance(value, str) else self.written(value)
         return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
-    def written(self, value: object) -> str:
+    def written(self, value: object, ordered: bool = False) -> str:
         match value:
             case Number():
                 return value
             case list():
-                return f"[{','.join(map(self.written, value))}]"
+                return f"[{','.join(self.written(inner, ordered) for inner in value)}]"
             case dict():
-                inside = (f"{self.written(name)}:{self.written(inner)}" for name, inner in value.items())
+                items = sorted(value.items()) if ordered else value.items()
+                inside = (f"{self.written(name)}:{self.written(inner, ordered)}" for name, inner in items)
                 return f"{{{','.join(inside)}}}"
             case _:
                 return json.dumps(value, ensure_ascii=False)
 
 
-def deep(text: str) -> bool:
+def deep(text: str, most: int = DEEPEST_JSON) -> bool:
     """Whether more brackets are open at once than any log has, outside of strings."""
     depth = deepest = 0
     for char in re.sub(r'"(\\.|[^"\\])*"', "", text):
         depth += (char in "[{") - (char in "]}")
         deepest = max(deepest, depth)
-    return deepest > DEEPEST_JSON
+    return deepest > most
 
 
 # Values: from text to the declared type
@@ -403,13 +658,29 @@ def rounded(text: str, step: Fraction) -> int | None:
 # Times
 
 
-def event_time(record: Record, layout: Layout) -> datetime:
+def event_time(record: Record, layout: Layout, number: int, start: datetime | None) -> datetime:
     time: EventTime = layout.time
-    text = first_of(record, time.paths)
-    if text is None:
-        wanted = " or ".join(time.paths)
-        there = "" if any(path in record for path in time.paths) else f" among {', '.join(record)[:200]}"
-        raise Refused("missing_time", expected=wanted + there)
+    if time.by_lines is not None:
+        first = (
+            start if time.by_lines.start is None else EARLIEST + timedelta(microseconds=time.by_lines.start)
+        )
+        assert first is not None
+        try:
+            moment = first + (number - 1) * timedelta(microseconds=time.by_lines.step)
+        except OverflowError:
+            moment = LATEST
+        if not EARLIEST <= moment < LATEST:
+            raise Refused("bad_time", number, expected="a line whose time is from 1970 to 2261")
+        return moment
+    fields = [time.paths, *time.more]
+    texts = [first_of(record, paths) for paths in fields]
+    text = " ".join(text for text in texts if text is not None)
+    if None in texts:
+        wanted = " and ".join(" or ".join(paths) for paths in fields)
+        there = all(any(path in record for path in paths) for paths in fields)
+        raise Refused(
+            "missing_time", expected=wanted if there else f"{wanted} among {', '.join(record)[:200]}"
+        )
     form = time.time_format
     if layout.format == "apache" and form == "iso":
         form = "%d/%b/%Y:%H:%M:%S %z"

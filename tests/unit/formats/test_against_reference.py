@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from transom.formats import json_lines as json_way
-from transom.formats.layout import EventTime, Field, Layout, Span
+from transom.formats import json_records
+from transom.formats.layout import ByLines, EventTime, Field, Layout, Span
 from transom.formats.reading import Chunk, Summary, read_file
 from unit.formats.reference import Reading, lines, read
 
@@ -39,24 +40,63 @@ EPOCH = EventTime(("ts",), (), "epoch")
 ENDS = EventTime(("ts",), ("duration", "took"), "epoch")
 LOCAL = EventTime(("ts", "at"), (), "iso", "Europe/Berlin")
 AMERICAN = EventTime(("ts",), (), "%m/%d/%Y %H:%M:%S", "America/New_York")
+JOINED = EventTime(("day", "status"), (), "iso", "Europe/Berlin", (("ts",),))
+# The last of its lines have no time.
+BY_LINES = EventTime((), by_lines=ByLines(3_600_000_000, 9_214_646_400_000_000 - 3 * 3_600_000_000))
+CALLS = (
+    Field("call", ("call",)),
+    Field("back", ("return",)),
+    Field("fd", ("fd",)),
+    Field("path", ("path", "n")),
+)
+PATTERN = (
+    r"(?P<ts>[^ ]+) (?P<client>\w*)(?: status=(?P<status>\d+|-1))?(?: (?:took|t) (?P<took>[0-9.]+))?(?P<x>x*)"
+)
+LETTERS = "(?P<a>a*)(?P<b>b|c{2,3})?(d|(?P<e>e))*"
 NAMES = ["ts", "client", "status", "took", "size", "ok", "at", "tick", "duration", "user.name"]
 LAYOUTS = {
     "apache": Layout("apache", APACHE_COLUMNS, EventTime(("time",))),
     "apache common": Layout(
-        "apache", APACHE_COLUMNS, EventTime(("time",), (), "%d/%b/%Y:%H:%M:%S %z"), {"variant": "common"}
+        "apache",
+        APACHE_COLUMNS[3:],
+        EventTime(("time",), (), "%d/%b/%Y:%H:%M:%S %z"),
+        {"variant": "common"},
+        keep_rest=True,
     ),
     "csv": Layout("csv", COLUMNS, EPOCH),
-    "csv semicolons": Layout("csv", COLUMNS, AMERICAN, {"delimiter": ";", "quote": "'"}),
+    "csv semicolons": Layout("csv", COLUMNS[2:], AMERICAN, {"delimiter": ";", "quote": "'"}, keep_rest=True),
     "csv names": Layout("csv", COLUMNS, LOCAL, {"header": False, "names": NAMES}),
     "zeek": Layout("zeek", COLUMNS, ENDS, {"variant": "auto"}),
-    "zeek tsv": Layout("zeek", COLUMNS, EventTime(("ts",), (), "iso"), {"variant": "tsv"}),
+    "zeek tsv": Layout(
+        "zeek", COLUMNS[:1] + COLUMNS[3:], EventTime(("ts",), (), "iso"), {"variant": "tsv"}, keep_rest=True
+    ),
     "zeek json": Layout("zeek", COLUMNS, EPOCH, {"variant": "json"}),
     "json": Layout("json", COLUMNS, ENDS),
     "json micros": Layout("json", COLUMNS[:4], EventTime(("ts",), (), "epoch_us")),
-    "json local": Layout("json", COLUMNS, LOCAL),
+    "json local": Layout(
+        "json", (*COLUMNS[:4], Field("name", ("user.name", "x.a.b"))), LOCAL, keep_rest=True
+    ),
     # A path under two types cannot be read the fast way at all.
+    "json joined": Layout("json", COLUMNS[1:4], JOINED, keep_rest=True),
+    "json records": Layout("json", COLUMNS, ENDS, {"records": "log.items[]"}),
+    "json lines": Layout("json", COLUMNS[:3], EventTime((), by_lines=ByLines(999_999))),
+    "csv joined": Layout("csv", COLUMNS[:4], JOINED),
+    "regex": Layout("regex", COLUMNS, EPOCH, {"pattern": PATTERN}),
+    "regex lines": Layout(
+        "regex", (Field("a", ("a",)), Field("b", ("b",))), BY_LINES, {"pattern": LETTERS}, keep_rest=True
+    ),
+    "kv": Layout("kv", COLUMNS, ENDS),
+    "kv commas": Layout(
+        "kv", COLUMNS[1:4], ENDS, {"separator": ",", "assign": ":", "quote": "'"}, keep_rest=True
+    ),
+    "syscalls": Layout("syscalls", CALLS, BY_LINES),
+    "syscalls lead": Layout("syscalls", CALLS[1:], EPOCH, {"lead": ["ts", "pid"]}, keep_rest=True),
     "json twice": Layout("json", (*COLUMNS, Field("ts", ("ts",)), Field("word", ("status",))), ENDS),
 }
+
+
+NAMED = datetime(2261, 12, 31, 23, 59, 58, tzinfo=UTC)
+"""The start that a file's name says; soon after it there are no times any more."""
 
 
 def plain(reading: Reading) -> tuple[Any, ...]:
@@ -65,12 +105,13 @@ def plain(reading: Reading) -> tuple[Any, ...]:
         (line, time, {name: repr(value) for name, value in values.items()})
         for line, time, values in reading.events
     ]
-    return events, reading.rejections, reading.header_lines, sorted(reading.columns)
+    drift = sorted(reading.unknown), sorted(reading.absent)
+    return events, reading.rejections, reading.header_lines, sorted(reading.columns), drift
 
 
 def vectorised(data: bytes, layout: Layout, span: Span | None, block: int) -> Reading:
     reading = Reading()
-    *chunks, summary = read_file(io.BytesIO(data), "log", layout, span, block=block)
+    *chunks, summary = read_file(io.BytesIO(data), "log", layout, span, start=NAMED, block=block)
     assert isinstance(summary, Summary)
     for chunk in chunks:
         assert isinstance(chunk, Chunk)
@@ -84,19 +125,23 @@ def vectorised(data: bytes, layout: Layout, span: Span | None, block: int) -> Re
             reading.rejections.append((row["source_line"], row["reason"], row["column"], row["detail"]))
     reading.header_lines = summary.header_lines
     reading.columns = set(summary.columns)
-    assert summary.lines == len(lines(data))
+    reading.unknown, reading.absent = list(summary.unknown), list(summary.absent)
+    if "records" not in layout.options:
+        assert summary.lines == len(lines(data))
+    assert summary.lines == summary.accepted + summary.rejected + summary.header_lines
     return reading
 
 
 def agree(data: bytes, layout: Layout, block: int = 1 << 20, bounded: bool = False) -> Reading:
     """Both readings are one; `bounded`, also with a span that begins and ends at an event of the file."""
-    expected = read(data, layout)
+    expected = read(data, layout, None, NAMED)
     assert plain(vectorised(data, layout, None, block)) == plain(expected)
-    assert len(expected.events) + len(expected.rejections) + expected.header_lines == len(lines(data))
+    if "records" not in layout.options:
+        assert len(expected.events) + len(expected.rejections) + expected.header_lines == len(lines(data))
     if bounded and expected.events:
         times = [time for _, time, _ in expected.events]
         span = Span(min(times), max(times))
-        assert plain(vectorised(data, layout, span, block)) == plain(read(data, layout, span))
+        assert plain(vectorised(data, layout, span, block)) == plain(read(data, layout, span, NAMED))
     return expected
 
 
@@ -457,7 +502,10 @@ def json_lines(draw: DrawFn, time: EventTime, strange: bool) -> str:
     return "{" + draw(st.sampled_from([", ", ","])).join(parts) + "}"
 
 
-@pytest.mark.parametrize("name", ["json", "json micros", "json local", "json twice", "zeek json", "zeek"])
+@pytest.mark.parametrize(
+    "name",
+    ["json", "json micros", "json local", "json joined", "json lines", "json twice", "zeek json", "zeek"],
+)
 @settings(max_examples=75)
 @given(st.data())
 def test_json(name: str, data: st.DataObject) -> None:
@@ -465,6 +513,149 @@ def test_json(name: str, data: st.DataObject) -> None:
     drawn = files(json_lines(time, False), json_lines(time, True))
     with patch.object(json_way, "ALONE", data.draw(st.sampled_from([1, 8, 2048]))):
         agree(data.draw(drawn), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
+
+
+@st.composite
+def json_documents(draw: DrawFn, time: EventTime, strange: bool) -> str:
+    """Lines that hold records where they are looked for, or elsewhere."""
+    records = draw(st.lists(json_lines(time, strange), max_size=4))
+    inside = "[" + draw(st.sampled_from([", ", ",", " , "])).join(records) + "]"
+    if strange:
+        deep = "[" * 101 + "]" * 101
+        inside = draw(
+            st.sampled_from(
+                [inside, inside, inside + "]", "{}", "1", "null", f"[{deep}]", '[1, "a", [], {}]']
+            )
+        )
+    forms = [
+        '{"log": {"items": %s}}',
+        '{"log":{"x":[{}],"items":%s ,"y":1e999} , "v":"}"}',
+        ' {"log.items": %s} ',
+    ]
+    if strange:
+        forms += [
+            '{"items": %s}', "%s", '{"log": %s}', '{"log": {"items": 5, "items": %s}}',
+            '{log: {"items": %s}}',
+            '{"log.items": 5, "log": {"items": %s}}', '{"log": {"items": %s}, "log": {}}',
+            '{"log": {"items" %s}}', '{"log": {"items": %s,}}', '{"log": {"items": %s}, "x": NaN}',
+            '{"log": {"items": %s}, "log.items": []}', '{"log": {"items": %s}} x',
+        ]  # fmt: skip
+    return draw(st.sampled_from(forms)) % inside
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_json_records(data: st.DataObject) -> None:
+    layout = LAYOUTS["json records"]
+    drawn = files(json_documents(layout.time, False), json_documents(layout.time, True))
+    with patch.object(json_records, "LINES", 2):
+        agree(data.draw(drawn), layout, data.draw(blocks), data.draw(st.booleans()))
+
+
+regex_lines = st.tuples(
+    instants,
+    st.sampled_from([" ", " a", " é", " b1"]),
+    st.sampled_from(["", " status=200", " status=-1", " status=9007199254740993"]),
+    st.sampled_from(["", " took 0.5", " t 1.5", " took 1.2.3"]),
+    st.sampled_from(["", "x", "xx"]),
+).map("".join)
+letter_lines = st.lists(st.sampled_from("abcde\r"), max_size=6).map("".join)
+
+
+@pytest.mark.parametrize("name", ["regex", "regex lines"])
+@settings(max_examples=80)
+@given(st.data())
+def test_regex(name: str, data: st.DataObject) -> None:
+    good = regex_lines if name == "regex" else letter_lines
+    drawn = files(good, st.one_of(good, words))
+    agree(data.draw(drawn), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
+
+
+SIGNS = ["'", '"', "\\", "=", ":", ",", " ", "\t", "\\'", '\\"', "''", '""', "\\\\", '="', ":'", "a=b", "a:b"]
+
+
+@st.composite
+def kv_lines(draw: DrawFn, layout: Layout, strange: bool) -> str:
+    separator, assign, quote = (
+        str(layout.options.get(name, sign))
+        for name, sign in (("separator", " "), ("assign", "="), ("quote", '"'))
+    )
+
+    def value(text: str) -> str:
+        if separator not in text and quote not in text and draw(st.integers(0, 3)):
+            return text
+        escaped = text.replace("\\", "\\\\").replace(quote, draw(st.sampled_from([quote * 2, "\\" + quote])))
+        return f"{quote}{escaped}{quote}"
+
+    kind = odd if strange else sound
+    names = draw(st.lists(st.sampled_from([*NAMES[1:], "x", "é", " y", "OUT"]), max_size=6))
+    parts = [name + assign + value(draw(kind(name.strip(), layout.time))) for name in ["ts", *names]]
+    flags = st.sampled_from(["flag", "", assign, assign + "x", "Apr", *(SIGNS if strange else [])])
+    for flag in draw(st.lists(flags, max_size=3)):
+        parts.insert(draw(st.integers(0, len(parts))), flag)
+    if strange:
+        parts.insert(
+            draw(st.integers(0, len(parts))), "".join(draw(st.lists(st.sampled_from(SIGNS), max_size=6)))
+        )
+    return draw(st.sampled_from([separator, separator, separator * 2])).join(parts)
+
+
+@pytest.mark.parametrize("name", ["kv", "kv commas"])
+@settings(max_examples=150)
+@given(st.data())
+def test_kv(name: str, data: st.DataObject) -> None:
+    layout = LAYOUTS[name]
+    drawn = files(kv_lines(layout, False), kv_lines(layout, True))
+    agree(data.draw(drawn), layout, data.draw(blocks), data.draw(st.booleans()))
+
+
+@st.composite
+def call_lines(draw: DrawFn, lead: bool, strange: bool) -> str:
+    parts = [draw(instants), draw(st.sampled_from(["7", "pid=8"]))] if lead else []
+    parts.append(draw(st.sampled_from(["read", "accept", "ex.ec", "é"] + ["a=b", '"r"', "=>", ""] * strange)))
+    arguments = [
+        "fd=3",
+        "fd=",
+        "path=/bin/sh",
+        'path="a b"',
+        'n="x => y"',
+        "call=x",
+        "return=1",
+        "zz=1=2",
+        'q="a""b"',
+    ]
+    arguments += ["bare", 'o="', "=", "=>", *SIGNS] * strange
+    parts += draw(st.lists(st.sampled_from(arguments), max_size=4))
+    backs = ["=> 4", '=> -1 ENOENT (No "such)', "=>  0 ", "=>", "=> => 5"] + [
+        "=>4",
+        "= > 4",
+        "=>\t",
+    ] * strange
+    parts += draw(st.lists(st.sampled_from(backs), max_size=1))
+    return draw(st.sampled_from([" ", " ", "\t", "  "])).join(parts)
+
+
+@pytest.mark.parametrize("name", ["syscalls", "syscalls lead"])
+@settings(max_examples=150)
+@given(st.data())
+def test_syscalls(name: str, data: st.DataObject) -> None:
+    lead = name == "syscalls lead"
+    drawn = files(call_lines(lead, False), call_lines(lead, True))
+    agree(data.draw(drawn), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
+
+
+@settings(max_examples=80)
+@given(st.data())
+def test_joined_times(data: st.DataObject) -> None:
+    days = st.sampled_from(["2024-07-01", "2024-03-31", "2024-02-30", "", "1969-12-31"])
+    clocks = st.sampled_from(["12:00", "02:30", "05:00:00+02:00", "", "noon"])
+    rows = st.tuples(days, st.sampled_from(["", "2024-07-02"]), clocks, st.sampled_from(["", "a"])).map(
+        ",".join
+    )
+    head = data.draw(st.sampled_from(["day,status,ts,client", "dya,stat,ts,client"]))
+    agree(
+        data.draw(files(rows, rows, head)), LAYOUTS["csv joined"], data.draw(blocks), data.draw(st.booleans())
+    )
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

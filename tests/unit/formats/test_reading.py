@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from transom.formats.compression import Broken, unpacked
-from transom.formats.layout import EventTime, Field, Layout, Span
+from transom.formats.layout import ByLines, EventTime, Field, Layout, Span
 from transom.formats.reading import Chunk, Summary, read_file
 from unit.formats.reference import lines
 
@@ -32,7 +32,23 @@ APACHE = Layout("apache", (FIELDS[0], FIELDS[1], Field("bytes", ("bytes",), "int
 JSON = Layout("json", FIELDS, EventTime(("ts",), ("duration",), "epoch"))
 CSV = Layout("csv", FIELDS, EventTime(("ts",), (), "epoch"))
 ZEEK = Layout("zeek", FIELDS, EventTime(("ts",), (), "epoch"))
-LAYOUTS = {"apache": APACHE, "json": JSON, "csv": CSV, "zeek": ZEEK}
+RECORDS = Layout("json", FIELDS, EventTime(("ts",), ("duration",), "epoch"), {"records": "Records[]"})
+REGEX = Layout(
+    "regex",
+    FIELDS[:2],
+    EventTime(("ts",), (), "epoch"),
+    {"pattern": r"(?P<ts>\S+) (?P<client>\S+) ?(?P<status>\d*)"},
+)
+KV = Layout("kv", FIELDS, EventTime(("ts",), (), "epoch"), keep_rest=True)
+CALLS = Layout(
+    "syscalls",
+    (Field("call", ("call",)), Field("path", ("path",))),
+    EventTime((), by_lines=ByLines(1_000_000, 0)),
+)
+LAYOUTS = {
+    "apache": APACHE, "json": JSON, "csv": CSV, "zeek": ZEEK,
+    "records": RECORDS, "regex": REGEX, "kv": KV, "syscalls": CALLS,
+}  # fmt: skip
 
 
 def read(
@@ -65,6 +81,10 @@ good_lines = {
     "json": '{"ts": 1431857103.5, "client": "a", "status": 200, "took": 0.5, "ok": true}',
     "csv": "1431857103.5,a,200,0.5,true",
     "zeek": "1431857103.5\ta\t200\t0.5\tT",
+    "records": '{"Records": [{"ts": 1, "client": "a"}, {"ts": 2}, 3]}',
+    "regex": "1431857103.5 a 200",
+    "kv": 'ts=1431857103.5 client="a b" status=200 took=0.5 ok=true x="y"',
+    "syscalls": 'open path="/bin/a b" flags=0 => 3',
 }
 heads = {
     "csv": b"ts,client,status,took,ok\n",
@@ -88,7 +108,8 @@ def test_every_line_is_accounted_for_whatever_the_blocks(name: str, parts: list[
     whole = read(data, LAYOUTS[name])
     cut = read(data, LAYOUTS[name], block=block)
     assert cut == whole
-    assert whole[2].lines == len(lines(data))
+    if name != "records":
+        assert whole[2].lines == len(lines(data))
     assert read(gzip.compress(data), LAYOUTS[name], "log.gz") == whole
 
 
@@ -144,13 +165,26 @@ def test_json_blocks_and_single_lines_read_alike(records: list[dict[str, Any]]) 
         (JSON, '{"ts": 1, "status": "many"}', "bad_type"),
         (JSON, '{"ts": 1, "ok": "perhaps"}', "bad_type"),
         (JSON, '{"ts": 1, "took": 1e300}', "out_of_range"),
+        (RECORDS, '{"records": []}', "no_records"),
+        (RECORDS, '{"Records": {}}', "no_records"),
+        (RECORDS, "[]", "no_records"),
+        (RECORDS, "{", "bad_json"),
+        (RECORDS, b"\xff\xfe", "not_utf8"),
+        (RECORDS, "", "empty"),
+        (RECORDS, "x" * (2**24 + 1), "line_too_long"),
+        (REGEX, "1", "no_match"),
+        (KV, "no pair = here", "no_match"),
+        (KV, 'ts=1 client="a b', "unterminated_quote"),
+        (CALLS, "read 4", "no_match"),
+        (CALLS, "read(4) = 5", "no_match"),
+        (CALLS, 'open path="a', "unterminated_quote"),
     ],
 )
 def test_each_reason_keeps_the_line_and_its_number(layout: Layout, line: str | bytes, reason: str) -> None:
     raw = line.encode() if isinstance(line, str) else line
     _, rejected, _ = read(raw + b"\n", layout)
     assert [(row["source_line"], row["reason"]) for row in rejected] == [(1, reason)]
-    assert rejected[0]["raw"] == raw.decode("utf-8", "backslashreplace")
+    assert rejected[0]["raw"] == raw[: 2**24].decode("utf-8", "backslashreplace")
 
 
 @pytest.mark.parametrize(
@@ -165,6 +199,16 @@ def test_each_reason_keeps_the_line_and_its_number(layout: Layout, line: str | b
         (CSV, heads["csv"] + b"1,a,,9e14,\n", "out of range: 9e14; expected at most 2**50 steps of 0.001"),
         (JSON, b'{"tiem": 1}\n', "missing time; expected ts"),
         (APACHE, b"hello\n", "no match; expected the common or the combined log form"),
+        (RECORDS, b'{"a": []}\n', "no records; expected a list at Records[]"),
+        (RECORDS, b"{\n", "bad json; expected an object a line, not one over several lines"),
+        (REGEX, b"hello\n", "no match; expected the pattern"),
+        (KV, b"hello\n", "no match; expected a line with name=value in it"),
+        (CALLS, b"=> 5\n", "no match; expected name [arg=value ...] [=> return]"),
+        (
+            Layout("csv", (), EventTime(("day", "date"), more=(("time",),))),
+            b"date,clock\n2024-01-01,12:00\n",
+            "missing time; expected day or date and time among date, clock",
+        ),
     ],
 )  # fmt: skip
 def test_a_refusal_says_what_was_expected(layout: Layout, data: bytes, detail: str) -> None:
@@ -316,3 +360,114 @@ def test_the_real_log_is_read_whole() -> None:
     assert sum(event["bytes"] or 0 for event in events) == sum(
         int(size) for line in plain if (size := line.split('" ')[1].split()[1]) != "-" and line.endswith('"')
     )
+
+
+NAMES = ("client", "status", "took", "ok")
+HEADLESS = Layout("csv", FIELDS, CSV.time, {"header": False, "names": ["ts", "x"]})
+
+
+@pytest.mark.parametrize(
+    ("layout", "data", "unknown", "absent"),
+    [
+        # A header's names count once there is a record below it.
+        (CSV, "ts,client,x,a", (), ()),
+        (CSV, "ts,client,x,a\n1,b,,\n", ("a", "x"), ("status", "took", "ok")),
+        (CSV, "ts,client,x\n1,b\n", (), ()),
+        (HEADLESS, "1,2", (), NAMES),
+        (ZEEK, "#fields\tts\tx\n1\t2\n#fields\tts\tid.orig_h\n1\t-\n", ("x",), ("status", "took", "ok")),
+        # What is declared down an object makes the object known; null is there, and is no value.
+        (
+            JSON,
+            '{"ts": 1, "x": {"client": 1}, "id": {"orig_h": null, "y": 2}, "ok": null}',
+            ("x",),
+            ("status", "took"),
+        ),
+        (JSON, '{"a\\"b": "\\\\", "c" : ":", "d": "\\"e\\": 1"}', ('a"b', "c", "d"), NAMES),
+        (JSON, '{"ts": 1, "x": [{"y": 1}], "z": {"status": 1}}\n' * 3 + "no", ("x", "z"), NAMES),
+        (JSON, "no", (), ()),
+        (KV, "ts=1 x=2 client=", ("x",), ("status", "took", "ok")),
+        (CALLS, "open x=1 => 5", ("x",), ("path",)),
+        (REGEX, "1 a\n2 b 5", (), ()),
+        (REGEX, "1 a", (), ("status",)),
+        (APACHE, good_lines["apache"], (), ()),
+    ],
+)  # fmt: skip
+def test_what_a_file_brings_and_lacks(
+    layout: Layout, data: str, unknown: tuple[str, ...], absent: tuple[str, ...]
+) -> None:
+    for block in (1, 1 << 20):
+        summary = read(data.encode(), layout, block=block)[2]
+        assert (summary.unknown, summary.absent) == (unknown, absent)
+
+
+def test_of_many_unknown_names_the_first_hundred_are_kept() -> None:
+    names = [f"{number * 7919 % 10_000:04}" for number in range(10_000)]
+    data = "".join(f'{{"{name}": 1}}\n' for name in names).encode()
+    for block in (5000, 1 << 20):
+        assert read(data, JSON, block=block)[2].unknown == tuple(f"{number:04}" for number in range(100))
+
+
+@pytest.mark.parametrize("block", [1, 1 << 20])
+def test_records_are_numbered_through_the_file(block: int) -> None:
+    data = b'{"v": 1, "Records": [{"ts": 1, "client": "a"}, {"ts": 2.50} ,{"x": [1, 2.0]}]}\r\n'
+    data += b'{}\n{"Records": []}\n{"Records": [{"ts": 3}]}'
+    events, rejected, summary = read(data, RECORDS, block=block)
+    assert [(event["source_line"], event["event_time"].timestamp()) for event in events] == [
+        (1, 1.0),
+        (2, 2.5),
+        (5, 3.0),
+    ]
+    assert [(row["source_line"], row["reason"], row["raw"]) for row in rejected] == [
+        (3, "missing_time", '{"x": [1, 2.0]}'),
+        (4, "no_records", "{}"),
+    ]
+    assert (summary.lines, summary.bytes) == (5, len(data))
+    assert summary.unknown == ("x",)
+
+
+def test_records_of_a_line_of_many_megabytes_are_read() -> None:
+    record = '{"ts": 1, "client": "' + "a" * 1000 + '"}'
+    data = ('{"Records": [' + ", ".join([record] * 12_000) + "]}").encode()
+    assert 2**23 < len(data) < 2**24
+    events, rejected, summary = read(data, RECORDS)
+    assert (len(events), rejected, summary.lines) == (12_000, [], 12_000)
+
+
+def test_what_no_column_takes_is_kept_as_it_is_written() -> None:
+    layout = Layout(
+        "json", (Field("name", ("user.name", "x.name")),), EventTime(("ts",), (), "epoch"), keep_rest=True
+    )
+    lines = [
+        '{"ts": 1, "user": {"name": "a"}, "n": null}',
+        '{"ts": 1, "user": {"name": "a", "id": 1.50, "o": null}, "b": [1.0, {"d": 1, "c": null}], '
+        '"a": "\\u00e9\\n"}',
+        '{"ts": 1, "x": {}, "y": true, "user.name": 2}',
+    ]
+    kept = [
+        None,
+        '{"a":"é\\n","b":[1.0,{"c":null,"d":1}],"user":{"id":1.50}}',
+        '{"x":{},"y":true}',
+    ]
+    assert [event["rest"] for event in read("\n".join(lines).encode(), layout)[0]] == kept
+    csv = Layout("csv", (), EventTime(("ts",), (), "epoch"), keep_rest=True)
+    data = b'ts,b,a\n1,,\n2,x,"a""\\\t\x01"\n'
+    assert [event["rest"] for event in read(data, csv)[0]] == [None, '{"a":"a\\"\\\\\\t\\u0001","b":"x"}']
+
+
+def test_times_by_lines_count_every_line() -> None:
+    data = b"open\n\nread fd=3\nno such call\nclose\n"
+    start = datetime(2024, 1, 1, 5, tzinfo=UTC)
+    layout = Layout("syscalls", CALLS.fields, EventTime((), by_lines=ByLines(500_000)))
+    events, rejected, _ = read(data, layout, start=start)
+    assert [(e["call"], (e["event_time"] - start).total_seconds()) for e in events] == [
+        ("open", 0),
+        ("read", 1),
+        ("close", 2),
+    ]
+    assert [row["reason"] for row in rejected] == ["empty", "no_match"]
+    with pytest.raises(ValueError, match="times count from the file's name, which has none"):
+        read(data, layout)
+    far = Layout("syscalls", (), EventTime((), by_lines=ByLines(2**70, 5)))
+    events, rejected, _ = read(b"a\nb\n", far)
+    assert [event["event_time"].timestamp() for event in events] == [5e-6]
+    assert rejected[0]["detail"] == "bad time: 2; expected a line whose time is from 1970 to 2261"

@@ -290,6 +290,14 @@ ACCEPT = {
 }
 
 
+def pattern(text: str) -> dict[str, Any]:
+    return {"source__format": "regex", "source__options": {"pattern": text}}
+
+
+def refused(rule: str, text: str, place: int) -> str:
+    return f"source.options.pattern: {rule}\n    {text}\n    {' ' * place}^"
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -328,19 +336,49 @@ ACCEPT = {
         ({"source__path": 5}, "source.path: must be text (in quotes, if it looks like something else); got 5"),
         ({"source__zone": "Europe/Berln"}, "source.zone: must be an IANA time zone; got 'Europe/Berln'; nearest: Europe/Berlin"),
         ({"source__zone": "../etc"}, "source.zone: must be an IANA time zone; got '../etc'"),
-        ({"source__format": "xml"}, "source.format: must be one of 'apache', 'zeek', 'csv', 'json'; got 'xml'"),
+        ({"source__format": "xml"}, "source.format: must be one of 'apache', 'zeek', 'csv', 'json', 'regex', 'kv', 'syscalls'; got 'xml'"),
         ({"source__format": ...}, "source.format: is required where no preset gives it"),
         ({"source__on_change": "drop"}, "source.on_change: must be one of 'hold', 'replace'; got 'drop'"),
         ({"source__connection": "s3"}, "source: unknown field 'connection'; known: path, zone, format, options, holds, settle, expect, on_change"),
         ({"source__expect": 0}, "source.expect: must be at least 1; got 0"),
         ({"source__expect": "1"}, "source.expect: must be a whole number; got '1'"),
-        ({"source__options": {"a": 1}}, "source.options: unknown option 'a' of json; json has none"),
+        ({"source__options": {"a": 1}}, "source.options: unknown option 'a' of json; known: records"),
         ({"source__format": "csv", "source__options": {"delimeter": ","}}, "source.options: unknown option 'delimeter' of csv; nearest: delimiter"),
         ({"source__format": "csv", "source__options": {"delimiter": ",,"}}, "source.options.delimiter: must be one character; got ',,'"),
         ({"source__format": "csv", "source__options": {"header": "no"}}, "source.options.header: must be true or false; got 'no'"),
         ({"source__format": "csv", "source__options": {"header": False}}, "source.options.names: is required where header is false"),
         ({"source__format": "csv", "source__options": {"names": ["a", "a"]}}, "source.options.names: must be a list of different names; got ['a', 'a']"),
         ({"source__format": "zeek", "source__options": {"variant": "xml"}}, "source.options.variant: must be one of auto, tsv, json; got 'xml'"),
+        ({"source__options": {"records": "Records"}}, "source.options.records: must be the path of a list, such as Records[]; got 'Records'"),
+        ({"source__options": {"records": "a..b[]"}}, "source.options.records: must be the path of a list, such as Records[]; got 'a..b[]'"),
+        ({"source__format": "kv", "source__options": {"assign": "=="}}, "source.options.assign: must be one ASCII character, and no backslash; got '=='"),
+        ({"source__format": "kv", "source__options": {"quote": "\\"}}, "source.options.quote: must be one ASCII character, and no backslash; got '\\\\'"),
+        ({"source__format": "kv", "source__options": {"separator": "="}}, "source.options: must be three different characters; got separator '=', assign '=', quote '\"'"),
+        ({"source__format": "syscalls", "source__options": {"lead": ["time", "time"]}}, "source.options.lead: must be a list of different names; got ['time', 'time']"),
+        ({"source__format": "syscalls", "source__options": {"lead": ["call"]}}, "source.options.lead: call is a field that every line has; choose another"),
+        # regular expressions
+        ({"source__format": "regex"}, "source.options.pattern: is required by regex: a regular expression with named groups"),
+        ({"source__format": "regex", "source__options": {"pattern": 5}}, "source.options.pattern: must be a regular expression with named groups; got 5"),
+        (pattern(r"(\S+) (?:\S+)"), refused("must name its fields by groups, as (?P<client>[^ ]+) does; it has none", r"(\S+) (?:\S+)", 0)),
+        (pattern("(?P<a>.) (?P<a>.)"), refused("the group 'a' is there twice", "(?P<a>.) (?P<a>.)", 13)),
+        (pattern("(?P<a>x"), refused("no regular expression: missing ), unterminated subpattern", "(?P<a>x", 0)),
+        (pattern("(?P<a>x)[z-a]"), refused("no regular expression: bad character range z-a", "(?P<a>x)[z-a]", 9)),
+        (pattern("(?P<a>(a+)+)"), refused("(a+)+ repeats what itself repeats without bound", "(?P<a>(a+)+)", 6)),
+        (pattern(r"(?P<a>x) (?:\w+\s?)*"), refused(r"(?:\w+\s?)* repeats what itself repeats without bound", r"(?P<a>x) (?:\w+\s?)*", 9)),
+        (pattern("(?P<a>x)(?:b*c?){11}"), refused("(?:b*c?){11} repeats what itself repeats without bound", "(?P<a>x)(?:b*c?){11}", 8)),
+        (pattern("(?P<a>x)(?=y)"), refused("a look ahead is not known here", "(?P<a>x)(?=y)", 8)),
+        (pattern("(?<!y)(?P<a>x)"), refused("a look behind is not known here", "(?<!y)(?P<a>x)", 0)),
+        (pattern(r"(?P<a>x)\1"), refused("a back reference is not known here", r"(?P<a>x)\1", 8)),
+        (pattern("(?P<a>x)(?P=a)"), refused("a back reference is not known here", "(?P<a>x)(?P=a)", 8)),
+        (pattern("(?P<a>x)(?>y)"), refused("an atomic group is not known here", "(?P<a>x)(?>y)", 8)),
+        (pattern("(?P<a>x)y++"), refused("a possessive repeat is not known here", "(?P<a>x)y++", 10)),
+        (pattern("(?P<a>x)?(?(a)y|z)"), refused("a conditional is not known here", "(?P<a>x)?(?(a)y|z)", 9)),
+        (pattern("(?P<a>x)y{1001}"), refused("repeats a part at most 1000 times; got 1001", "(?P<a>x)y{1001}", 9)),
+        (pattern("(?P<a>(?:y{40}){40})"), refused("repeats a part at most 1000 times; got 1600", "(?P<a>(?:y{40}){40})", 15)),
+        (pattern(r"(?P<a>x)\Z"), refused(r"\Z is not known here", r"(?P<a>x)\Z", 8)),
+        (pattern("(?P<a>x)(?x: y)"), refused("of the flags, i, m and s are known here; got x", "(?P<a>x)(?x: y)", 8)),
+        ({**pattern("(?P<user>.) (?P<status>.)"), "columns": {"usr": "usr | name", "status": {"type": "integer"}}, "key": [], "aggregate": ...}, "2 problems\n  columns.usr.from: regex records have no field 'usr | name'; known: user, status\n  time.column: regex records have no field 'at'; known: user, status"),
+        ({**pattern("(?P<date>.) (?P<user>.)"), "columns": {}, "key": [], "aggregate": ..., "time": {"column": ["date", "tiem"]}}, "time.column[1]: regex records have no field 'tiem'; known: date, user"),
         # columns
         ({"columns__Bad": "x"}, "columns.Bad: must be lower-case letters, digits and underscores, a letter first, at most 63; got 'Bad'"),
         ({"columns__hour": "x"}, "columns.hour: is a column that every stream has; choose another name"),
@@ -482,7 +520,7 @@ ACCEPT = {
         ({"accept": [{**ACCEPT, "hour": "2015-05-17T10:05"}]}, "accept[0].hour: must be on the hour, in UTC; got '2015-05-17T10:05'"),
         # preset
         ({"preset": "apache/combned"}, "preset: no preset 'apache/combned'; nearest: apache/combined"),
-        ({"preset": "../streams/web"}, "preset: no preset '../streams/web'; known: apache/combined, zeek/conn"),
+        ({"preset": "../streams/web"}, "preset: no preset '../streams/web'; known: apache/combined, syscalls/trace, zeek/conn"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_path_rule_and_value(changes: dict[str, Any], message: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from transom.expressions.errors import ExpressionError
 from transom.expressions.syntax import MAX_DEPTH, parse
 from transom.formats.layout import FieldType
+from transom.formats.pattern import PatternError, checked
 
 FUNCTIONS = (
     "abs", "ceil", "coalesce", "contains", "ends_with", "floor", "greatest", "if", "least", "length",
@@ -258,13 +259,16 @@ class _Compiler:
     def regexp(self, node: Any) -> Typed:
         value = self.want(node.this, "string", who="rlike")[0]
         pattern = self.constant(node.expression, "the pattern of rlike")
+        # Spark's are Java's; what both know is what is allowed.
+        if "(?P" in pattern:
+            self.fail(node.expression, "no regular expression: (?P is Python's alone")
         try:
-            # Spark's are Java's; what both know is what is allowed.
-            if "(?P" in pattern:
-                raise re.error("(?P is Python's alone")
-            re.compile(pattern)
-        except (re.error, OverflowError, RecursionError) as error:
-            self.fail(node.expression, f"no regular expression: {error}")
+            checked(pattern, linear=False)
+        except PatternError as error:
+            # Where nothing is doubled or escaped, the pattern stands in the text as it is.
+            start = 1 + min(part.meta["start"] for part in node.expression.walk() if "start" in part.meta)
+            within = error.offset if self.text.startswith(pattern, start) else -1
+            raise ExpressionError(self.text, start + within, error.message) from None
         return self.negated(node, f"({value} RLIKE {quote(pattern)})"), "boolean"
 
     def negated(self, node: Any, sql: str) -> str:

@@ -1,11 +1,11 @@
 """Apache's common and combined log formats, by one regular expression over a whole block."""
 
-from collections.abc import Mapping
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from transom.formats.drift import Names
 from transom.formats.layout import Layout
+from transom.formats.rest import Records
 from transom.formats.typed import Refusals, mask
 
 _QUOTED = r'(?:[^"\\]|\\.)*'
@@ -23,11 +23,12 @@ class Apache:
 
     def __init__(self, layout: Layout) -> None:
         self.columns: frozenset[str] = frozenset()
+        self.shown = Names(layout)
         common = layout.options.get("variant") == "common"
         self._line = COMMON + ("" if common else COMBINED) + "$"
         self._form = "the common log form" if common else "the common or the combined log form"
 
-    def parse(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]:
+    def parse(self, text: pa.Array, refused: Refusals) -> Records:
         """Every field of every line as text; lines of another form are refused as `no_match`."""
         found = pc.extract_regex(text, self._line)
         refused.add(mask(pc.and_(pc.is_valid(text), pc.is_null(found))), "no_match", expected=self._form)
@@ -42,7 +43,10 @@ class Apache:
         short = pc.invert(pc.ends_with(text, '"'))
         for name in fields.keys() & {"referer", "agent"}:
             fields[name] = pc.if_else(short, nothing, fields[name])
-        return fields
+        if not refused.any.all():
+            common = pc.all(pc.or_(short, pc.is_null(found))).as_py()
+            self.shown.show(fields.keys() - ({"referer", "agent"} if common else set()), declared=True)
+        return Records(fields)
 
     def header(self, text: pa.Array) -> int:
         """The format has no header lines."""

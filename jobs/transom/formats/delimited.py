@@ -6,13 +6,14 @@ its end, refuses long values, and takes the end of a line for a closing quote.
 """
 
 import re
-from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from transom.formats.drift import Names
 from transom.formats.layout import Layout
+from transom.formats.rest import Records
 from transom.formats.typed import Refusals, mask
 
 SEPARATOR = re.compile(r"\\x([0-9a-fA-F]{2})")
@@ -34,7 +35,8 @@ class Csv:
         self.names: list[str] | None = (
             [str(name) for name in names] if isinstance(names, (list, tuple)) else None
         )
-        self.awaits_header = bool(options.get("header", True))
+        self.has_header = self.awaits_header = bool(options.get("header", True))
+        self.shown = Names(layout)
         mark, comma = re.escape(self.quote), re.escape(self.delimiter)
         # A value that begins with a quote has to be closed: it is not read as one without quotes.
         self._value = re.compile(
@@ -55,12 +57,12 @@ class Csv:
         self.names = None if line is None else self._one(line)
         return 0 if self.names is None else 1
 
-    def parse(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]:
+    def parse(self, text: pa.Array, refused: Refusals) -> Records:
         """Every column as text; an empty value is null, or a file that quotes everything had no nulls."""
         names = self.names
         if names is None:
             refused.add(mask(pc.is_valid(text)), "no_header")
-            return {}
+            return Records({})
         quoted = mask(pc.match_substring(text, self.quote))
         parts = pc.split_pattern(
             pc.if_else(pa.array(quoted), pa.scalar(None, text.type), text), self.delimiter
@@ -84,7 +86,9 @@ class Csv:
                     changed[index] = row[position] if row is not None else None
                 values = pa.array(changed, pa.string())
             columns[name] = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
-        return columns
+        if not refused.any.all():
+            self.shown.show(names, declared=not self.has_header)
+        return Records(columns)
 
     def _one(self, line: str) -> list[str] | None:
         """The values of a line; None if a quote is open at its end."""
@@ -126,6 +130,7 @@ class ZeekTsv:
         self.empty = "(empty)"
         self.names: list[str] | None = None
         self.seen: set[str] = set()
+        self.shown = Names(layout)
 
     @property
     def columns(self) -> frozenset[str]:
@@ -156,11 +161,11 @@ class ZeekTsv:
             case "#empty_field" if values:
                 self.empty = values[0]
 
-    def parse(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]:
+    def parse(self, text: pa.Array, refused: Refusals) -> Records:
         """Every column as text; the unset field is null."""
         if self.names is None:
             refused.add(mask(pc.is_valid(text)), "no_header")
-            return {}
+            return Records({})
         width = len(self.names)
         parts = pc.split_pattern(text, self.separator)
         counts = pc.list_value_length(parts)
@@ -171,4 +176,6 @@ class ZeekTsv:
             values = pc.list_element(sound, position)
             values = pc.if_else(pc.equal(values, self.unset), pa.scalar(None, pa.string()), values)
             columns[name] = pc.if_else(pc.equal(values, self.empty), "", values)
-        return columns
+        if not refused.any.all():
+            self.shown.show(self.names)
+        return Records(columns)

@@ -9,13 +9,17 @@ text, which only the second way has.
 import json
 import re
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as pa_json
 
+from transom.formats.drift import Names
+from transom.formats.json_names import top_names
 from transom.formats.layout import Layout
+from transom.formats.rest import Records
 from transom.formats.typed import Refusals
 
 ALONE = 2048
@@ -23,6 +27,8 @@ ALONE = 2048
 DEEPEST = 100
 """Arrays and objects in each other; a line with more is refused, since how many can be read depends on
 the reader and its stack."""
+_REST = "\0rest"
+"""Under which a row holds what is kept of it beside its fields; no path, since paths are of the file."""
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 SURROGATE = re.compile("[\ud800-\udfff]")
 TYPES = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
@@ -37,8 +43,10 @@ class JsonLines:
             kind = TYPES.get(field.type) or _time_type(field.time_format)
             for path in field.paths:
                 wanted.setdefault(path, set()).add(kind)
-        for path in layout.time.paths:
-            wanted.setdefault(path, set()).add(_time_type(layout.time.time_format))
+        # Joined texts are texts each.
+        when = pa.string() if layout.time.more else _time_type(layout.time.time_format)
+        for path in chain(layout.time.paths, *layout.time.more):
+            wanted.setdefault(path, set()).add(when)
         for path in layout.time.plus:
             wanted.setdefault(path, set()).add(pa.float64())
         self.paths = tuple(wanted)
@@ -51,24 +59,44 @@ class JsonLines:
         )
         self.inner = {path.partition(".")[0] for path in wanted if "." in path} if nested else set()
         self.columns: frozenset[str] = frozenset()
+        self.shown = Names(layout, nested=True)
+        self._dotted = [path for path in wanted if "." in path]
+        self._keeps_rest = layout.keep_rest
+        self._tried: tuple[pa.Array, Mapping[str, pa.Array] | None] | None = None
 
     def header(self, text: pa.Array) -> int:
         """The format has no header lines."""
         return 0
 
-    def parse(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]:
+    def parse(self, text: pa.Array, refused: Refusals) -> Records:
         """Every wanted field; lines that are no object are refused (`bad_json`, `not_an_object`)."""
-        fast = self._fast(text)
-        return self.one_by_one(text, refused) if fast is None else fast
+        fast = self._once(text)
+        if fast is None:
+            return self.one_by_one(text, refused)
+        names = top_names(_joined(text))
+        self.shown.show(names)
+        if not self._keeps_rest:
+            return Records(fast)
+        if names <= set(self.paths):
+            return Records(fast, pa.nulls(len(text), pa.string()))
+        kept = [self._rest(_read(line)) for line in text.to_pylist()]
+        return Records(fast, pa.array(kept, pa.string()))
 
-    def one_by_one(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]:
+    def one_by_one(self, text: pa.Array, refused: Refusals) -> Records:
         """Every wanted field as text, as `parse` has it."""
         rows = [self._slow(index, line, refused) for index, line in enumerate(text.to_pylist())]
-        return {path: pa.array([row.get(path) for row in rows], pa.string()) for path in self.paths}
+        fields = {path: pa.array([row.get(path) for row in rows], pa.string()) for path in self.paths}
+        return Records(fields, pa.array([row.get(_REST) for row in rows], pa.string()))
 
     def takes(self, text: pa.Array) -> bool:
         """Whether the fast way can read these lines."""
-        return self._fast(text) is not None
+        return self._once(text) is not None
+
+    def _once(self, text: pa.Array) -> Mapping[str, pa.Array] | None:
+        """What the fast way gives of lines; asked a second time for the same, it does not read again."""
+        if self._tried is None or not _same(self._tried[0], text):
+            self._tried = text, self._fast(text)
+        return self._tried[1]
 
     def _fast(self, text: pa.Array) -> Mapping[str, pa.Array] | None:
         if self.schema is None or text.null_count or not len(text):
@@ -79,7 +107,7 @@ class JsonLines:
         # Arrow's reader takes these for numbers; JSON does not know them.
         if pc.any(pc.match_substring_regex(text, "NaN|Inf")).as_py():
             return None
-        data = ("\n".join(text.to_pylist()) + "\n").encode()
+        data = _joined(text)
         # Every line has a bracket of its own: where there are few others, no line can hold many.
         if data.count(b"[") + data.count(b"{") >= len(text) + DEEPEST:
             brackets = pc.add(pc.count_substring(text, "["), pc.count_substring(text, "{"))
@@ -103,34 +131,47 @@ class JsonLines:
         if line is None:
             return {}
         try:
-            if _too_deep(line):
+            if too_deep(line):
                 raise ValueError(f"more than {DEEPEST} arrays and objects in each other")
-            record = json.loads(line, parse_float=_Raw, parse_int=_Raw, parse_constant=_refuse)
+            record = _read(line)
         except ValueError:
             refused.add_one(index, "bad_json")
             return {}
         if not isinstance(record, dict):
             refused.add_one(index, "not_an_object")
             return {}
-        return {path: _text(_at(record, path)) for path in self.paths}
+        self.shown.show((*record, *(p for p in self.shown.lacking(self._dotted) if _has(record, p))))
+        row = {path: _text(_at(record, path)) for path in self.paths}
+        if self._keeps_rest:
+            row[_REST] = self._rest(record)
+        return row
+
+    def _rest(self, record: dict[str, Any]) -> str | None:
+        """What a record holds beside the wanted fields, which are taken out of it."""
+        for path in self.paths:
+            _take(record, path)
+        left = {name: value for name, value in record.items() if value is not None}
+        return SURROGATE.sub("\ufffd", _written(left, ordered=True)) if left else None
 
 
 class _Raw(str):
     """A number's own text."""
 
 
-def _too_deep(line: str) -> bool:
-    if line.count("[") + line.count("{") <= DEEPEST:
+def too_deep(line: str, deepest: int = DEEPEST) -> bool:
+    """Whether a line has more arrays and objects in each other."""
+    if line.count("[") + line.count("{") <= deepest:
         return False
     depth = 0
     for bracket in re.findall(r"[\[\]{}]", STRING.sub("", line)):
         depth += 1 if bracket in "[{" else -1
-        if depth > DEEPEST:
+        if depth > deepest:
             return True
     return False
 
 
-def _refuse(constant: str) -> Any:
+def refuse_constant(constant: str) -> Any:
+    """Refuse what Python reads and JSON has not: NaN and the infinities."""
     raise ValueError(f"{constant} is not JSON")
 
 
@@ -142,6 +183,41 @@ def _at(record: dict[str, Any], path: str) -> Any:
     return _at(inside, rest) if dot and isinstance(inside, dict) else None
 
 
+def _has(record: dict[str, Any], path: str) -> bool:
+    if path in record:
+        return True
+    first, dot, rest = path.partition(".")
+    inside = record.get(first)
+    return bool(dot) and isinstance(inside, dict) and _has(inside, rest)
+
+
+def _take(record: dict[str, Any], path: str) -> None:
+    """Takes out what stands at a path, and the object around it where nothing else has a value there."""
+    if path in record:
+        del record[path]
+        return
+    first, dot, rest = path.partition(".")
+    inside = record.get(first)
+    if dot and isinstance(inside, dict) and _has(inside, rest):
+        _take(inside, rest)
+        record[first] = {name: value for name, value in inside.items() if value is not None} or None
+
+
+def _read(line: str) -> Any:
+    return json.loads(line, parse_float=_Raw, parse_int=_Raw, parse_constant=refuse_constant)
+
+
+def _joined(text: pa.Array) -> bytes:
+    return ("\n".join(text.to_pylist()) + "\n").encode()
+
+
+def _same(one: pa.Array, other: pa.Array) -> bool:
+    """Whether two arrays are one stretch of the same buffers."""
+    if (one.offset, len(one)) != (other.offset, len(other)):
+        return False
+    return [b and b.address for b in one.buffers()] == [b and b.address for b in other.buffers()]
+
+
 def _text(value: Any) -> str | None:
     if value is None:
         return None
@@ -150,14 +226,15 @@ def _text(value: Any) -> str | None:
     return SURROGATE.sub("\ufffd", text)
 
 
-def _written(value: Any) -> str:
-    """A value's shortest JSON text, with its numbers as they are written."""
+def _written(value: Any, ordered: bool = False) -> str:
+    """A value's shortest JSON text, with its numbers as they are written; `ordered`, with sorted names."""
     if isinstance(value, _Raw):
         return value
     if isinstance(value, list):
-        return "[" + ",".join(map(_written, value)) + "]"
+        return "[" + ",".join(_written(inner, ordered) for inner in value) + "]"
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_written(name)}:{_written(inner)}" for name, inner in value.items()) + "}"
+        items = sorted(value.items()) if ordered else value.items()
+        return "{" + ",".join(f"{_written(name)}:{_written(inner, ordered)}" for name, inner in items) + "}"
     return json.dumps(value, ensure_ascii=False)
 
 

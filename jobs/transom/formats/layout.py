@@ -7,10 +7,14 @@ nothing else about a stream, so they can be tested, and shipped to executors, on
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Literal
 
 FieldType = Literal["string", "integer", "number", "boolean", "timestamp"]
-FormatName = Literal["apache", "zeek", "csv", "json"]
+FormatName = Literal["apache", "zeek", "csv", "json", "regex", "kv", "syscalls"]
+
+CALL, RETURN = "call", "return"
+"""The fields that each line of `syscalls` has, beside its arguments."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,10 @@ class Layout:
         options: what the format leaves open, all optional. csv: `delimiter` (","), `header` (True: the
             first line that is not empty; False needs `names`), `names` (list of column names), `quote`
             ('"'). apache: `variant` ("combined" or "common"; combined accepts both). zeek: `variant`
-            ("auto", the default, by the first line that is not empty; "tsv", "json").
+            ("auto", the default, by the first line that is not empty; "tsv", "json"). json: `records` (the
+            path, ending in [], of the list of records that a line holds; without it a line is a record).
+            regex: `pattern` (with named groups; required). kv: `separator` (blanks and tabs), `assign` ("="),
+            `quote` ('"'). syscalls: `lead` (names of the words before the call's; none).
         fields: the declared columns, in order. Captures of the path are not among them.
         time: where event times come from.
         keep_rest: whether what a record holds beside these is kept, in a column `rest`.
@@ -102,6 +109,12 @@ class Layout:
     time: EventTime
     options: Mapping[str, object] = field(default_factory=dict)
     keep_rest: bool = False
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Every path that a column or the time takes."""
+        columns = (path for column in self.fields for path in column.paths)
+        return frozenset((*columns, *self.time.paths, *self.time.plus, *chain(*self.time.more)))
 
 
 @dataclass(frozen=True)

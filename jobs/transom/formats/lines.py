@@ -1,4 +1,4 @@
-"""From decompressed bytes to numbered lines: line ends and digests; in blocks of bounded size."""
+"""From decompressed bytes to lines: line ends and digests; in blocks of bounded size."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -130,19 +130,18 @@ def blocks(pieces: Iterable[bytes], size: int, kept: int = KEPT) -> Iterator[Blo
 
 @dataclass(frozen=True)
 class Lines:
-    """Whole lines of a block, numbered from `first`.
+    """Whole lines of a block.
 
     Attributes:
         text: their bytes without line ends, and without what was dropped.
         lengths: their bytes without line ends, with what was dropped.
     """
 
-    first: int
     text: pa.Array
     lengths: npt.NDArray[np.int64]
 
 
-def split(block: Block, first: int) -> Lines:
+def split(block: Block) -> Lines:
     """A block's lines, without a loop over them: offsets by numpy, one shared buffer."""
     data = np.frombuffer(block.data, dtype=np.uint8)
     ends = np.flatnonzero(data == 10)
@@ -161,4 +160,4 @@ def split(block: Block, first: int) -> Lines:
         pa.large_binary(), len(lengths), [None, pa.py_buffer(offsets), pa.py_buffer(packed)]
     )
     lengths[-1] += block.dropped
-    return Lines(first, array, lengths)
+    return Lines(array, lengths)

@@ -1,31 +1,42 @@
 """Reading one file: blocks of lines, parsed and typed, and at the end what the file was."""
 
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import pairwise
 from typing import BinaryIO, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats import json_lines, rounding
+from transom.formats import json_lines, moments, rest
 from transom.formats.apache import Apache
 from transom.formats.delimited import Csv, ZeekTsv
+from transom.formats.drift import Names
 from transom.formats.json_lines import JsonLines
-from transom.formats.layout import Layout, Span
+from transom.formats.json_records import Text, spread
+from transom.formats.kv import KeyValue
+from transom.formats.layout import REST, Layout, Span
 from transom.formats.lines import BLOCK, KEPT, LONGEST, MARK, Lines, Tally, blocks, decompressed, split
-from transom.formats.times import APACHE, MICROSECOND, SPECIAL, beyond, instants, numbers, time_form
+from transom.formats.regex import Regex
+from transom.formats.rest import Records
+from transom.formats.syscalls import Syscalls
 from transom.formats.typed import ARROW, Refusals, column, mask
 
 REJECTED = pa.schema(
     [("source_line", pa.int64()), *((name, pa.string()) for name in ("raw", "reason", "column", "detail"))]
 )
-LONGEST_ADDED = 1e9
-"""Seconds that a field may add to a time: some thirty years."""
-ADDED = f"fewer than {LONGEST_ADDED:.0f} seconds"
-PARSERS: dict[str, Callable[[Layout], "Parser"]] = {"apache": Apache, "csv": Csv, "json": JsonLines}
+PARSERS: dict[str, Callable[[Layout], "Parser"]] = {
+    "apache": Apache,
+    "csv": Csv,
+    "json": JsonLines,
+    "regex": Regex,
+    "kv": KeyValue,
+    "syscalls": Syscalls,
+}
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,7 @@ class Chunk:
     """Rows of some lines.
 
     Attributes:
-        events: event_time, the layout's fields, source_line.
+        events: event_time, the layout's fields, the rest where it is kept, source_line.
         rejected: source_line, raw, reason, column, detail.
     """
 
@@ -45,11 +56,16 @@ class Chunk:
 class Summary:
     """What a file was; `lines = header_lines + accepted + rejected`.
 
+    Where lines hold records (`records` of json), each record is a line of the file in all that is counted.
+
     Attributes:
         sha256: of the decompressed bytes, as far as they could be read.
         columns: field names that a header gave; empty for formats without one.
         broken: why it could not be read to its end.
         prefix_digests: the digest of the first n bytes, for the lengths that were asked for.
+        unknown: names of fields that the file brings and that no column and no time takes, in their order,
+            at most 100; of JSON the names at the top.
+        absent: declared columns of which no record shows any path; none of a file without records.
     """
 
     sha256: str
@@ -61,10 +77,18 @@ class Summary:
     columns: tuple[str, ...]
     broken: str | None
     prefix_digests: dict[int, str]
+    unknown: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
 
 class Parser(Protocol):
-    """One format."""
+    """One format.
+
+    Attributes:
+        shown: which names the file's records have shown.
+    """
+
+    shown: Names
 
     @property
     def columns(self) -> frozenset[str]:
@@ -73,8 +97,8 @@ class Parser(Protocol):
     def header(self, text: pa.Array) -> int:
         """How many lines at the beginning of these describe the format; it reads on by what they say."""
 
-    def parse(self, text: pa.Array, refused: Refusals) -> Mapping[str, pa.Array]:
-        """Every field of every line, as text or typed; lines of another form are noted in `refused`."""
+    def parse(self, text: pa.Array, refused: Refusals) -> Records:
+        """What the lines hold; lines of another form are noted in `refused`."""
 
 
 def read_file(
@@ -83,6 +107,7 @@ def read_file(
     layout: Layout,
     span: Span | None,
     *,
+    start: datetime | None = None,
     known: Sequence[int] = (),
     block: int = BLOCK,
 ) -> Iterator[Chunk | Summary]:
@@ -91,6 +116,7 @@ def read_file(
     Args:
         source: the stored bytes; `name`'s ending says how they are compressed (.gz, .zst).
         span: outside of which rows are refused, None for no bound.
+        start: the start of the stretch in the file's name, from which times by lines may count.
         known: decompressed lengths at which a digest of what comes before is wanted.
         block: decompressed bytes that are parsed at a time; no result depends on it.
 
@@ -110,19 +136,20 @@ def read_file(
             half, part = part.data[whole:], replace(part, data=part.data[:whole])
         if not part.data:
             continue
-        numbered = split(part, lines + 1)
+        numbered = split(part)
         first_line = _first_line(numbered.text)
         if parser is None and first_line is not None:
             parser = _parser(layout, first_line)
         # Empty lines are refused alike by all parsers.
         current = parser or _parser(layout, b"")
-        for chunk, header_lines in _chunks(numbered, current, layout, span):
-            headers += header_lines
-            accepted += chunk.events.num_rows
-            rejected += chunk.rejected.num_rows
-            if chunk.events.num_rows or chunk.rejected.num_rows:
-                yield chunk
-        lines += len(numbered.text)
+        for text in _texts(numbered, layout):
+            for chunk, header_lines in _chunks(text, lines + 1, current, _Told(layout, span, start)):
+                headers += header_lines
+                accepted += chunk.events.num_rows
+                rejected += chunk.rejected.num_rows
+                if chunk.events.num_rows or chunk.rejected.num_rows:
+                    yield chunk
+            lines += len(text.strings)
     if tally.broken is not None:
         reason, detail = tally.broken
         # The line that the break cuts is refused, be it empty: what lies before it has been read.
@@ -135,6 +162,7 @@ def read_file(
             "detail": detail,
         }
         yield Chunk(_events([], layout, 0), pa.RecordBatch.from_pylist([row], schema=REJECTED))
+    last = parser or _parser(layout, b"")
     yield Summary(
         tally.sha256,
         tally.size,
@@ -142,9 +170,11 @@ def read_file(
         headers,
         accepted,
         rejected,
-        tuple(sorted((parser or _parser(layout, b"")).columns)),
+        tuple(sorted(last.columns)),
         ": ".join(tally.broken) if tally.broken else None,
         tally.prefix_digests,
+        last.shown.unknown,
+        last.shown.absent,
     )
 
 
@@ -161,23 +191,36 @@ def _parser(layout: Layout, first_line: bytes) -> Parser:
     return PARSERS[layout.format](layout)
 
 
-def _chunks(lines: Lines, parser: Parser, layout: Layout, span: Span | None) -> Iterator[tuple[Chunk, int]]:
-    """The lines of a block, in stretches that are parsed alike."""
-    text, first = lines.text, lines.first
-    strings, refused = _decoded(text, pa.array(lines.lengths))
-    for start, end in _stretches(strings, parser):
-        here = strings[start:end]
+@dataclass(frozen=True)
+class _Told:
+    """What is told of a file: how it is read, what it may hold, and the start that its name says."""
+
+    layout: Layout
+    span: Span | None
+    start: datetime | None
+
+
+def _texts(lines: Lines, layout: Layout) -> Iterator[Text]:
+    """The lines as strings; or the records that they hold, which stand for lines then."""
+    path = layout.options.get("records")
+    strings, refused = _decoded(lines.text, pa.array(lines.lengths), LONGEST if path is None else KEPT)
+    text = Text(strings, lines.text, refused)
+    return iter([text]) if path is None else spread(text, str(path))
+
+
+def _chunks(text: Text, first: int, parser: Parser, told: _Told) -> Iterator[tuple[Chunk, int]]:
+    """Lines, numbered from `first`, in stretches that are parsed alike."""
+    for start, end in _stretches(text.strings, parser):
+        here = text.strings[start:end]
         header = parser.header(here)
         for low, high in _parts(parser, here, header):
             part = here[low:high]
             yield (
-                _chunk(
-                    part, text[start + low : start + high], refused, start + low, first, parser, layout, span
-                ),
+                _chunk(part, text, start + low, first, parser, told),
                 0,
             )
         if header:
-            yield Chunk(_events([], layout, 0), pa.RecordBatch.from_pylist([], schema=REJECTED)), header
+            yield Chunk(_events([], told.layout, 0), pa.RecordBatch.from_pylist([], schema=REJECTED)), header
 
 
 def _stretches(strings: pa.Array, parser: Parser) -> list[tuple[int, int]]:
@@ -203,12 +246,12 @@ def _parts(parser: Parser, here: pa.Array, header: int) -> list[tuple[int, int]]
     return parts
 
 
-def _decoded(text: pa.Array, lengths: pa.Array) -> tuple[pa.Array, Refusals]:
+def _decoded(text: pa.Array, lengths: pa.Array, longest: int) -> tuple[pa.Array, Refusals]:
     """The lines as strings, null where one is too long or not UTF-8; these and empty ones are refused."""
     refused = Refusals.none(len(text))
     refused.add(mask(pc.equal(lengths, 0)), "empty")
-    long = pc.greater(lengths, LONGEST)
-    refused.add(mask(long), "line_too_long", values=lengths, expected=f"at most {LONGEST} bytes")
+    long = pc.greater(lengths, longest)
+    refused.add(mask(long), "line_too_long", values=lengths, expected=f"at most {longest} bytes")
     sound = pc.if_else(long, pa.scalar(None, text.type), text).cast(pa.binary())
     try:
         return sound.cast(pa.string()), refused
@@ -228,34 +271,35 @@ def _decoded(text: pa.Array, lengths: pa.Array) -> tuple[pa.Array, Refusals]:
 
 def _chunk(
     strings: pa.Array,
-    raw: pa.Array,
-    block: Refusals,
+    text: Text,
     offset: int,
     first: int,
     parser: Parser,
-    layout: Layout,
-    span: Span | None,
+    told: _Told,
 ) -> Chunk:
     rows = len(strings)
-    there = slice(offset, offset + rows)
+    there, block = slice(offset, offset + rows), text.refused
     refused = Refusals(block.reason[there].copy(), block.column[there].copy(), block.detail[there].copy())
     refused.any = block.any[there].copy()
-    fields = parser.parse(strings, refused)
-    values = _typed(fields, layout, span, refused)
+    records = parser.parse(strings, refused)
+    lines = np.arange(first + offset, first + offset + rows, dtype=np.int64)
+    values = _typed(records, lines, told, refused)
     bad = np.flatnonzero(refused.any)
-    texts = all(pa.types.is_string(field.type) for field in fields.values())
+    texts = all(pa.types.is_string(field.type) for field in records.fields.values())
     if len(bad) and not texts and isinstance(parser, JsonLines):
         # Arrow's reader keeps a number and not its text, by which a line is refused whatever its neighbours.
         again = Refusals.none(len(bad))
-        _typed(parser.one_by_one(strings.take(pa.array(bad)), again), layout, span, again)
+        _typed(parser.one_by_one(strings.take(pa.array(bad)), again), lines[bad], told, again)
         refused.put(bad, again)
-    numbers = pa.array(np.arange(first + offset, first + offset + rows, dtype=np.int64))
+    numbers = pa.array(lines)
     good = pa.array(~refused.any)
-    events = _events([array.filter(good) for array in (*values, numbers)], layout, rows)
+    events = _events([array.filter(good) for array in (*values, numbers)], told.layout, rows)
     rejected = pa.RecordBatch.from_arrays(
         [
             numbers.take(pa.array(bad)),
-            pa.array([_kept(raw[int(index)].as_py()) for index in bad], pa.binary()).cast(pa.string()),
+            pa.array([_kept(text.raw[offset + int(index)].as_py()) for index in bad], pa.binary()).cast(
+                pa.string()
+            ),
             *(
                 pa.array(list(part[bad]), pa.string())
                 for part in (refused.reason, refused.column, refused.detail)
@@ -266,10 +310,9 @@ def _chunk(
     return Chunk(events, rejected)
 
 
-def _typed(
-    fields: Mapping[str, pa.Array], layout: Layout, span: Span | None, refused: Refusals
-) -> list[pa.Array]:
-    """The time and the layout's fields; lines are refused that lack one or lie outside of the span."""
+def _typed(records: Records, lines: npt.NDArray[np.int64], told: _Told, refused: Refusals) -> list[pa.Array]:
+    """The time, the layout's fields and the rest; lines without a time, or one in the span, are refused."""
+    layout, span, fields = told.layout, told.span, records.fields
     rows = len(refused.any)
 
     def taken(paths: Sequence[str]) -> pa.Array:
@@ -278,51 +321,20 @@ def _typed(
             return pa.nulls(rows, pa.string())
         return values[0] if len(values) == 1 else pc.coalesce(*values)
 
-    time = _time(layout, fields, taken, refused)
+    if layout.time.by_lines is not None:
+        time = moments.by_lines(layout.time.by_lines, told.start, lines, refused)
+    else:
+        time = moments.by_fields(layout, fields, taken, refused)
     columns = [column(field, taken(field.paths), refused) for field in layout.fields]
+    if layout.keep_rest:
+        kept = records.rest
+        columns.append(rest.of_fields(fields, layout.paths, rows) if kept is None else kept)
     if span is not None:
         start, end = (pa.scalar(moment, ARROW["timestamp"]) for moment in (span.start, span.end))
         outside = pc.or_(pc.less(time, start), pc.greater_equal(time, end))
         inside = f"{span.start:%Y-%m-%d %H:%M:%S}Z to {span.end:%Y-%m-%d %H:%M:%S}Z"
         refused.add(mask(outside), "outside_holds", values=time, expected=inside)
     return [time, *columns]
-
-
-def _time(layout: Layout, fields: Mapping[str, pa.Array], taken: "_Taken", refused: Refusals) -> pa.Array:
-    text = taken(layout.time.paths)
-    form = layout.time.time_format
-    if layout.format == "apache" and form == "iso":
-        form = APACHE
-    refused.add(mask(pc.is_null(text)), "missing_time", expected=_named(layout.time.paths, fields))
-    time, bad, special = instants(text, form, layout.time.zone)
-    for reason, where in special.items():
-        refused.add(where, reason, values=text, expected=SPECIAL[reason])
-    expected = time_form(form)
-    refused.add(bad, "bad_time", values=text, expected=expected)
-    if layout.time.plus:
-        extra = taken(layout.time.plus)
-        seconds, wrong = numbers(extra)
-        refused.add(wrong, "bad_time", layout.time.plus[0], extra, ADDED)
-        extra_seconds = pc.fill_null(seconds, 0.0).to_numpy(zero_copy_only=False)
-        large = ~(np.abs(extra_seconds) < LONGEST_ADDED)
-        refused.add(large, "bad_time", layout.time.plus[0], extra, ADDED)
-        added, _ = rounding.steps(np.where(large, 0.0, extra_seconds), MICROSECOND)
-        there = mask(pc.is_valid(time)) & ~large
-        micros = pc.fill_null(time.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) + added
-        bad = there & beyond(micros)
-        refused.add(bad, "bad_time", values=text, expected=expected)
-        time = pa.array(micros, mask=~there | bad).cast(ARROW["timestamp"])
-    return time
-
-
-def _named(paths: Sequence[str], fields: Mapping[str, pa.Array]) -> str:
-    """The fields that a time is taken from, and where the file has none of them, those that it has."""
-    wanted = " or ".join(paths)
-    return wanted if any(path in fields for path in paths) else f"{wanted} among {', '.join(fields)[:200]}"
-
-
-class _Taken(Protocol):
-    def __call__(self, paths: Sequence[str]) -> pa.Array: ...
 
 
 def _kept(line: bytes) -> bytes:
@@ -345,6 +357,7 @@ def _events(arrays: Sequence[pa.Array], layout: Layout, rows: int) -> pa.RecordB
         [
             ("event_time", ARROW["timestamp"]),
             *((field.name, ARROW[field.type]) for field in layout.fields),
+            *([(REST, pa.string())] if layout.keep_rest else []),
             ("source_line", pa.int64()),
         ]
     )

@@ -94,7 +94,7 @@ def _content(file: Listed, facts: Mapping[str, Any], hours: Sequence[Mapping[str
             "", "", 0, 0, 0, 0, 0, None, None, (), (), {}, None, f"cannot be read: {facts['unreadable']}"
         )
     return Content(
-        source_id=source_id(facts["sha256"], file.captures),
+        source_id=source_id(facts["sha256"], file.captures, file.origin),
         digest=facts["sha256"],
         bytes=facts["bytes"],
         lines=facts["lines"],

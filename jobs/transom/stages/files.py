@@ -1,6 +1,7 @@
 """Files as content: what the landing folder shows, what was read, what stands, and which are looked at.
 
-A file is its decompressed bytes and the captures of its path (`source_id`). No Spark, no disk.
+A file is its decompressed bytes, the captures of its path and, where times count from its name, that start
+(`source_id`). No Spark, no disk.
 """
 
 import hashlib
@@ -24,6 +25,7 @@ class Listed:
     Attributes:
         start, end: the stretch that its name declares, None without a time in it.
         hour: the hour of `start`.
+        origin: the instant from which the times of its lines count, None where they say their own.
     """
 
     path: str
@@ -33,6 +35,7 @@ class Listed:
     hour: datetime | None = None
     start: datetime | None = None
     end: datetime | None = None
+    origin: datetime | None = None
 
     @property
     def named(self) -> Iterator[datetime]:
@@ -162,9 +165,10 @@ class Rules:
     permitted: Callable[[datetime], bool]
 
 
-def source_id(digest: str, captures: Mapping[str, str]) -> str:
-    """The identity of a content: its bytes and its captures."""
-    return hashlib.sha256(json.dumps([digest, sorted(captures.items())]).encode()).hexdigest()[:32]
+def source_id(digest: str, captures: Mapping[str, str], origin: datetime | None = None) -> str:
+    """The identity of a content: its bytes, its captures, and the instant from which its times count."""
+    said = [digest, sorted(captures.items()), *([] if origin is None else [origin.isoformat()])]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
 
 
 def in_scope(
@@ -199,11 +203,11 @@ def has_to_be_read(listed: Listed, known: File | None, rules: Rules) -> bool:
 
 
 def says_otherwise(listed: Listed, known: File) -> bool:
-    """Whether a file's name says another hour, or other captures, than are known of it: the pattern of the
-    paths has changed."""
+    """Whether a file's name says another hour, or other captures, than are known of it, or another start of
+    its times: the pattern of the paths has changed."""
     if not known.content:
         return False
-    said = source_id(known.content, listed.captures)
+    said = source_id(known.content, listed.captures, listed.origin)
     return listed.hour not in (None, known.hour) or said != (known.source_id or known.seen_id)
 
 

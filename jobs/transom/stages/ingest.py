@@ -108,6 +108,15 @@ def _readings(stream: Stream, scene: Scene, paths: Iterable[str]) -> list[Readin
         held = scene.known.get(path)
         lengths = (held.bytes,) if held is not None and held.source_id is not None else ()
         readings.append(
-            Reading(number, path, absolute(path), file.size, file.captures, stream.span(match), lengths)
+            Reading(
+                number,
+                path,
+                absolute(path),
+                file.size,
+                file.captures,
+                stream.span(match),
+                lengths,
+                file.origin,
+            )
         )
     return readings

@@ -61,8 +61,11 @@ def _opened_host(uri: str) -> tuple[fs.FileSystem, str]:
     return system, root
 
 
-def listed(pattern: PathPattern) -> dict[str, Listed]:
+def listed(pattern: PathPattern, times_by_name: bool = False) -> dict[str, Listed]:
     """Every file that a pattern matches, by its path as the stream file would write it.
+
+    Args:
+        times_by_name: whether the times of their lines count from what their names say.
 
     Raises:
         LandingError: the fixed folder of the pattern, or a folder below it that may hold files of the
@@ -73,8 +76,9 @@ def listed(pattern: PathPattern) -> dict[str, Listed]:
         match = pattern.match(path) if entry.type == fs.FileType.File else None
         if match is not None:
             modified = datetime.fromtimestamp((entry.mtime_ns or 0) // 1000 / 1e6, UTC)
+            origin = match.start if times_by_name else None
             found[path] = Listed(
-                path, entry.size or 0, modified, match.captures, match.hour, match.start, match.end
+                path, entry.size or 0, modified, match.captures, match.hour, match.start, match.end, origin
             )
     return found
 

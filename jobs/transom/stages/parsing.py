@@ -7,6 +7,7 @@ that is still being written is taken as it was at that moment, and replaced when
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +30,7 @@ class Reading:
         where: its absolute path.
         span: outside of which its rows are refused.
         known: decompressed lengths at which a digest of what comes before is wanted.
+        start: the instant from which the times of its lines count, None where they say their own.
     """
 
     number: int
@@ -38,6 +40,7 @@ class Reading:
     captures: Mapping[str, str]
     span: Span | None
     known: tuple[int, ...]
+    start: datetime | None = None
 
 
 FIXED = {
@@ -58,7 +61,7 @@ def parsed(
     """Every event, rejection and summary of some files.
 
     Args:
-        columns: Spark types of the declared columns and captures, in order.
+        columns: Spark types of the declared columns, the rest where it is kept, and captures, in order.
 
     Returns:
         A row for each event (`__raw` and `__summary` null), each rejection (`__raw`, `__reason`) and
@@ -99,7 +102,10 @@ def _reader(
 def _rows(reading: Reading, layout: Layout, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     try:
         with opened(reading.where) as source:
-            for part in read_file(source, reading.path, layout, reading.span, known=reading.known):
+            parts = read_file(
+                source, reading.path, layout, reading.span, start=reading.start, known=reading.known
+            )
+            for part in parts:
                 if isinstance(part, Chunk):
                     yield from _chunk(part, reading, schema)
                 else:

@@ -120,7 +120,9 @@ def scene_of(
         lambda hour: hour == NO_HOUR or scope.may_publish(hour, hour in asked_before),
     )
     known = {file.path: file for file in map(File.of_row, pins.rows("files"))}
-    return Scene(book, pins, scope, known, listed(stream.path_pattern), rules, cache(expected))
+    by_name = stream.time is not None and stream.time.by_name
+    there = listed(stream.path_pattern, by_name)
+    return Scene(book, pins, scope, known, there, rules, cache(expected))
 
 
 def late_files(scene: Scene, paths: Collection[str]) -> dict[str, File]:

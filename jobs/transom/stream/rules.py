@@ -9,7 +9,8 @@ from transom.formats.layout import REST, FieldType
 from transom.intervals import HOUR, format_hour
 from transom.stream import checks, derived, figures, unique
 from transom.stream.errors import Problem, join, nearest
-from transom.stream.source import APACHE_FIELDS, split_paths
+from transom.stream.options import fields_of
+from transom.stream.source import split_paths
 from transom.stream.windows import Aggregation
 from transom.units import format_duration
 
@@ -66,11 +67,7 @@ def _columns(stream: "Stream") -> Iterator[Problem]:
             yield Problem("source.path", f"{{{name}}} is {taken[name]}; choose another name")
         elif name in stream.columns:
             yield Problem("source.path", f"{{{name}}} is also a declared column; choose another name")
-    known: tuple[str, ...] | None = None
-    if stream.source.format == "apache":
-        known = APACHE_FIELDS
-    elif stream.source.format == "csv":
-        known = tuple(stream.source.options.get("names", ())) or None
+    known = fields_of(stream.source.format, stream.source.options)
     if known is None:
         return
     named = {

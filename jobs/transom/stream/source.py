@@ -1,6 +1,6 @@
 """Where a stream's files are, and what they hold."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
@@ -13,31 +13,15 @@ from transom.formats import layout
 from transom.formats.layout import FieldType, FormatName
 from transom.paths import PathPattern
 from transom.stream.base import Model, Text, Zone
-from transom.stream.errors import Problem, Problems, nearest
+from transom.stream.errors import Problem, Problems
+from transom.stream.options import option_problems
 from transom.units import Duration
 
 FORMATS: tuple[str, ...] = get_args(FormatName)
 
-APACHE_FIELDS = (
-    "client", "ident", "user", "time", "request", "method", "path", "protocol", "status", "bytes",
-    "referer", "agent",
-)  # fmt: skip
-"""The fields that the apache parser offers."""
-
 EPOCHS = ("epoch", "epoch_ms", "epoch_us")
 _OF_RECORDS = ("from_", "missing", "format", "zone")
 _DIRECTIVES = "aAbBdfHIjmMpSyYzZ%"
-_OPTIONS: dict[str, dict[str, str]] = {
-    "apache": {"variant": "one of combined, common"},
-    "zeek": {"variant": "one of auto, tsv, json"},
-    "csv": {
-        "delimiter": "one character",
-        "quote": "one character",
-        "header": "true or false",
-        "names": "a list of different names",
-    },
-    "json": {},
-}
 
 
 class Holds(Model):
@@ -66,7 +50,9 @@ class Source(Model):
     """How a file is read; a preset may give it."""
     options: dict[str, Any] = Field(default_factory=dict)
     """What the format leaves open: variant of apache (combined, common) and of zeek (auto, tsv, json);
-    delimiter, quote, header and names of csv."""
+    delimiter, quote, header and names of csv; records of json, the path of a list such as Records[]; pattern
+    of regex, with named groups; separator, assign and quote of kv; lead of syscalls, the names of the words
+    before the call."""
     holds: Holds = Holds()
     """The times that a file may hold, beside the stretch in its name."""
     settle: Duration = timedelta(minutes=10)
@@ -94,36 +80,6 @@ class Source(Model):
     def pattern(self) -> PathPattern:
         """The compiled path."""
         return PathPattern(self.path, self.zone)
-
-
-def option_problems(format: str, options: Mapping[str, Any]) -> list[Problem]:
-    """Return what is wrong with the options of a format."""
-    known = _OPTIONS[format]
-    problems = []
-    for name, value in options.items():
-        if name not in known:
-            hint = nearest(name, known) if known else f"; {format} has none"
-            problems.append(Problem("options", f"unknown option {name!r} of {format}{hint}"))
-        elif not _fits(known[name], value):
-            problems.append(Problem(f"options.{name}", f"must be {known[name]}; got {value!r}"))
-    if format == "csv" and options.get("header", True) is False and "names" not in options:
-        problems.append(Problem("options.names", "is required where header is false"))
-    return problems
-
-
-def _fits(rule: str, value: Any) -> bool:
-    if rule == "one character":
-        return isinstance(value, str) and len(value) == 1 and value not in "\r\n"
-    if rule == "true or false":
-        return isinstance(value, bool)
-    if rule.startswith("one of "):
-        return isinstance(value, str) and value in rule.removeprefix("one of ").split(", ")
-    return (
-        isinstance(value, list | tuple)
-        and bool(value)
-        and all(isinstance(name, str) and name for name in value)
-        and len(set(value)) == len(value)
-    )
 
 
 def split_paths(text: str) -> tuple[str, ...]:

@@ -1,0 +1,37 @@
+"""Lines of any form, by one regular expression with named groups over a whole block."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.formats.drift import Names
+from transom.formats.layout import Layout
+from transom.formats.pattern import checked
+from transom.formats.rest import Records
+from transom.formats.typed import Refusals, mask
+
+
+class Regex:
+    """Fields: the named groups. One that takes no part, or nothing, has no value."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._line = f"^(?:{checked(str(layout.options['pattern'])).text})$"
+        self.columns: frozenset[str] = frozenset()
+        self.shown = Names(layout)
+
+    def header(self, text: pa.Array) -> int:
+        """The format has no header lines."""
+        return 0
+
+    def parse(self, text: pa.Array, refused: Refusals) -> Records:
+        """Every group of every line as text; lines that the pattern does not match whole are refused."""
+        found = pc.extract_regex(text, self._line)
+        refused.add(mask(pc.and_(pc.is_valid(text), pc.is_null(found))), "no_match", expected="the pattern")
+        nothing = pa.scalar(None, pa.string())
+        fields = {}
+        for index in range(found.type.num_fields):
+            values = pc.struct_field(found, index)
+            fields[found.type.field(index).name] = pc.if_else(pc.equal(values, ""), nothing, values)
+        if not refused.any.all():
+            here = (name for name, values in fields.items() if values.null_count < len(values))
+            self.shown.show(here, declared=True)
+        return Records(fields)

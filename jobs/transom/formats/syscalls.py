@@ -1,0 +1,101 @@
+"""Traces of calls, one a line: `name [arg=value ...] [=> return]`, with or without words before the name."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.formats.drift import Names
+from transom.formats.layout import CALL, RETURN, Layout
+from transom.formats.pairs import Scanner, Unterminated
+from transom.formats.rest import Records
+from transom.formats.typed import Refusals, mask
+
+ARROW = "=>"
+BLANKS = " \t"
+WORD = r"[^ \t]+"
+NAME = r'[^ \t="]+'
+ARGUMENTS = r"(?:[ \t]+[^ \t=]+=[^ \t]*)*"
+RESULT = rf"(?:[ \t]+{ARROW}(?:[ \t]+(?P<{RETURN}>.*?))?)?"
+
+
+class Syscalls:
+    """Fields: the words of `lead`, `call`, `return`, and each argument by its name.
+
+    A value may stand in quotes, as in `kv`; of an argument that a line has twice the first counts, and one
+    that is named as another field is left out. The return goes to the line's end.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        lead = layout.options.get("lead", ())
+        self._lead = [str(name) for name in lead] if isinstance(lead, Sequence) else []
+        self._own = (*self._lead, CALL, RETURN)
+        heads = "".join(rf"(?P<h{i}>{WORD})[ \t]+" for i in range(len(self._lead)))
+        self._line = rf"^[ \t]*{heads}(?P<{CALL}>{NAME})(?P<args>{ARGUMENTS}){RESULT}[ \t]*$"
+        self._form = " ".join([*self._lead, f"name [arg=value ...] [{ARROW} return]"])
+        self._scanner = Scanner()
+        self._keeps_rest = layout.keep_rest
+        self.columns: frozenset[str] = frozenset()
+        self.shown = Names(layout)
+
+    def header(self, text: pa.Array) -> int:
+        """The format has no header lines."""
+        return 0
+
+    def parse(self, text: pa.Array, refused: Refusals) -> Records:
+        """Every wanted field as text, null where it is empty."""
+        quoted = mask(pc.match_substring(text, '"'))
+        found = pc.extract_regex(pc.if_else(pa.array(quoted), pa.scalar(None, text.type), text), self._line)
+        own = {name: pc.struct_field(found, f"h{i}") for i, name in enumerate(self._lead)}
+        own |= {name: pc.struct_field(found, name) for name in (CALL, RETURN)}
+        arguments = pc.struct_field(found, "args")
+        rows = {row: self._one(text[row].as_py(), row, refused) for row in np.flatnonzero(quoted).tolist()}
+        if rows:
+            own = {name: _patched(values, {row: one.get(name) for row, one in rows.items()})
+                   for name, values in own.items()}  # fmt: skip
+            arguments = _patched(arguments, {row: one.get("args") for row, one in rows.items()})
+        refused.add(mask(pc.and_(pc.is_valid(text), pc.is_null(own[CALL]))), "no_match", expected=self._form)
+        nothing = pa.scalar(None, pa.string())
+        own = {name: pc.if_else(pc.equal(values, ""), nothing, values) for name, values in own.items()}
+        pairs = self._scanner.pairs(arguments)
+        self._show(own, pairs.distinct, refused)
+        wanted = self.shown.wanted
+        fields = own | {path: pairs.field(path) for path in sorted(wanted - own.keys())}
+        return Records(fields, pairs.rest(wanted.union(own)) if self._keeps_rest else None)
+
+    def _show(self, own: dict[str, pa.Array], arguments: set[str], refused: Refusals) -> None:
+        if not refused.any.all():
+            self.shown.show(
+                (n for n, values in own.items() if values.null_count < len(values)), declared=True
+            )
+            self.shown.show(arguments.difference(own))
+
+    def _one(self, line: str, row: int, refused: Refusals) -> dict[str, str]:
+        """The fields of a line with quotes, and its arguments as they stand; none of another form."""
+        words = self._scanner.words(line)
+        try:
+            heads = [word for _, word in zip(range(len(self._lead) + 1), words, strict=False)]
+            if len(heads) <= len(self._lead) or not re.fullmatch(NAME, heads[-1].text):
+                return {}
+            fields = {name: word.text for name, word in zip((*self._lead, CALL), heads, strict=True)}
+            end, given = heads[-1].end, ""
+            for word in words:
+                if word.text == ARROW:
+                    given = line[word.end :].strip(BLANKS)
+                    break
+                if word.name is None:
+                    return {}
+                end = word.end
+        except Unterminated:
+            refused.add_one(row, "unterminated_quote")
+            return {}
+        return {**fields, "args": line[heads[-1].end : end], RETURN: given}
+
+
+def _patched(values: pa.Array, others: dict[int, str | None]) -> pa.Array:
+    changed = values.to_pylist()
+    for row, value in others.items():
+        changed[row] = value
+    return pa.array(changed, pa.string())

@@ -37,7 +37,10 @@ class StageTask:
 
 STAGES = (
     StageTask(
-        "ingest", (), ("events", "rejected", "files"), "Files become events, rejections and file records."
+        "ingest",
+        (),
+        ("events", "duplicates", "rejected", "files"),
+        "Files become events, duplicates, rejections and file records.",
     ),
     StageTask("aggregate", ("ingest",), ("aggregates",), "Events become figures over sliding windows."),
 )

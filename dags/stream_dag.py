@@ -40,8 +40,8 @@ STAGES = (
     StageTask(
         "ingest",
         (),
-        ("events", "rejected", "files", "findings"),
-        "Files become events, rejections and file records.",
+        ("events", "duplicates", "rejected", "files", "findings"),
+        "Files become events, duplicates, rejections and file records.",
     ),
     StageTask(
         "aggregate", ("ingest",), ("aggregates", "findings"), "Events become figures over sliding windows."

@@ -1,6 +1,7 @@
-"""spark-submit jobs/ingest.py: files of the landing folder become events, rejections and file records.
+"""spark-submit jobs/ingest.py: files become events, duplicates, rejections and file records.
 
-Lines that cannot be read are kept in `rejected` with their reason; nothing is aggregated here.
+Lines that cannot be read are kept in `rejected` with their reason, records that repeat another one of their
+hour in `duplicates`; nothing is aggregated here.
 """
 
 import argparse

@@ -167,7 +167,8 @@ class House:
         }
 
     def assert_ledger_true(self) -> None:
-        """The digests in the ledger are those of the rows that stand."""
+        """The digests in the ledger are those of the rows that stand, and each line is accounted for."""
+        self._assert_lines_accounted()
         columns = {table.name: table for table in Tables.of(self.stream)}
         declared = {
             (block, step.table.name): part.columns
@@ -187,6 +188,22 @@ class House:
                 if (node.block, node.table) == (block, table) and entry.status != "expired":
                     assert found.pop(node.hour, EMPTY_DIGEST) == entry.digest, node
             assert not found, (block, table)
+
+    def _assert_lines_accounted(self) -> None:
+        """Lines of a file = events + duplicates + rejected + header lines, of each file that stands."""
+        standing = {
+            table: dict(self.table(table).groupBy("source_id").count().collect())
+            for table in ("events", "duplicates", "rejected")
+        }
+        files = self.table("files").where("source_id IS NOT NULL").collect()
+        for file in files:
+            counted = [
+                standing[table].pop(file.source_id, 0) for table in standing if file.status != "duplicate"
+            ]
+            told = [file.accepted, file.duplicates, file.rejected]
+            assert counted in ([], told), file
+            assert file.lines == sum(told) + file.header_lines, file
+        assert not any(standing.values()), standing
 
     def digests(self, rows: DataFrame, columns: Sequence[str]) -> dict[datetime, str]:
         """The digest of each hour's rows, recomputed."""

@@ -110,6 +110,47 @@ def test_a_truncated_file_is_not_readable(house: Make) -> None:
     assert day.table("rejected").where("reason = 'truncated'").count() == 1
 
 
+DRIFTING = """
+name: app
+source: {path: "landing/%Y-%m-%d-%H.json", format: json}
+columns:
+  user: user
+  note: note
+  sent: {type: integer}
+  kib: {is: sent / 1024, resolution: 0.1}
+  mib: {is: kept / 1048576, resolution: 0.1}
+  kept: {type: integer}
+time: {column: at}
+aggregate: {all: {key: [user], measures: {n: count, kib: max(kib)}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+"""
+
+
+def test_fields_that_come_and_go_are_told(house: Make, tmp_path: Path) -> None:
+    def observed(text: str = DRIFTING) -> dict[str, tuple[float | None, str, tuple[str, ...]]]:
+        day = house(text)
+        day.ingest(2, 3)
+        return {v.check: (v.observed, v.severity, v.sample) for v in failed(day, "ingest").values()}
+
+    path = tmp_path / "landing/2015-05-17-02.json"
+    path.parent.mkdir(parents=True)
+    record = {"at": "2015-05-17T02:00:00Z", "user": "ann", "sent": 2000, "more": 1, "and": {"more": 2}}
+    path.write_text(json.dumps(record) + "\n")
+    unknown = (2, "warning", ("and", "more"))
+    absent = (2, "warning", ("note", "kept"))
+    assert observed() == {"fields_known": unknown, "fields_present": absent}
+    assert observed(DRIFTING + "rest: keep\n") == {"fields_present": absent}
+    (row,) = house(DRIFTING).table("events").collect()
+    assert (row.kib, row.mib, row.note, row.rest) == (2.0, None, None, '{"and":{"more":2},"more":1}')
+    used = DRIFTING + 'checks: {noted: {stage: ingest, every: "mib is null"}, fields_known: {off: true}}\n'
+    assert observed(used) == {"fields_present": absent, "used_fields_present": (1, "error", ("kept",))}
+    entry = house(used).book()[Node("ingest", "events", "events", hour(2))]
+    assert (entry.status, entry.cause) == (
+        "quarantined",
+        "landing/2015-05-17-02.json: used_fields_present: observed 1, expected at most 0; "
+        + str(BUILT_IN["used_fields_present"].advice),
+    )
+
+
 def test_a_file_that_is_expected_and_has_not_come_is_missed(house: Make) -> None:
     day = house(CHECKED)
     day.land(1, [])

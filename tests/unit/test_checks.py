@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from transom.stages.checks import built_in, declared
+from transom.stages.checks import built_in, declared, used_columns
 from transom.stages.contents import file_checks
 from transom.stream import parse
 
@@ -35,6 +35,9 @@ def test_a_check_of_a_file_names_the_columns_that_it_is_about() -> None:
         "keys_not_null": "site, user",
         "times_inside_hour": "event_time",
         "file_readable": None,
+        "fields_known": None,
+        "fields_present": None,
+        "used_fields_present": None,
         "sound": "status, user",
         "enough": None,
     }
@@ -51,3 +54,23 @@ def test_a_check_of_reports_names_the_columns_that_it_is_about() -> None:
     (ends,) = built_in(stream, "ends_inside_hour", metric="ends_outside", at_most=0)
     (calm,) = declared(stream, "aggregate")
     assert (ends.column, calm.check.column) == ("window_end", "n")
+
+
+def test_the_columns_that_something_is_computed_from() -> None:
+    def used(**more: Any) -> set[str]:
+        return used_columns(parse({**data(), **more}))
+
+    plain = used()
+    assert plain == {"user", "site", "status"}
+    assert used(unique={"columns": ["event_time"]}) == plain | {"event_time"}
+    columns = {
+        **data()["columns"],
+        "a": "a",
+        "b": {"type": "integer"},
+        "c": {"is": "b + 1"},
+        "d": {"is": "a"},
+    }
+    assert used(columns=columns) == plain
+    assert used(columns=columns, unique={"columns": ["a"], "keep": "longest c"}) == plain | {"a", "b", "c"}
+    checks = {**data()["checks"], "x": {"stage": "ingest", "every": "d is not null", "share": 0.5}}
+    assert used(columns=columns, checks=checks) == plain | {"a", "d"}

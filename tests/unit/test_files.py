@@ -23,6 +23,7 @@ from transom.stages.files import (
     has_to_be_read,
     in_scope,
     source_id,
+    with_duplicates,
 )
 from transom.stages.hours import HourState, hour_states
 from transom.stages.scene import Scene
@@ -278,6 +279,26 @@ def test_a_file_that_cannot_be_read_is_read_again_and_no_conflict() -> None:
     assert has_to_be_read(there, held["f"], RULES)
     mended = after(held, run(held, {"f": (there, content("abc"))}))
     assert (mended["f"].status, mended["f"].source_id) == ("ingested", content("abc").source_id)
+
+
+def test_duplicates_are_counted_by_content_whatever_the_names() -> None:
+    (file,) = one("abc").values()
+    held = replace(file, accepted=5, duplicates=3, lines=8)
+    known = {"f": held, "again": replace(held, path="again", status="duplicate")}
+    # Read again, for a file that has come beside them: nothing is known of its duplicates yet.
+    afresh = {path: replace(file, accepted=8, duplicates=0) for path, file in known.items()}
+    other = replace(held, path="other", source_id="other", accepted=4, duplicates=0, lines=4)
+    held_back = replace(other, path="back", source_id=None)
+    files = {**afresh, "other": other, "back": held_back}
+    assert held.source_id is not None
+    assert with_duplicates(files, known, (), {}) == {**known, "other": other, "back": held_back}
+    moved = with_duplicates(files, known, (), {held.source_id: -2, "other": 2})
+    assert {path: (file.accepted, file.duplicates) for path, file in moved.items()} == {
+        "f": (7, 1), "again": (7, 1), "other": (2, 2), "back": (4, 0),
+    }  # fmt: skip
+    # Rows that enter anew are all counted anew.
+    anew = with_duplicates(files, known, {held.source_id}, {held.source_id: 4})
+    assert (anew["f"].accepted, anew["again"].duplicates, anew["other"]) == (4, 4, other)
 
 
 def test_rows_of_another_specification_that_cannot_be_read_again_are_told() -> None:

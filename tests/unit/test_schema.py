@@ -49,8 +49,8 @@ def test_each_stream_names_the_schema_and_keeps_it(path: Path) -> None:
 def test_every_field_is_described_and_its_default_may_be_written() -> None:
     schema = json.loads(SCHEMA.read_text())
     models = {"Stream": schema, **schema["$defs"]}
-    # A column may be said in short, too.
-    models["Column"] = models["Column"]["anyOf"][1]
+    # These may be said in short, too.
+    models |= {name: models[name]["anyOf"][1] for name in ("Column", "Unique")}
     checked = 0
     for model, fields in models.items():
         for name, field in fields["properties"].items():
@@ -79,6 +79,9 @@ MINIMAL: dict[str, Any] = {
         {"aggregate": {"x": {"measures": {"n": "count"}, "levels": [{"range": "1 h", "slide": "1 h"}]}}},
         {"columns": {"a": {"type": "number", "resolution": 0.5}}},
         {"columns": {"a": {"type": "number", "resolution": "0.5"}}},
+        {"columns": {"a": "x", "twice": {"is": "a || a"}}},
+        {"unique": ["a"]},
+        {"unique": {"columns": ["a", "event_time"], "keep": "longest b"}},
         {"preset": "zeek/conn", "columns": {"uid": None}},
         {"time": {"column": ["date", "time"], "every": "5 minutes", "ties": "first"}},
         {"time": {"lines": "1 second", "from": "2024-01-01T00:00"}, "rest": "keep"},
@@ -101,6 +104,9 @@ def test_what_load_takes_the_schema_takes(changes: dict[str, Any]) -> None:
         {"source": {"path": "a", "format": "xml"}},
         {"columns": {"a": {"tpye": "integer"}}},
         {"columns": {"a": 5}},
+        {"columns": {"a": {"is": 5}}},
+        {"unique": []},
+        {"unique": {"columns": ["a"], "keep": "last"}},
         {"time": {"column": []}},
         {"time": {"column": 5}},
         {"aggregate": {"x": {"measures": {"n": "count"}}}},

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from transom.formats.layout import ByLines, EventTime, Field, Layout, Span
 from transom.paths import Match
-from transom.stream import BUILT_IN, Level, SpecificationError, Stream, load, parse
+from transom.stream import BUILT_IN, Level, SpecificationError, Stream, Unique, load, parse
 from transom.stream.windows import check_levels, common_granule
 
 STREAMS = Path(__file__).parents[2] / "schemas" / "streams"
@@ -309,11 +309,11 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"title": ""}, "title: must not be empty; got ''"),
         ({"tags": "web"}, "tags: must be a list; got 'web'"),
         ({"aggregat": {}}, "unknown field 'aggregat'; nearest: aggregate"),
-        ({"patterns": {}}, "unknown field 'patterns'; known: name, title, description, owner, tags, preset, source, columns, time, rest, key, where, aggregate, checks, accept, heal, retention, start, until, schedule, catchup, submit, chunk"),
+        ({"patterns": {}}, "unknown field 'patterns'; known: name, title, description, owner, tags, preset, source, columns, time, rest, unique, key, where, aggregate, checks, accept, heal, retention, start, until, schedule, catchup, submit, chunk"),
         ({"source__pth": "x"}, "source: unknown field 'pth'; nearest: path"),
         ({"source__holds": {"befor": "1 day"}}, "source.holds: unknown field 'befor'; nearest: before"),
         ({"columns__user": {"frm": "x"}}, "columns.user: unknown field 'frm'; nearest: from"),
-        ({"columns__user": {"is": "x"}}, "columns.user: unknown field 'is'; known: from, type, unit, resolution, missing, format, zone"),
+        ({"columns__user": {"iz": "x"}}, "columns.user: unknown field 'iz'; known: from, is, type, unit, resolution, missing, format, zone"),
         ({"aggregate__load__measure": {}}, "aggregate.load: unknown field 'measure'; nearest: measures"),
         ({"accept": [{**ACCEPT, "whi": "x"}]}, "accept[0]: unknown field 'whi'; nearest: why"),
         ({"schedule": "yes"}, "schedule: must be true or false; got 'yes'"),
@@ -427,6 +427,28 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"time": {"column": "at", "format": "%Y-%Q"}}, "time.format: unknown part %Q in the time format; got '%Y-%Q'"),
         ({"time": {"column": "at", "format": "%H:%M"}}, "time.format: must hold the year, else the time is not known; got '%H:%M'"),
         ({"time": {"column": "at", "format": "epoch", "zone": "UTC"}}, "time.zone: times since the epoch have none; got 'UTC'"),
+        # derived columns
+        ({"columns__x": {"is": "sttus + 1"}}, "columns.x.is: no column 'sttus'; nearest: status\n    sttus + 1\n    ^"),
+        ({"columns__x": {"is": "status + user"}}, "columns.x.is: + takes an integer or a number; got a string\n    status + user\n             ^"),
+        ({"columns__x": {"is": "status"}, "columns__y": {"is": "1 + x"}}, "columns.y.is: x is derived, too; a derived column is made of others\n    1 + x\n        ^"),
+        ({"columns__x": {"is": "x + 1"}}, "columns.x.is: x is derived, too; a derived column is made of others\n    x + 1\n    ^"),
+        ({"columns__x": {"is": "status", "from": "a", "missing": []}}, "2 problems\n  columns.x.from: goes with what is read from a record; the column is derived (`is`)\n  columns.x.missing: goes with what is read from a record; the column is derived (`is`)"),
+        ({"columns__x": {"is": "took", "type": "integer"}}, "columns.x.type: must be number, which `is` gives; got integer"),
+        ({"columns__x": {"is": "took * 2"}}, "columns.x.resolution: is required for a number, such as 0.001"),
+        ({"columns__x": {"is": "status", "type": "number"}}, "columns.x.resolution: is required for a number, such as 0.001"),
+        ({"columns__x": {"is": "status", "resolution": 0.1}}, "columns.x.resolution: only a number has one; got 0.1 for type integer"),
+        ({"columns__x": {"is": "user"}, "time": {"column": ["x", "at"]}}, "time.column: x is derived; a time is made of a record's own fields"),
+        ({"columns__x": {"is": "status"}, "time": {"column": "at", "plus": "x"}}, "time.plus: x is derived; a time is made of a record's own fields"),
+        # unique
+        ({"unique": "user"}, "unique: must be a mapping; got 'user'"),
+        ({"unique": []}, "unique.columns: must have at least 1; got []"),
+        ({"unique": ["usr", "user"]}, "unique: no column 'usr'; nearest: user"),
+        ({"unique": ["user", "user"]}, "unique: names 'user' more than once"),
+        ({"unique": {"columns": ["user"], "kep": "first"}}, "unique: unknown field 'kep'; nearest: keep"),
+        ({"unique": {"columns": ["user"], "keep": "last"}}, "unique.keep: must be first, or longest and a column, as longest duration; got 'last'"),
+        ({"unique": {"columns": ["user"], "keep": "longest"}}, "unique.keep: must be first, or longest and a column, as longest duration; got 'longest'"),
+        ({"unique": {"columns": ["user"], "keep": "longest tok"}}, "unique.keep: no column 'tok'; nearest: took"),
+        ({"unique": {"columns": ["user"], "keep": "longest ok"}}, "unique.keep: longest takes an integer or a number; ok is a boolean"),
         # key and where
         ({"key": "user"}, "key: must be a list; got 'user'"),
         ({"key": ["usr"]}, "key[0]: no column 'usr'; nearest: user"),
@@ -682,6 +704,9 @@ def test_what_shapes_no_table_changes_no_shape(changes: dict[str, Any]) -> None:
         ({"time__column": ["day", "at"]}, {"ingest"}),
         ({"time": {"lines": "1 s", "from": "name"}}, {"ingest"}),
         ({"rest": "keep"}, {"ingest"}),
+        ({"columns__x": {"is": "status"}}, {"ingest"}),
+        ({"unique": ["user"]}, {"ingest"}),
+        ({"time": {"column": "at", "every": "5 minutes", "ties": "last"}}, {"ingest"}),
         (
             {"columns__took": {"from": "ms", "type": "number", "resolution": 0.01}},
             {"ingest", "granules", "reports"},
@@ -703,6 +728,51 @@ def test_what_shapes_a_table_changes_its_shape_alone(changes: dict[str, Any], pa
 
     before, after = shapes(parse(base())), shapes(parse(changed(**changes)))
     assert {part for part in before if before[part] != after[part]} == parts
+
+
+def test_how_a_rule_is_written_shapes_nothing() -> None:
+    def shape(**changes: Any) -> str:
+        return parse(changed(**changes)).ingest_shape()
+
+    assert shape(unique=["user", "host"]) == shape(unique={"columns": ["host", "user"], "keep": "first"})
+    assert shape(time={"column": "at", "every": "5 minutes", "ties": "keep"}) == shape()
+    assert shape(columns__x={"is": "status+1"}) == shape(columns__x={"is": "(status + 1)", "unit": "B"})
+    assert shape(unique=["user"]) != shape(unique={"columns": ["user"], "keep": "longest status"})
+    assert shape(columns__x={"is": "status+1"}) != shape(columns__x={"is": "status+2"})
+
+
+def test_a_derived_column_is_a_column_that_no_parser_is_told_of() -> None:
+    stream = parse(
+        changed(
+            columns__slow={"is": "took > 1 and event_time is not null and host <> ''"},
+            columns__seconds={"is": "took / 1000", "resolution": 0.1, "unit": "s"},
+            columns__whole={"is": "status", "type": "number", "resolution": 10},
+            columns__last="end",
+            aggregate__load__where="slow",
+            aggregate__load__measures__n="sum(seconds)",
+        )
+    )
+    assert [field.name for field in stream.layout().fields] == ["user", "status", "took", "ok", "last"]
+    assert list(stream.event_columns) == [
+        "user", "status", "took", "ok", "slow", "seconds", "whole", "last", "host"
+    ]  # fmt: skip
+    assert stream.event_columns["slow"] == Field("slow", (), "boolean")
+    assert stream.event_columns["seconds"] == Field("seconds", (), "number", "0.1")
+    assert stream.event_columns["whole"] == Field("whole", (), "number", "10")
+    assert {name: derived.columns for name, derived in stream.derived.items()} == {
+        "slow": ("event_time", "host", "took"), "seconds": ("took",), "whole": ("status",)
+    }  # fmt: skip
+
+
+def test_what_makes_a_record_one_may_come_from_a_preset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRANSOM_PRESETS", str(tmp_path))
+    (tmp_path / "p.yaml").write_text("format: json\ntime: {column: at}\ncolumns: {a: x}\nunique: [a]\n")
+    data = {"name": "app", "preset": "p", "source": {"path": "a.json"}}
+    assert parse(data).unique == Unique(columns=("a",))
+    assert parse({**data, "unique": {"columns": ["event_time"]}}).unique == Unique(columns=("event_time",))
+    assert parse({**data, "unique": None}).unique is None
 
 
 def test_a_condition_shapes_by_what_it_says_not_by_its_spaces() -> None:
@@ -803,7 +873,7 @@ places = st.sampled_from(
     ["name", "source", "source__path", "source__format", "source__options", "source__holds", "columns",
      "columns__user", "columns__took", "time", "time__format", "key", "where", "aggregate",
      "aggregate__load", "aggregate__load__levels", "aggregate__load__measures", "aggregate__load__key",
-     "checks", "accept", "heal", "chunk", "preset", "start", "until", "tags"]
+     "unique", "unique__keep", "columns__took__is", "checks", "accept", "heal", "chunk", "preset", "start", "until", "tags"]
 )  # fmt: skip
 
 

@@ -59,6 +59,23 @@ def key_columns(stream: Stream) -> list[str]:
     return sorted({*stream.key, *(name for block in stream.aggregate.values() for name in block.key)})
 
 
+def used_columns(stream: Stream) -> set[str]:
+    """The columns that something is computed from: a key, a block, `unique`, `ties`, a check of events. Of
+    derived ones among them, what they are computed from as well."""
+    used = set(key_columns(stream))
+    for name, block in stream.aggregate.items():
+        where = stream.condition(name)
+        used |= set(where.columns if where else ())
+        used |= {measure.column for measure in block.measures.values() if measure.column is not None}
+    if stream.unique is not None:
+        used |= {*stream.unique.columns, *([stream.unique.longest] if stream.unique.longest else ())}
+    for gate in stream.gates:
+        if gate.stage == "ingest" and gate.every is not None:
+            used |= set(condition(gate.every, stream.event_types).columns)
+    derived = [stream.derived[name].columns for name in used & stream.derived.keys()]
+    return used.union(*derived)
+
+
 def _columns(stream: Stream, metric: str) -> str | None:
     """The columns of the data that a built-in check's metric is about; None where it is about none."""
     about = {

@@ -16,7 +16,16 @@ from transom.lake.acceptance import in_short, verdict_of
 from transom.lake.book import Node, Verdict
 from transom.lake.quality import Check, in_words, judge
 from transom.lake.refresh import SAMPLE
-from transom.stages.checks import Declared, accepted_of, built_in, declared, holds, key_columns, met
+from transom.stages.checks import (
+    Declared,
+    accepted_of,
+    built_in,
+    declared,
+    holds,
+    key_columns,
+    met,
+    used_columns,
+)
 from transom.stages.files import Content, Listed, source_id
 from transom.stages.landing import LandingError, is_there
 from transom.stages.parsing import Reading
@@ -71,15 +80,29 @@ def contents(
             hours[path].append(row)
     found: dict[str, Content] = {}
     metrics: dict[str, dict[str, float | None]] = {}
+    drift: dict[str, Mapping[str, list[str]]] = {}
     for path, facts in summaries.items():
         if facts.get("vanished"):
             if is_there(path):
                 raise LandingError(f"{path}: the driver sees this file and an executor does not")
             continue
         found[path] = _content(there[path], facts, hours[path])
+        drift[path] = _drift(stream, facts)
         metrics[path] = _metrics(found[path], hours[path], spans[path], rules)
+        metrics[path] |= {check: len(names) for check, names in drift[path].items()}
     numbers = {path: number for number, path in paths.items()}
-    return _judged(stream, node, there, found, metrics, frame, numbers)
+    return _judged(stream, node, there, found, metrics, drift, frame, numbers)
+
+
+def _drift(stream: Stream, facts: Mapping[str, Any]) -> dict[str, list[str]]:
+    """For each check of a file's fields, the names at fault."""
+    absent = facts.get("absent", [])
+    used = used_columns(stream)
+    return {
+        "fields_known": facts.get("unknown", []),
+        "fields_present": absent,
+        "used_fields_present": [name for name in absent if name in used],
+    }
 
 
 def _lacks_key(stream: Stream) -> Column:
@@ -118,6 +141,7 @@ def _metrics(
     cut = content.broken is not None
     data_lines = content.lines - content.header_lines - cut
     figures: dict[str, float | None] = {
+        # Which of the events repeat others is told later: those are rows of `duplicates`.
         "unaccounted": content.lines - events - content.rejected - content.header_lines,
         "rejected_share": (content.rejected - cut) / data_lines if data_lines else 0.0,
         "null_keys": sum(row["null_keys"] for row in hours),
@@ -145,6 +169,7 @@ def _judged(
     there: Mapping[str, Listed],
     contents: dict[str, Content],
     metrics: Mapping[str, Mapping[str, float | None]],
+    drift: Mapping[str, Mapping[str, list[str]]],
     frame: DataFrame,
     numbers: Mapping[str, int],
 ) -> tuple[dict[str, Content], list[Verdict]]:
@@ -156,7 +181,10 @@ def _judged(
         hour = there[path].hour or (content.hours[0] if content.hours else NO_HOUR)
         verdict = verdict_of(replace(node, hour=hour), finding, accepted_of(stream), path)
         if not verdict.success:
-            verdict = verdict.with_sample(_sample(stream, frame, numbers[path], verdict.check))
+            sample = drift[path].get(verdict.check)
+            if sample is None:
+                sample = _sample(stream, frame, numbers[path], verdict.check)
+            verdict = verdict.with_sample(sample[:SAMPLE])
             contents[path] = _marked(content, verdict)
         verdicts.append(verdict)
     return contents, verdicts
@@ -198,5 +226,12 @@ def file_checks(stream: Stream) -> tuple[Check, ...]:
         *built_in(stream, "keys_not_null", metric="null_keys", at_most=0),
         *built_in(stream, "times_inside_hour", metric="seconds_outside", at_most=0),
         *built_in(stream, "file_readable", metric="broken", at_most=0),
+        *(
+            built_in(stream, "fields_known", metric="fields_known", at_most=0)
+            if stream.rest == "drop"
+            else ()
+        ),
+        *built_in(stream, "fields_present", metric="fields_present", at_most=0),
+        *built_in(stream, "used_fields_present", metric="used_fields_present", at_most=0),
         *(rule.check for rule in declared(stream, "ingest")),
     )

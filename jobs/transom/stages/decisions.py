@@ -212,5 +212,5 @@ def _standing(files: Mapping[str, File]) -> dict[str, File]:
 def _same_rows(old: File, new: File) -> bool:
     """Whether two canonical files of one content give the same rows: what a file may hold depends on the
     hour in its name, how it is read on the specification, and one that breaks off has a line more."""
-    told = attrgetter("hour", "shape", "lines", "accepted", "rejected", "lacks")
+    told = attrgetter("hour", "shape", "lines", "parsed", "rejected", "lacks")
     return bool(told(old) == told(new))

@@ -1,12 +1,13 @@
 """Files as content: what the landing folder shows, what was read, what stands, and which are looked at.
 
-A file is its decompressed bytes and the captures of its path (`source_id`). No Spark, no disk.
+A file is its decompressed bytes, the captures of its path and, where times count from its name, that start
+(`source_id`). No Spark, no disk.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -139,6 +140,11 @@ class File:
         }
 
     @property
+    def parsed(self) -> int:
+        """Lines that became records, duplicates included: what reading the file alone tells."""
+        return self.accepted + self.duplicates
+
+    @property
     def touched(self) -> frozenset[datetime]:
         """Every hour whose tables hold something of this file, or lack something for it."""
         return frozenset((self.hour, *self.hours, *self.held_back))
@@ -203,3 +209,22 @@ def says_otherwise(listed: Listed, known: File) -> bool:
         return False
     said = source_id(known.content, listed.captures, listed.origin)
     return listed.hour not in (None, known.hour) or said != (known.source_id or known.seen_id)
+
+
+def with_duplicates(
+    files: Mapping[str, File], known: Mapping[str, File], added: Collection[str], more: Mapping[str, int]
+) -> dict[str, File]:
+    """The rows of `files` with their duplicates, which depend on the other files of an hour.
+
+    Args:
+        known: the rows as they stand.
+        added: sources whose rows enter anew, and that have no duplicates yet.
+        more: how many each source gains, or loses.
+    """
+    counts = {file.source_id: file.duplicates for file in known.values()}
+    counted = {}
+    for path, file in files.items():
+        before = 0 if file.source_id in added else counts.get(file.source_id, 0)
+        count = before + more.get(file.source_id, 0) if file.source_id is not None else 0
+        counted[path] = replace(file, accepted=file.parsed - count, duplicates=count)
+    return counted

@@ -1,11 +1,12 @@
-"""The ingest stage: files of the landing folder become events, rejections and rows of `files`.
+"""The ingest stage: files of the landing folder become events, duplicates, rejections and rows of `files`.
 
 A run looks at the files of its hours, reads those that may have changed, decides on each as a whole
-(`transom.stages.files`), and publishes in one go every hour that a new, changed or withdrawn file
+(`transom.stages.decisions`), and publishes in one go every hour that a new, changed or withdrawn file
 touches: the stored rows of the other files and the new ones.
 """
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 
 from pyspark.sql import DataFrame
 
@@ -16,6 +17,7 @@ from transom.lake.refresh import Outcome
 from transom.lake.store import Store
 from transom.stages.contents import contents
 from transom.stages.decisions import decide
+from transom.stages.derived import with_derived
 from transom.stages.files import Content, has_to_be_read, in_scope
 from transom.stages.ingest_publishing import Found, publish_found
 from transom.stages.ingest_tables import Parsed, Tables, event_types
@@ -41,7 +43,7 @@ def ingest(
     Raises:
         LandingError: the landing folder is not there.
     """
-    tables = Tables.of(stream)
+    tables, types = Tables.of(stream), event_types(stream)
     scene = scene_of(store, ledger, stream, tables, interval, stretch or interval)
     paths = in_scope(scene.known, scene.there, scene.looked_at)
     to_read = {
@@ -53,14 +55,19 @@ def ingest(
     read: dict[str, Content] = {}
     places: dict[str, Parsed] = {}
     verdicts: list[Verdict] = []
-    frames: list[DataFrame] = []
     present = scene.there
-    try:
+    with ExitStack() as kept:
+
+        def keep(frame: DataFrame) -> DataFrame:
+            kept.callback(frame.unpersist)
+            return frame.persist()
+
         while True:
             if to_read:
                 readings = _readings(stream, scene, to_read)
-                frame = parsed(store.spark, readings, stream.layout(), event_types(stream)).persist()
-                frames.append(frame)
+                read_columns = {name: types[name] for name in stream.read_columns}
+                rows = parsed(store.spark, readings, stream.layout(), read_columns)
+                frame = keep(with_derived(rows, stream))
                 of_files, seen = contents(
                     stream, node_of("events", interval.start), scene.there, readings, frame
                 )
@@ -77,10 +84,7 @@ def ingest(
         for path in decisions.forgotten:
             del files[path]
         found = Found(decisions, files, places, verdicts)
-        outcome = publish_found(store, ledger, stream, tables, scene, found, run_id)
-    finally:
-        for frame in frames:
-            frame.unpersist()
+        outcome = publish_found(store, ledger, stream, tables, scene, found, keep, run_id)
     outcome.work |= {
         "files_read": len(read),
         "lines_read": sum(content.lines for content in read.values()),

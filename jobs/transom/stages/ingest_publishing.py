@@ -1,6 +1,6 @@
 """From what a run of ingest decided to what stands: the rows of each hour, and what the ledger says of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
@@ -17,12 +17,21 @@ from transom.lake.publishing import publish, stands
 from transom.lake.quality import judge
 from transom.lake.refresh import Outcome
 from transom.lake.store import Store, Write, in_hours
+from transom.lake.tables import Table
 from transom.stages.checks import accepted_of
 from transom.stages.decisions import Decisions
-from transom.stages.files import File
+from transom.stages.files import File, with_duplicates
 from transom.stages.hours import HourState, hour_states
-from transom.stages.ingest_tables import Parsed, Tables, events, file_rows, rejected
+from transom.stages.ingest_tables import (
+    Parsed,
+    Tables,
+    candidates,
+    file_rows,
+    rejected,
+    repeated_before,
+)
 from transom.stages.scene import STAGE, Scene, hour_checks, node_of
+from transom.stages.unique import REPEATS, compares, marked
 from transom.stream import Stream
 
 
@@ -43,11 +52,23 @@ class Found:
 
 
 def publish_found(
-    store: Store, ledger: Ledger, stream: Stream, tables: Tables, scene: Scene, found: Found, run_id: str
+    store: Store,
+    ledger: Ledger,
+    stream: Stream,
+    tables: Tables,
+    scene: Scene,
+    found: Found,
+    keep: Callable[[DataFrame], DataFrame],
+    run_id: str,
 ) -> Outcome:
     """Publishes every hour that a new, changed or withdrawn file touches, and those that are stale or were
-    asked for and do not stand yet."""
-    decisions, files, places = found.decisions, found.files, found.places
+    asked for and do not stand yet.
+
+    Args:
+        keep: persists rows that are read several times.
+    """
+    decisions, places = found.decisions, found.places
+    files = with_duplicates(found.files, scene.known, decisions.added, {})
     book, pins, asked = scene.book, scene.pins, scene.scope.asked
     affected = _affected(scene.known, files, decisions)
     stale = scene.stale()
@@ -60,30 +81,41 @@ def publish_found(
     left = [node_of("events", hour) for hour in stale if hour != NO_HOUR and scene.scope.leaves(hour)]
     outcome = Outcome(stale={node: book.get(node) for node in left})
     # An hour that was asked for and comes out as it stands is left alone.
-    to_publish = {h for h, entry in entries.items() if h in affected or not _as_it_stands(book, h, entry)}
+    to_publish = {
+        h for h, entry in entries.items() if h in affected or not _as_it_stands(book, tables, h, entry)
+    }
     publishing = sorted(to_publish | forgotten)
     if not publishing:
         return outcome
     outcome.hours_healed = len(to_publish - asked)
-
-    def stored(table: str) -> list[datetime]:
-        held = {hour: book.get(node_of(table, hour)) for hour in publishing}
-        return [hour for hour, entry in held.items() if entry and entry.rows]
-
-    in_file_rows = file_rows(tables.files, [file for file in files.values() if file.hour in to_publish])
+    stored = {table.name: _stored(book, table, publishing) for table in tables}
+    records = candidates(tables, pins, decisions, places, stored)
     frames = {
-        "events": events(tables.events, pins, decisions, places, stored("events")),
-        "rejected": rejected(tables.rejected, pins, decisions, places, stored("rejected"), files),
-        "files": store.spark.createDataFrame(in_file_rows),
+        "events": records,
+        "duplicates": records.where(F.lit(False)),
+        "rejected": rejected(tables.rejected, pins, decisions, places, stored, files),
     }
+    if compares(stream) or stored["duplicates"]:
+        records = keep(marked(records, stream))
+        frames["events"] = records.where(~F.col(REPEATS)).drop(REPEATS)
+        frames["duplicates"] = records.where(REPEATS).drop(REPEATS)
+        more = _more(frames["duplicates"], repeated_before(tables, pins, decisions, stored))
+        files = with_duplicates(found.files, scene.known, decisions.added, more)
+    # Where files have won or lost a duplicate, and nothing else: their rows alone are published.
+    recounted = {file.hour for path, file in files.items() if file != scene.known.get(path)} - to_publish
+    in_file_rows = file_rows(
+        tables.files, [file for file in files.values() if file.hour in to_publish | recounted]
+    )
+    frames["files"] = store.spark.createDataFrame(in_file_rows)
     figures = _figures(tables, frames)
     results: dict[Node, Entry | None] = {}
     writes = []
     for table in tables:
         targets = []
-        for hour in publishing:
+        for hour in [*publishing, *(sorted(recounted) if table.name == "files" else ())]:
             count, digest = figures.get((table.name, hour), (0, EMPTY_DIGEST))
-            node, entry = node_of(table.name, hour), entries.get(hour)
+            node = node_of(table.name, hour)
+            entry = _as_held(book[node], run_id) if hour in recounted else entries.get(hour)
             results[node] = replace(entry, digest=digest, rows=count) if entry else None
             # The columns outside the promise change under an equal digest.
             if table.name == "files" or not stands(book, node, digest):
@@ -100,6 +132,25 @@ def publish_found(
     seen += [verdict for verdict in ledger.checks(book, STAGE, to_publish) if verdict.subject in not_read]
     publish(store, ledger, STAGE, run_id, writes, results, book, seen)
     return outcome
+
+
+def _stored(book: Book, table: Table, hours: Iterable[datetime]) -> list[datetime]:
+    """The hours of them in which a table holds rows."""
+    held = {hour: book.get(node_of(table.name, hour)) for hour in hours}
+    return [hour for hour, entry in held.items() if entry and entry.rows]
+
+
+def _more(now: DataFrame, before: DataFrame) -> dict[str, int]:
+    """How many duplicates more each source has than before."""
+    signed = [rows.select("source_id", F.lit(sign).alias("sign")) for rows, sign in ((now, 1), (before, -1))]
+    counts = reduce(DataFrame.unionByName, signed).groupBy("source_id").agg(F.sum("sign").alias("more"))
+    return {row["source_id"]: row["more"] for row in counts.toArrow().to_pylist()}
+
+
+def _as_held(held: Entry, run_id: str) -> Entry:
+    """An entry of which nothing changes but the rows."""
+    stood = held.before("published") if held.status == "writing" else held
+    return replace(stood, run_id=run_id)
 
 
 def _affected(known: Mapping[str, File], files: Mapping[str, File], decisions: Decisions) -> set[datetime]:
@@ -137,7 +188,11 @@ def _figures(tables: Tables, frames: Mapping[str, DataFrame]) -> dict[tuple[str,
     }
 
 
-def _as_it_stands(book: Book, hour: datetime, new: Entry) -> bool:
+def _as_it_stands(book: Book, tables: Tables, hour: datetime, new: Entry) -> bool:
+    """Whether an hour's files say of it what the ledger says, and no killed run has left part of it."""
+    nodes = [book.get(node_of(table.name, hour)) for table in tables]
+    if any(entry is not None and entry.status == "writing" for entry in nodes):
+        return False
     held = book.get(node_of("events", hour))
     return held is not None and replace(held, digest=EMPTY_DIGEST, rows=0, run_id=new.run_id) == new
 

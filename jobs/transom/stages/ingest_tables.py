@@ -27,17 +27,19 @@ class Tables:
     """The tables of a stream's ingest."""
 
     events: Table
+    duplicates: Table
     rejected: Table
     files: Table
 
     @classmethod
     def of(cls, stream: Stream) -> "Tables":
         """The tables, with the columns that the stream declares."""
-        events = Table.load("events").declare(columns=event_types(stream))
-        return cls(events, Table.load("rejected"), Table.load("files"))
+        types = event_types(stream)
+        events, duplicates = (Table.load(name).declare(columns=types) for name in ("events", "duplicates"))
+        return cls(events, duplicates, Table.load("rejected"), Table.load("files"))
 
     def __iter__(self) -> Iterator[Table]:
-        return iter((self.events, self.rejected, self.files))
+        return iter((self.events, self.duplicates, self.rejected, self.files))
 
 
 @dataclass(frozen=True)
@@ -48,23 +50,36 @@ class Parsed:
     number: int
 
 
-def events(
-    table: Table,
+def candidates(
+    tables: Tables,
     pins: Pins,
     decisions: Decisions,
     parsed: Mapping[str, Parsed],
-    stored: Sequence[datetime],
+    stored: Mapping[str, Sequence[datetime]],
 ) -> DataFrame:
-    """Events as they will stand in the hours that are published.
+    """Every record of the hours that are published, whether it will stand in `events` or in `duplicates`.
 
     Args:
-        stored: the hours of them in which the table holds rows.
+        stored: for each table, the hours of them in which it holds rows.
     """
-    frames = _staying(table, pins, decisions, stored)
+    table = tables.events
+    frames = [
+        frame
+        for name in ("events", "duplicates")
+        for frame in _staying(name, table, pins, decisions, stored[name])
+    ]
     for frame, sources in _entering(decisions, parsed):
         new = _with_source(frame.where("__summary IS NULL AND __reason IS NULL"), sources)
         frames.append(conformed(new.withColumn("hour", F.date_trunc("hour", "event_time")), table))
     return _union(frames, pins, table)
+
+
+def repeated_before(
+    tables: Tables, pins: Pins, decisions: Decisions, stored: Mapping[str, Sequence[datetime]]
+) -> DataFrame:
+    """The duplicates that stand in the hours that are published, of the sources that stay."""
+    table = tables.duplicates
+    return _union(_staying(table.name, table, pins, decisions, stored[table.name]), pins, table)
 
 
 def rejected(
@@ -72,11 +87,11 @@ def rejected(
     pins: Pins,
     decisions: Decisions,
     parsed: Mapping[str, Parsed],
-    stored: Sequence[datetime],
+    stored: Mapping[str, Sequence[datetime]],
     files: Mapping[str, File],
 ) -> DataFrame:
     """Rejected lines as they will stand, each in the hour that its file belongs to."""
-    frames = _staying(table, pins, decisions, stored)
+    frames = _staying(table.name, table, pins, decisions, stored[table.name])
     for frame, sources in _entering(decisions, parsed):
         hours = {source: files[decisions.added[source]].hour for source in sources}
         new = _with_source(frame.where("__reason IS NOT NULL"), sources).select(
@@ -94,10 +109,12 @@ def file_rows(table: Table, files: Sequence[File]) -> pa.Table:
     return pa.Table.from_pylist([file.row() for file in files], schema=table.arrow_schema())
 
 
-def _staying(table: Table, pins: Pins, decisions: Decisions, stored: Sequence[datetime]) -> list[DataFrame]:
+def _staying(
+    name: str, form: Table, pins: Pins, decisions: Decisions, stored: Sequence[datetime]
+) -> list[DataFrame]:
     if not stored:
         return []
-    rows = conformed(pins.read(table.name, stored), table)
+    rows = conformed(pins.read(name, stored), form)
     leaving = sorted(decisions.removed.keys() | decisions.added.keys())
     return [rows.where(~F.col("source_id").isin(leaving)) if leaving else rows]
 

@@ -20,7 +20,7 @@ from transom.stream import Stream
 
 STAGE = "ingest"
 BLOCK = "events"
-VERSION = 3
+VERSION = 4
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class Scene:
 
     def stale(self) -> list[datetime]:
         """Hours that a killed run has left, or that another specification has made."""
-        entries = {node.hour: entry for node, entry in self.book.items() if node.table == "events"}
         found = {
-            hour
-            for hour, entry in entries.items()
-            if entry.status == "writing" or entry.inputs != self.expected(hour)
+            node.hour
+            for node, entry in self.book.items()
+            if entry.status == "writing"
+            or (node.table == "events" and entry.inputs != self.expected(node.hour))
         }
         both = self.known.keys() & self.there.keys()
         return sorted(found.union(self.known[path].hour for path in both if self.may_differ(path)))

@@ -10,6 +10,7 @@ from transom.stream.model import Stream
 from transom.stream.reading import load, parse
 from transom.stream.source import Column, Holds, Source
 from transom.stream.time import Time
+from transom.stream.unique import Unique
 from transom.stream.windows import Aggregation, Level, Measure
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "SpecificationError",
     "Stream",
     "Time",
+    "Unique",
     "load",
     "parse",
 ]

@@ -45,6 +45,24 @@ BUILT_IN: dict[str, BuiltIn] = {
     "keys_not_null": BuiltIn(
         "ingest", "error", "no event lacks a column of the stream's key or of a block's"
     ),
+    "fields_known": BuiltIn(
+        "ingest",
+        "warning",
+        "a file brings no field that the specification does not name, unless `rest: keep` takes it",
+        advice="the fields are in the sample; a column takes one, or `rest: keep` all of them",
+    ),
+    "fields_present": BuiltIn(
+        "ingest",
+        "warning",
+        "every declared column is in some record of a file that has records",
+        advice="the columns are in the sample, and null in the whole file",
+    ),
+    "used_fields_present": BuiltIn(
+        "ingest",
+        "error",
+        "the same of the columns that a key, a block, unique or a check uses",
+        advice="the columns are in the sample; `from: new | old` reads a field by several names",
+    ),
     "files_expected": BuiltIn("ingest", "incomplete", "as many files came as the source expects"),
     "files_unchanged": BuiltIn(
         "ingest", "warning", "no file differs from what stands of it, other than by having grown"

@@ -12,13 +12,14 @@ from transom.formats import layout
 from transom.formats.layout import FieldType, Layout, Span
 from transom.intervals import HOUR, hour_of
 from transom.paths import Match, PathPattern
-from transom.stream import figures, rules, shapes
+from transom.stream import derived, figures, rules, shapes
 from transom.stream.base import Hour, Model, Name, Text
 from transom.stream.checks import Accept, Check, Gate, Stage, resolve
 from transom.stream.errors import Problems
 from transom.stream.presets import with_defaults
 from transom.stream.source import Column, Source
 from transom.stream.time import Time
+from transom.stream.unique import Unique
 from transom.stream.windows import Aggregation
 from transom.units import Duration
 
@@ -49,6 +50,8 @@ class Stream(Model):
     rest: Literal["keep", "drop"] = "drop"
     """What becomes of the fields that neither a column nor the time takes: drop, or keep, as JSON text in a
     column rest."""
+    unique: Unique | None = None
+    """Columns that make a record one; what repeats it is kept in the table duplicates."""
     key: tuple[str, ...] = ()
     """The columns that a figure is for each value of; the default of the blocks."""
     where: Text | None = None
@@ -104,10 +107,26 @@ class Stream(Model):
     def event_columns(self) -> dict[str, layout.Field]:
         """The columns of the events in their order: the declared ones, the `rest` where it is kept, then the
         captures, as strings."""
-        declared = {name: column.field(name) for name, column in self.columns.items()}
+        read = self.read_columns
+        own = {name: read.get(name) or derived.field(self, name) for name in self.columns}
+        return own | {name: field for name, field in read.items() if name not in own}
+
+    @cached_property
+    def read_columns(self) -> dict[str, layout.Field]:
+        """The same, without those that are derived from the others."""
+        declared = {name: column.field(name) for name, column in self.columns.items() if column.is_ is None}
         if self.rest == "keep":
             declared |= {layout.REST: layout.Field(layout.REST, (layout.REST,))}
         return declared | {name: layout.Field(name, (name,)) for name in self.captures}
+
+    @cached_property
+    def derived(self) -> dict[str, Expression]:
+        """What the derived columns are, compiled."""
+        return {
+            name: derived.expression(self, name)
+            for name, column in self.columns.items()
+            if column.is_ is not None
+        }
 
     @cached_property
     def event_types(self) -> dict[str, FieldType]:
@@ -149,7 +168,7 @@ class Stream(Model):
         """Return all that a parser is told."""
         assert self.source.format is not None  # refused by `rules` before
         assert self.time is not None
-        fields = tuple(column.field(name) for name, column in self.columns.items())
+        fields = tuple(self.read_columns[name] for name in self.columns if name in self.read_columns)
         time = self.time.event_time(self.columns)
         return Layout(self.source.format, fields, time, dict(self.source.options), self.rest == "keep")
 

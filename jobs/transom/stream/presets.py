@@ -1,4 +1,4 @@
-"""Presets: the format, columns, time and checks of a known kind of log, as defaults of a stream."""
+"""Presets: the format, columns, time, unique and checks of a known kind of log, as defaults of a stream."""
 
 import os
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from transom.stream.errors import Problem, Problems, SpecificationError, nearest
 from transom.stream.files import read_mapping
 from transom.stream.source import Column
 from transom.stream.time import Time
+from transom.stream.unique import Unique
 
 _BLOCKS = ("aggregate",)
 
@@ -27,6 +28,7 @@ class Preset(Model):
     options: dict[str, Any] = Field(default_factory=dict)
     columns: dict[Name, Column] = Field(default_factory=dict)
     time: Time | None = None
+    unique: Unique | None = None
     checks: dict[Name, Check] = Field(default_factory=dict)
 
 
@@ -66,8 +68,8 @@ def read(name: str) -> dict[str, Any]:
 def with_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stream's data with the preset's values and the blocks' defaults filled in.
 
-    A column, a check or the time of the stream replaces the preset's of that name whole; a column that
-    is null leaves the preset's out. Options are the preset's with the stream's over them, as long as
+    A column, a check, the time or unique of the stream replaces the preset's of that name whole; a column
+    that is null leaves the preset's out. Options are the preset's with the stream's over them, as long as
     the format is the preset's. Whatever is not of the expected kind is left for validation to refuse.
 
     Raises:
@@ -80,8 +82,8 @@ def with_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
     preset = read(merged["preset"]) if isinstance(merged.get("preset"), str) else {}
     if isinstance(merged.get("source"), Mapping):
         merged["source"] = _source(dict(merged["source"]), preset)
-    if "time" in preset:
-        merged.setdefault("time", preset["time"])
+    for name in preset.keys() & {"time", "unique"}:
+        merged.setdefault(name, preset[name])
     if isinstance(merged.get("checks", {}), Mapping):
         merged["checks"] = {**preset.get("checks", {}), **merged.get("checks", {})}
     if isinstance(columns, Mapping):
@@ -128,7 +130,7 @@ def _full_columns(columns: Any) -> Any:
         if isinstance(column, str):
             full[name] = {"from": column}
         elif isinstance(column, Mapping):
-            full[name] = {"from": name, **column}
+            full[name] = dict(column) if "is" in column else {"from": name, **column}
         else:
             full[name] = column
     return full

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from transom.expressions import ExpressionError, condition
 from transom.formats.layout import REST, FieldType
 from transom.intervals import HOUR, format_hour
-from transom.stream import checks, figures
+from transom.stream import checks, derived, figures, unique
 from transom.stream.errors import Problem, join, nearest
 from transom.stream.options import fields_of
 from transom.stream.source import split_paths
@@ -22,10 +22,17 @@ EVENT_COLUMNS = ("hour", "event_time", "source_id", "source_line")
 
 
 def problems(stream: "Stream") -> list[Problem]:
-    """Return every broken rule, with full paths, in the order of the fields."""
+    """Return every broken rule, with full paths, in the order of the fields.
+
+    What reads a derived column is not judged before that is sound.
+    """
+    found = [*_source(stream), *_columns(stream)]
+    of_derived = list(derived.problems(stream))
+    if of_derived:
+        return found + of_derived
     return [
-        *_source(stream),
-        *_columns(stream),
+        *found,
+        *unique.problems(stream),
         *_key("key", stream.key, stream),
         *_default_where(stream),
         *_aggregate(stream),
@@ -63,7 +70,11 @@ def _columns(stream: "Stream") -> Iterator[Problem]:
     known = fields_of(stream.source.format, stream.source.options)
     if known is None:
         return
-    named = {f"columns.{name}.from": column.from_ or name for name, column in stream.columns.items()}
+    named = {
+        f"columns.{name}.from": column.from_ or name
+        for name, column in stream.columns.items()
+        if column.is_ is None
+    }
     if stream.time is not None:
         fields = stream.time.column or ()
         times = {

@@ -21,9 +21,9 @@ def canonical(value: Any) -> str:
 
 
 def ingest(stream: "Stream") -> str:
-    """Return what shapes events, rejected and files."""
+    """Return what shapes events, duplicates, rejected and files."""
     layout = stream.layout()
-    holds = stream.source.holds
+    holds, unique, time = stream.source.holds, stream.unique, stream.time
     return canonical(
         {
             "format": layout.format,
@@ -44,6 +44,14 @@ def ingest(stream: "Stream") -> str:
             "columns": [asdict(field) for field in layout.fields],
             "time": asdict(layout.time),
             "rest": layout.keep_rest,
+            "derived": {
+                name: [expression.sql, stream.event_columns[name].type, stream.event_columns[name].resolution]
+                for name, expression in stream.derived.items()
+            },
+            "unique": {"columns": sorted(unique.columns), "keep": unique.keep} if unique else None,
+            "ties": {"every": microseconds(time.every), "ties": time.ties, "key": sorted(stream.key)}
+            if time and time.every and time.ties != "keep"
+            else None,
         }
     )
 

@@ -20,6 +20,7 @@ from transom.units import Duration
 FORMATS: tuple[str, ...] = get_args(FormatName)
 
 EPOCHS = ("epoch", "epoch_ms", "epoch_us")
+_OF_RECORDS = ("from_", "missing", "format", "zone")
 _DIRECTIVES = "aAbBdfHIjmMpSyYzZ%"
 
 
@@ -134,14 +135,21 @@ def _resolution(value: Any) -> Any:
 Resolution = Annotated[str, BeforeValidator(_resolution, json_schema_input_type=float | str)]
 
 
+NO_RESOLUTION = "is required for a number, such as 0.001"
+
+
 class Column(Model):
-    """A column of the events. A bare text in the file is its `from`."""
+    """A column of the events: read from a record, or derived from the others (`is`). A bare text in the file
+    is its `from`."""
 
     from_: Text | None = Field(default=None, alias="from")
     """Where the value stands in a record; several with `|` between them, of which the first that the
     record has is taken. The column's name where nothing is said."""
+    is_: Text | None = Field(default=None, alias="is")
+    """An expression over the other columns, the captures and event_time, such as orig_bytes + resp_bytes:
+    its value is the column's; a number is rounded to the resolution, and null beyond what a column holds."""
     type: FieldType = "string"
-    """What the text is read as."""
+    """What the text is read as; a derived column has the type of its expression."""
     unit: Text | None = None
     """The unit of the value, for people."""
     resolution: Resolution | None = None
@@ -168,8 +176,14 @@ class Column(Model):
     @model_validator(mode="after")
     def _fits_type(self) -> "Column":
         problems = []
+        if self.is_ is not None:
+            of_records = [name for name in _OF_RECORDS if name in self.model_fields_set]
+            if of_records:
+                rule = "goes with what is read from a record; the column is derived (`is`)"
+                raise Problems([Problem(name.rstrip("_"), rule) for name in of_records])
+            return self
         if self.type == "number" and self.resolution is None:
-            problems.append(Problem("resolution", "is required for a number, such as 0.001"))
+            problems.append(Problem("resolution", NO_RESOLUTION))
         if self.type != "number" and self.resolution is not None:
             rule = f"only a number has one; got {self.resolution} for type {self.type}"
             problems.append(Problem("resolution", rule))

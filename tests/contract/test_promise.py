@@ -5,13 +5,12 @@ the digests themselves are held against the rows.
 """
 
 import random
-import shutil
 from collections.abc import Callable
 from itertools import pairwise
 
-import pytest
 from pyspark.sql import functions as F
 
+from failpoints import killed_at
 from house import WEB, House, clock, hour, line
 
 Make = Callable[..., House]
@@ -30,10 +29,6 @@ def traffic(house: House, hours: int) -> None:
             house.land(number, lines, ".again")
 
 
-COMMITS = {"ingest": 5, "aggregate": 8}
-"""Of one hour: a claim, the tables that have rows, the checks, what came out; of aggregate, twice."""
-
-
 def history(house: House, hours: int, dice: random.Random) -> None:
     """Runs of random cuts in random order, some of them killed and made again, some made twice; a file
     comes late."""
@@ -46,7 +41,7 @@ def history(house: House, hours: int, dice: random.Random) -> None:
         if number == len(cuts) - 1:
             late.write_bytes(held_back)
         if number % 2:
-            with house.killed_before(dice.randint(1, 9)):
+            with killed_at(dice.randint(1, 9)):
                 house.run(start, end)
         house.run(start, end)
 
@@ -72,32 +67,6 @@ def test_any_history_equals_one_run(house: Make, dice: random.Random) -> None:
     assert_equal(lived, whole)
     lived.assert_ledger_true()
     assert lived.table("events").where("source_line <= 5 AND hour(hour) = 7").count() == 5
-
-
-@pytest.mark.parametrize("stage", ["ingest", "aggregate"])
-def test_a_stage_killed_before_any_of_its_commits_is_made_good_by_the_next_run(
-    house: Make, stage: str
-) -> None:
-    whole, ready = house(lake="whole"), house(lake="ready")
-    traffic(whole, 1)
-    whole.ingest(0, 1)
-    if stage == "aggregate":
-        shutil.copytree(whole.root, ready.root, dirs_exist_ok=True)
-        whole.aggregate(0, 1)
-    for step in range(1, COMMITS[stage] + 1):
-        shutil.copytree(ready.root, ready.folder / f"killed-{step}" / "web")
-        killed = house(lake=f"killed-{step}")
-        with killed.killed_before(step):
-            getattr(killed, stage)(0, 1)
-            pytest.fail(f"there is no commit {step}")
-        getattr(killed, stage)(0, 1)
-        assert killed.state() == whole.state()
-    killed.assert_ledger_true()
-    shutil.copytree(ready.root, ready.folder / "through" / "web")
-    through = house(lake="through")
-    with through.killed_before(COMMITS[stage] + 1):
-        getattr(through, stage)(0, 1)
-    assert through.state() == whole.state(), "there is one more commit"
 
 
 def test_the_same_interval_again_writes_nothing(house: Make) -> None:

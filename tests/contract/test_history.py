@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from failpoints import killed_at
 from house import WEB, House, clock, hour, line
 from transom.intervals import Interval
 from transom.lake.gate import judge
@@ -55,7 +56,7 @@ def test_a_killed_run_leaves_no_trace_whatever_becomes_of_its_files(house: Make)
     # After the claim, after each of the tables, after the checks.
     for step in steps:
         killed = house(lake=f"killed-{step}")
-        with killed.killed_before(step):
+        with killed_at(step):
             killed.ingest(0, 6)
             pytest.fail(f"there is no commit {step}")
     afterwards(never)
@@ -71,7 +72,8 @@ def test_a_killed_run_leaves_no_trace_whatever_becomes_of_its_files(house: Make)
 def test_a_run_of_later_hours_heals_those_that_a_killed_one_left(house: Make) -> None:
     day = house()
     before(day)
-    with day.killed_before(4):
+    # Three tables, the claim and the events have come.
+    with killed_at(6):
         day.ingest(0, 2)
     assert day.ingest(2, 3).hours_healed == 2
     assert {entry.status for entry in day.book().values()} == {"published"}
@@ -88,7 +90,7 @@ def test_withheld_hours_get_back_what_a_killed_run_took(house: Make) -> None:
     # With the check turned off the run writes what does not pass it, and is killed before it says so.
     for step in (3, 7):
         loose = house(WEB)
-        with loose.killed_before(step):
+        with killed_at(step):
             loose.aggregate(0, 1)
     house(careful).aggregate(0, 1)
     state = day.state()
@@ -204,7 +206,7 @@ def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(house: Mak
     assert "--from 2015-05-17T00:00 --to 2015-05-17T02:00" in failure
     (folder / "junk.log").write_text("\n".join(hourly(1, "10.0.0.1", "10.0.0.2")) + "\n")
     (folder / "empty.log").write_text(line(3700) + "\n")
-    with nameless.killed_before(4):
+    with killed_at(4):
         nameless.ingest(0, 2)
     nameless.ingest(0, 2)
     assert judge(nameless.ledger, "ingest", "web", Interval(hour(0), hour(2)), "").passed

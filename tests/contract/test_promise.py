@@ -5,13 +5,12 @@ the digests themselves are held against the rows.
 """
 
 import random
-import shutil
 from collections.abc import Callable
 from itertools import pairwise
 
-import pytest
 from pyspark.sql import functions as F
 
+from failpoints import killed_at
 from house import WEB, House, clock, hour, line
 
 Make = Callable[..., House]
@@ -34,9 +33,6 @@ LOUD = WEB.replace("expect: 1", "expect: 2") + (
     "checks: {quiet: {stage: aggregate, block: site, every: n < 3, severity: warning}}\n"
 )
 """A stream of which each stage has something to tell."""
-COMMITS = {"ingest": 6, "aggregate": 9}
-"""Of one hour: a claim, the tables that have rows, the checks, what came out; of aggregate, twice; and
-what was found."""
 
 
 def history(house: House, hours: int, dice: random.Random) -> None:
@@ -51,7 +47,7 @@ def history(house: House, hours: int, dice: random.Random) -> None:
         if number == len(cuts) - 1:
             late.write_bytes(held_back)
         if number % 2:
-            with house.killed_before(dice.randint(1, 9)):
+            with killed_at(dice.randint(1, 9)):
                 house.run(start, end)
         house.run(start, end)
 
@@ -81,34 +77,6 @@ def test_any_history_equals_one_run(house: Make, dice: random.Random) -> None:
     told = {(finding.kind, finding.severity): finding.start for finding in lived.findings()}
     assert told == {("silent", "high"): hour(11), ("gate", "low"): hour(6)}
     assert lived.table("events").where("source_line <= 5 AND hour(hour) = 7").count() == 5
-
-
-@pytest.mark.parametrize("stage", ["ingest", "aggregate"])
-def test_a_stage_killed_before_any_of_its_commits_is_made_good_by_the_next_run(
-    house: Make, stage: str
-) -> None:
-    whole, ready = house(LOUD, "whole"), house(LOUD, "ready")
-    traffic(whole, 1)
-    whole.ingest(0, 1)
-    if stage == "aggregate":
-        shutil.copytree(whole.root, ready.root, dirs_exist_ok=True)
-        whole.aggregate(0, 1)
-    for step in range(1, COMMITS[stage] + 1):
-        shutil.copytree(ready.root, ready.folder / f"killed-{step}" / "web")
-        killed = house(LOUD, f"killed-{step}")
-        with killed.killed_before(step):
-            getattr(killed, stage)(0, 1)
-            pytest.fail(f"there is no commit {step}")
-        getattr(killed, stage)(0, 1)
-        assert killed.state() == whole.state()
-        assert killed.findings() == whole.findings()
-    killed.assert_ledger_true()
-    shutil.copytree(ready.root, ready.folder / "through" / "web")
-    through = house(LOUD, "through")
-    with through.killed_before(COMMITS[stage] + 1):
-        getattr(through, stage)(0, 1)
-    assert through.state() == whole.state(), "there is one more commit"
-    assert {finding.stage for finding in whole.findings()} >= {stage}
 
 
 def test_the_same_interval_again_writes_nothing(house: Make) -> None:

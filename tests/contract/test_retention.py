@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 
+from failpoints import killed_at
 from house import House, clock, hour, line
 from transom.intervals import Interval
 from transom.lake.gate import judge
@@ -87,7 +88,7 @@ def test_state_that_a_killed_run_was_dropping_is_dropped(house: Make) -> None:
     for step in (10, 11):
         shutil.copytree(never.folder / "ready", never.folder / f"killed-{step}")
         killed = house(SHORT, f"killed-{step}")
-        with killed.killed_before(step):
+        with killed_at(step):
             killed.aggregate(5, 6)
         assert {node.hour.hour for node, e in killed.book().items() if e.status == "writing"} == {0}
         killed.aggregate(6, 7)

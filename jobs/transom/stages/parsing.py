@@ -5,6 +5,7 @@ that is still being written is taken as it was at that moment, and replaced when
 """
 
 import json
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -70,8 +71,11 @@ def parsed(
     types = {**FIXED, **columns}
     schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in types.items()])
     bins = _bins(readings, spark.sparkContext.defaultParallelism)
+    # Spark takes what is cached of an equal plan for it, another run's too: what files hold is not in a plan.
+    once = uuid.uuid4().hex
     ddl = ", ".join(f"`{name}` {kind}" for name, kind in types.items())
-    return spark.range(0, len(bins), 1, max(len(bins), 1)).mapInArrow(_reader(bins, layout, schema), ddl)
+    reader = _reader(bins, layout, schema, once)
+    return spark.range(0, len(bins), 1, max(len(bins), 1)).mapInArrow(reader, ddl)
 
 
 def _bins(readings: Sequence[Reading], tasks: int) -> list[list[Reading]]:
@@ -88,9 +92,9 @@ def _bins(readings: Sequence[Reading], tasks: int) -> list[list[Reading]]:
 
 
 def _reader(
-    bins: Sequence[Sequence[Reading]], layout: Layout, schema: pa.Schema
+    bins: Sequence[Sequence[Reading]], layout: Layout, schema: pa.Schema, once: str
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterable[pa.RecordBatch], once: str = once) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column(0).to_pylist():
                 for reading in bins[index]:

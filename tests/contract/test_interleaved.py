@@ -1,0 +1,88 @@
+"""Two runs of one interval: one stops before or after each of its commits, the other runs whole meanwhile.
+
+What the second finds has changed since the first read it, so that rows of the first would show.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+
+import pytest
+from deltalake import DeltaTable
+
+from failpoints import Side, watched
+from house import House, line
+from transom.lake.book import Node
+from transom.lake.ledger import Overtaken
+from transom.lake.tables import instant, read_rows
+
+Make = Callable[..., House]
+
+ONE = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1, on_change: replace}
+key: [client]
+aggregate: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+"""
+BEFORE, AFTER = [line(1, "10.0.0.1"), line(2, "10.0.0.2")], [line(1, "10.0.0.1"), line(3, "10.0.0.3")]
+Published = Mapping[Node, tuple[str, Sequence[str]]]
+
+
+def published(house: House) -> Published:
+    """The digest and the rows of every node that is called fresh."""
+    found = {}
+    for node, entry in house.book().items():
+        if entry.status == "published":
+            rows = read_rows(DeltaTable(f"{house.root}/{node.table}"), f"hour = {instant(node.hour)}")
+            blocks = [row for row in rows if row.get("block", node.block) == node.block]
+            outside = ("size", "modified")
+            kept = [{k: v for k, v in row.items() if k not in outside} for row in blocks]
+            found[node] = entry.digest, sorted(map(repr, kept))
+    return found
+
+
+@pytest.mark.parametrize("stage", ["ingest", "aggregate"])
+def test_a_run_between_any_two_steps_of_another(house: Make, stage: str) -> None:
+    """Nothing that is called fresh is anything but what one of them computed from what it found; the one that
+    is overtaken says so; and a third run leaves what one alone leaves."""
+
+    def whole(day: House) -> None:
+        day.ingest(0, 1)
+        if stage == "aggregate":
+            day.aggregate(0, 1)
+
+    old, new = house(ONE, "old"), house(ONE, "new")
+    old.land(0, BEFORE)
+    if stage == "aggregate":
+        old.ingest(0, 1)
+    shutil.copytree(old.root, old.folder / "ready" / "web")
+    with watched(lambda number, side: None) as commits:
+        getattr(old, stage)(0, 1)
+    old.land(0, AFTER)
+    whole(new)
+    truths = [published(old), published(new)]
+    overtaken = 0
+    for point in product(range(1, commits.count + 1), ("before", "after")):
+        lake = f"{point[1]}-{point[0]}"
+        old.land(0, BEFORE)
+        shutil.copytree(old.folder / "ready", old.folder / lake)
+
+        def meanwhile(number: int, side: Side, point: tuple[int, str] = point, lake: str = lake) -> None:
+            if (number, side) == point:
+                old.land(0, AFTER)
+                whole(house(ONE, lake))
+
+        one = house(ONE, lake)
+        with watched(meanwhile):
+            try:
+                getattr(one, stage)(0, 1)
+            except Overtaken:
+                overtaken += 1
+        for node, fresh in published(one).items():
+            assert fresh in [truth[node] for truth in truths if node in truth], (lake, node)
+        whole(one)
+        one.assert_same(new, lake)
+    # At each point but those before its first claim and after its last commit, where it had nothing to lose.
+    assert overtaken
+    new.assert_ledger_true()

@@ -1,0 +1,70 @@
+"""SIGKILL between any two commits of any stage: the next run leaves what one that never died leaves.
+
+Each state that it can leave is a copy of the lake, taken while one run goes on (`failpoints.remains`).
+"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from failpoints import remains
+from house import House, line
+
+Make = Callable[..., House]
+
+TINY = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1, on_change: replace}
+key: [client]
+aggregate:
+  traffic: {measures: {n: count, sent: sum(bytes)}, levels: "RANGES 2 HOURS SLIDES 1 HOUR"}
+  site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
+checks: {rejected_share: {at_most: 0.5}}
+"""
+
+
+def first(day: House) -> None:
+    """What there is at first: two files of one hour, one of them with a line that cannot be read."""
+    day.land(0, [line(1, "10.0.0.1"), line(2, "10.0.0.2"), "junk"])
+    day.land(0, [line(3, "10.0.0.3")], ".old")
+
+
+def then(day: House) -> None:
+    """What becomes of it: changed, gone, new under an earlier name; and a line of the next hour's file lies
+    in this one."""
+    day.land(0, [], ".old").unlink()
+    day.land(0, [line(1, "10.0.0.1"), line(4, "10.0.0.4"), "other junk"])
+    day.land(0, [line(3, "10.0.0.3")], ".a")
+    day.land(1, [line(3600, "10.0.0.1"), line(3599, "10.0.0.9")])
+
+
+@pytest.mark.parametrize("stage", ["ingest", "aggregate"])
+@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
+def test_a_stage_killed_between_any_two_commits_is_made_good(house: Make, stage: str, again: bool) -> None:
+    """The first run of an hour, and a later one of the next hour, which replaces and heals it."""
+    start, end = (1, 2) if again else (0, 1)
+    never = house(TINY, "never")
+    first(never)
+    if again:
+        never.run(0, 1)
+        then(never)
+    if stage == "aggregate":
+        never.ingest(start, end)
+    elif not again:
+        # The ledger's tables come with the first run as well.
+        shutil.rmtree(never.root)
+
+    def run() -> None:
+        getattr(house(TINY, "never"), stage)(start, end)
+
+    copies = never.folder / "copies"
+    states = remains(Path(never.root), run, copies)
+    for state in states:
+        killed = house(TINY, str(state.parent.relative_to(never.folder)))
+        getattr(killed, stage)(start, end)
+        killed.assert_same(never, state.parent.name)
+    never.assert_ledger_true()
+    assert {entry.status for entry in never.book().values()} == {"published"}

@@ -1,0 +1,146 @@
+"""Where a run can be struck: before and after each of its Delta commits, which are found by themselves.
+
+Every way in which Python reaches a Delta commit is watched, wherever a stage calls it from. Nothing has
+to be listed by whoever adds a table; `watched` refuses a run whose commits it has not all seen.
+"""
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal
+from unittest.mock import patch
+
+import deltalake
+from deltalake import DeltaTable
+from deltalake.table import TableAlterer, TableMerger
+from pyspark.sql import DataFrameWriter
+
+Side = Literal["before", "after"]
+Strike = Callable[[int, Side], None]
+METHODS: tuple[tuple[type, str], ...] = (
+    (DeltaTable, "create"),
+    (DeltaTable, "delete"),
+    (DeltaTable, "update"),
+    (TableAlterer, "add_columns"),
+    (TableMerger, "execute"),
+    (DataFrameWriter, "save"),
+)
+
+
+class Killed(BaseException):
+    """The end of a run that was killed."""
+
+
+class Commits:
+    """How many commits a watched run has made so far."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+@contextmanager
+def watched(strike: Strike, lake: Path | None = None) -> Iterator[Commits]:
+    """Calls `strike` with the number of a commit, from 1, before and after each one made inside.
+
+    What `strike` does itself is not watched: another run may go on in it.
+
+    Args:
+        lake: a folder whose logs must grow by the commits that were seen, and by no other, when what runs
+            inside comes to its end.
+    """
+    commits, struck = Commits(), False
+    began = 0 if lake is None else _logged(lake)
+
+    def counted(act: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any, **named: Any) -> Any:
+            nonlocal struck
+            if struck:
+                return act(*arguments, **named)
+            commits.count += 1
+            number = commits.count
+            try:
+                struck = True
+                strike(number, "before")
+                struck = False
+                result = act(*arguments, **named)
+                struck = True
+                strike(number, "after")
+            finally:
+                struck = False
+            return result
+
+        return run
+
+    with ExitStack() as patches:
+        for owner, name in METHODS:
+            wrapped: Any = counted(getattr(owner, name))
+            if name == "create":
+                wrapped = staticmethod(wrapped)
+            patches.enter_context(patch.object(owner, name, wrapped))
+        # Imported by name, so patched wherever it is.
+        for module in [module for name, module in sys.modules.items() if name.startswith("transom")]:
+            if vars(module).get("write_deltalake") is deltalake.write_deltalake:
+                wrapped = counted(deltalake.write_deltalake)
+                patches.enter_context(patch.object(module, "write_deltalake", wrapped))
+        yield commits
+    if lake is not None:
+        assert _logged(lake) - began == commits.count, "a commit is made in a way that is not watched"
+
+
+def _logged(lake: Path) -> int:
+    """How many commits the logs of a lake hold."""
+    return sum(1 for _ in lake.glob("*/_delta_log/*.json"))
+
+
+@contextmanager
+def killed_at(number: int, side: Side = "before") -> Iterator[None]:
+    """Ends what runs inside at its n-th commit, as SIGKILL would: nothing is put in order."""
+
+    def strike(at: int, on: Side) -> None:
+        if (at, on) == (number, side):
+            raise Killed
+
+    with suppress(Killed), watched(strike):
+        yield
+
+
+def remains(lake: Path, run: Callable[[], object], copies: Path) -> Sequence[Path]:
+    """Every state in which SIGKILL can leave a lake while something runs, each as a copy of its own.
+
+    A state lies between two commits: nothing that a reader sees changes there, which is checked. Each copy
+    but the last holds the data files of the commit that did not come, too, as a writer leaves them.
+    """
+    found: list[Path] = []
+    stood: dict[Path, bytes] = {}
+
+    def strike(number: int, side: Side) -> None:
+        nonlocal stood
+        if side == "before":
+            assert number == 1 or _log(lake) == stood, "the lake has changed between two commits"
+            stood = _log(lake)
+            return
+        found.append(copies / f"before-{number}" / lake.name)
+        _copy(lake, found[-1])
+        for entry in _log(lake).keys() - stood.keys():
+            (found[-1] / entry).unlink()
+        stood = _log(lake)
+
+    with watched(strike, lake):
+        run()
+    found.append(copies / "after-all" / lake.name)
+    _copy(lake, found[-1])
+    return found
+
+
+def _copy(lake: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(lake, to)
+
+
+def _log(lake: Path) -> dict[Path, bytes]:
+    """The logs of a lake's tables, as they stand."""
+    return {
+        path.relative_to(lake): path.read_bytes() for path in lake.glob("*/_delta_log/*") if path.is_file()
+    }

@@ -4,7 +4,7 @@ ENV := . .transom/env &&
 CODE := jobs dags plugins tools tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways airflow cluster demo schema format clean
+.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways airflow cluster demo bench schema format clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -51,6 +51,9 @@ cluster: setup ## a Spark master and two workers on loopback, until Ctrl-C
 
 demo: setup ## real logs through a real Airflow, and what was found
 	@$(ENV) python tools/demo.py
+
+bench: setup ## transom beside Spark's own operators and DuckDB, 5,000,000 lines (an hour; BENCH="hour --repetitions 1")
+	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m bench $(BENCH)
 
 schema: setup ## write schemas/stream.schema.json anew from the models
 	@$(ENV) python -m transom.stream schemas/stream.schema.json

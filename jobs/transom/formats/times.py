@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.formats import rounding
+from transom.formats.fixed_times import of_fixed_width
 
 FIRST = 0
 LAST = (datetime(2262, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).days * 86_400_000_000
@@ -75,6 +76,19 @@ def _epoch(text: pa.Array, unit: tuple[int, int]) -> tuple[npt.NDArray[np.int64]
 
 
 def _written(
+    text: pa.Array, form: str, zone: str | None
+) -> tuple[npt.NDArray[np.int64], Mask, dict[str, Mask]]:
+    micros = np.zeros(len(text), dtype=np.int64)
+    odd = np.flatnonzero(~of_fixed_width(text, form, zone, micros))
+    special = {reason: np.zeros(len(text), dtype=bool) for reason in SPECIAL}
+    bad = np.zeros(len(text), dtype=bool)
+    micros[odd], bad[odd], reasons = _one_by_one(text.take(pa.array(odd)), form, zone)
+    for reason, where in reasons.items():
+        special[reason][odd] = where
+    return micros, bad, special
+
+
+def _one_by_one(
     text: pa.Array, form: str, zone: str | None
 ) -> tuple[npt.NDArray[np.int64], Mask, dict[str, Mask]]:
     # Logs repeat their times: each distinct text is read once.

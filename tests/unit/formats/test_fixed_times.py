@@ -1,0 +1,89 @@
+"""Times of fixed width come out as strptime reads them, whatever stands where."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from transom.formats.fixed_times import of_fixed_width
+from transom.formats.times import APACHE, instants
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FORMS = (APACHE, "%Y-%m-%d %H:%M:%S", "%d.%m.%Y %H%M%S", "[%Y/%b/%dT%H.%M.%S%z]", "%H:%M:%S %d %Y%m")
+ODD = ("%d/%b/%y:%H:%M:%S", "%Y-%m-%d", "%Y%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S%", "%Y-%b-%m-%d %H:%M:%S")
+MOMENTS = st.datetimes(datetime(1899, 12, 31), datetime(2301, 1, 2))  # noqa: DTZ001
+OFFSETS = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+CHANGES = st.lists(
+    st.tuples(st.integers(0, 40), st.sampled_from("0123456789 -+:/ZJanFébM\u0663")), max_size=2
+)
+
+
+def plainly(text: str, form: str) -> int | None:
+    """Microseconds since 1970 by strptime, where there is such an instant that a log may hold."""
+    try:
+        moment = datetime.strptime(text, form)  # noqa: DTZ007
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        micros = (moment.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        return None
+    return (
+        micros
+        if 0 <= micros < (datetime(2262, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+        else None
+    )
+
+
+@st.composite
+def written(draw: st.DrawFn) -> tuple[str, list[str | None]]:
+    """Times as a form writes them, some with a letter or two changed, and missing ones."""
+    form = draw(st.sampled_from(FORMS))
+    texts: list[str | None] = []
+    for moment, offset, changes in draw(st.lists(st.tuples(MOMENTS, OFFSETS, CHANGES), max_size=6)):
+        letters = list(moment.replace(tzinfo=offset).strftime(form))
+        for place, letter in changes:
+            letters[place % len(letters)] = letter
+        texts += ["".join(letters), None] if changes else ["".join(letters)]
+    return form, texts
+
+
+@given(written())
+@example((APACHE, ["29/Feb/2024:23:59:59 +0000", "29/Feb/2023:23:59:59 +0000", "1/Mar/2024:00:00:00 +0000"]))
+@example((APACHE, ["04/MAR/2024:00:00:60 +0000", "04/mar/2024:00:00:59 -2359", "04/Mar/2024:24:00:00 +0000"]))
+@example((APACHE, ["04/Mar/2024:00:00:00 +2400", "00/Mar/2024:00:00:00 +0000", "04/Xyz/2024:00:00:00 +0000"]))
+def test_as_strptime_reads_them(drawn: tuple[str, list[str | None]]) -> None:
+    form, texts = drawn
+    found, bad, _ = instants(pa.array(texts, pa.string()), form, "UTC")
+    wanted = [None if text is None else plainly(text, form) for text in texts]
+    assert found.cast(pa.int64()).to_pylist() == wanted
+    assert bad.tolist() == [
+        text is not None and micros is None for text, micros in zip(texts, wanted, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_written_so_is_read_whole_columns_at_a_time(form: str) -> None:
+    moments = [
+        datetime(1999, 12, 31, 23, 59, 59, tzinfo=UTC),
+        EPOCH,
+        datetime(2024, 2, 29, 1, 2, 3, tzinfo=UTC),
+    ]
+    text = pa.array(["", *(moment.strftime(form) for moment in moments), None], pa.string()).slice(1)
+    micros = np.zeros(4, dtype=np.int64)
+    assert of_fixed_width(text, form, "UTC", micros).tolist() == [True, True, True, False]
+    assert micros.tolist() == [*((moment - EPOCH) // timedelta(microseconds=1) for moment in moments), 0]
+
+
+@pytest.mark.parametrize("form", ODD)
+def test_other_forms_are_left_to_strptime(form: str) -> None:
+    text = pa.array(["2024-03-04 00:00:00", "04/Mar/24:00:00:00"])
+    assert not of_fixed_width(text, form, "UTC", np.zeros(2, dtype=np.int64)).any()
+
+
+def test_local_times_are_left_to_their_zone() -> None:
+    text = pa.array(["2024-03-31 02:30:00", "2024-03-31 03:30:00"])
+    found, bad, special = instants(text, "%Y-%m-%d %H:%M:%S", "Europe/Berlin")
+    assert found.cast(pa.int64()).to_pylist() == [None, 1711848600000000]
+    assert (bad.tolist(), special["no_such_local_time"].tolist()) == ([True, False], [True, False])

@@ -1,0 +1,57 @@
+"""`make bench`: every benchmark, or those that are named; results in .transom/bench."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bench import aggregate, hour, ingest
+from bench.measure import Failed
+from bench.table import written
+
+CACHE = Path(__file__).resolve().parents[2] / ".transom" / "bench"
+BENCHES = ("ingest", "aggregate", "hour")
+
+
+def arg_parser() -> argparse.ArgumentParser:
+    """The arguments."""
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("which", nargs="*", choices=[*BENCHES, []], help="all where none is named")
+    parser.add_argument("--lines", type=int, default=5_000_000, help="of each log (5000000)")
+    parser.add_argument("--log", choices=list(ingest.MEASURES), action="append", help="one log alone")
+    parser.add_argument("--repetitions", type=int, default=3, help="of each measurement (3)")
+    return parser
+
+
+def rows(arguments: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
+    """Runs the benchmarks and gives their rows as they come."""
+    which, many = arguments.which or BENCHES, arguments.repetitions
+    logs = arguments.log or list(ingest.MEASURES)
+    parts: dict[str, Callable[[], Iterator[Mapping[str, Any]]]] = {
+        "ingest": lambda: (r for log in logs for r in ingest.bench(CACHE, log, arguments.lines, many)),
+        "aggregate": lambda: aggregate.bench(CACHE, logs[0], arguments.lines, many),
+        "hour": lambda: hour.bench(CACHE, many),
+    }
+    for name in which:
+        yield from parts[name]()
+
+
+def main() -> None:
+    """Runs them and writes the tables after each row, so that one which fails leaves the others."""
+    if "TRANSOM_SPARK_PROPERTIES" not in os.environ:
+        sys.exit("bench: the environment is not set up; run `make bench`")
+    found: list[Mapping[str, Any]] = []
+    try:
+        for row in rows(arg_parser().parse_args()):
+            found.append(row)
+            print(f"{row['bench']} {row.get('log', '')} {row['who']}: {row['seconds']} s", flush=True)
+            written(found, CACHE)
+    except Failed as failed:
+        sys.exit(f"bench: {failed}")
+    print(f"\n{(CACHE / 'results.md').read_text()}")
+
+
+if __name__ == "__main__":
+    main()

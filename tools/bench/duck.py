@@ -1,0 +1,83 @@
+"""The same windows by DuckDB, from the same files, for honesty: one machine's data need no cluster.
+
+Usage: duck.py WAY STREAM LAKE REPETITIONS RESULT
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+from deltalake import DeltaTable
+
+from bench.draw import END
+from transom.algorithms.granules import Level
+from transom.stages.blocks import Block, block_of
+from transom.stream import load
+
+THREADS = 2
+_TOTALS = """SELECT count(*), sum(records), sum(have), sum(total), sum(least), sum(most), sum(ends // 1000000)
+FROM (SELECT *, total / have AS mean FROM ({windows}))"""
+
+
+def _end(level: Level, time: str) -> str:
+    """The ends of all windows that a time lies in: `(time // slide + 1 + k) * slide`."""
+    many = level.range // level.slide
+    return f"({time} // {level.slide} + 1 + unnest(range({many}))) * {level.slide}"
+
+
+def from_events(block: Block) -> str:
+    """Each event into each of its windows."""
+    key, column = *block.key, *block.units
+    return " UNION ALL ".join(
+        f"""SELECT {key}, ends, count(*) AS records, count({column}) AS have, sum({column}) AS total,
+        min({column}) AS least, max({column}) AS most
+        FROM (SELECT {key}, {column}, {_end(level, "epoch_us(event_time)")} AS ends FROM events)
+        WHERE ends <= {_last()} GROUP BY ALL"""
+        for level in block.levels
+    )
+
+
+def from_granules(block: Block) -> str:
+    """Events into granules of each level's slide, those into each of their windows."""
+    key, column = *block.key, *block.units
+    added = "sum(records) AS records, sum(have) AS have, sum(total) AS total"
+    figures = f"{added}, min(least) AS least, max(most) AS most"
+    base = f"""SELECT {key}, epoch_us(event_time) // {block.base} * {block.base} AS start,
+        count(*) AS records, count({column}) AS have, sum({column}) AS total,
+        min({column}) AS least, max({column}) AS most
+        FROM events GROUP BY ALL"""
+    windows = " UNION ALL ".join(
+        f"""SELECT {key}, ends, {figures} FROM (
+        SELECT * EXCLUDE (unit), {_end(level, "unit")} AS ends
+        FROM (SELECT {key}, start // {level.slide} * {level.slide} AS unit, {figures} FROM base GROUP BY ALL))
+        WHERE ends <= {_last()} GROUP BY ALL"""
+        for level in block.levels
+    )
+    return f"WITH base AS MATERIALIZED ({base}) {windows}"
+
+
+def _last() -> int:
+    return int(END.timestamp()) * 1_000_000
+
+
+def main(way: str, stream_file: str, lake: str, repetitions: str, result: str) -> None:
+    """Goes one way some times and writes the seconds of each, and the totals."""
+    stream = load(Path(stream_file))
+    block = block_of(stream, "volume")
+    files = DeltaTable(f"{lake}/{stream.name}/events").file_uris()
+    windows = {"raw": from_events, "granules": from_granules}[way](block)
+    connection = duckdb.connect()
+    connection.execute(f"SET threads = {THREADS}")
+    connection.execute(f"CREATE VIEW events AS SELECT * FROM read_parquet({files!r})")
+    seconds = []
+    for _ in range(int(repetitions)):
+        began = time.monotonic()
+        found = connection.execute(_TOTALS.format(windows=windows)).fetchall()
+        seconds.append(round(time.monotonic() - began, 2))
+    Path(result).write_text(json.dumps({"seconds": seconds, "totals": [int(value) for value in found[0]]}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,157 @@
+"""One hourly run of a few hundred lines through a real Airflow: from trigger to report, and where it goes."""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import airflow_server
+from airflow_api import Airflow
+
+from bench.draw import END, FIRST, HOURS, LOGS, drawn
+from bench.measure import Failed, run
+from transom.intervals import HOUR, Interval, format_hour
+from transom.lake.ledger import Ledger
+from transom.stream import Stream
+
+ROOT = Path(__file__).resolve().parents[2]
+LINES = 300
+"""Of an hour."""
+BEFORE = Interval(FIRST, FIRST + 24 * HOUR)
+"""What has been run before: the windows of a measured hour reach as far as they ever will."""
+
+
+def ways() -> list[str]:
+    """How a stream's stages can be submitted."""
+    return ["each", "together"] if "submit" in Stream.model_fields else ["each"]
+
+
+def _stream(way: str, folder: Path) -> Path:
+    """The stream file: one whose lake and DAG are called as the way is."""
+    spec = {
+        "name": way,
+        "preset": "apache/combined",
+        "source": {"path": LOGS["apache"].hourly, "expect": 1},
+        "key": ["client"],
+        "aggregate": {
+            "traffic": {
+                "measures": {"n": "count", "sent": "sum(bytes)"},
+                "levels": "RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1 HOUR",
+            },
+            "site": {"key": [], "measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"},
+        },
+        "start": format_hour(FIRST),
+        "until": format_hour(END),
+        "schedule": False,
+        **({"submit": way} if way != "each" else {}),
+    }
+    file = folder / f"{way}.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(spec))
+    return file
+
+
+def bench(cache: Path, repetitions: int) -> Iterator[dict[str, Any]]:
+    """Rows of the result, a way of submitting each.
+
+    Raises:
+        Failed: a task did not end well.
+    """
+    folder = cache / "hour"
+    shutil.rmtree(folder, ignore_errors=True)
+    landing, lake = drawn(cache / "logs", "apache", LINES * HOURS), folder / "lake"
+    streams = {way: _stream(way, folder / "streams") for way in ways()}
+    places = {
+        "TRANSOM_LANDING": str(landing),
+        "TRANSOM_LAKE": str(lake),
+        "TRANSOM_STREAMS": str(folder / "streams"),
+    }
+    hours = [BEFORE.end + number * HOUR for number in range(repetitions)]
+    seen: dict[str, list[dict[str, float]]] = {way: [] for way in streams}
+    with airflow_server.running(folder / "airflow", places) as server:
+        for way in streams:
+            server.pause(way, False)
+            _run(server, way, "before", BEFORE)
+        for number, hour in enumerate(hours):
+            for way in streams:
+                asked = _run(server, way, f"hour-{number}", Interval(hour, hour + HOUR))
+                seen[way].append(_phases(server, lake, way, f"hour-{number}", asked))
+    inside = {
+        way: _inside(folder, lake, streams[way], places, hours[-1] + HOUR) if way == "each" else {}
+        for way in streams
+    }
+    for way, runs in seen.items():
+        totals = [round(sum(run.values()), 1) for run in runs]
+        middle = {name: round(median(run.get(name, 0.0) for run in runs), 1) for name in runs[0]}
+        yield {
+            "bench": "hour", "log": "apache", "lines": LINES, "who": way, "seconds": min(totals),
+            "all": totals, "phases": {**middle, **inside[way]},
+        }  # fmt: skip
+
+
+def _run(server: Airflow, way: str, name: str, interval: Interval) -> float:
+    """Triggers a run and waits for its end; when it was asked for, in seconds since 1970."""
+    asked = time.time()
+    server.trigger(way, name, **{"from": format_hour(interval.start), "to": format_hour(interval.end)})
+    states = server.wait(way, name, 900)
+    if set(states.values()) != {"success"}:
+        raise Failed(f"{way} {interval}: {states}")
+    return asked
+
+
+def _phases(server: Airflow, lake: Path, way: str, name: str, asked: float) -> dict[str, float]:
+    """Where the time of a run went, from its trigger to the end of its report."""
+    tasks = {
+        task["task_id"]: (_moment(task["start_date"]), _moment(task["end_date"]))
+        for task in server.ask("GET", f"/dags/{way}/dagRuns/{name}/taskInstances")["task_instances"]
+    }
+    in_order = sorted(tasks.items(), key=lambda task: task[1])
+    found = {"Airflow: until the first task": in_order[0][1][0] - asked, "Airflow: between tasks": 0.0}
+    ended = in_order[0][1][0]
+    runs = {run["stage"]: run for run in Ledger(str(lake / way)).runs() if run["run_id"].startswith(name)}
+    for task, (start, end) in in_order:
+        found["Airflow: between tasks"] += max(start - ended, 0.0)
+        start, ended = max(start, ended), max(ended, end)
+        run = runs.get(task)
+        if run is None:
+            found[f"{task}"] = end - start
+            continue
+        seconds = json.loads(run["seconds"])
+        finished = run["finished_at"].timestamp()
+        found[f"{task}: Airflow's worker, Java's and Python's start"] = finished - seconds["total"] - start
+        found[f"{task}: Spark's session"] = seconds["session"]
+        found[f"{task}: work"] = seconds["total"] - seconds["session"]
+        found[f"{task}: last commit, gate's word, end"] = end - finished
+    return found
+
+
+def _moment(text: str) -> float:
+    return datetime.fromisoformat(text).astimezone(UTC).timestamp()
+
+
+def _inside(
+    folder: Path, lake: Path, stream: Path, places: Mapping[str, str], hour: datetime
+) -> dict[str, float]:
+    """What each stage does in the next hour, submitted as Airflow does, by the job's own functions."""
+    found: dict[str, float] = {}
+    script = Path(__file__).with_name("phases.py")
+    properties = os.environ["TRANSOM_SPARK_PROPERTIES"]
+    stretch = ["--from", format_hour(hour), "--to", format_hour(hour + timedelta(hours=1))]
+    for stage in ("ingest", "aggregate"):
+        result = folder / f"{stage}.json"
+        job = [script, stage, result, "--stream", stream, "--lake", lake, *stretch]
+        submitted = time.time()
+        run(["spark-submit", "--properties-file", properties, *job], folder / f"{stage}.log", places)
+        ended, kept = time.time(), json.loads(result.read_text())
+        seconds = {
+            "Java's and Python's start": kept["began"] - submitted,
+            **kept["seconds"],
+            "Java's end": ended - kept["ended"],
+        }
+        found |= {f"by hand, {stage}: {name}": round(value, 2) for name, value in seconds.items()}
+    return found

@@ -1,0 +1,155 @@
+"""Ingest: transom's stage beside Spark's own scan of the same files, each in a process of its own."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from deltalake import DeltaTable
+
+from bench.draw import END, FIRST, LOGS, drawn
+from bench.measure import Failed, Measured, run, spark_submit
+from transom.intervals import format_hour
+from transom.lake.ledger import Ledger
+
+ROOT = Path(__file__).resolve().parents[2]
+PEER = Path(__file__).with_name("peer_ingest.py")
+LAYOUTS = ("hourly", "plain")
+LEVELS = "RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES, 5 MINUTES"
+MEASURES = {"zeek": ("orig_h", "orig_bytes"), "apache": ("client", "bytes")}
+PRESETS = {"zeek": "zeek/conn", "apache": "apache/combined"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One log in one layout, with a folder for what comes of it."""
+
+    name: str
+    layout: str
+    count: int
+    folder: Path
+
+    @property
+    def stream(self) -> Path:
+        """The stream file."""
+        log = LOGS[self.name]
+        key, measured = MEASURES[self.name]
+        source: dict[str, object] = {"path": log.hourly if self.layout == "hourly" else log.plain}
+        if self.layout == "hourly":
+            # Connections are written when they end, two hours after they begin at most.
+            source["expect"] = 1
+        spec = {
+            "name": "drawn",
+            "preset": PRESETS[self.name],
+            "source": source,
+            "key": [key],
+            "aggregate": {
+                "volume": {"measures": {"n": "count", "sent": f"sum({measured})"}, "levels": LEVELS}
+            },
+        }
+        file = self.folder / "drawn.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(spec))
+        return file
+
+    def landing(self, cache: Path) -> Path:
+        """The folder that the stream's path is relative to."""
+        return drawn(cache / "logs", self.name, self.count)
+
+    def files(self, cache: Path) -> str:
+        """The files as Spark's own reader takes them."""
+        log = LOGS[self.name]
+        below = f"{log.hourly.partition('/')[0]}/*/*.gz" if self.layout == "hourly" else log.plain
+        return str(self.landing(cache) / below)
+
+
+def transom(case: Case, cache: Path, lake: Path) -> Measured:
+    """The stage, as Airflow submits it, into a lake of its own."""
+    shutil.rmtree(lake, ignore_errors=True)
+    interval = ["--from", format_hour(FIRST), "--to", format_hour(END)]
+    job = [ROOT / "jobs" / "ingest.py", "--stream", case.stream, "--lake", lake, *interval]
+    measured = run(
+        spark_submit(*job), case.folder / "transom.log", {"TRANSOM_LANDING": str(case.landing(cache))}
+    )
+    events = sum(
+        entry.rows
+        for node, entry in Ledger(str(lake / "drawn")).book(["ingest"]).items()
+        if node.table == "events" and entry.status == "published"
+    )
+    if events != case.count:
+        raise Failed(f"{case}: {events} events published (see {case.folder}/transom.log)")
+    return measured
+
+
+def spark(case: Case, cache: Path, table: Path, *options: str) -> Measured:
+    """Spark's own scan."""
+    shutil.rmtree(table, ignore_errors=True)
+    return run(spark_submit(PEER, case.name, case.files(cache), table, *options), case.folder / "spark.log")
+
+
+def figures(table: Path, name: str) -> tuple[Any, ...]:
+    """What has to be equal: events, hours, the sum of a column and of all times, distinct keys."""
+    key, measured = MEASURES[name]
+    rows = duckdb.execute(
+        f"SELECT count(*), count(DISTINCT date_trunc('hour', event_time)), sum({measured})::HUGEINT, "
+        f"sum(epoch_us(event_time))::HUGEINT, count(DISTINCT {key}) FROM read_parquet(?)",
+        [DeltaTable(str(table)).file_uris()],
+    ).fetchall()
+    found: tuple[Any, ...] = rows[0]
+    return found
+
+
+def agree(case: Case, lake: Path, table: Path) -> None:
+    """Refuses to compare what does not do the same work.
+
+    Raises:
+        Failed: the two tables hold other events.
+    """
+    ours, theirs = figures(lake / "drawn" / "events", case.name), figures(table, case.name)
+    if ours != theirs:
+        raise Failed(f"{case.name} {case.layout}: transom has {ours}, Spark {theirs}")
+
+
+def bench(cache: Path, name: str, count: int, repetitions: int) -> Iterator[dict[str, Any]]:
+    """Rows of the result: a log in both layouts, by transom and by Spark with and without a shuffle."""
+    for layout in LAYOUTS:
+        folder = cache / "ingest" / f"{name}-{layout}-{count}"
+        case = Case(name, layout, count, folder)
+        lake, table = folder / "lake", folder / "spark"
+        case.landing(cache)
+        seen: dict[str, list[Measured]] = {"transom": [], "spark, shuffled by hour": [], "spark": []}
+        for _ in range(repetitions):
+            # Side by side: what else the machine does falls on all of them.
+            seen["transom"].append(transom(case, cache, lake))
+            seen["spark, shuffled by hour"].append(spark(case, cache, table, "--shuffle"))
+            seen["spark"].append(spark(case, cache, table))
+        agree(case, lake, table)
+        stored = sum(file.stat().st_size for file in (lake / "drawn" / "events").rglob("*.parquet"))
+        for who, runs in seen.items():
+            yield {
+                "bench": "ingest", "log": name, "layout": layout, "lines": count, "who": who,
+                "seconds": min(one.seconds for one in runs), "peak_mib": max(one.peak_mib for one in runs),
+                "stored_mib": stored // 2**20 if who == "transom" else None,
+                "phases": _phases(lake) if who == "transom" else None,
+                "all": [asdict(one) for one in runs],
+            }  # fmt: skip
+        shutil.rmtree(table, ignore_errors=True)
+
+
+def _phases(lake: Path) -> dict[str, float]:
+    found: dict[str, float] = json.loads(Ledger(str(lake / "drawn")).runs()[-1]["seconds"])
+    return found
+
+
+def lake_of(cache: Path, name: str, count: int) -> tuple[Case, Path]:
+    """A lake that holds the events of the hourly files, ingested where it is not there yet."""
+    case = Case(name, "hourly", count, cache / "ingest" / f"{name}-hourly-{count}")
+    lake = case.folder / "lake"
+    os.environ["TRANSOM_LANDING"] = str(case.landing(cache))
+    if not (lake / "drawn" / "events").exists() or not Ledger(str(lake / "drawn")).runs():
+        transom(case, cache, lake)
+    return case, lake

@@ -1,0 +1,141 @@
+"""Ways to the figures of three levels of windows from one table of events, each timed.
+
+Usage: spark-submit peer_aggregate.py WAY STREAM LAKE REPETITIONS RESULT
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, GroupedData, Observation
+from pyspark.sql import functions as F
+
+from bench.draw import END, FIRST
+from transom import job
+from transom.intervals import Interval
+from transom.lake.session import session
+from transom.lake.stage import Request
+from transom.lake.store import Pins, Store
+from transom.stages import aggregate
+from transom.stages.blocks import Block, block_of
+from transom.stream import Stream, load
+from transom.work import WORKS
+
+BLOCK, MEASURE = "volume", "sent"
+INTERVAL = Interval(FIRST, END)
+
+Totals = list[int]
+"""Of all levels' reports: how many, and the sums of their records, values, sums, least and largest values,
+and of the times at which they report, in seconds."""
+
+
+def totals_of() -> dict[str, Column]:
+    """What `Totals` adds up."""
+    return {
+        "reports": F.count("*"), "records": F.sum("count"), "values": F.sum(f"values_{MEASURE}"),
+        "sums": F.sum(f"sum_{MEASURE}"), "least": F.sum(f"min_{MEASURE}"),
+        "largest": F.sum(f"max_{MEASURE}"), "ends": F.sum(F.unix_seconds("window_end")),
+    }  # fmt: skip
+
+
+class Given(Pins):
+    """Pins of one table whose rows are at hand and in no lake."""
+
+    def __init__(self, store: Store, table: str, rows: DataFrame) -> None:
+        super().__init__(store, {table: 0}, _loaded={(table, 0): rows})
+
+
+def computed(store: Store, stream: Stream, events: DataFrame) -> DataFrame:
+    """The reports of the whole interval by the stage's own two functions; nothing in between is written."""
+    blocks = {BLOCK: block_of(stream, BLOCK)}
+    targets = {BLOCK: list(INTERVAL.hours())}
+    granules = aggregate.granules_of(Request(Given(store, "events", events), targets, {BLOCK: []}), blocks)
+    pins = Given(store, "granules", granules.rows)
+    return aggregate.reports_of(Request(pins, targets, {BLOCK: []}), blocks, stream).rows
+
+
+def figures(groups: GroupedData, block: Block) -> DataFrame:
+    """The figures of each group, as the stage gives them."""
+    (column,) = block.units
+    value = F.col(f"`{column}`")
+    return groups.agg(
+        F.count("*").alias("count"), F.count(value).alias(f"values_{MEASURE}"),
+        F.sum(value).alias(f"sum_{MEASURE}"), F.avg(value).alias(f"mean_{MEASURE}"),
+        F.min(value).alias(f"min_{MEASURE}"), F.max(value).alias(f"max_{MEASURE}"),
+    )  # fmt: skip
+
+
+def windowed(events: DataFrame, block: Block) -> list[DataFrame]:
+    """Spark's own windows, a query a level."""
+    found = []
+    for level in block.levels:
+        span = [f"{length} microseconds" for length in (level.range, level.slide)]
+        groups = events.groupBy(*block.key, F.window("event_time", *span).alias("window"))
+        rows = figures(groups, block).withColumn("window_end", F.col("window.end")).drop("window")
+        found.append(rows.where(F.col("window_end") <= F.lit(END)))
+    return found
+
+
+def floor(events: DataFrame, block: Block) -> DataFrame:
+    """Key and base granule alone: what every way from granules has to pay first."""
+    length = F.window("event_time", f"{block.base} microseconds").alias("window")
+    rows = figures(events.groupBy(*block.key, length), block)
+    return rows.withColumn("window_end", F.col("window.end")).drop("window")
+
+
+def drained(frames: Iterable[DataFrame]) -> Totals:
+    """Computes every column of some frames, one after the other, and writes them nowhere."""
+    wanted = totals_of()
+    totals = [0] * len(wanted)
+    for frame in frames:
+        seen = Observation()
+        observed = frame.observe(seen, *(column.alias(name) for name, column in wanted.items()))
+        observed.write.format("noop").mode("overwrite").save()
+        totals = [total + int(seen.get[name] or 0) for total, name in zip(totals, wanted, strict=True)]
+    return totals
+
+
+def main(way: str, stream_file: str, lake: str, repetitions: str, result: str) -> None:
+    """Goes one way some times and writes the seconds of each, and the totals."""
+    stream = load(Path(stream_file))
+    block = block_of(stream, BLOCK)
+    spark = session(f"bench {way}")
+    store = Store(spark, f"{lake}/{stream.name}")
+    copies = Path(result).with_suffix(".lakes")
+
+    def events() -> DataFrame:
+        return spark.read.format("delta").load(f"{store.root}/events")
+
+    def staged(number: int) -> Totals:
+        copy = str(copies / str(number))
+        job.perform(spark, "aggregate", stream, INTERVAL, WORKS["aggregate"], lake=copy)
+        return []
+
+    ways: dict[str, Callable[[int], Totals]] = {
+        "computed": lambda _: drained([computed(store, stream, events())]),
+        "window": lambda _: drained(windowed(events(), block)),
+        "floor": lambda _: drained([floor(events(), block)]),
+        "stage": staged,
+    }
+    seconds = []
+    for number in range(int(repetitions)):
+        if way == "stage":
+            # Files of the lake are never changed, only added: links are a lake of their own.
+            shutil.copytree(lake, copies / str(number), copy_function=os.link)
+        began = time.monotonic()
+        totals = ways[way](number)
+        seconds.append(round(time.monotonic() - began, 2))
+    if way == "stage":
+        written = spark.read.format("delta").load(f"{copies}/0/{stream.name}/aggregates")
+        totals = drained([written])
+        shutil.rmtree(copies)
+    Path(result).write_text(json.dumps({"seconds": seconds, "totals": totals}))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,67 @@
+"""What ingest is measured against: Spark's own scan of text, cut by SQL functions, written to Delta.
+
+The same columns with the same types, partitioned by hour. No line is refused, none has a number or a
+source, nothing is checked and nothing recorded.
+
+Usage: spark-submit peer_ingest.py FORMAT FILES TABLE [--shuffle]
+"""
+
+import sys
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from transom.lake.session import session
+
+LINE = (
+    r"^(\S+) (\S+) (.*?) \[([^\]]*)\] \"((\S+) (.*) (HTTP/[0-9.]+))\" ([0-9]{3}) ([0-9]+|-)"
+    r" \"([^\"]*)\" \"([^\"]*)\"$"
+)
+APACHE = ("client", "ident", "user", "time", "request", "method", "path", "protocol", "status", "bytes",
+          "referer", "agent")  # fmt: skip
+ZEEK = {
+    "ts": "double", "uid": "string", "orig_h": "string", "orig_p": "bigint", "resp_h": "string",
+    "resp_p": "bigint", "proto": "string", "service": "string", "duration": "double", "orig_bytes": "bigint",
+    "resp_bytes": "bigint", "conn_state": "string", "local_orig": "boolean", "local_resp": "boolean",
+    "missed_bytes": "bigint", "history": "string", "orig_pkts": "bigint", "orig_ip_bytes": "bigint",
+    "resp_pkts": "bigint", "resp_ip_bytes": "bigint",
+}  # fmt: skip
+
+
+def apache(lines: DataFrame) -> DataFrame:
+    """Columns by `regexp_extract`, one call a column, as one writes it."""
+    fields: dict[str, Column] = {
+        name: F.nullif(F.regexp_extract("value", LINE, number), F.lit("-"))
+        for number, name in enumerate(APACHE, 1)
+    }
+    time = F.to_timestamp(fields.pop("time"), "dd/MMM/yyyy:HH:mm:ss Z").alias("event_time")
+    for name in ("status", "bytes"):
+        fields[name] = fields[name].cast("bigint")
+    return lines.select(time, *(column.alias(name) for name, column in fields.items()))
+
+
+def zeek(lines: DataFrame) -> DataFrame:
+    """Columns by `split`."""
+    parts = lines.where(~F.col("value").startswith("#")).select(F.split("value", "\t").alias("part"))
+    fields = {
+        name: F.nullif(F.col("part")[number], F.lit("-")).cast(kind)
+        for number, (name, kind) in enumerate(ZEEK.items())
+    }
+    seconds = fields.pop("ts") + F.coalesce(fields["duration"], F.lit(0.0))
+    time = F.timestamp_micros(F.round(seconds * 1_000_000).cast("bigint")).alias("event_time")
+    return parts.select(time, *(column.alias(name) for name, column in fields.items()))
+
+
+def main(form: str, files: str, table: str, *options: str) -> None:
+    """Reads, cuts and writes."""
+    spark = session("peer")
+    events = {"apache": apache, "zeek": zeek}[form](spark.read.text(files))
+    events = events.withColumn("hour", F.date_trunc("hour", "event_time"))
+    if "--shuffle" in options:
+        events = events.repartition("hour")
+    events.write.format("delta").partitionBy("hour").save(table)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

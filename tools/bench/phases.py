@@ -1,0 +1,94 @@
+"""A job whose time is kept by what it does; it runs as the job itself does, nothing in it is changed.
+
+Usage: spark-submit phases.py STAGE RESULT [the job's arguments]
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+BEGAN = time.time()
+
+
+class Clock:
+    """Seconds by what is being done; of calls inside of calls, the innermost has them."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._doing: list[str] = []
+        self._since = time.monotonic()
+
+    def note(self, what: str | None) -> None:
+        """From now on it does this; None: what it did before."""
+        now = time.monotonic()
+        if self._doing:
+            at = self._doing[-1]
+            self.seconds[at] = self.seconds.get(at, 0.0) + now - self._since
+        self._since = now
+        if what is None:
+            self._doing.pop()
+        else:
+            self._doing.append(what)
+
+    def keep(self, owner: Any, name: str, what: str) -> None:
+        """Keeps the time of a function of a module or class."""
+        act: Callable[..., Any] = getattr(owner, name)
+
+        @wraps(act)
+        def kept(*arguments: Any, **named: Any) -> Any:
+            self.note(what)
+            try:
+                return act(*arguments, **named)
+            finally:
+                self.note(None)
+
+        setattr(owner, name, kept)
+
+
+def main(stage: str, result: str, *arguments: str) -> None:
+    """Runs the job and writes where its time went."""
+    clock = Clock()
+    clock.note("Python: imports")
+    from transom import job
+    from transom.lake import refresh
+    from transom.lake.ledger import Ledger
+    from transom.lake.store import Pins, Store
+    from transom.stages import contents, ingest
+    from transom.work import WORKS
+
+    for module in (refresh, contents, ingest):
+        clock.keep(module, "judge", "Great Expectations")
+    clock.keep(job, "load", "the stream file")
+    clock.keep(job, "session", "Spark's session")
+    clock.keep(ingest, "listed", "listing files")
+    for name in ("claim", "publish", "record_checks", "record_run"):
+        clock.keep(Ledger, name, "ledger: commits")
+    for name in ("book", "checks", "runs"):
+        clock.keep(Ledger, name, "ledger: reads")
+    clock.keep(Store, "create", "tables opened")
+    clock.keep(Store, "pin", "tables pinned")
+    clock.keep(Pins, "rows", "files known")
+    clock.keep(Store, "write", "tables written")
+    clock.keep(ingest, "contents", "reading and parsing, by Spark")
+    clock.keep(ingest, "_figures", "digests, by Spark")
+    clock.keep(Pins, "_load", "tables' snapshots, by Delta")
+    clock.keep(refresh, "plan", "what is stale")
+    clock.keep(refresh, "_hashed", "queries put together")
+    clock.keep(refresh, "_writes", "queries put together")
+    clock.keep(ingest, "events", "queries put together")
+    clock.keep(ingest, "rejected", "queries put together")
+    clock.keep(refresh, "measure", "computing and digests, by Spark")
+    clock.keep(refresh, "expire", "state dropped")
+    clock.note(None)
+    clock.note("all else")
+    job.run(stage, job.arg_parser("").parse_args(arguments), WORKS[stage])
+    clock.note(None)
+    Path(result).write_text(json.dumps({"began": BEGAN, "ended": time.time(), "seconds": clock.seconds}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

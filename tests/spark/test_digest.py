@@ -57,3 +57,12 @@ def test_the_same_values_under_another_name_are_other_rows(spark: SparkSession) 
     frame = spark.createDataFrame(ROWS, SCHEMA)
     renamed = frame.withColumnRenamed("a", "z")
     assert digest(renamed, ["z", *COLUMNS[1:]]) != digest(frame, COLUMNS)
+
+
+def test_the_sum_of_the_halves_is_the_sum_of_the_hashes(spark: SparkSession) -> None:
+    """Hashes of either sign, the two extremes among them; and none at all."""
+    hashes = [-(2**63), 2**63 - 1, -1, 0, 1, 2**32 - 1, -(2**32), 2**63 - 1, 2**63 - 1]
+    frame = spark.createDataFrame([(value,) for value in hashes], "hash bigint")
+    total = digest_of(F.count("*"), total_hash(F.col("hash"))).alias("digest")
+    assert frame.agg(total).collect() == [(f"{len(hashes)}:{sum(hashes)}",)]
+    assert frame.where("hash = 5").agg(total).collect() == [("0:0",)]

@@ -18,7 +18,9 @@ BENCHES = ("ingest", "aggregate", "hour")
 def arg_parser() -> argparse.ArgumentParser:
     """The arguments."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("which", nargs="*", choices=[*BENCHES, []], help="all where none is named")
+    parser.add_argument(
+        "which", nargs="*", choices=[*BENCHES, []], metavar="|".join(BENCHES), help="all where none is named"
+    )
     parser.add_argument("--lines", type=int, default=5_000_000, help="of each log (5000000)")
     parser.add_argument("--log", choices=list(ingest.MEASURES), action="append", help="one log alone")
     parser.add_argument("--repetitions", type=int, default=3, help="of each measurement (3)")

@@ -152,9 +152,16 @@ def _whole(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
     return pc.if_else(fits, text, pa.scalar(None, text.type))
 
 
+def _plain(text: pa.Array) -> pa.Array:
+    """Which values are digits alone, and too few for a number out of range: nearly all that logs hold."""
+    return pc.and_(pc.ascii_is_decimal(text), pc.less(pc.binary_length(text), 16))
+
+
 def _integer(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
     if pa.types.is_integer(text.type):
         values = text.cast(pa.int64())
+    elif pc.all(_plain(text)).as_py() is not False:
+        return text.cast(pa.int64())
     else:
         sound = _whole(spec, text, refused)
         # Longer than any number in range: a cast would raise for all.

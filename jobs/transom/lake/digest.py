@@ -1,9 +1,10 @@
 """The digest of rows: equal for equal multisets of rows, in whatever order and files they stand.
 
 `count : sum of xxhash64(names, isnull(c1), c1, isnull(c2), c2, ...)`. A sum, because xor cancels equal
-rows; of decimals, because a sum of 64-bit hashes overflows; with the nulls spelt out, because xxhash64
-skips them, so that a null which moves to the next column would go unseen; with the columns' names, because
-values under another name are other rows. No value goes through text.
+rows; of the hashes' two halves, because a sum of 64-bit hashes overflows and one of decimals is slow; with
+the nulls spelt out, because xxhash64 skips them, so that a null which moves to the next column would go
+unseen; with the columns' names, because values under another name are other rows. No value goes through
+text.
 """
 
 from collections.abc import Iterable
@@ -13,17 +14,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType
 
 HASH = "__hash"
+LOW = 2**32 - 1
+"""The lower half of a hash, which is never negative; the upper half carries the sign."""
 
 
 def row_hash(df: DataFrame, columns: Iterable[str]) -> Column:
-    """A 64-bit hash of some columns of a row, as decimal(20,0)."""
+    """A 64-bit hash of some columns of a row."""
     names = list(columns)
     parts: list[Column] = [F.lit(" ".join(names))]
     for name in names:
         column = F.col(f"`{name}`")
         parts.append(column.isNull())
         parts.extend(_spelt_out(column, df.schema[name].dataType))
-    return F.xxhash64(*parts).cast("decimal(20,0)")
+    return F.xxhash64(*parts)
 
 
 def _spelt_out(column: Column, kind: DataType) -> list[Column]:
@@ -39,5 +42,7 @@ def digest_of(count: Column, total: Column) -> Column:
 
 
 def total_hash(column: Column) -> Column:
-    """The sum of row hashes, which 2**63 rows cannot overflow."""
-    return F.sum(column.cast("decimal(38,0)"))
+    """The sum of row hashes, exact for 2**31 rows; of more it is an error, not another sum."""
+    high = F.sum(F.shiftright(column, 32)).cast("decimal(38,0)")
+    low = F.sum(column.bitwiseAND(F.lit(LOW))).cast("decimal(38,0)")
+    return (high * F.lit(LOW + 1).cast("decimal(10,0)") + low).cast("decimal(38,0)")

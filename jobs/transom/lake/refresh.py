@@ -238,7 +238,7 @@ def _within(step: Step, node: Node, hour: datetime) -> bool:
 def _hashed(step: Step, rows: DataFrame) -> DataFrame:
     """The rows in the table's own form, with a hash over the columns that their block fills."""
     rows = conformed(rows, step.table)
-    hashes = F.lit(None).cast("decimal(20,0)")
+    hashes = F.lit(None).cast("bigint")
     for block, part in step.parts.items():
         hashes = F.when(F.col("block") == block, digests.row_hash(rows, part.columns)).otherwise(hashes)
     return rows.select("*", hashes.alias(digests.HASH))

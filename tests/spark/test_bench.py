@@ -1,0 +1,45 @@
+"""The benchmarks' ways to the same figures give the same, on a few drawn lines."""
+
+import json
+from pathlib import Path
+
+import pytest
+from bench import duck, peer_aggregate, peer_ingest
+from bench.draw import LOGS
+from bench.ingest import Case
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from transom.lake.store import Store
+from transom.stages.blocks import block_of
+from transom.stages.ingest_tables import event_types
+from transom.stages.parsing import Reading, parsed
+from transom.stream import load
+
+LINES = 2_000
+
+
+@pytest.mark.parametrize("name", list(LOGS))
+def test_every_way_gives_the_same(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    case = Case(name, "plain", LINES, tmp_path / "case")
+    stream, plain = load(case.stream), Path(case.files(tmp_path))
+    reading = Reading(0, plain.name, str(plain), plain.stat().st_size, {}, None, ())
+    frame = parsed(spark, [reading], stream.layout(), event_types(stream))
+    columns = ["event_time", *event_types(stream)]
+    ours = frame.where("event_time IS NOT NULL AND __reason IS NULL").select(*columns).persist()
+    cut = getattr(peer_ingest, name)(spark.read.text(str(plain)))
+    theirs = cut.select(*(F.col(c).cast(ours.schema[c].dataType) for c in columns))
+    assert ours.count() == LINES
+    assert ours.exceptAll(theirs).count() == theirs.exceptAll(ours).count() == 0
+
+    events = ours.withColumn("hour", F.date_trunc("hour", "event_time"))
+    block = block_of(stream, peer_aggregate.BLOCK)
+    computed = peer_aggregate.drained([peer_aggregate.computed(Store(spark, str(tmp_path)), stream, events)])
+    assert computed == peer_aggregate.drained(peer_aggregate.windowed(events, block))
+    table = tmp_path / "lake" / "drawn" / "events"
+    events.write.format("delta").save(str(table))
+    for way in ("raw", "granules"):
+        result = tmp_path / f"{way}.json"
+        duck.main(way, str(case.stream), str(tmp_path / "lake"), "1", str(result))
+        assert json.loads(result.read_text())["totals"] == computed
+    ours.unpersist()

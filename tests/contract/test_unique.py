@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from failpoints import killed_at
 from house import House, hour
 
 Make = Callable[..., House]
@@ -95,7 +96,7 @@ def test_a_file_beyond_healing_whose_record_is_repeated_is_counted_anew(house: M
     land(day, 0, [(1, "z", 1), (3650, "x", 1)], ".late")
     # Killed after the claim, and after each table; the last step is no kill.
     for step in range(2, 7):
-        with day.killed_before(step):
+        with killed_at(step):
             day.ingest(0, 1)
     day.ingest(0, 1)
     assert counts(day) == {"03": (1, 1), "00.late": (2, 0)}

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -17,7 +17,6 @@ from bench.draw import END, FIRST, HOURS, LOGS, drawn
 from bench.measure import Failed, run
 from transom.intervals import HOUR, Interval, format_hour
 from transom.lake.ledger import Ledger
-from transom.stream import Stream
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES = 300
@@ -26,9 +25,8 @@ BEFORE = Interval(FIRST, FIRST + 24 * HOUR)
 """What has been run before: the windows of a measured hour reach as far as they ever will."""
 
 
-def ways() -> list[str]:
-    """How a stream's stages can be submitted."""
-    return ["each", "together"] if "submit" in Stream.model_fields else ["each"]
+JOBS = {"each": ("ingest", "aggregate"), "together": ("run",)}
+"""The jobs of each way in which a stream's stages can be submitted."""
 
 
 def _stream(way: str, folder: Path) -> Path:
@@ -48,7 +46,7 @@ def _stream(way: str, folder: Path) -> Path:
         "start": format_hour(FIRST),
         "until": format_hour(END),
         "schedule": False,
-        **({"submit": way} if way != "each" else {}),
+        "submit": way,
     }
     file = folder / f"{way}.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +63,7 @@ def bench(cache: Path, repetitions: int) -> Iterator[dict[str, Any]]:
     folder = cache / "hour"
     shutil.rmtree(folder, ignore_errors=True)
     landing, lake = drawn(cache / "logs", "apache", LINES * HOURS), folder / "lake"
-    streams = {way: _stream(way, folder / "streams") for way in ways()}
+    streams = {way: _stream(way, folder / "streams") for way in JOBS}
     places = {
         "TRANSOM_LANDING": str(landing),
         "TRANSOM_LAKE": str(lake),
@@ -82,8 +80,7 @@ def bench(cache: Path, repetitions: int) -> Iterator[dict[str, Any]]:
                 asked = _run(server, way, f"hour-{number}", Interval(hour, hour + HOUR))
                 seen[way].append(_phases(server, lake, way, f"hour-{number}", asked))
     inside = {
-        way: _inside(folder, lake, streams[way], places, hours[-1] + HOUR) if way == "each" else {}
-        for way in streams
+        way: _inside(folder, lake, streams[way], places, hours[-1] + HOUR, JOBS[way]) for way in streams
     }
     for way, runs in seen.items():
         totals = [round(sum(run.values()), 1) for run in runs]
@@ -117,16 +114,21 @@ def _phases(server: Airflow, lake: Path, way: str, name: str, asked: float) -> d
     for task, (start, end) in in_order:
         found["Airflow: between tasks"] += max(start - ended, 0.0)
         start, ended = max(start, ended), max(ended, end)
-        run = runs.get(task)
-        if run is None:
+        made = [runs[stage] for stage in (runs if task == "run" else (task,)) if stage in runs]
+        if not made:
             found[f"{task}"] = end - start
             continue
-        seconds = json.loads(run["seconds"])
-        finished = run["finished_at"].timestamp()
-        found[f"{task}: Airflow's worker, Java's and Python's start"] = finished - seconds["total"] - start
-        found[f"{task}: Spark's session"] = seconds["session"]
-        found[f"{task}: work"] = seconds["total"] - seconds["session"]
-        found[f"{task}: last commit, gate's word, end"] = end - finished
+        at = start
+        for run in sorted(made, key=lambda run: run["finished_at"]):
+            seconds, finished = json.loads(run["seconds"]), run["finished_at"].timestamp()
+            before = "Airflow's worker, Java's and Python's start" if run is made[0] else "between stages"
+            found[f"{task}: {before}"] = finished - seconds["total"] - at
+            found[f"{task}: Spark's session"] = (
+                found.get(f"{task}: Spark's session", 0.0) + seconds["session"]
+            )
+            found[f"{task}: work of {run['stage']}"] = seconds["total"] - seconds["session"]
+            at = finished
+        found[f"{task}: last commit, gate's word, end"] = end - at
     return found
 
 
@@ -135,23 +137,23 @@ def _moment(text: str) -> float:
 
 
 def _inside(
-    folder: Path, lake: Path, stream: Path, places: Mapping[str, str], hour: datetime
+    folder: Path, lake: Path, stream: Path, places: Mapping[str, str], hour: datetime, jobs: Sequence[str]
 ) -> dict[str, float]:
-    """What each stage does in the next hour, submitted as Airflow does, by the job's own functions."""
+    """What each job does in the next hour, submitted as Airflow does, by the job's own functions."""
     found: dict[str, float] = {}
     script = Path(__file__).with_name("phases.py")
     properties = os.environ["TRANSOM_SPARK_PROPERTIES"]
     stretch = ["--from", format_hour(hour), "--to", format_hour(hour + timedelta(hours=1))]
-    for stage in ("ingest", "aggregate"):
-        result = folder / f"{stage}.json"
-        job = [script, stage, result, "--stream", stream, "--lake", lake, *stretch]
+    for name in jobs:
+        result = folder / f"{name}.json"
+        job = [script, name, result, "--stream", stream, "--lake", lake, *stretch]
         submitted = time.time()
-        run(["spark-submit", "--properties-file", properties, *job], folder / f"{stage}.log", places)
+        run(["spark-submit", "--properties-file", properties, *job], folder / f"{name}.log", places)
         ended, kept = time.time(), json.loads(result.read_text())
         seconds = {
             "Java's and Python's start": kept["began"] - submitted,
             **kept["seconds"],
             "Java's end": ended - kept["ended"],
         }
-        found |= {f"by hand, {stage}: {name}": round(value, 2) for name, value in seconds.items()}
+        found |= {f"by hand, {name}: {what}": round(value, 2) for what, value in seconds.items()}
     return found

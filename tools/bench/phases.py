@@ -1,6 +1,6 @@
 """A job whose time is kept by what it does; it runs as the job itself does, nothing in it is changed.
 
-Usage: spark-submit phases.py STAGE RESULT [the job's arguments]
+Usage: spark-submit phases.py JOB RESULT [the job's arguments]
 """
 
 import json
@@ -49,43 +49,44 @@ class Clock:
         setattr(owner, name, kept)
 
 
-def main(stage: str, result: str, *arguments: str) -> None:
+def main(job: str, result: str, *arguments: str) -> None:
     """Runs the job and writes where its time went."""
     clock = Clock()
     clock.note("Python: imports")
-    from transom import job
+    from transom import application, together
     from transom.lake import refresh
     from transom.lake.ledger import Ledger
     from transom.lake.store import Pins, Store
-    from transom.stages import contents, ingest
-    from transom.work import WORKS
+    from transom.stages import contents, ingest, ingest_publishing, scene
 
-    for module in (refresh, contents, ingest):
+    for module in (refresh, contents, ingest_publishing):
         clock.keep(module, "judge", "Great Expectations")
-    clock.keep(job, "load", "the stream file")
-    clock.keep(job, "session", "Spark's session")
-    clock.keep(ingest, "listed", "listing files")
+    clock.keep(application, "load", "the stream file")
+    clock.keep(application, "session", "Spark's session")
+    clock.keep(together, "judge", "the gate's words")
+    clock.keep(scene, "listed", "listing files")
     for name in ("claim", "publish", "record_checks", "record_run"):
         clock.keep(Ledger, name, "ledger: commits")
-    for name in ("book", "checks", "runs"):
+    for name in ("book", "checks", "failures", "runs"):
         clock.keep(Ledger, name, "ledger: reads")
     clock.keep(Store, "create", "tables opened")
     clock.keep(Store, "pin", "tables pinned")
     clock.keep(Pins, "rows", "files known")
     clock.keep(Store, "write", "tables written")
     clock.keep(ingest, "contents", "reading and parsing, by Spark")
-    clock.keep(ingest, "_figures", "digests, by Spark")
+    clock.keep(ingest_publishing, "_figures", "digests, by Spark")
     clock.keep(Pins, "_load", "tables' snapshots, by Delta")
     clock.keep(refresh, "plan", "what is stale")
     clock.keep(refresh, "_hashed", "queries put together")
     clock.keep(refresh, "_writes", "queries put together")
-    clock.keep(ingest, "events", "queries put together")
-    clock.keep(ingest, "rejected", "queries put together")
+    clock.keep(ingest_publishing, "candidates", "queries put together")
+    clock.keep(ingest_publishing, "rejected", "queries put together")
     clock.keep(refresh, "measure", "computing and digests, by Spark")
     clock.keep(refresh, "expire", "state dropped")
     clock.note(None)
     clock.note("all else")
-    job.run(stage, job.arg_parser("").parse_args(arguments), WORKS[stage])
+    stages = None if job == "run" else [job]
+    application.run(job, application.arg_parser("").parse_args(arguments), stages)
     clock.note(None)
     Path(result).write_text(json.dumps({"began": BEGAN, "ended": time.time(), "seconds": clock.seconds}))
 

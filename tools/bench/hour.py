@@ -119,14 +119,13 @@ def _phases(server: Airflow, lake: Path, way: str, name: str, asked: float) -> d
             found[f"{task}"] = end - start
             continue
         at = start
-        for run in sorted(made, key=lambda run: run["finished_at"]):
-            seconds, finished = json.loads(run["seconds"]), run["finished_at"].timestamp()
-            before = "Airflow's worker, Java's and Python's start" if run is made[0] else "between stages"
+        found[f"{task}: Spark's session"] = 0.0
+        for one in sorted(made, key=lambda one: one["finished_at"]):
+            seconds, finished = json.loads(one["seconds"]), one["finished_at"].timestamp()
+            before = "Airflow's worker, Java's and Python's start" if at == start else "between stages"
             found[f"{task}: {before}"] = finished - seconds["total"] - at
-            found[f"{task}: Spark's session"] = (
-                found.get(f"{task}: Spark's session", 0.0) + seconds["session"]
-            )
-            found[f"{task}: work of {run['stage']}"] = seconds["total"] - seconds["session"]
+            found[f"{task}: Spark's session"] += seconds["session"]
+            found[f"{task}: work of {one['stage']}"] = seconds["total"] - seconds["session"]
             at = finished
         found[f"{task}: last commit, gate's word, end"] = end - at
     return found

@@ -193,6 +193,18 @@ def test_captures_tell_equal_files_apart() -> None:
     assert source_id("d", {"host": "a"}) != source_id("d", {"host": "b"})
 
 
+def test_the_start_of_times_that_count_from_a_name_tells_equal_files_apart() -> None:
+    ids = {source_id("d", {}, origin) for origin in (None, at(0), at(1), at(0) + HOUR / 2)}
+    assert len(ids) == 4
+    counted = replace(listed("f"), origin=at(0))
+    found = content("ab")
+    found = replace(found, source_id=source_id(found.digest, {}, at(0)))
+    known = after({}, run({}, {"f": (counted, found)}))
+    assert not has_to_be_read(counted, known["f"], RULES)
+    # The pattern has changed: the same name says another minute of the hour.
+    assert has_to_be_read(replace(counted, origin=at(0) + HOUR / 2), known["f"], RULES)
+
+
 def state(files: dict[str, File], hour: int = 0, rules: Rules = RULES) -> HourState:
     return hour_states(files.values(), [at(hour)], rules.shape)[at(hour)]
 

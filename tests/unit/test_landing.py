@@ -1,6 +1,7 @@
 """Listing and opening files of a landing folder, whatever their names, by path and by URI."""
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,12 @@ def test_a_name_that_is_no_text_is_named(folder: Path) -> None:
     Path(os.fsdecode(bytes(folder / "a b") + b"/\xff.log")).write_text("")
     with pytest.raises(LandingError, match=r"\\xff\.log' is not UTF-8"):
         listed(PathPattern(f"{escaped(str(folder))}/a b/*.log"))
+
+
+def test_times_may_count_from_what_a_name_says(folder: Path) -> None:
+    (folder / "2024-04-19.0530.log").touch()
+    pattern = PathPattern(f"{escaped(str(folder))}/%Y-%m-%d.%H%M.log", "Asia/Kolkata")
+    assert [file.origin for file in listed(pattern, times_by_name=True).values()] == [
+        datetime(2024, 4, 19, tzinfo=UTC)
+    ]
+    assert [file.origin for file in listed(pattern).values()] == [None]

@@ -2,18 +2,17 @@
 
 import argparse
 
-from transom import job
-from transom.work import WORKS
+from transom import application
 
 
 def arg_parser() -> argparse.ArgumentParser:
     """The job's arguments."""
-    return job.arg_parser(__doc__)
+    return application.arg_parser(__doc__)
 
 
 def main() -> None:
     """Reads the arguments and runs."""
-    job.run("aggregate", arg_parser().parse_args(), WORKS["aggregate"])
+    application.run("aggregate", arg_parser().parse_args(), ["aggregate"])
 
 
 if __name__ == "__main__":

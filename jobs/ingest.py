@@ -5,18 +5,17 @@ Lines that cannot be read are kept in `rejected` with their reason; nothing is a
 
 import argparse
 
-from transom import job
-from transom.work import WORKS
+from transom import application
 
 
 def arg_parser() -> argparse.ArgumentParser:
     """The job's arguments."""
-    return job.arg_parser(__doc__)
+    return application.arg_parser(__doc__)
 
 
 def main() -> None:
     """Reads the arguments and runs."""
-    job.run("ingest", arg_parser().parse_args(), WORKS["ingest"])
+    application.run("ingest", arg_parser().parse_args(), ["ingest"])
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
 """What a job says in a line: of what it refuses before Spark is started, and of what stops it later."""
 
 import argparse
+import importlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from pyspark.errors import PythonException
 
 import ingest
-from transom import job
+from transom import application, job, together
 from transom.intervals import Interval
 from transom.lake.book import Entry, Node
 from transom.lake.ledger import Ledger
@@ -35,11 +37,11 @@ def test_wrong_arguments(
     def no_session(name: str) -> None:
         raise AssertionError("a session was started")
 
-    monkeypatch.setattr(job, "session", no_session)
-    parser: argparse.ArgumentParser = job.arg_parser("a job")
+    monkeypatch.setattr(application, "session", no_session)
+    parser: argparse.ArgumentParser = application.arg_parser("a job")
     arguments = parser.parse_args(["--stream", stream, "--lake", "x", "--from", start, "--to", end])
     with pytest.raises(SystemExit, match=words) as refused:
-        job.run("ingest", arguments, lambda context: pytest.fail("it ran"))
+        application.run("ingest", arguments, ["ingest"])
     assert "\n" not in str(refused.value)
 
 
@@ -64,21 +66,23 @@ got 'x'
 def test_what_stops_a_run_is_said_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, words: str
 ) -> None:
-    monkeypatch.setattr(job, "session", Mock())
-    monkeypatch.setattr(job, "preload", Mock())
-    monkeypatch.setattr(job, "perform", Mock(side_effect=error))
+    monkeypatch.setattr(application, "session", Mock())
+    monkeypatch.setattr(application, "preload", Mock())
+    monkeypatch.setattr(together, "perform", Mock(side_effect=error))
     hours = ["--from", "2015-05-17T10:00", "--to", "2015-05-17T12:00"]
-    arguments = job.arg_parser("a job").parse_args(["--stream", WEB, "--lake", "x", *hours])
+    arguments = application.arg_parser("a job").parse_args(["--stream", WEB, "--lake", "x", *hours])
     with pytest.raises(type(error)):
-        job.run("ingest", arguments, Mock())
-    assert capsys.readouterr().err.startswith(f"ingest: failed: {words}")
+        application.run("run", arguments)
+    said = capsys.readouterr().err.splitlines()[0]
+    assert said.startswith(f"run: failed: {words}")
+    assert said.endswith(" (in stage ingest of web, [2015-05-17T10:00, 2015-05-17T12:00))")
 
 
 def test_a_lake_that_cannot_be_written_is_said_in_one_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(job, "session", Mock())
-    monkeypatch.setattr(job, "preload", Mock())
+    monkeypatch.setattr(application, "session", Mock())
+    monkeypatch.setattr(application, "preload", Mock())
     lake = tmp_path / "file" / "lake"
     lake.parent.write_text("no folder")
     hours = ["--from", "2015-05-17T10:00", "--to", "2015-05-17T12:00"]
@@ -96,42 +100,122 @@ def test_the_lake_is_named_by_the_argument_or_the_environment(
 ) -> None:
     arguments = ["--stream", str(WEB), "--from", "2015-05-17T10:00", "--to", "2015-05-17T11:00"]
     monkeypatch.setenv("TRANSOM_LAKE", "there")
-    assert job.arg_parser("a job").parse_args(arguments).lake == "there"
-    assert job.arg_parser("a job").parse_args([*arguments, "--lake", "here"]).lake == "here"
+    assert application.arg_parser("a job").parse_args(arguments).lake == "there"
+    assert application.arg_parser("a job").parse_args([*arguments, "--lake", "here"]).lake == "here"
     monkeypatch.delenv("TRANSOM_LAKE")
     with pytest.raises(SystemExit):
-        job.arg_parser("a job").parse_args(arguments)
+        application.arg_parser("a job").parse_args(arguments)
     assert "--lake" in capsys.readouterr().err
 
 
 TEN = datetime(2015, 5, 17, 10, tzinfo=UTC)
+TWO_HOURS = Interval(TEN, TEN + timedelta(hours=2))
+HOURS = ["--from", "2015-05-17T10:00", "--to", "2015-05-17T12:00"]
 
 
-def test_a_job_ends_with_what_its_gate_says(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def performed(
+    monkeypatch: pytest.MonkeyPatch, withheld: tuple[str, datetime] | None
+) -> list[tuple[str, str]]:
+    """Has stages publish the two hours, of which one may be withheld; gives what ran: stage and run id."""
+    ran = []
+
+    def perform(
+        spark: Any,
+        stage: str,
+        stream: Any,
+        interval: Interval,
+        work: Any,
+        *,
+        lake: str,
+        run_id: str,
+        **how: Any,
+    ) -> None:
+        ran.append((stage, run_id))
+        ledger = Ledger(f"{lake}/{stream.name}")
+        nodes = [Node(stage, "b", "t", hour) for hour in interval.hours()]
+        entries = {
+            node: Entry("quarantined", run_id, False, cause="rejected_share 0.5")
+            if (stage, node.hour) == withheld
+            else Entry("published", run_id)
+            for node in nodes
+        }
+        ledger.claim(stage, nodes, run_id)
+        ledger.publish(stage, entries, run_id)
+
+    monkeypatch.setattr(together, "perform", perform)
+    for name in ("session", "preload"):
+        monkeypatch.setattr(application, name, Mock())
+    return ran
+
+
+STAGES_BEHIND_GATES = [
+    (["run"], None, {"r ingest": 2, "r aggregate": 2}),
+    (["run"], ("ingest", TEN), {"r ingest": 1}),
+    (["run"], ("aggregate", TEN), {"r ingest": 2, "r aggregate": 1}),
+    (["run", "--stages", "aggregate,ingest"], None, {"r ingest": 2, "r aggregate": 2}),
+    (["run", "--stages", "ingest"], ("ingest", TEN), {"r": 1}),
+    (["ingest"], ("ingest", TEN), {"r": 1}),
+]
+"""A job, the hour that is withheld, and the good hours that each of its runs leaves."""
+
+
+@pytest.mark.parametrize(("job", "withheld", "runs"), STAGES_BEHIND_GATES)
+def test_a_job_says_what_each_gate_says_and_runs_no_stage_behind_one_that_does_not_pass(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    job: list[str],
+    withheld: tuple[str, datetime] | None,
+    runs: dict[str, int],
 ) -> None:
-    ledger = Ledger(str(tmp_path / "web"))
-    bad, good = (Node("ingest", "events", "events", TEN + timedelta(hours=n)) for n in (0, 1))
-    ledger.claim("ingest", [bad, good], "a")
-    entries = {
-        bad: Entry("quarantined", "a", False, cause="rejected_share 0.5"),
-        good: Entry("published", "a"),
-    }
-    ledger.publish("ingest", entries, "a")
-    for name in ("session", "preload", "perform"):
-        monkeypatch.setattr(job, name, Mock())
-    hours = ["--from", "2015-05-17T10:00", "--to", "2015-05-17T12:00"]
-    job.run(
-        "ingest",
-        job.arg_parser("a job").parse_args(["--stream", WEB, "--lake", str(tmp_path), *hours]),
-        Mock(),
-    )
-    said = capsys.readouterr().out
-    assert "quarantined: ingest events, 2015-05-17T10:00: rejected_share 0.5\n" in said
+    ran = performed(monkeypatch, withheld)
+    arguments = ["--stream", WEB, "--lake", str(tmp_path), *HOURS, "--run-id", "r", *job[1:]]
+    monkeypatch.setattr("sys.argv", [f"{job[0]}.py", *arguments])
+    importlib.import_module(job[0]).main()
+    stages = ["ingest", "aggregate"][: len(runs)]
+    assert ran == list(zip(stages, runs, strict=True))
     settings = '--properties-file "$TRANSOM_SPARK_PROPERTIES"'
-    again = f"spark-submit {settings} jobs/ingest.py --stream {WEB} --lake {tmp_path}"
-    assert f"  {again} --from 2015-05-17T10:00 --to 2015-05-17T11:00\n" in said
-    assert said.endswith("2015-05-17T12:00): 1 of 2 hours published, 0 warnings\n")
+    again = f"spark-submit {settings} jobs/{job[0]}.py --stream {WEB} --lake {tmp_path}"
+    expected = []
+    for stage, hours in zip(stages, runs.values(), strict=True):
+        if (stage, TEN) == withheld:
+            expected += [
+                f"quarantined: {stage} b, 2015-05-17T10:00: rejected_share 0.5",
+                "  what was published before stays; mend the data (or accept the value), then:",
+                f"  {again} --from 2015-05-17T10:00 --to 2015-05-17T11:00",
+            ]
+        expected.append(f"{stage} web {TWO_HOURS}: {hours} of 2 hours published, 0 warnings")
+    if list(runs) == ["r ingest"]:
+        expected.append("not run, as the gate of ingest does not pass: aggregate")
+    assert capsys.readouterr().out.splitlines() == expected
+
+
+@pytest.mark.parametrize(
+    ("stages", "words"),
+    [
+        ("ingest,agregate", "got 'agregate'; nearest: aggregate"),
+        ("", "got ''; known: ingest, aggregate"),
+    ],
+)
+def test_stages_that_are_none_are_refused(monkeypatch: pytest.MonkeyPatch, stages: str, words: str) -> None:
+    ran = performed(monkeypatch, None)
+    monkeypatch.setattr("sys.argv", ["run.py", "--stream", WEB, "--lake", "x", *HOURS, "--stages", stages])
+    with pytest.raises(SystemExit) as refused:
+        importlib.import_module("run").main()
+    assert str(refused.value) == f"run: stages: must be stages of web, with commas between them; {words}"
+    assert ran == []
+
+
+def test_a_job_whose_stage_the_stream_does_not_have_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ran = performed(monkeypatch, None)
+    file = tmp_path / "bare.yaml"
+    file.write_text("name: bare\npreset: apache/combined\nsource: {path: landing/x.log}\n")
+    arguments = application.arg_parser("a job").parse_args(["--stream", str(file), "--lake", "x", *HOURS])
+    with pytest.raises(SystemExit, match=r"aggregate: stages: must be stages of bare, .*; known: ingest"):
+        application.run("aggregate", arguments, ["aggregate"])
+    assert ran == []
 
 
 def test_a_run_in_chunks_counts_its_work_and_says_what_stands(

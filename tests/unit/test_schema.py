@@ -100,7 +100,7 @@ def test_what_load_takes_the_schema_takes(changes: dict[str, Any]) -> None:
         {"columns": {"a": {"tpye": "integer"}}},
         {"columns": {"a": 5}},
         {"aggregate": {"x": {"measures": {"n": "count"}}}},
-        {"submit": "together"},
+        {"submit": "all"},
         {"source": {"path": "a.json", "format": "json", "connection": "s3"}},
         {"source": {"path": "a.json", "format": "json", "on_change": "drop"}},
         {"schedule": "no"},

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, StrictBool, model_validator
 
@@ -68,6 +68,9 @@ class Stream(Model):
     """Whether the DAG runs every hour by itself; false: only by hand."""
     catchup: StrictBool = False
     """Whether the DAG makes up for the hours since `start`."""
+    submit: Literal["each", "together"] = "each"
+    """How the DAG submits the stages: each as an application of its own, or together in one, which is quicker
+    where hours are small. The gates are the same."""
     chunk: Duration = timedelta(days=7)
     """The length of the pieces in which a long interval is done; whole hours."""
 

@@ -1,8 +1,9 @@
 """Hourly figures from a log: files are ingested, checked, aggregated and checked again.
 
-Each stage is one spark-submit over the run's interval; the gate after it reads the ledger and lets the
-next stage run only where nothing of the interval is withheld. Run it by its schedule, with Trigger and
-`from` and `to` for any stretch at once, or by `airflow backfill create`: the tables come out the same.
+Each stage is one spark-submit over the run's interval, or all stages are (`submit: together`). The gate after
+a stage reads the ledger; the next stage runs only where nothing of the interval is withheld. Run it by its
+schedule, with Trigger and `from` and `to` for any stretch at once, or by `airflow backfill create`: the
+tables come out the same.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ HOUR = r"^\d{4}-\d\d-\d\d[T ]\d\d:00(:00)?(Z|[+-]\d\d:\d\d)?$"
 
 @dataclass(frozen=True)
 class StageTask:
-    """A stage as the DAG runs it: facts first, operators from them.
+    """A stage of the DAG: facts first, operators from them.
 
     Attributes:
         after: the stages whose gates have to pass first.
@@ -41,6 +42,23 @@ STAGES = (
     ),
     StageTask("aggregate", ("ingest",), ("aggregates",), "Events become figures over sliding windows."),
 )
+
+
+@dataclass(frozen=True)
+class Job:
+    """A spark-submit of the DAG, of one stage or of several; `name` is that of its file in jobs."""
+
+    name: str
+    stages: tuple[StageTask, ...]
+    doc: str
+
+
+def jobs_of(stream: Stream) -> tuple[Job, ...]:
+    """The spark-submits of a stream, in order."""
+    stages = tuple(task for task in STAGES if task.stage in stream.stages)
+    if stream.submit == "together":
+        return (Job("run", stages, "Every stage in one application, as far as the gates between them pass."),)
+    return tuple(Job(task.stage, (task,), task.doc) for task in stages)
 
 
 def _hour_param(description: str) -> Param:
@@ -62,7 +80,7 @@ def facts(stream: Stream) -> str:
 
 
 def build(stream: Stream, file: Path) -> DAG:
-    """The DAG of a stream: settle, then each stage with its gate, then the report."""
+    """The DAG of a stream: settle, then the stages, each with its gate, then the report."""
     stream_file = str(file)
     dag = DAG(
         dag_id=stream.name,
@@ -94,31 +112,36 @@ def build(stream: Stream, file: Path) -> DAG:
     with dag:
         settle = Settle(seconds=stream.source.settle.total_seconds(), doc_md=Settle.__doc__)
         gates: dict[str, BaseOperator] = {}
-        for task in STAGES:
-            if task.stage not in stream.stages:
-                continue
+        jobs = jobs_of(stream)
+        for job in jobs:
             submit = SubmitStage(
-                stage=task.stage,
+                job=job.name,
                 stream=stream.name,
                 stream_file=stream_file,
-                doc_md=task.doc,
-                outlets=[Asset(f"transom://{stream.name}/{table}") for table in task.outlets],
+                doc_md=job.doc,
+                outlets=[
+                    Asset(f"transom://{stream.name}/{table}") for task in job.stages for table in task.outlets
+                ],
             )
-            gate = Gate(
-                stage=task.stage,
-                stream=stream.name,
-                stream_file=stream_file,
-                heal=stream.heal,
-                doc_md=Gate.__doc__,
-            )
-            first: list[BaseOperator] = [gates[name] for name in task.after] or [settle]
-            for before in first:
-                before >> submit
-            submit >> gate
-            gates[task.stage] = gate
+            for task in job.stages:
+                gate = gates[task.stage] = Gate(
+                    stage=task.stage,
+                    job=job.name,
+                    stream=stream.name,
+                    stream_file=stream_file,
+                    heal=stream.heal,
+                    doc_md=Gate.__doc__,
+                )
+                inside = [name for name in task.after if name in {other.stage for other in job.stages}]
+                for name in task.after:
+                    gates[name] >> (gate if name in inside else submit)
+                if not inside:
+                    submit >> gate
+            if not submit.upstream_task_ids:
+                settle >> submit
         last = [gate for gate in gates.values() if not gate.downstream_task_ids]
         report = Report(
-            stages=stream.stages,
+            jobs={task.stage: job.name for job in jobs for task in job.stages},
             stream=stream.name,
             stream_file=stream_file,
             heal=stream.heal,

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,13 +85,14 @@ def cause(run: Any) -> str:
 
 
 class SubmitStage(SparkSubmitOperator):
-    """The house's spark-submit: client mode, connection and Python named, nothing forced on a cluster."""
+    """The house's spark-submit of a job: client mode, connection and Python named, nothing forced on a
+    cluster."""
 
-    def __init__(self, *, stage: str, stream: str, stream_file: str, **kwargs: Any) -> None:
+    def __init__(self, *, job: str, stream: str, stream_file: str, **kwargs: Any) -> None:
         super().__init__(
-            task_id=stage,
-            application=str(home() / "jobs" / f"{stage}.py"),
-            name=f"transom {stream} {stage}",
+            task_id=job,
+            application=str(home() / "jobs" / f"{job}.py"),
+            name=f"transom {stream} {job}",
             # A missing connection would silently mean YARN.
             conn_id=CONNECTION,
             deploy_mode="client",
@@ -106,19 +107,21 @@ class SubmitStage(SparkSubmitOperator):
                 "--lake", lake(),
                 "--from", "{{ hour_text(params, dag_run, 'from') }}",
                 "--to", "{{ hour_text(params, dag_run, 'to') }}",
-                "--run-id", f"{{{{ run_id }}}} {stage} {{{{ ti.try_number }}}}",
+                "--run-id", f"{{{{ run_id }}}} {job} {{{{ ti.try_number }}}}",
                 "--cause", "{{ cause(dag_run) }}",
             ],
             **kwargs,
         )  # fmt: skip
 
 
-def _judged(stage: str, stream: str, stream_file: str, heal: timedelta, context: Any) -> "Judgement":
-    """What the ledger says of one stage of a run; its warnings are logged."""
+def _judged(
+    stage: str, job: str, stream: str, stream_file: str, heal: timedelta, context: Any
+) -> "Judgement":
+    """What the ledger says of one stage of a run, which `job` has run; its warnings are logged."""
     from transom.lake.gate import judge, submit
     from transom.lake.ledger import Ledger
 
-    command = f"{submit(stage, stream_file, lake())}   (or Trigger the DAG with these `from` and `to`)"
+    command = f"{submit(job, stream_file, lake())}   (or Trigger the DAG with these `from` and `to`)"
     judgement = judge(Ledger(f"{lake()}/{stream}"), stage, stream, _of_context(context), command, heal)
     for warning in judgement.warnings:
         logging.getLogger(__name__).warning(warning)
@@ -128,16 +131,19 @@ def _judged(stage: str, stream: str, stream_file: str, heal: timedelta, context:
 class Gate(BaseOperator):
     """Reads the ledger and fails, without a retry, where something of the interval is withheld."""
 
-    def __init__(self, *, stage: str, stream: str, stream_file: str, heal: timedelta, **kwargs: Any) -> None:
+    def __init__(
+        self, *, stage: str, job: str, stream: str, stream_file: str, heal: timedelta, **kwargs: Any
+    ) -> None:
         super().__init__(task_id=f"{stage}_gate", **kwargs)
         self.stage = stage
+        self.job = job
         self.stream = stream
         self.stream_file = stream_file
         self.heal = heal
 
     def execute(self, context: Any) -> str:
         """Judges the run's interval; its one line is the task's result."""
-        judgement = _judged(self.stage, self.stream, self.stream_file, self.heal, context)
+        judgement = _judged(self.stage, self.job, self.stream, self.stream_file, self.heal, context)
         if judgement.failures:
             raise AirflowFailException("\n" + "\n".join(judgement.failures))
         return judgement.summary
@@ -165,10 +171,10 @@ class Report(BaseOperator):
     backfill that mends them."""
 
     def __init__(
-        self, *, stages: Sequence[str], stream: str, stream_file: str, heal: timedelta, **kwargs: Any
+        self, *, jobs: Mapping[str, str], stream: str, stream_file: str, heal: timedelta, **kwargs: Any
     ) -> None:
         super().__init__(task_id="report", **kwargs)
-        self.stages = stages
+        self.jobs = jobs
         self.stream = stream
         self.stream_file = stream_file
         self.heal = heal
@@ -176,7 +182,8 @@ class Report(BaseOperator):
     def execute(self, context: Any) -> list[str]:
         """Logs and returns the lines."""
         lines = [
-            _judged(stage, self.stream, self.stream_file, self.heal, context).summary for stage in self.stages
+            _judged(stage, job, self.stream, self.stream_file, self.heal, context).summary
+            for stage, job in self.jobs.items()
         ]
         for line in lines:
             logging.getLogger(__name__).info(line)

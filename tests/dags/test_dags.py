@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,10 +18,18 @@ STREAMS = sorted(path.stem for path in (ROOT / "schemas" / "streams").glob("*.ya
 ARGV = Path(__file__).parent / "argv"
 
 
+DAGS = [*STREAMS, "together"]
+
+
 @pytest.fixture(scope="module")
 def dags() -> dict[str, Any]:
+    from stream_dag import build
+    from transom.stream import load
+
     streams = importlib.import_module("streams")
-    return {name: getattr(streams, name) for name in STREAMS}
+    web = ROOT / "schemas/streams/web.yaml"
+    together = load(web).model_copy(update={"name": "together", "submit": "together"})
+    return {name: getattr(streams, name) for name in STREAMS} | {"together": build(together, web)}
 
 
 def test_parsing_imports_neither_spark_nor_the_lake() -> None:
@@ -39,7 +48,25 @@ def test_no_stage_reaches_the_next_but_through_its_gate(dags: dict[str, Any], na
         assert stage in dag.get_task("report").get_flat_relative_ids(upstream=True)
 
 
-@pytest.mark.parametrize("name", STREAMS)
+def test_stages_that_are_submitted_together_keep_their_gates_and_what_they_write(
+    dags: dict[str, Any],
+) -> None:
+    chain = ["settle", "run", "ingest_gate", "aggregate_gate", "report"]
+    together = dags["together"]
+    edges = {(task.task_id, after) for task in together.tasks for after in task.downstream_task_ids}
+    assert edges == set(pairwise(chain))
+    written = {
+        name: sorted(outlet.uri.rpartition("/")[2] for task in dags[name].tasks for outlet in task.outlets)
+        for name in ("web", "together")
+    }
+    assert written["together"] == written["web"]
+    assert together.get_task("run").outlets
+    gates = [together.get_task(f"{stage}_gate") for stage in ("ingest", "aggregate")]
+    assert [(gate.stage, gate.job) for gate in gates] == [("ingest", "run"), ("aggregate", "run")]
+    assert together.get_task("report").jobs == {"ingest": "run", "aggregate": "run"}
+
+
+@pytest.mark.parametrize("name", DAGS)
 def test_every_task_keeps_the_house_rules(dags: dict[str, Any], name: str) -> None:
     dag = dags[name]
     assert (dag.max_active_runs, dag.catchup) == (1, False)
@@ -58,7 +85,7 @@ def run_of(start: datetime | None, end: datetime | None, kind: str = "manual") -
     return SimpleNamespace(data_interval_start=start, data_interval_end=end, run_type=kind)
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("name", DAGS)
 def test_submits_are_as_written_down_and_the_jobs_take_them(dags: dict[str, Any], name: str) -> None:
     run = run_of(datetime(2015, 5, 17, 10, tzinfo=UTC), datetime(2015, 5, 17, 11, tzinfo=UTC), "scheduled")
     context = {"params": {}, "dag_run": run, "run_id": "the-run", "ti": SimpleNamespace(try_number=1)}
@@ -102,7 +129,7 @@ def test_an_interval_that_is_none_is_refused_with_place_rule_and_value(params: A
         interval_of(params, None, None)
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("name", DAGS)
 def test_the_form_takes_hours_alone(dags: dict[str, Any], name: str) -> None:
     from airflow.sdk.exceptions import ParamValidationError
 

@@ -48,18 +48,21 @@ def server(folder: Path) -> Iterator[Airflow]:
     streams = folder / "streams"
     streams.mkdir()
     (streams / "web.yaml").write_text(STREAM)
+    together = STREAM.replace("name: web", "name: together\nsubmit: together")
+    (streams / "together.yaml").write_text(together)
     places = {
         "TRANSOM_LAKE": str(folder / "lake"),
         "TRANSOM_LANDING": str(folder),
         "TRANSOM_STREAMS": str(streams),
     }
     with airflow_server.running(folder / "airflow", places) as running:
-        running.pause("web", False)
+        for dag in ("web", "together"):
+            running.pause(dag, False)
         yield running
 
 
-def ledger(folder: Path) -> Ledger:
-    return Ledger(str(folder / "lake/web"))
+def ledger(folder: Path, stream: str = "web") -> Ledger:
+    return Ledger(str(folder / "lake" / stream))
 
 
 def figures(folder: Path, level: int, end: datetime) -> dict[str, int]:
@@ -139,3 +142,35 @@ def test_a_report_that_fails_its_check_stops_the_run_at_the_second_gate_until_it
     assert figures(folder, 0, CROWDED + HOUR) == stood
     end = FIRST + 8 * HOUR
     assert figures(folder, 1, end) == sample_logs.requests(hours, end - 6 * HOUR, end)
+
+
+def test_stages_that_run_together_stop_at_the_first_gate_as_well_and_leave_the_same_tables(
+    folder: Path, server: Airflow
+) -> None:
+    hours = sample_logs.apache()
+    land(folder, WEB, JUNK, ["no log line\n"] * 5)
+    run, stretch = whole("junk")
+    server.trigger("together", run, **stretch)
+    assert server.wait("together", run, 300) == {
+        "settle": "success",
+        "run": "success",
+        "ingest_gate": "failed",
+        "aggregate_gate": "upstream_failed",
+        "report": "upstream_failed",
+    }
+    said = server.task_log("together", run, "ingest_gate")
+    for words in (format_hour(JUNK), "rejected_share", "observed 1, expected at most 0.05", "jobs/run.py"):
+        assert words in said
+    own = ledger(folder, "together")
+    assert not_published(own.book()) == {(table, JUNK) for table in ("events", "files", "rejected")}
+
+    land(folder, WEB, JUNK, hours[JUNK])
+    server.clear("together", run, "run")
+    assert set(server.wait("together", run, 300).values()) == {"success"}
+    runs = [row["run_id"] for row in own.runs()]
+    assert runs == ["junk run 1 ingest", "junk run 2 ingest", "junk run 2 aggregate"]
+    promised, found = (
+        {node: (entry.status, entry.digest, entry.inputs) for node, entry in book.items()}
+        for book in (ledger(folder).book(), own.book())
+    )
+    assert found == promised

@@ -4,7 +4,7 @@ ENV := . .transom/env &&
 CODE := jobs dags plugins tools tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways airflow demo schema format clean
+.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways airflow cluster demo schema format clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -45,6 +45,9 @@ three-ways: setup ## 84 hours triggered, hourly and by backfill: the same tables
 
 airflow: setup ## Airflow on the streams of this checkout, until Ctrl-C (PORT=8080)
 	@$(ENV) python tools/airflow_server.py
+
+cluster: setup ## a Spark master and two workers on loopback, until Ctrl-C
+	@$(ENV) python tools/cluster.py
 
 demo: setup ## real logs through a real Airflow, and what was found
 	@$(ENV) python tools/demo.py

@@ -12,12 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from processes import ServerError
 
 OVER = frozenset({"success", "failed", "upstream_failed", "skipped", "removed"})
-
-
-class ServerError(RuntimeError):
-    """Airflow could not be started or asked; the text is one line for a person."""
 
 
 @dataclass

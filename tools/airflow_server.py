@@ -1,37 +1,23 @@
 """A real Airflow on loopback in a folder of its own, ended with every process that it started."""
 
-import fcntl
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO
 
-from airflow_api import Airflow, ServerError
+from airflow_api import Airflow
+from processes import ServerError, alone, end, free_port, taken, until_interrupted
 
 ROOT = Path(__file__).resolve().parents[1]
 # Not `airflow standalone`: its log servers listen on every address of the machine, at fixed ports.
 COMPONENTS = (("api-server",), ("scheduler", "--skip-serve-logs"), ("dag-processor",))
-
-
-def taken(port: int) -> bool:
-    """Whether somebody listens on a port of the loopback address."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def free_port() -> int:
-    """A port of the loopback address that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager
@@ -52,25 +38,9 @@ def running(
         raise ServerError(f"port {port} is in use on this machine; choose another (PORT=...)")
     port = port or free_port()
     home.mkdir(parents=True, exist_ok=True)
-    with alone(home) if lock is None else nullcontext(lock) as held:
+    # Two schedulers on one database take each other's tasks for lost.
+    with alone(home, "Airflow") if lock is None else nullcontext(lock) as held:
         yield from _running(home, environment, port, held)
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[IO[str]]:
-    """Holds a folder against every other Airflow: two schedulers on one database take each other's tasks for
-    lost. What inherits the lock, which lies beside the folder, holds it as well.
-
-    Raises:
-        ServerError: it is held.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ServerError(f"another Airflow runs in {folder}; end it first") from None
-        yield lock
 
 
 def _running(home: Path, environment: Mapping[str, str], port: int, lock: IO[str]) -> Iterator[Airflow]:
@@ -148,50 +118,18 @@ class _Components(threading.Thread):
         self._ended.set()
         if self.is_alive():
             self.join()
-        _end(self.started)
+        end(self.started)
 
 
 def _wait_until_up(components: _Components, server: Airflow) -> None:
-    end = time.monotonic() + 180
-    while time.monotonic() < end:
+    deadline = time.monotonic() + 180
+    while time.monotonic() < deadline:
         if len(components.started) > 3 * len(COMPONENTS):
             raise ServerError(f"Airflow's components end again and again, see {server.log}")
         if taken(server.port):
             return
         time.sleep(0.5)
     raise ServerError(f"Airflow did not come up within three minutes, see {server.log}")
-
-
-def _end(processes: "Sequence[subprocess.Popen[bytes]]") -> None:
-    """Ends the whole session of each process."""
-    leaders = {process.pid for process in processes}
-    for sign in (signal.SIGTERM, signal.SIGKILL):
-        for member in _members(leaders):
-            try:
-                os.kill(member, sign)
-            except ProcessLookupError:
-                continue
-        end = time.monotonic() + 10
-        while time.monotonic() < end and _members(leaders):
-            for process in processes:
-                process.poll()
-            time.sleep(0.2)
-    for process in processes:
-        process.wait()
-
-
-def _members(leaders: Collection[int]) -> list[int]:
-    """Every living process of some sessions; components make process groups of their own."""
-    members = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[3]) in leaders and fields[0] != "Z":
-                members.append(int(entry.name))
-    return members
 
 
 def main() -> None:
@@ -208,18 +146,6 @@ def main() -> None:
             flush=True,
         )
         signal.pause()
-
-
-def until_interrupted(name: str, main: Callable[[], None]) -> None:
-    """Runs a tool that Ctrl-C or an end from outside ends well, with all that it has started."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        main()
-    except KeyboardInterrupt:
-        print(f"{name}: ended, with every process that it started")
-    except ServerError as error:
-        sys.exit(f"{name}: {error}")
 
 
 if __name__ == "__main__":

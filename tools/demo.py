@@ -16,6 +16,7 @@ import airflow_server
 import sample_logs
 from airflow_api import OVER, Airflow
 from deltalake import DeltaTable
+from processes import alone, until_interrupted
 from rich.console import Console
 from rich.table import Table
 from sample_logs import CONN, HOUR, WEB, Hours, land
@@ -233,7 +234,7 @@ def main() -> None:
     began = time.monotonic()
     if "TRANSOM_SPARK_PROPERTIES" not in os.environ:
         sys.exit("demo: the environment is not set up; run `make demo`")
-    with airflow_server.alone(DEMO) as lock:
+    with alone(DEMO, "Airflow") as lock:
         good = shown(lock, began)
     if not good:
         sys.exit(1)
@@ -267,4 +268,4 @@ def shown(lock: IO[str], began: float) -> bool:
 
 
 if __name__ == "__main__":
-    airflow_server.until_interrupted("demo", main)
+    until_interrupted("demo", main)

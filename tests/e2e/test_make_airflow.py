@@ -15,6 +15,7 @@ from pathlib import Path
 import airflow_server
 import httpx
 import pytest
+from processes import free_port
 
 SCRIPT = Path(airflow_server.__file__)
 README = (SCRIPT.parents[1] / "README.md").read_text()
@@ -77,7 +78,7 @@ def run_as_the_readme_says(home: Path) -> None:
 
 
 def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
-    port = airflow_server.free_port()
+    port = free_port()
     process = start(tmp_path, port)
     assert process.stdout is not None
     line = next(line for line in process.stdout if "is up" in line)
@@ -85,7 +86,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     health = httpx.get(f"http://127.0.0.1:{port}/api/v2/monitor/health", trust_env=False).json()
     assert health["metadatabase"]["status"] == "healthy"
     assert children(tmp_path)
-    _, said = start(tmp_path, airflow_server.free_port()).communicate(timeout=60)
+    _, said = start(tmp_path, free_port()).communicate(timeout=60)
     assert said == f"airflow: another Airflow runs in {tmp_path}; end it first\n"
     run_as_the_readme_says(tmp_path)
     process.send_signal(signal.SIGINT)
@@ -96,13 +97,13 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
 
 
 def test_components_that_outlive_it_hold_their_folder(tmp_path: Path) -> None:
-    process = start(tmp_path, airflow_server.free_port())
+    process = start(tmp_path, free_port())
     assert process.stdout is not None
     assert next(line for line in process.stdout if "is up" in line)
     process.kill()
     process.communicate(timeout=60)
     assert children(tmp_path)
-    _, said = start(tmp_path, airflow_server.free_port()).communicate(timeout=60)
+    _, said = start(tmp_path, free_port()).communicate(timeout=60)
     assert said == f"airflow: another Airflow runs in {tmp_path}; end it first\n"
 
 

@@ -1,0 +1,62 @@
+"""A real Spark cluster runs the jobs, and leaves what one machine leaves."""
+
+import os
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import cluster
+import pytest
+import sample_logs
+from processes import members
+from pyspark.sql import SparkSession
+from sample_logs import HOUR, WEB, land
+
+from transom.intervals import Interval
+from transom.lake.book import Entry, Node
+from transom.lake.ledger import Ledger
+from transom.stream import load
+from transom.together import run_stages
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / "schemas/streams/web.yaml"
+FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
+HOURS = Interval(FIRST, FIRST + 12 * HOUR)
+OF_SET_UP = ("TRANSOM_", "PYTHONPATH", "PYSPARK_SUBMIT_ARGS")
+"""What of the environment a job on a cluster must not need."""
+
+
+def standing(lake: Path) -> dict[Node, tuple[object, ...]]:
+    def told(entry: Entry) -> tuple[object, ...]:
+        return entry.status, entry.complete, entry.digest, entry.rows, entry.inputs
+
+    return {node: told(entry) for node, entry in Ledger(str(lake / "web")).book().items()}
+
+
+def test_a_cluster_leaves_the_tables_that_one_machine_leaves(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = sample_logs.apache()
+    for hour in HOURS.hours():
+        land(tmp_path, WEB, hour, logs[hour])
+    environment = {name: text for name, text in os.environ.items() if not name.startswith(OF_SET_UP)}
+    with cluster.running(tmp_path / "cluster") as standalone:
+        # The executors work in other folders: what is relative is so to the driver's.
+        done = subprocess.run(
+            ["spark-submit", "--properties-file", standalone.properties, ROOT / "jobs/run.py",
+             "--stream", FILE, "--lake", "far", "--from", "2015-05-17T10:00", "--to", "2015-05-17T22:00"],
+            cwd=tmp_path, env={**environment, "TRANSOM_LANDING": "."},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert len(list(standalone.work.glob("*/*/transom.zip"))) == cluster.WORKERS
+        assert members(standalone.leaders)
+    assert members(standalone.leaders) == []
+
+    monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path))
+    judged = run_stages(spark, load(FILE), HOURS, lake=str(tmp_path / "near"), command="again")
+    assert done.stdout.splitlines()[1::2] == [judgement.summary for judgement in judged]
+    near = standing(tmp_path / "near")
+    assert standing(tmp_path / "far") == near
+    assert {node.hour for node in near} == set(HOURS.hours())
+    assert {status for status, *_ in near.values()} == {"published"}

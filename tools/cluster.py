@@ -22,6 +22,9 @@ WORKERS = 2
 KEPT = ("HOME", "JAVA_HOME", "PATH", "SPARK_HOME", "TZ")
 """What a worker takes over from the environment: neither a Python path nor anything of transom."""
 
+SHORT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Of Java processes that live for a minute on a small machine."""
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -50,7 +53,12 @@ def running(folder: Path) -> Iterator[Cluster]:
     started: list[subprocess.Popen[bytes]] = []
     with alone(folder, "cluster") as lock, (folder / "cluster.log").open("w") as log:
         environment = {name: os.environ[name] for name in KEPT if name in os.environ}
-        environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(folder / "local")}
+        environment |= {
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_DIRS": str(folder / "local"),
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": SHORT,
+        }
 
         def start(role: str, *arguments: str) -> None:
             started.append(
@@ -100,6 +108,8 @@ def _settings(url: str, library: Path) -> dict[str, str]:
         "spark.pyspark.python": os.environ["PYSPARK_PYTHON"],
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": SHORT,
+        "spark.executor.extraJavaOptions": SHORT,
         "spark.executor.cores": "1",
         "spark.executor.memory": "1g",
         # Spark's 200 and Delta's 50 are for larger ones: here most of such tasks would be empty.

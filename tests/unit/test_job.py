@@ -65,13 +65,17 @@ got 'x'
     ],
 )
 def test_what_stops_a_run_is_said_first(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, words: str
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    words: str,
 ) -> None:
     monkeypatch.setattr(application, "session", Mock())
     monkeypatch.setattr(application, "preload", Mock())
     monkeypatch.setattr(together, "perform", Mock(side_effect=error))
     hours = ["--from", "2015-05-17T10:00", "--to", "2015-05-17T12:00"]
-    arguments = application.arg_parser("a job").parse_args(["--stream", WEB, "--lake", "x", *hours])
+    arguments = application.arg_parser("a job").parse_args(["--stream", WEB, "--lake", str(tmp_path), *hours])
     with pytest.raises(type(error)):
         application.run("run", arguments)
     said = capsys.readouterr().err.splitlines()[0]

@@ -4,7 +4,7 @@ ENV := . .transom/env &&
 CODE := jobs dags plugins tools tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways airflow cluster demo bench schema format clean
+.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways attack airflow cluster demo bench schema format clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -42,6 +42,9 @@ test: lint typing ## every linter, type check and test
 
 three-ways: setup ## 84 hours triggered, hourly and by backfill: the same tables (an hour or two)
 	@$(ENV) pytest tests/long/test_three_ways.py -m long -s
+
+attack: setup ## a day of a real log, twenty drivers killed: the same tables (half an hour)
+	@$(ENV) pytest tests/long/test_attack.py -m long -s
 
 airflow: setup ## Airflow on the streams of this checkout, until Ctrl-C (PORT=8080)
 	@$(ENV) python tools/airflow_server.py

@@ -37,11 +37,16 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
     assert blocked["aggregate.traffic.aggregates 2015-05-17T02:00"] == "blocked"
     assert blocked["aggregate.site.aggregates 2015-05-17T02:00"] == "published"
 
+    # One cause: what waits for the hour is told by it.
+    (told,) = day.findings()
+    assert (told.stage, told.kind, told.start, told.end) == ("ingest", "gate", hour(1), hour(2))
+
     day.land(1, [line(3600 + i) for i in range(10)])
     day.run(1, 2)
     mended = house(lake="mended")
     mended.run(0, 3)
     assert day.state() == mended.state()
+    assert day.findings() == []
     assert judge(day.ledger, "ingest", "web", Interval(hour(0), hour(3)), "").passed
 
 
@@ -53,8 +58,10 @@ def test_an_accepted_value_passes_and_lapses_with_the_value(house: Make) -> None
     day = house(accepting)
     day.land(0, [line(1), "junk"])
     assert day.ingest(0, 1).quarantined == 0
+    assert day.findings() == []
     day.land(0, [line(1), "junk", "junk"])
     assert day.ingest(0, 1).quarantined == 1
+    assert [told.kind for told in day.findings()] == ["gate"]
     assert day.table("events").count() == 1
 
 

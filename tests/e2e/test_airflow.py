@@ -13,6 +13,7 @@ from sample_logs import WEB, land
 
 from transom.intervals import format_hour
 from transom.lake.book import Book
+from transom.lake.findings import findings
 from transom.lake.ledger import Ledger
 from transom.lake.tables import instant, read_rows
 
@@ -75,6 +76,10 @@ def not_published(book: Book) -> set[tuple[str, datetime]]:
     return {(node.table, node.hour) for node, entry in book.items() if entry.status != "published"}
 
 
+def told(folder: Path) -> list[tuple[str, str, datetime | None, datetime | None]]:
+    return [(f.stage, f.kind, f.start, f.end) for f in findings(str(folder / "lake/web"))]
+
+
 def whole(run: str) -> tuple[str, dict[str, str]]:
     return run, {"from": format_hour(HOURS[0]), "to": format_hour(HOURS[-1] + HOUR)}
 
@@ -101,11 +106,13 @@ def test_a_file_of_junk_stops_the_run_at_the_first_gate_until_it_is_mended(
     book = ledger(folder).book()
     assert {hour for _, hour in not_published(book)} == {JUNK}
     assert {node.stage for node in book} == {"ingest"}
+    assert told(folder) == [("ingest", "gate", JUNK, JUNK + HOUR)]
 
     land(folder, WEB, JUNK, hours[JUNK])
     server.clear("web", run, "ingest")
     assert set(server.wait("web", run, 300).values()) == {"success"}
     assert not_published(ledger(folder).book()) == set()
+    assert told(folder) == []
     for end in (FIRST + 5 * HOUR, FIRST + 8 * HOUR):
         assert figures(folder, 1, end) == sample_logs.requests(hours, end - 6 * HOUR, end)
 
@@ -131,6 +138,7 @@ def test_a_report_that_fails_its_check_stops_the_run_at_the_second_gate_until_it
     for words in (format_hour(CROWDED), "nobody_alone", "expected at least 1", f"client {loud}, count 30"):
         assert words in said, said
     assert not_published(ledger(folder).book()) == {("aggregates", CROWDED)}
+    assert told(folder) == [("aggregate", "gate", CROWDED, CROWDED + HOUR)]
     assert figures(folder, 0, CROWDED + HOUR) == stood
     # The next hour's reports hold the crowd in their wider windows, and are published.
     assert figures(folder, 1, FIRST + 8 * HOUR)[loud] > 300

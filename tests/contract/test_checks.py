@@ -141,13 +141,13 @@ def test_fields_that_come_and_go_are_told(house: Make, tmp_path: Path) -> None:
     assert observed(DRIFTING + "rest: keep\n") == {"fields_present": absent}
     (row,) = house(DRIFTING).table("events").collect()
     assert (row.kib, row.mib, row.note, row.rest) == (2.0, None, None, '{"and":{"more":2},"more":1}')
-    used = DRIFTING + 'checks: {noted: {stage: ingest, every: "mib is null"}, fields_known: {off: true}}\n'
+    used = DRIFTING + 'checks: {noted: {stage: ingest, every: "mib is null"}, fields_known: {"off": true}}\n'
     assert observed(used) == {"fields_present": absent, "used_fields_present": (1, "error", ("kept",))}
     entry = house(used).book()[Node("ingest", "events", "events", hour(2))]
     assert (entry.status, entry.cause) == (
         "quarantined",
-        "landing/2015-05-17-02.json: used_fields_present: observed 1, expected at most 0; "
-        + str(BUILT_IN["used_fields_present"].advice),
+        "landing/2015-05-17-02.json: used_fields_present: observed 1, expected at most 0 "
+        f"({BUILT_IN['used_fields_present'].advice})",
     )
 
 

@@ -13,6 +13,7 @@ from typer.testing import Result
 
 from transom.cli.kinds import Kind, kind_of
 from transom.cli.naming import identifier, pattern_of
+from transom.cli.sample import Sample, read_sample
 from transom.paths import PathPattern
 from transom.stream import load, parse
 from unit.cli.examples import DATA, EXAMPLES, logs, stream_file
@@ -171,3 +172,10 @@ def test_any_fields_have_names_that_columns_may_have(fields: list[str]) -> None:
         list(parse({"name": "x", "source": source, "columns": columns, "time": {"column": "t"}}).columns)
         == names
     )
+
+
+def test_a_sample_ends_with_a_whole_line(tmp_path: Path) -> None:
+    file = tmp_path / "a.log"
+    file.write_bytes(b"\xef\xbb\xbfone\r\n\ntwo\nthree\n")
+    assert read_sample(file) == Sample(file, ("one", "two", "three"), True)
+    assert read_sample(file, 15) == Sample(file, ("one", "two"), False)

@@ -170,6 +170,14 @@ def configuration(java_home: Path, archive: Path | None) -> None:
     (HOUSE / "tmp").mkdir(exist_ok=True)
 
 
+def command() -> None:
+    """`transom` among the environment's commands: from any folder, whether the shell is set up or not."""
+    file = VENV / "bin" / "transom"
+    python = VENV / "bin" / "python"
+    written(file, f"#!/bin/sh\n. '{HOUSE / 'env'}' && exec '{python}' -m transom.cli \"$@\"\n")
+    file.chmod(0o755)
+
+
 def written(file: Path, text: str) -> None:
     """Writes a file in one go."""
     part = file.with_name(file.name + ".part")
@@ -231,6 +239,7 @@ def main() -> None:
         configuration(launcher, None)
         class_data(archive)
     configuration(launcher, archive)
+    command()
     for old in HOUSE.glob("ready-*"):
         old.unlink()
     stamp.touch()

@@ -69,3 +69,21 @@ def test_uv_is_installed_by_its_hashes_alone() -> None:
     assert block.startswith("uv==")
     assert "--hash=sha256:" in block
     assert block.count("==") == 1
+
+
+def test_the_command_line_brings_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    house, venv, elsewhere = tmp_path / "a house", tmp_path / "venv", tmp_path / "elsewhere"
+    for folder in (house, venv / "bin", elsewhere):
+        folder.mkdir(parents=True)
+    (house / "env").write_text("export SAID='of the checkout'\n")
+    python = venv / "bin" / "python"
+    python.write_text('#!/bin/sh\necho "$SAID"\nfor a do echo "$a"; done\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(setup, "HOUSE", house)
+    monkeypatch.setattr(setup, "VENV", venv)
+    setup.command()
+    shown = subprocess.run(
+        [venv / "bin" / "transom", "explain", "a b"],
+        capture_output=True, text=True, check=True, cwd=elsewhere, env={"PATH": "/usr/bin:/bin"},
+    ).stdout  # fmt: skip
+    assert shown.splitlines() == ["of the checkout", "-m", "transom.cli", "explain", "a b"]

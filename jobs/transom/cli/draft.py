@@ -4,6 +4,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from os.path import normpath
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 
 from transom.cli.asked import Refusal
 from transom.cli.guesses import Column, Seen, When, columns_of, figure_of, key_of, time_of
+from transom.cli.landing import counted_from
 from transom.cli.naming import identifier, pattern_of, stream_name
 from transom.cli.recognise import Log, recognise
 from transom.cli.sample import MOST, Sample
@@ -18,9 +20,10 @@ from transom.cli.yaml_text import comment, flow, lined, scalar
 from transom.formats.layout import Span
 from transom.formats.reading import Chunk, Summary, read_file
 from transom.intervals import format_hour, hour_of
-from transom.paths import PathPattern
+from transom.paths import Match, PathPattern
 from transom.stages.landing import home
 from transom.stream import Stream, parse
+from transom.stream.time import NAME as BY_NAME
 
 HOUR = timedelta(hours=1)
 LONG = "RANGES 24 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"
@@ -77,8 +80,12 @@ def _recognised(samples: Sequence[Sample]) -> Log:
 
 def _landing_path(sample: Sample) -> str:
     """A file's path as the stream file writes it: from the landing folder where it lies in there."""
-    path, root = str(sample.path.absolute()), f"{home()}/"
-    return path.removeprefix(root)
+    path = normpath(sample.path.absolute())
+    try:
+        PathPattern(pattern_of([path]))
+    except ValueError as error:
+        raise Refusal(f"{path!r}: no path of a stream can say this name: {error}") from None
+    return path.removeprefix(f"{home()}/")
 
 
 def _data(name: str, log: Log, pattern: str, columns: Sequence[Column], when: When | None) -> dict[str, Any]:
@@ -92,7 +99,8 @@ def _data(name: str, log: Log, pattern: str, columns: Sequence[Column], when: Wh
         return {"name": name, "preset": log.preset, "source": source}
     data["columns"] = {column.name: column.declared() for column in columns}
     # A log without times has its lines one after the other.
-    data["time"] = {"lines": "1 second", "from": "2024-01-01T00:00"} if when is None else dict(when.declared)
+    start = "2024-01-01T00:00" if PathPattern(pattern).unit is None else BY_NAME
+    data["time"] = {"lines": "1 second", "from": start} if when is None else dict(when.declared)
     return data
 
 
@@ -118,7 +126,7 @@ def _try(stream: Stream, samples: Sequence[Sample], paths: Sequence[str]) -> Tri
     for sample, path in zip(samples, paths, strict=True):
         match = stream.path_pattern.match(path)
         span = None if match is None else stream.span(match)
-        for part in _parts(stream, sample, span):
+        for part in _parts(stream, sample, span, match):
             if isinstance(part, Summary):
                 lines, rejected = lines + part.lines, rejected + part.rejected
             else:
@@ -131,9 +139,11 @@ def _try(stream: Stream, samples: Sequence[Sample], paths: Sequence[str]) -> Tri
     return Tried(pa.Table.from_batches(events, schema), lines, rejected, tuple(reasons))
 
 
-def _parts(stream: Stream, sample: Sample, span: Span | None) -> list[Chunk | Summary]:
+def _parts(stream: Stream, sample: Sample, span: Span | None, match: Match | None) -> list[Chunk | Summary]:
     data = "".join(f"{line}\n" for line in sample.lines).encode()
-    return list(read_file(io.BytesIO(data), "sample", stream.layout(), span))
+    return list(
+        read_file(io.BytesIO(data), "sample", stream.layout(), span, start=counted_from(stream, match))
+    )
 
 
 def _times_are_in_names(stream: Stream, samples: Sequence[Sample], paths: Sequence[str]) -> bool:
@@ -143,8 +153,12 @@ def _times_are_in_names(stream: Stream, samples: Sequence[Sample], paths: Sequen
         span = None if match is None else stream.span(match)
         if match is None or span is None:
             continue
-        inside = sum(part.events.num_rows for part in _parts(stream, sample, span) if isinstance(part, Chunk))
-        free = sum(part.events.num_rows for part in _parts(stream, sample, None) if isinstance(part, Chunk))
+        inside = sum(
+            part.events.num_rows for part in _parts(stream, sample, span, match) if isinstance(part, Chunk)
+        )
+        free = sum(
+            part.events.num_rows for part in _parts(stream, sample, None, match) if isinstance(part, Chunk)
+        )
         if inside < free * (1 - TOLERATED):
             return False
     return True

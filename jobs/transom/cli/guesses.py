@@ -12,12 +12,14 @@ MOST_COLUMNS = 60
 """Columns that are declared; of a log with more, the rest are named in a comment."""
 TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "ts", "date", "when", "at")
 KEYS = (
-    "orig_h", "client", "src", "source_ip", "remote_addr", "device", "sensor", "station", "host", "hostname",
-    "user", "user_name", "principal", "account", "site", "process", "comm", "service", "name", "node", "ip",
+    "orig_h", "client", "client_ip", "srcip", "src", "src_ip", "call", "source_ip", "remote_addr", "device",
+    "sensor", "station", "host", "hostname", "user", "user_name", "principal", "account", "site", "process",
+    "comm", "service", "name", "node", "ip",
 )  # fmt: skip
-ADDED = ("bytes", "size", "length", "sent", "received", "packets", "pkts", "count", "amount", "total", "len")
+ADDED = re.compile(r"byte|size|length|sent|received|rcvd|packets|pkts|count|amount|total")
+"""What adds up; of other figures a mean says more."""
 NO_FIGURE = re.compile(
-    r"(^|_)(port|pid|tid|uid|gid|ppid|id|code|status|line|year|version|proto|ttl|seq|spt|dpt|_p)(_|$)|_p$|port$"
+    r"(^|_)(port|pid|tid|uid|gid|ppid|id|code|status|line|year|version|proto|ttl|seq|spt|dpt|_p)(_|$)|(_p|port|id)$"
 )
 
 
@@ -53,7 +55,9 @@ class Column:
     @property
     def words(self) -> str:
         """Some values, for a person."""
-        texts = (text if len(text) <= 30 else f"{text[:27]}..." for text in self.sample)
+        texts = [text if len(text) <= 30 else f"{text[:27]}..." for text in self.sample]
+        while len(texts) > 1 and sum(map(len, texts)) > 36:
+            texts.pop()
         return ", ".join(texts) or "no values here"
 
 
@@ -103,8 +107,7 @@ def time_of(columns: Sequence[Column], log: Log) -> When | None:
     times = [column for column in columns if column.kind.type == "timestamp" and column.sample]
     if not times:
         return _joined(columns, log)
-    full = [column for column in times if re.search(r"\d\D\d\d(\D|$)|\d{9}", column.sample[0][8:] or "")]
-    best = min(full or times, key=lambda column: _rank(column.name, TIMES))
+    best = min(times, key=lambda column: _rank(column.name, TIMES))
     declared: dict[str, object] = {"column": best.name}
     if best.kind.form != "iso":
         declared["format"] = best.kind.form
@@ -165,7 +168,7 @@ def key_of(seen: Sequence[Seen], events: int) -> Seen | None:
     named = [s for s in fit if _rank(s.name, KEYS)[0] < 2]
     if named:
         return min(named, key=lambda s: _rank(s.name, KEYS))
-    return max(fit, key=lambda s: s.distinct, default=None)
+    return fit[0] if fit else None
 
 
 def figure_of(seen: Sequence[Seen]) -> tuple[str, str] | None:
@@ -174,5 +177,5 @@ def figure_of(seen: Sequence[Seen]) -> tuple[str, str] | None:
     fit = [s for s in numbers if not NO_FIGURE.search(s.name)]
     if not fit:
         return None
-    best = min(fit, key=lambda s: (_rank(s.name, ADDED), s.type != "number"))
-    return ("sum" if _rank(best.name, ADDED)[0] < 2 else "mean"), best.name
+    best = min(fit, key=lambda s: (ADDED.search(s.name) is None, s.type != "number"))
+    return ("sum" if ADDED.search(best.name) else "mean"), best.name

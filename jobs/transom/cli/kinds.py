@@ -63,7 +63,8 @@ def kind_of(values: Sequence[str]) -> Kind:
     if TRUTH.issuperset(rest):
         return Kind("boolean", missing)
     time = times_of(rest)
-    if time is not None:
+    # A day alone is no time of an event.
+    if time is not None and (time[0] in EPOCHS or len(rest[0]) > len("2024-05-01")):
         form, local, otherwise = time
         return Kind("timestamp", missing, form=form, local=local, otherwise=otherwise)
     if all(map(NUMBER.fullmatch, rest)):

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -48,13 +49,27 @@ class Held:
     broken: str | None = None
 
 
+def counted_from(stream: Stream, match: Match | None) -> datetime | None:
+    """The instant from which the times of a file's lines count, where they do not say their own."""
+    by_name = stream.time is not None and stream.time.by_name
+    return match.start if by_name and match is not None else None
+
+
 def held(stream: Stream, path: Path) -> Held:
-    """Reads a file to its end."""
+    """Reads a file to its end.
+
+    Raises:
+        Refusal: times count from the start in the file's name, and it has none.
+    """
     match = named(stream.path_pattern, stream.source.zone, path)
+    if stream.time is not None and stream.time.by_name and match is None:
+        raise Refusal(
+            f"{path}: must be named as source.path says, {stream.source.path}, as times count from its name"
+        )
     span = stream.span(match) if match is not None else None
     found = Held(path, match)
     with path.open("rb") as source:
-        for part in read_file(source, path.name, stream.layout(), span):
+        for part in read_file(source, path.name, stream.layout(), span, start=counted_from(stream, match)):
             if isinstance(part, Chunk):
                 _count(found, part)
             else:
@@ -85,7 +100,7 @@ def _sum_up(found: Held, summary: Summary) -> None:
 def named(pattern: PathPattern, zone: str, path: Path) -> Match | None:
     """What a file's own name says, by the pattern or by as many of its last parts as say all of its time."""
     parts = split_scheme(pattern.text)[1].strip("/").split("/")
-    names = path.absolute().as_posix().split("/")
+    names = normpath(path.absolute()).split("/")
     for depth in range(min(len(parts), len(names)), 0, -1):
         try:
             tail = PathPattern("/".join(parts[-depth:]), zone)

@@ -128,7 +128,10 @@ def _time(rows: Sequence[Sequence[Token]], length: int) -> tuple[int, int] | Non
 def _name(token: Token, texts: Sequence[str], at: int) -> str:
     if token.label:
         return token.label
-    if all(re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-f:]*:[0-9a-f:]+", text) for text in texts):
+    if all(
+        re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-f:]*::[0-9a-f:]*|([0-9a-f]+:){7}[0-9a-f]+", text)
+        for text in texts
+    ):
         return "ip"
     if all(text.strip(":").upper() in LEVELS for text in texts):
         return "level"

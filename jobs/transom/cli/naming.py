@@ -25,7 +25,7 @@ _HOUR = re.compile(
 
 def identifier(text: str, taken: Iterable[str] = ()) -> str:
     """A name that a column may have: lower-case ASCII, made of a field's; numbered where it is taken."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text)
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", text)
     plain = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
     if not plain or not plain[0].isalpha():
         plain = f"c_{plain}".rstrip("_")
@@ -44,9 +44,9 @@ def pattern_of(paths: Sequence[str], timed: bool = True) -> str:
     a folder, as `*` where it is part of a name.
 
     Args:
-        timed: whether times in the names are those of the contents; else they are as any other text.
+        timed: whether times in the names are those of the contents; else they only vary.
     """
-    patterns = sorted({_timed(path) if timed else _literal(path) for path in paths})
+    patterns = sorted({_timed(path) if timed else _literal(_DATE.sub("*", path)) for path in paths})
     merged = patterns[0]
     for other in patterns[1:]:
         merged = _merged(merged, other)

@@ -11,6 +11,7 @@ from deltalake import DeltaTable, QueryBuilder
 from transom.cli.landing import EXAMPLES, Held
 from transom.cli.shown import plain, table
 from transom.intervals import Interval
+from transom.lake.findings import findings
 from transom.lake.gate import Judgement
 from transom.lake.ledger import Ledger
 from transom.stream import Stream
@@ -51,10 +52,15 @@ def print_rejected(files: Sequence[Held]) -> None:
 
 def print_outcome(stream: Stream, root: str, interval: Interval, judged: Sequence[Judgement]) -> None:
     """Prints what the gates say, and the first rows of each result."""
-    words = [text for judgement in judged for text in (*judgement.failures, *judgement.warnings)]
     typer.echo(f"\nfindings in {interval}")
-    for text in words or ["  none: every check passed"]:
-        typer.echo("  " + text.replace("\n", "\n  "))
+    found = findings(root, interval)
+    for finding in found:
+        typer.echo(f"  {plain(finding)}")
+        for words in finding.evidence:
+            typer.echo(f"    {plain(words)[:200]}")
+    passed = all(judgement.passed for judgement in judged)
+    if not found:
+        typer.echo(f"  none: every check {'passed' if passed else 'that was made passed'}")
     for name, block in stream.aggregate.items():
         for number, level in enumerate(reversed(block.levels)):
             shown = ["window_end", *block.key, *block.measures]

@@ -131,6 +131,11 @@ def _flat(records: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[str]], d
             if value is not None:
                 texts.append(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
                 seen.add(type(value))
+    # An object that is null in some records.
+    for path in [
+        path for path in fields if not kinds[path] and any(o.startswith(f"{path}.") for o in fields)
+    ]:
+        del fields[path], kinds[path]
     types: dict[str, FieldType] = {}
     for path, seen in kinds.items():
         if seen == {bool}:

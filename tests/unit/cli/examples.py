@@ -1,0 +1,26 @@
+"""The kept examples: a log, and the stream file that `transom init` made of it and a person touched up."""
+
+from pathlib import Path
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "apache": ("apache_access.log.gz",),
+    "conn_json": ("zeek_conn_day1.json.gz", "zeek_conn_day2.json.gz"),
+    "conn_tsv": ("examples/conn.tsv.log",),
+    "nginx": ("examples/nginx.access.log",),
+    "readings": ("examples/readings.2024-03-30.csv",),
+    "audit": ("examples/audit.json",),
+    "firewall": ("examples/firewall.log",),
+    "trace": ("examples/trace.log",),
+}
+"""The logs of each example, below `DATA`."""
+
+
+def stream_file(name: str) -> Path:
+    """The stream file of an example."""
+    return DATA / "examples" / f"{name}.yaml"
+
+
+def logs(name: str) -> list[Path]:
+    """The logs of an example."""
+    return [DATA / log for log in EXAMPLES[name]]

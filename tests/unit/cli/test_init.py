@@ -1,0 +1,181 @@
+"""A stream file drafted from a log's first lines: of every format, and of what is no log."""
+
+import gzip
+from collections.abc import Callable
+from difflib import ndiff
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import Result
+
+from transom.cli.kinds import Kind, kind_of
+from transom.cli.naming import identifier, pattern_of
+from transom.cli.sample import Sample, read_sample
+from transom.paths import PathPattern
+from transom.stream import load, parse
+from unit.cli.examples import DATA, EXAMPLES, logs, stream_file
+
+Ask = Callable[..., Result]
+ROOT = DATA.parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSOM_HOME", str(ROOT))
+    monkeypatch.delenv("TRANSOM_LANDING", raising=False)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_is_a_draft_and_at_most_ten_lines(run: Ask, name: str) -> None:
+    result = run("init", *logs(name), "--name", name)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert parse(yaml.safe_load(result.stdout)).name == name
+    kept = stream_file(name).read_text()
+    touched = [line for line in ndiff(result.stdout.splitlines(), kept.splitlines()) if line[:2] == "+ "]
+    assert len(touched) <= 10
+    assert load(stream_file(name)).name == name
+
+
+def test_a_draft_says_what_it_was_made_of_and_what_it_cannot_know(
+    run: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "landing" / "north"
+    folder.mkdir(parents=True)
+    log = folder / "2024-05-01.csv.gz"
+    rows = [f"{hour:02}:{minute:02}:00" for hour in (7, 8) for minute in range(0, 60, 6)]
+    lines = ["at,Device ID,temp,hour,ok"]
+    lines += [
+        f"2024-05-01 {time},d{n % 3},{'-999' if n == 4 else n / 4},{n},true" for n, time in enumerate(rows)
+    ]
+    log.write_bytes(gzip.compress("\n".join(lines).encode()))
+    monkeypatch.setenv("TRANSOM_HOME", str(tmp_path))
+    output = tmp_path / "north.yaml"
+    assert run("init", log, "--output", output).exit_code == 0
+    assert (
+        output.read_text()
+        == """\
+# Drafted from 2024-05-01.csv.gz: 21 lines, 20 events,
+# 2024-05-01T07:00 to 2024-05-01T09:00 UTC (2 hours). A question mark is a guess to look at.
+name: north
+source:
+  path: "landing/north/%Y-%m-%d.csv.gz"  # times in the names are in UTC; else say their `zone`
+  format: csv
+columns:
+  at: {from: at, type: timestamp, zone: UTC}                             # 2024-05-01 07:00:00
+  device_id: Device ID                                                   # d0, d1, d2
+  temp: {from: temp, type: number, resolution: 0.01, missing: ["-999"]}  # 0.0, 0.25, 0.5
+  hour_: {from: hour, type: integer}                                     # 0, 1, 2
+  ok: {from: ok, type: boolean}                                          # true
+time: {column: at, zone: UTC}  # ?: its times do not say their zone; write which, such as Europe/Berlin
+key: [device_id]  # 3 values in these lines
+aggregate:
+  activity:
+    measures: {n: count, mean_temp: mean(temp)}
+    levels: RANGES 1 HOUR, 5 MINUTES SLIDES 5 MINUTES, 5 MINUTES
+"""
+    )
+    again = run("init", log, "--output", output)
+    assert (again.exit_code, again.stderr) == (
+        1,
+        f"transom: {output}: is there already, and is not overwritten; name another file\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.log", b"", "must hold a line; it is empty"),
+        ("a.log", b"\n\n", "must hold a line; it is empty"),
+        ("a.log", b"\x7fELF\0\0", "must be text, a line a record; got a binary file, with a zero byte at 4"),
+        ("a.log", b"\xff\xfe\n\xff\n", "must be text in UTF-8; 2 of 2 lines are not"),
+        ("a.log", gzip.compress(b"a line\n"), "is gzip, so its name must end in .gz"),
+        ("a.gz", b"a line\n", "must be gzip, as its name says; corrupt: after 0 decompressed bytes: "),
+        ("a.log", b"x" * 2**21, "a line must end within 1048576 bytes; the first one is longer"),
+        ("gone.log", None, "there is no such file"),
+        (".", None, "must be a file; it is a folder, name the files in it"),
+    ],
+)
+@pytest.mark.parametrize("command", ["init", "try"])
+def test_what_is_no_log_is_refused_by_name(
+    run: Ask, tmp_path: Path, command: str, name: str, content: bytes | None, words: str
+) -> None:
+    file = tmp_path / name
+    if content is not None:
+        file.write_bytes(content)
+    stream = [stream_file("apache")] if command == "try" else []
+    result = run(command, *stream, file)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"transom: {file}: {words}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_files_of_several_forms_are_no_log(run: Ask) -> None:
+    one, other = logs("nginx")[0], logs("audit")[0]
+    assert run("init", one, other).stderr == (
+        f"transom: {other}: must be of the form of {one}, regex; it is json\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", "-", "20"], Kind("integer", ("-",))),
+        (["1.5", "2.25", "-999"], Kind("number", ("-999",), "0.01")),
+        (["-999", "-1000.5"], Kind("number", (), "0.1")),
+        (["007"], Kind("string")),
+        (["T", "F", "-"], Kind("boolean", ("-",))),
+        (["2024-05-01"], Kind("string")),
+        (["2024-05-01T10:00:00Z"], Kind("timestamp", form="iso")),
+        (["2024-05-01 10:00"], Kind("timestamp", form="iso", local=True)),
+        (["1714550400.25"], Kind("timestamp", form="epoch")),
+        (["1714550400250"], Kind("timestamp", form="epoch_ms")),
+        (["13.02.2024 10:00"], Kind("timestamp", form="%d.%m.%Y %H:%M", local=True)),
+        (
+            ["01/02/2024 10:00:00"],
+            Kind("timestamp", form="%m/%d/%Y %H:%M:%S", local=True, otherwise="%d/%m/%Y %H:%M:%S"),
+        ),
+    ],
+)
+def test_what_a_column_holds(values: list[str], kind: Kind) -> None:
+    assert kind_of(values) == kind
+
+
+@pytest.mark.parametrize(
+    ("paths", "pattern"),
+    [
+        (["w/2015-05-17/a.10.log.gz", "w/2015-05-17/a.11.log.gz"], "w/%Y-%m-%d/a.%H.log.gz"),
+        (["2020-04-30/conn.05:00:00-06:00:00.log.gz"], "%Y-%m-%d/conn.%H*.log.gz"),
+        (["s/north/2024-05-01.csv", "s/south/2024-05-02.csv"], "s/{folder}/%Y-%m-%d.csv"),
+        (["l/access.log", "l/access.log.1"], "l/access.log*"),
+        (["x/20240501/20240501_1030.json"], "x/%Y%m%d/%Y%m%d_%H*.json"),
+        (["l/2024-05-01/a.2024-05-01.log"], "l/%Y-%m-%d/a.%Y-%m-%d.log"),
+        (["100%/{x}.log"], "100%%/*x*.log"),
+    ],
+)
+def test_a_pattern_from_names(paths: list[str], pattern: str) -> None:
+    assert pattern_of(paths) == pattern
+    assert all(PathPattern(pattern).match(path) for path in paths)
+
+
+@given(st.lists(st.text(min_size=1, max_size=80), max_size=20))
+def test_any_fields_have_names_that_columns_may_have(fields: list[str]) -> None:
+    names: list[str] = []
+    for field in fields:
+        names.append(identifier(field, names))
+    assert len(set(names)) == len(names)
+    columns = dict.fromkeys(names, "x")
+    source = {"path": "x.log", "format": "json"}
+    assert (
+        list(parse({"name": "x", "source": source, "columns": columns, "time": {"column": "t"}}).columns)
+        == names
+    )
+
+
+def test_a_sample_ends_with_a_whole_line(tmp_path: Path) -> None:
+    file = tmp_path / "a.log"
+    file.write_bytes(b"\xef\xbb\xbfone\r\n\ntwo\nthree\n")
+    assert read_sample(file) == Sample(file, ("one", "two", "three"), True)
+    assert read_sample(file, 15) == Sample(file, ("one", "two"), False)

@@ -1,0 +1,110 @@
+"""Files of any name as a landing folder: what their names say, which hours they cover, how they land."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+from transom.cli.asked import Refusal
+from transom.cli.landing import held, interval_of, land, named
+from transom.intervals import Interval
+from transom.paths import PathPattern
+from transom.stages.landing import listed
+from transom.stream import parse
+
+STREAM = """
+name: web
+preset: apache/combined
+source: {path: "landing/{site}/%Y-%m-%d/access.%H.log", expect: 1, holds: {before: 1 hour, after: 1 hour}}
+"""
+DATA = yaml.safe_load(STREAM)
+
+
+def day(hour: int) -> datetime:
+    return datetime(2015, 5, 17, hour, tzinfo=UTC)
+
+
+def log(file: Path, *hours: int) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    line = '10.0.0.1 - - [{:%d/%b/%Y:%H:%M:%S} +0000] "GET / HTTP/1.1" 200 1 "-" "agent"\n'
+    file.write_text("".join(line.format(day(0) + timedelta(hours=hour)) for hour in hours))
+    return file
+
+
+@pytest.fixture(autouse=True)
+def _landing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path / "try"))
+
+
+def test_a_file_that_is_named_as_the_stream_says_is_held_to_it(tmp_path: Path) -> None:
+    stream = parse(DATA)
+    file = held(stream, log(tmp_path / "north/2015-05-17/access.10.log", 10, 11, 20))
+    assert (file.lines, file.events, dict(file.reasons)) == (3, 2, {"outside_holds": 1})
+    assert file.hours == {day(10): (1, 1), day(11): (1, 2)}
+    interval = interval_of([file])
+    assert interval == Interval(day(10), day(12))
+    landed = land(DATA, stream, [file], tmp_path / "try", len(interval))
+    assert (landed.notes, landed.stream.source.expect, landed.stream.chunk) == ((), 1, timedelta(hours=2))
+    (found,) = listed(landed.stream.path_pattern).values()
+    assert (found.path, found.hour, found.captures) == (
+        "landing/2015-05-17T10/north/1-access.10.log",
+        day(10),
+        {"site": "north"},
+    )
+
+
+def test_a_file_of_another_name_may_hold_anything(tmp_path: Path) -> None:
+    stream = parse(DATA)
+    files = [held(stream, log(tmp_path / folder / "other.log", 10, 20)) for folder in ("a", "b")]
+    assert [file.events for file in files] == [2, 2]
+    landed = land(DATA, stream, files, tmp_path / "try", 11)
+    assert landed.notes == (
+        f"{tmp_path}/a/other.log is not named as source.path says: `holds` and `expect` are not tried",
+        "site: not in a file's path, taken as 'try'",
+    )
+    found = listed(landed.stream.path_pattern)
+    assert {path: (file.hour, file.captures) for path, file in found.items()} == {
+        "landing/try/1-other.log": (None, {"site": "try"}),
+        "landing/try/2-other.log": (None, {"site": "try"}),
+    }
+    assert (landed.stream.source.expect, landed.stream.path_pattern.unit) == (None, None)
+
+
+def test_times_far_apart_are_refused_and_the_odd_ones_named(tmp_path: Path) -> None:
+    file = held(parse(DATA), log(tmp_path / "odd.log", 0, 1, 2, 24 * 400, 3))
+    with pytest.raises(
+        Refusal, match=r"must lie within 8784 hours; they cover 9601, .*odd.log, line 4: 2016-06-20T00:00$"
+    ):
+        interval_of([file])
+
+
+def test_a_file_without_an_event_says_how_many_lines_it_has(tmp_path: Path) -> None:
+    junk = tmp_path / "junk.log"
+    junk.write_text("one\ntwo\n")
+    file = held(parse(DATA), junk)
+    assert file.examples == {
+        "no_match": [
+            (1, "one", "no match; expected the common or the combined log form"),
+            (2, "two", "no match; expected the common or the combined log form"),
+        ]
+    }
+    with pytest.raises(Refusal, match=rf"^{junk}: none of 2 lines is an event$"):
+        interval_of([file])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "captures"),
+    [
+        ("landing/%Y/{site}.%m%d.log", "/x/landing/2015/north.0517.log", {"site": "north"}),
+        ("s3://bucket/{a}/{b}/%Y-%m-%d.log", "/x/one/two/2015-05-17.log", {"a": "one", "b": "two"}),
+        ("landing/{site}/%Y-%m-%d.log", "2015-05-17.log", {}),
+        ("landing/%Y-%m-%d/%H.log", "/x/10.log", None),
+        ("landing/web.log", "/y/web.log", {}),
+    ],
+)
+def test_what_a_name_says_by_the_end_of_the_pattern(
+    tmp_path: Path, pattern: str, path: str, captures: dict[str, str] | None
+) -> None:
+    match = named(PathPattern(pattern), "UTC", Path("/") / path)
+    assert (None if match is None else match.captures) == captures

@@ -9,6 +9,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, GroupedData, Observation
@@ -19,7 +20,7 @@ from transom import job
 from transom.intervals import Interval
 from transom.lake.session import session
 from transom.lake.stage import Request
-from transom.lake.store import Pins, Store
+from transom.lake.store import Pins, Store, in_hours
 from transom.stages import aggregate
 from transom.stages.blocks import Block, block_of
 from transom.stream import Stream, load
@@ -45,8 +46,15 @@ def totals_of() -> dict[str, Column]:
 class Given(Pins):
     """Pins of one table whose rows are at hand and in no lake."""
 
+    rows_at_hand: DataFrame
+
     def __init__(self, store: Store, table: str, rows: DataFrame) -> None:
-        super().__init__(store, {table: 0}, _loaded={(table, 0): rows})
+        super().__init__(store, {table: 0})
+        object.__setattr__(self, "rows_at_hand", rows)
+
+    def read(self, table: str, hours: Iterable[datetime]) -> DataFrame:
+        """The rows of some hours."""
+        return self.rows_at_hand.where(in_hours(hours))
 
 
 def computed(store: Store, stream: Stream, events: DataFrame) -> DataFrame:

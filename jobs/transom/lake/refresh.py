@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from transom.intervals import Interval
 from transom.lake import digest as digests
+from transom.lake import small
 from transom.lake.acceptance import Accepted, in_short, verdict_of
 from transom.lake.book import EMPTY_DIGEST, INHERITED, STANDS, Book, Entry, Node, Verdict
 from transom.lake.ledger import Ledger, Overtaken
@@ -174,6 +175,7 @@ def _run_step(
     good: dict[str | None, list[datetime]] = {}
     outcome = Outcome(blocked=len(entries), hours_healed=todo.healed, stale=todo.stale)
     rows: DataFrame | None = None
+    size = 0
     try:
         if todo.targets:
             computed = step.compute(Request(pins, todo.targets, todo.incomplete))
@@ -204,9 +206,10 @@ def _run_step(
                 )
                 if not stands(book, node, entries[node].digest):
                     good.setdefault(node.block, []).append(node.hour)
+                    size += figures[node]["bytes"]
                 outcome.published += 1
                 outcome.rows_out += entries[node].rows
-        writes = _writes(store, step, rows, good, _torn(book, entries))
+        writes = _writes(store, step, rows, size, good, _torn(book, entries))
         publish(store, ledger, stage, run_id, writes, entries, book, verdicts)
     finally:
         if rows is not None:
@@ -255,6 +258,7 @@ def measure(
             "block": node.block,
             "count": 0,
             "digest": EMPTY_DIGEST,
+            "bytes": 0,
             **dict.fromkeys(step.figures, None),
         }
         for node in nodes
@@ -263,6 +267,7 @@ def measure(
         rows.groupBy("block", "hour").agg(
             F.count("*").alias("count"),
             digests.digest_of(F.count("*"), digests.total_hash(F.col(digests.HASH))).alias("digest"),
+            F.sum(small.bytes_of(rows)).alias("bytes"),
             *(column.alias(name) for name, column in step.figures.items()),
         ),
         *computed.metrics(rows),
@@ -314,6 +319,7 @@ def _writes(
     store: Store,
     step: Step,
     rows: DataFrame | None,
+    size: int,
     good: Mapping[str | None, list[datetime]],
     torn: Mapping[Node, int],
 ) -> list[Write]:
@@ -331,7 +337,8 @@ def _writes(
     if not targets:
         return []
     together = reduce(DataFrame.unionByName, frames)
-    return [Write(step.table, together, targets, whole=set(targets) == set(step.parts))]
+    whole, size_known = set(targets) == set(step.parts), None if torn else size
+    return [Write(step.table, together, targets, whole, size_known)]
 
 
 def _in(targets: Mapping[str | None, Iterable[datetime]]) -> Column:

@@ -25,6 +25,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from transom.intervals import ranges
+from transom.lake import small
 from transom.lake.book import Book
 from transom.lake.ledger import ATTEMPTS, Overtaken
 from transom.lake.tables import Table, create, read_rows
@@ -77,6 +78,7 @@ class Write:
         rows: the new rows, conformed, nothing outside `targets`; as an Arrow table where they are few and
             the driver has them anyway.
         targets: the hours to replace, by block; a table without blocks has the one key None.
+        bytes: about how many the rows take; None where nobody knows.
         whole: whether the targets are every block that the table has in these hours, so that rows of
             blocks that the specification has dropped go as well.
     """
@@ -85,6 +87,7 @@ class Write:
     rows: DataFrame | pa.Table
     targets: Mapping[str | None, Collection[datetime]]
     whole: bool = False
+    bytes: int | None = None
 
     def predicate(self) -> str:
         """What the write replaces, as a Delta predicate."""
@@ -135,6 +138,9 @@ class Store:
         try:
             if isinstance(write.rows, pa.Table):
                 _write_arrow(uri, write.rows, write.predicate(), stage, token, run_id)
+            elif write.bytes is not None and write.bytes <= small.MOST:
+                rows = small.taken(write.rows, write.table.arrow_schema())
+                _write_arrow(uri, rows, write.predicate(), stage, token, run_id)
             else:
                 _write_frame(uri, write.rows, write.predicate(), stage, token, run_id)
         except CONFLICTS as error:
@@ -209,6 +215,9 @@ class Pins:
         for hour in hours:
             version = self.torn.get(table, {}).get(hour, self.versions[table])
             by_version.setdefault(version, []).append(hour)
+        few = small.held(self.store.root, table, by_version)
+        if few is not None:
+            return self.store.spark.createDataFrame(few)
         frames = [self._load(table, version).where(in_hours(some)) for version, some in by_version.items()]
         return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
 

@@ -145,9 +145,13 @@ def read_rows(table: DeltaTable, where: str = "TRUE") -> list[dict[str, Any]]:
     By delta-rs alone: pyarrow's reader of Delta tables calls Python from threads of its own, and now
     and then one of them aborts the process as it ends.
     """
-    found = QueryBuilder().register("t", table).execute(f"SELECT * FROM t WHERE {where}")
-    read: list[dict[str, Any]] = pa.RecordBatchReader.from_stream(found).read_all().to_pylist()
+    read: list[dict[str, Any]] = query(table, f"SELECT * FROM t WHERE {where}").to_pylist()
     return read
+
+
+def query(table: DeltaTable, sql: str) -> pa.Table:
+    """What an SQL query over a table, `t`, gives."""
+    return pa.RecordBatchReader.from_stream(QueryBuilder().register("t", table).execute(sql)).read_all()
 
 
 def instant(moment: datetime) -> str:

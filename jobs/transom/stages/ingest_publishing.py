@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from transom.intervals import NO_HOUR
 from transom.lake import digest as digests
+from transom.lake import small
 from transom.lake.acceptance import in_short, verdict_of
 from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node, Verdict
 from transom.lake.ledger import Ledger
@@ -111,19 +112,20 @@ def publish_found(
     results: dict[Node, Entry | None] = {}
     writes = []
     for table in tables:
-        targets = []
+        targets, total = [], 0
         for hour in [*publishing, *(sorted(recounted) if table.name == "files" else ())]:
-            count, digest = figures.get((table.name, hour), (0, EMPTY_DIGEST))
+            count, digest, size = figures.get((table.name, hour), (0, EMPTY_DIGEST, 0))
             node = node_of(table.name, hour)
             entry = _as_held(book[node], run_id) if hour in recounted else entries.get(hour)
             results[node] = replace(entry, digest=digest, rows=count) if entry else None
             # The columns outside the promise change under an equal digest.
             if table.name == "files" or not stands(book, node, digest):
                 targets.append(hour)
+                total += size
             outcome.rows_out += count if table.name == "events" else 0
         if targets:
             rows = in_file_rows if table.name == "files" else frames[table.name].where(in_hours(targets))
-            writes.append(Write(table, rows, {None: targets}))
+            writes.append(Write(table, rows, {None: targets}, bytes=total))
     outcome.quarantined = sum(entries[hour].status == "quarantined" for hour in to_publish)
     outcome.published = len(to_publish) - outcome.quarantined
     seen = [verdict for verdict in [*found.verdicts, *checks] if verdict.node.hour in to_publish]
@@ -164,13 +166,16 @@ def _affected(known: Mapping[str, File], files: Mapping[str, File], decisions: D
     return hours.union(*decisions.removed.values())
 
 
-def _figures(tables: Tables, frames: Mapping[str, DataFrame]) -> dict[tuple[str, datetime], tuple[int, str]]:
-    """Number and digest of the rows of each table and hour, in one aggregation."""
+def _figures(
+    tables: Tables, frames: Mapping[str, DataFrame]
+) -> dict[tuple[str, datetime], tuple[int, str, int]]:
+    """Number, digest and size of the rows of each table and hour, in one aggregation."""
     hashed = [
         frames[table.name].select(
             F.lit(table.name).alias("table"),
             "hour",
             digests.row_hash(frames[table.name], table.promised()).alias(digests.HASH),
+            small.bytes_of(frames[table.name]).alias("bytes"),
         )
         for table in tables
     ]
@@ -180,10 +185,11 @@ def _figures(tables: Tables, frames: Mapping[str, DataFrame]) -> dict[tuple[str,
         .agg(
             F.count("*").alias("count"),
             digests.digest_of(F.count("*"), digests.total_hash(F.col(digests.HASH))).alias("digest"),
+            F.sum("bytes").alias("bytes"),
         )
     )
     return {
-        (row["table"], row["hour"].astimezone(UTC)): (row["count"], row["digest"])
+        (row["table"], row["hour"].astimezone(UTC)): (row["count"], row["digest"], row["bytes"])
         for row in rows.toArrow().to_pylist()
     }
 

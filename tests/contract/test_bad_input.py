@@ -14,10 +14,11 @@ from pyarrow import RecordBatch
 
 from house import House, clock, hour, line
 from transom.job import Context
+from transom.lake import small
 from transom.lake.book import Node
 from transom.lake.ledger import Overtaken
 from transom.lake.store import Store, Write
-from transom.stages import ingest as ingest_stage
+from transom.stages import scene
 from transom.stages.ingest_tables import Tables
 from transom.stages.landing import LandingError
 from transom.work import WORKS
@@ -103,7 +104,7 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_li
     house: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     day = house()
-    as_it_was = ingest_stage.listed
+    as_it_was = scene.listed
 
     def ingest_without(goes: Path) -> None:
         def listed_then_gone(*arguments: Any) -> Any:
@@ -112,7 +113,7 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_li
             return found
 
         with monkeypatch.context() as patch:
-            patch.setattr(ingest_stage, "listed", listed_then_gone)
+            patch.setattr(scene, "listed", listed_then_gone)
             day.ingest(2, 4)
 
     def statuses() -> dict[str, str]:
@@ -236,8 +237,14 @@ aggregate: {all: {key: [], measures: {total: sum(n)}, levels: RANGES 1 HOUR SLID
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of another process are Linux's")
-@pytest.mark.parametrize("table", ["events", "granules", "aggregates"])
-def test_a_full_disk_loses_nothing(house: Make, monkeypatch: pytest.MonkeyPatch, table: str) -> None:
+@pytest.mark.parametrize(
+    ("table", "most"), [("events", small.MOST), ("granules", 0), ("events", 0), ("aggregates", small.MOST)]
+)
+def test_a_full_disk_loses_nothing(
+    house: Make, monkeypatch: pytest.MonkeyPatch, table: str, most: int
+) -> None:
+    """Of rows that the driver writes, and of those that Spark does."""
+    monkeypatch.setattr(small, "MOST", most)
     day = house()
     for number in (0, 1):
         day.land(number, [line(number * 3600 + i, f"10.0.{i % 7}.1") for i in range(50)])
@@ -247,7 +254,8 @@ def test_a_full_disk_loses_nothing(house: Make, monkeypatch: pytest.MonkeyPatch,
 
     def no_room(self: Store, what: Any, **more: Any) -> None:
         if what.table.name == table:
-            resource.prlimit(java, resource.RLIMIT_FSIZE, (100, hard))
+            for process in (java, 0):
+                resource.prlimit(process, resource.RLIMIT_FSIZE, (100, hard))
         write(self, what, **more)
 
     with monkeypatch.context() as patch:
@@ -256,7 +264,8 @@ def test_a_full_disk_loses_nothing(house: Make, monkeypatch: pytest.MonkeyPatch,
             with pytest.raises(Exception, match=r"(?i)file too large|no space|failed"):
                 day.run(0, 2)
         finally:
-            resource.prlimit(java, resource.RLIMIT_FSIZE, (soft, hard))
+            for process in (java, 0):
+                resource.prlimit(process, resource.RLIMIT_FSIZE, (soft, hard))
     assert {entry.status for node, entry in day.book().items() if node.table == table} == {"writing"}
     assert day.table(table).count() == 0
     day.run(0, 2)

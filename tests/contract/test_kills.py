@@ -11,13 +11,14 @@ import pytest
 
 from failpoints import remains
 from house import House, line
+from transom.lake import small
 
 Make = Callable[..., House]
 
 TINY = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1, on_change: replace}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 3, on_change: replace}
 key: [client]
 aggregate:
   traffic: {measures: {n: count, sent: sum(bytes)}, levels: "RANGES 2 HOURS SLIDES 1 HOUR"}
@@ -42,9 +43,17 @@ def then(day: House) -> None:
 
 
 @pytest.mark.parametrize("stage", ["ingest", "aggregate"])
-@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
-def test_a_stage_killed_between_any_two_commits_is_made_good(house: Make, stage: str, again: bool) -> None:
-    """The first run of an hour, and a later one of the next hour, which replaces and heals it."""
+@pytest.mark.parametrize(
+    ("again", "most"),
+    [(False, small.MOST), (True, small.MOST), (True, 0)],
+    ids=["first", "again", "again-by-spark"],
+)
+def test_a_stage_killed_between_any_two_commits_is_made_good(
+    house: Make, monkeypatch: pytest.MonkeyPatch, stage: str, again: bool, most: int
+) -> None:
+    """The first run of an hour, and a later one of the next hour, which replaces and heals it; by rows that
+    the driver takes, and by those that Spark writes."""
+    monkeypatch.setattr(small, "MOST", most)
     start, end = (1, 2) if again else (0, 1)
     never = house(TINY, "never")
     first(never)

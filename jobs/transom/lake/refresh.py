@@ -178,7 +178,7 @@ def _run_step(
     size = 0
     try:
         if todo.targets:
-            computed = step.compute(Request(pins, todo.targets, todo.incomplete))
+            computed = step.compute(Request(pins, todo.targets, todo.incomplete, _standing(step, book)))
             rows = _hashed(step, computed.rows).persist()
             figures = measure(step, rows, computed, todo.inputs)
             verdicts = audit(step, rows, figures, accepted)
@@ -215,6 +215,15 @@ def _run_step(
         if rows is not None:
             rows.unpersist()
     return outcome
+
+
+def _standing(step: Step, book: Book) -> dict[tuple[str, str], dict[datetime, int]]:
+    """How many rows stand in each hour of what a step reads."""
+    reads = {(r.stage, r.block, r.table) for part in step.parts.values() for r in part.reads}
+    return {
+        (block, table): {hour: entry.rows for hour, entry in book.series(stage, block, table).items()}
+        for stage, block, table in reads
+    }
 
 
 def _withheld(
@@ -260,6 +269,7 @@ def measure(
             "digest": EMPTY_DIGEST,
             "bytes": 0,
             **dict.fromkeys(step.figures, None),
+            **computed.known.get((node.block, node.hour), {}),
         }
         for node in nodes
     }

@@ -51,11 +51,13 @@ class Request:
     Attributes:
         targets: the hours to compute, by block.
         incomplete: hours of what a block reads in which something is missing, by block.
+        rows: how many rows stand in each hour of what is read, by its block and table.
     """
 
     pins: Pins
     targets: Mapping[str, Sequence[datetime]]
     incomplete: Mapping[str, Collection[datetime]]
+    rows: Mapping[tuple[str, str], Mapping[datetime, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,12 @@ class Computed:
         rows: the rows of the targets, with `block` and `hour`; columns of other blocks may be missing.
         metrics: further numbers to check, as frames of block, hour and metrics, made of the rows as they
             will be published.
+        known: those that need no frame, by block and hour.
     """
 
     rows: DataFrame
     metrics: Callable[[DataFrame], Sequence[DataFrame]] = lambda rows: ()
+    known: Mapping[tuple[str, datetime], Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

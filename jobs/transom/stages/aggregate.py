@@ -165,17 +165,26 @@ def granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
         )
         frames.append(grouped.withColumn("block", F.lit(name)))
 
+    # What a block takes of an hour is counted apart from the granules, and needs no look where it is all.
+    standing = request.rows.get(("events", "events"))
+    whole = [name for name in request.targets if blocks[name].where is None and standing is not None]
+    known = {
+        (name, hour): {"matching_events": (standing or {}).get(hour, 0)}
+        for name in whole
+        for hour in request.targets[name]
+    }
+
     def matching(_: DataFrame) -> list[DataFrame]:
-        counts = [
+        return [
             _chosen(events, blocks[name], targets, hours)
             .groupBy("hour")
             .agg(F.count("*").alias("matching_events"))
             .withColumn("block", F.lit(name))
             for name, targets in request.targets.items()
+            if name not in whole
         ]
-        return [reduce(DataFrame.unionByName, counts)]
 
-    return Computed(reduce(_stacked, frames), matching)
+    return Computed(reduce(_stacked, frames), matching, known)
 
 
 def _chosen(

@@ -7,6 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from transom.cli.trying import try_in
+from transom.lake.findings import findings
 from transom.lake.tables import read_rows
 from unit.cli.examples import DATA, EXAMPLES, logs, stream_file
 
@@ -18,6 +19,18 @@ EVENTS = {
     "readings": (126, 0), "audit": (180, 0), "firewall": (240, 0), "trace": (300, 0),
 }  # fmt: skip
 """Events and refused lines of each example."""
+TOLD = {
+    "conn_json": ["fields_known"] * 2,
+    "conn_tsv": ["fields_known"],
+    "nginx": ["fields_present"],
+}
+"""The checks that an example fails, of two days that are apart one each."""
+FIELDS = {
+    "conn_json": ["@proc", "@stream", "@system", "orig_l2_addr", "resp_l2_addr"],
+    "conn_tsv": ["tunnel_parents"],
+    "nginx": ["request"],
+}
+"""The fields that are shown for that."""
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +51,11 @@ def test_every_example_is_found_something_in(
     assert (sum(row["accepted"] for row in rows), sum(row["rejected"] for row in rows)) == EVENTS[name]
     assert len(read_rows(DeltaTable(f"{lake}/{name}/events"))) == events
     assert ("no_match" in shown) == bool(refused)
-    assert "none: every check passed" in shown
+    told = [
+        str(finding).partition("check ")[2].partition(" saw")[0] for finding in findings(f"{lake}/{name}")
+    ]
+    assert told == TOLD.get(name, [])
+    assert ("none: every check passed" in shown) == (not told)
+    assert [field for field in FIELDS.get(name, []) if f"    {field}\n" not in shown] == []
     assert "activity: 1 hour every" in shown
     assert "seconds an hour of log" in shown

@@ -170,7 +170,9 @@ def test_stages_that_run_together_stop_at_the_first_gate_as_well_and_leave_the_s
     for words in (format_hour(JUNK), "rejected_share", "observed 1, expected at most 0.05", "jobs/run.py"):
         assert words in said
     own = ledger(folder, "together")
-    assert not_published(own.book()) == {(table, JUNK) for table in ("events", "files", "rejected")}
+    assert not_published(own.book()) == {
+        (table, JUNK) for table in ("events", "duplicates", "files", "rejected")
+    }
 
     land(folder, WEB, JUNK, hours[JUNK])
     server.clear("together", run, "run")

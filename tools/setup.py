@@ -149,6 +149,8 @@ def configuration(java_home: Path, archive: Path | None) -> None:
         "spark.ui.showConsoleProgress": "false",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.shuffle.partitions": "4",
+        # Rows that are kept between two passes are soon forgotten: not worth the work of compressing them.
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
         "spark.sql.warehouse.dir": str(HOUSE / "warehouse"),
         "spark.driver.memory": "2g",
         "spark.driver.host": "127.0.0.1",

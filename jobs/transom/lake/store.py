@@ -79,6 +79,8 @@ class Write:
             the driver has them anyway.
         targets: the hours to replace, by block; a table without blocks has the one key None.
         bytes: about how many the rows take; None where nobody knows.
+        gathered: whether the rows of an hour lie in few partitions already, so that no shuffle has to bring
+            them together.
         whole: whether the targets are every block that the table has in these hours, so that rows of
             blocks that the specification has dropped go as well.
     """
@@ -88,6 +90,7 @@ class Write:
     targets: Mapping[str | None, Collection[datetime]]
     whole: bool = False
     bytes: int | None = None
+    gathered: bool = False
 
     def predicate(self) -> str:
         """What the write replaces, as a Delta predicate."""
@@ -142,7 +145,8 @@ class Store:
                 rows = small.taken(write.rows, write.table.arrow_schema())
                 _write_arrow(uri, rows, write.predicate(), stage, token, run_id)
             else:
-                _write_frame(uri, write.rows, write.predicate(), stage, token, run_id)
+                rows = write.rows if write.gathered else write.rows.repartition("hour")
+                _write_frame(uri, rows, write.predicate(), stage, token, run_id)
         except CONFLICTS as error:
             raise overtaken from error
         # Delta skips a write whose token is not above the last one's, and does not say so.
@@ -158,8 +162,7 @@ def _token(table: DeltaTable, stage: str) -> int:
 
 def _write_frame(uri: str, rows: DataFrame, predicate: str, stage: str, token: int, run_id: str) -> None:
     (
-        rows.repartition("hour")
-        .write.format("delta")
+        rows.write.format("delta")
         .mode("overwrite")
         .option("replaceWhere", predicate)
         .option("txnAppId", stage)

@@ -35,6 +35,9 @@ from transom.stages.scene import STAGE, Scene, hour_checks, node_of
 from transom.stages.unique import REPEATS, compares, marked
 from transom.stream import Stream
 
+SCATTERED = 4
+"""Files of an hour, on average, up to which each writes its part of it: more are brought together first."""
+
 
 @dataclass(frozen=True)
 class Found:
@@ -109,6 +112,7 @@ def publish_found(
     )
     frames["files"] = store.spark.createDataFrame(in_file_rows)
     figures = _figures(tables, frames)
+    lie_together = frames["events"] is records and _gathered(decisions, files)
     results: dict[Node, Entry | None] = {}
     writes = []
     for table in tables:
@@ -125,7 +129,8 @@ def publish_found(
             outcome.rows_out += count if table.name == "events" else 0
         if targets:
             rows = in_file_rows if table.name == "files" else frames[table.name].where(in_hours(targets))
-            writes.append(Write(table, rows, {None: targets}, bytes=total))
+            gathered = table is tables.events and lie_together
+            writes.append(Write(table, rows, {None: targets}, bytes=total, gathered=gathered))
     outcome.quarantined = sum(entries[hour].status == "quarantined" for hour in to_publish)
     outcome.published = len(to_publish) - outcome.quarantined
     seen = [verdict for verdict in [*found.verdicts, *checks] if verdict.node.hour in to_publish]
@@ -134,6 +139,12 @@ def publish_found(
     seen += [verdict for verdict in ledger.checks(book, STAGE, to_publish) if verdict.subject in not_read]
     publish(store, ledger, STAGE, run_id, writes, results, book, seen)
     return outcome
+
+
+def _gathered(decisions: Decisions, files: Mapping[str, File]) -> bool:
+    """Whether few of the files that enter hold rows of the same hour: a task reads its files whole."""
+    hours = [hour for path in decisions.added.values() for hour in files[path].hours]
+    return len(hours) <= SCATTERED * len(set(hours))
 
 
 def _stored(book: Book, table: Table, hours: Iterable[datetime]) -> list[datetime]:

@@ -1,7 +1,11 @@
 """The checks of a stream as the stages judge them: which column each is about."""
 
+from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
+from transom.lake.staleness import completeness, judged_by
 from transom.stages.checks import built_in, declared, used_columns
 from transom.stages.contents import file_checks
 from transom.stream import parse
@@ -74,3 +78,27 @@ def test_the_columns_that_something_is_computed_from() -> None:
     assert used(columns=columns, unique={"columns": ["a"], "keep": "longest c"}) == plain | {"a", "b", "c"}
     checks = {**data()["checks"], "x": {"stage": "ingest", "every": "d is not null", "share": 0.5}}
     assert used(columns=columns, checks=checks) == plain | {"a", "d"}
+
+
+@pytest.mark.parametrize("severity", ["error", "incomplete"])
+@pytest.mark.parametrize("stage", ["ingest", "aggregate"])
+def test_a_check_with_another_condition_is_another_check(stage: str, severity: str) -> None:
+    """Else an hour that it has withheld, or called incomplete, would not be looked at again."""
+    column = "bytes" if stage == "ingest" else "n"
+
+    def hashes(most: int) -> tuple[str, str]:
+        check = {"stage": stage, "every": f"{column} < {most}", "severity": severity}
+        stream = parse(
+            {
+                "name": "web", "preset": "apache/combined", "source": {"path": "l/%Y-%m-%d.%H.log"},
+                "aggregate": {"all": {"measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"}},
+                "checks": {"few": check},
+            }
+        )  # fmt: skip
+        checks = [rule.check for rule in declared(stream, stage)]
+        return judged_by(checks, []), completeness(stage, checks, [], datetime(2015, 5, 17, tzinfo=UTC))
+
+    same, other = hashes(100), hashes(1000)
+    assert same == hashes(100)
+    assert same[0] != other[0]
+    assert (same[1] != other[1]) == (severity == "incomplete")

@@ -4,7 +4,7 @@ A *node* is a block's table and its hour, as in a build system. The ledger keeps
 status, the digest of its rows and the inputs they were computed from; a node is stale when its
 recorded inputs differ from the expected ones.
 
-The ledger is written through delta-rs, the other tables through Spark: its commits are small and must
+The ledger is written through delta-rs, the other tables mostly through Spark: its commits are small and must
 be quick, and a gate has to read it without a JVM. A commit that meets another one is tried again on
 the newer version, after looking again at what it assumes.
 """

@@ -35,6 +35,7 @@ class Check:
         at_least, at_most: the bounds, inside; None leaves that side open.
         column: the column of the data that the check is about, where it is about one.
         advice: what helps, where name and figures do not tell.
+        rule: what the metric counts, where the stream's file says it: another rule is another check.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Check:
     at_most: float | None = None
     column: str | None = None
     advice: str | None = None
+    rule: str | None = None
 
     @property
     def expected(self) -> str:

@@ -125,9 +125,10 @@ def declared(stream: Stream, stage: str) -> list[Declared]:
             types = (
                 stream.event_types if stage == "ingest" else stream.report_types(_block(gate.block, stream))
             )
-            read = condition(gate.every, types).columns
-            about = ", ".join(read) or None
-            check = Check(gate.name, metric, gate.severity, at_least=gate.share, column=about)
+            met_by = condition(gate.every, types)
+            about = ", ".join(met_by.columns) or None
+            rule = f"{gate.block}: {met_by.sql}"
+            check = Check(gate.name, metric, gate.severity, at_least=gate.share, column=about, rule=rule)
         else:
             assert gate.rows is not None
             metric = "rows" if gate.block is None else f"rows_{gate.block}"

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from transom.intervals import Interval
 from transom.lake.book import Entry, Node, Verdict
@@ -164,3 +165,9 @@ def test_a_table_gains_columns_and_refuses_another_type(tmp_path: Path) -> None:
     create(str(tmp_path), table.declare(columns={"client": "string", "bytes": "bigint"}))
     with pytest.raises(TableMismatch, match=r"column client is .*string.* in the lake and .*long"):
         create(str(tmp_path), table.declare(columns={"client": "bigint"}))
+
+
+def test_no_version_in_which_rows_stand_is_cleaned_up(tmp_path: Path) -> None:
+    Ledger(str(tmp_path))
+    kept = DeltaTable(f"{tmp_path}/hours").metadata().configuration
+    assert kept["delta.enableExpiredLogCleanup"] == "false"

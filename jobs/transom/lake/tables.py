@@ -39,6 +39,10 @@ SPARK_TYPES = {
 """The type of a column that a stream declares."""
 
 
+KEPT = {"delta.enableExpiredLogCleanup": "false"}
+"""Rows that a killed run has begun to replace stand in an earlier version, until their hour is run again."""
+
+
 class TableMismatch(ValueError):
     """A table in the lake has another form than its description."""
 
@@ -123,7 +127,7 @@ def _create(uri: str, table: Table) -> None:
     try:
         existing = DeltaTable(uri)
     except TableNotFoundError:
-        DeltaTable.create(uri, wanted, mode="ignore", partition_by=list(table.partition))
+        DeltaTable.create(uri, wanted, mode="ignore", partition_by=list(table.partition), configuration=KEPT)
         return
     held: dict[str, Field] = {field.name: field for field in existing.schema().fields}
     missing = []

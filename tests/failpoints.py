@@ -21,6 +21,7 @@ Side = Literal["before", "after"]
 Strike = Callable[[int, Side], None]
 METHODS: tuple[tuple[type, str], ...] = (
     (DeltaTable, "create"),
+    (DeltaTable, "create_write_transaction"),
     (DeltaTable, "delete"),
     (DeltaTable, "update"),
     (TableAlterer, "add_columns"),

@@ -11,22 +11,27 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from house import House, hour, line
 from transom.formats.layout import Span
+from transom.formats.reading import Summary
 from transom.intervals import Interval
 from transom.lake.book import Node, Verdict
 from transom.lake.gate import judge
+from transom.lake.parts import written
 from transom.lake.refresh import refresh
 from transom.lake.stage import Computed, Request, Stage
+from transom.lake.store import Store
+from transom.lake.tables import ARROW_TYPES
 from transom.stages import aggregate as aggregate_stage
 from transom.stages.contents import contents
 from transom.stages.files import Listed
-from transom.stages.ingest_tables import event_types
-from transom.stages.parsing import FIXED, Reading
+from transom.stages.parsing import Read, Reading
+from transom.stages.read_rows import ReadRows
 from transom.stream.checks import BUILT_IN
 
 Make = Callable[..., House]
@@ -197,28 +202,27 @@ def of_tampered(
     spark: SparkSession, house: House, times: list[int], claimed: int, span: Span
 ) -> dict[str, float | None]:
     """What the checks of a file say of events at some seconds, under a summary that claims so many."""
-    types = {**FIXED, **event_types(house.stream)}
-    events: list[dict[str, object]] = [
+    rows = ReadRows(Store(spark, str(house.root)), house.stream)
+    events = [
         {
-            "__file": 0,
             "event_time": hour(0) + timedelta(seconds=second),
-            "source_line": number,
             "client": "10.0.0.1",
             "status": 200,
+            "source_id": "0",
+            "source_line": number,
         }
         for number, second in enumerate(times)
     ]
-    facts = {
-        "sha256": "0", "bytes": 1, "lines": claimed, "header_lines": 0, "accepted": claimed, "rejected": 0,
-        "columns": [], "prefix_digests": {}, "broken": None,
-    }  # fmt: skip
-    summary: dict[str, object] = {"__file": 0, "__summary": json.dumps(facts)}
-    rows = [tuple(row.get(name) for name in types) for row in [*events, summary]]
-    frame = spark.createDataFrame(rows, ", ".join(f"`{name}` {kind}" for name, kind in types.items()))
+    schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in rows.columns.items()])
+    batch = pa.RecordBatch.from_pylist(events, schema=schema)
+    parts = tuple(written(rows.store.uri("events"), "read", "part", [batch], "event_time"))
+    summary = Summary("0", 1, claimed, 0, claimed, 0, (), None, {})
+    moments = [event["event_time"] for event in events]
+    read = Read(summary, None, (hour(2),), min(moments), max(moments), parts)
     listed = Listed(PATH, 1, hour(2), {}, hour(2), hour(2), hour(3))
-    reading = Reading(0, PATH, PATH, 1, {}, span, ())
+    reading = Reading(PATH, PATH, 1, {}, span, ())
     node = Node("ingest", "events", "events", hour(2))
-    _, verdicts = contents(house.stream, node, {PATH: listed}, [reading], frame)
+    _, verdicts = contents(house.stream, node, {PATH: listed}, [reading], {PATH: read}, rows)
     found = {v.check: v.observed for v in verdicts if not v.success}
     SEEN.update(found)
     return found

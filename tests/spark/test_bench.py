@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 from transom.lake.store import Store
 from transom.stages.blocks import block_of
 from transom.stages.ingest_tables import event_types
-from transom.stages.parsing import Reading, parsed
+from transom.stages.parsing import Reading
+from transom.stages.read_rows import ReadRows
 from transom.stream import load
 
 LINES = 2_000
@@ -23,10 +24,10 @@ LINES = 2_000
 def test_every_way_gives_the_same(spark: SparkSession, tmp_path: Path, name: str) -> None:
     case = Case(name, "plain", LINES, tmp_path / "case")
     stream, plain = load(case.stream), Path(case.files(tmp_path))
-    reading = Reading(0, plain.name, str(plain), plain.stat().st_size, {}, None, ())
-    frame = parsed(spark, [reading], stream.layout(), event_types(stream))
-    columns = ["event_time", *event_types(stream)]
-    ours = frame.where("event_time IS NOT NULL AND __reason IS NULL").select(*columns).persist()
+    reading = Reading(plain.name, str(plain), plain.stat().st_size, {}, None, ())
+    rows = ReadRows(Store(spark, str(tmp_path / "read")), stream)
+    ours = rows.events(rows.read([reading]).values()).select("event_time", *event_types(stream)).persist()
+    columns = ours.columns
     cut = getattr(peer_ingest, name)(spark.read.text(str(plain)))
     theirs = cut.select(*(F.col(c).cast(ours.schema[c].dataType) for c in columns))
     assert ours.count() == LINES

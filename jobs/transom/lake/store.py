@@ -5,7 +5,9 @@ replace exactly the hours (and blocks) that they name, in one Delta commit, and 
 of the claim that they belong to: Delta skips a write whose token is not above the last one's.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+import json
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial, reduce
@@ -21,6 +23,7 @@ from delta.exceptions import (
 )
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -28,6 +31,7 @@ from transom.intervals import ranges
 from transom.lake import small
 from transom.lake.book import Book
 from transom.lake.ledger import ATTEMPTS, Overtaken
+from transom.lake.parts import Part
 from transom.lake.tables import Table, create, read_rows
 
 CONFLICTS = (
@@ -76,7 +80,7 @@ class Write:
 
     Attributes:
         rows: the new rows, conformed, nothing outside `targets`; as an Arrow table where they are few and
-            the driver has them anyway.
+            the driver has them anyway; as parts where they have been written already.
         targets: the hours to replace, by block; a table without blocks has the one key None.
         bytes: about how many the rows take; None where nobody knows.
         gathered: whether the rows of an hour lie in few partitions already, so that no shuffle has to bring
@@ -86,7 +90,7 @@ class Write:
     """
 
     table: Table
-    rows: DataFrame | pa.Table
+    rows: DataFrame | pa.Table | tuple[Part, ...]
     targets: Mapping[str | None, Collection[datetime]]
     whole: bool = False
     bytes: int | None = None
@@ -108,6 +112,10 @@ class Store:
     def __init__(self, spark: SparkSession, root: str) -> None:
         self.spark = spark
         self.root = root
+
+    def uri(self, table: str) -> str:
+        """Where a table is."""
+        return f"{self.root}/{table}"
 
     def create(self, tables: Iterable[Table]) -> None:
         """Creates the tables that are missing."""
@@ -141,6 +149,8 @@ class Store:
         try:
             if isinstance(write.rows, pa.Table):
                 _write_arrow(uri, write.rows, write.predicate(), stage, token, run_id)
+            elif isinstance(write.rows, tuple):
+                _take_parts(uri, write.rows, write.targets[None], stage, token, run_id)
             elif write.bytes is not None and write.bytes <= small.MOST:
                 rows = small.taken(write.rows, write.table.arrow_schema())
                 _write_arrow(uri, rows, write.predicate(), stage, token, run_id)
@@ -173,6 +183,55 @@ def _write_frame(uri: str, rows: DataFrame, predicate: str, stage: str, token: i
 
 
 def _write_arrow(uri: str, rows: pa.Table, predicate: str, stage: str, token: int, run_id: str) -> None:
+    def act(table: DeltaTable, fence: CommitProperties) -> None:
+        # `merge`: the lake keeps columns that the specification has dropped.
+        write_deltalake(
+            table, rows, mode="overwrite", schema_mode="merge", predicate=predicate, commit_properties=fence
+        )
+
+    _fenced(uri, act, stage, token, run_id)
+
+
+def _take_parts(
+    uri: str, parts: Iterable[Part], hours: Collection[datetime], stage: str, token: int, run_id: str
+) -> None:
+    def act(table: DeltaTable, fence: CommitProperties) -> None:
+        # Partitions are told apart by the hour that they are, not by how a writer has spelt it.
+        replaced = [("hour", "in", [_partition(hour) for hour in sorted(hours)])]
+        table.create_write_transaction(
+            [_added(part) for part in parts],
+            "overwrite",
+            table.schema(),
+            ["hour"],
+            replaced,
+            commit_properties=fence,
+        )
+
+    _fenced(uri, act, stage, token, run_id)
+
+
+def _added(part: Part) -> AddAction:
+    assert part.hour is not None
+    return AddAction(
+        path=part.path,
+        size=part.bytes,
+        partition_values={"hour": _partition(part.hour)},
+        modification_time=int(time.time() * 1000),
+        data_change=True,
+        # Bounds of columns would save a reader little: an hour is found by its partition.
+        stats=json.dumps({"numRecords": part.rows}),
+    )
+
+
+def _partition(hour: datetime) -> str:
+    """An hour as Delta's log has it, whatever the time zone of a reader's session."""
+    return f"{hour:%Y-%m-%dT%H:%M:%S}.000000Z"
+
+
+def _fenced(
+    uri: str, act: Callable[[DeltaTable, CommitProperties], None], stage: str, token: int, run_id: str
+) -> None:
+    """A commit by delta-rs, unless the table holds the same token or a later one."""
     fence = CommitProperties(
         custom_metadata={"run_id": run_id},
         app_transactions=[Transaction(stage, token)],
@@ -183,15 +242,7 @@ def _write_arrow(uri: str, rows: pa.Table, predicate: str, stage: str, token: in
         if _token(table, stage) >= token:
             return
         try:
-            # `merge`: the lake keeps columns that the specification has dropped.
-            write_deltalake(
-                table,
-                rows,
-                mode="overwrite",
-                schema_mode="merge",
-                predicate=predicate,
-                commit_properties=fence,
-            )
+            act(table, fence)
             return
         except CommitFailedError:
             if attempt == ATTEMPTS - 1:

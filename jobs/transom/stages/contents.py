@@ -1,16 +1,15 @@
 """What a run reads of each file, and what the checks of a file say of it."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, timedelta
+from datetime import timedelta
 from functools import reduce
-from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from transom.formats.layout import Span
+from transom.formats.reading import Summary
 from transom.intervals import NO_HOUR
 from transom.lake.acceptance import in_short, verdict_of
 from transom.lake.book import Node, Verdict
@@ -28,7 +27,8 @@ from transom.stages.checks import (
 )
 from transom.stages.files import Content, Listed, source_id
 from transom.stages.landing import LandingError, is_there
-from transom.stages.parsing import Reading
+from transom.stages.parsing import Read, Reading
+from transom.stages.read_rows import PART, ReadRows
 from transom.stream import Stream
 
 SECOND = timedelta(seconds=1)
@@ -39,13 +39,14 @@ def contents(
     node: Node,
     there: Mapping[str, Listed],
     readings: Sequence[Reading],
-    frame: DataFrame,
+    reads: Mapping[str, Read],
+    rows: ReadRows,
 ) -> tuple[dict[str, Content], list[Verdict]]:
     """Judges what was read, file by file.
 
     Args:
         node: the events' node; its hour is that of each file.
-        frame: what was parsed of the readings.
+        reads: what was read, by path.
 
     Returns:
         The content of each file that was still there, and what the checks saw.
@@ -53,53 +54,45 @@ def contents(
     Raises:
         LandingError: an executor does not see a file that the driver sees.
     """
-    paths = {reading.number: reading.path for reading in readings}
     spans = {reading.path: reading.span for reading in readings}
-    rules = declared(stream, "ingest")
-    hour = F.date_trunc("hour", "event_time")
-    # Rejected lines and a file's summary have no time: they make a group of their own.
-    groups = frame.groupBy("__file", hour.alias("hour")).agg(
-        F.count("*").alias("events"),
-        F.sum(_lacks_key(stream).cast("bigint")).alias("null_keys"),
-        F.min("event_time").alias("first"),
-        F.max("event_time").alias("last"),
-        F.max("__summary").alias("summary"),
-        *(
-            holds(rule.every, stream.event_types).alias(rule.metric)
-            for rule in rules
-            if rule.every is not None
-        ),
-    )
-    hours: dict[str, list[dict[str, Any]]] = {path: [] for path in paths.values()}
-    summaries: dict[str, dict[str, Any]] = {}
-    for row in groups.toArrow().to_pylist():
-        path = paths[row["__file"]]
-        if row["hour"] is None:
-            summaries[path] = json.loads(row["summary"])
-        else:
-            hours[path].append(row)
+    rules = [rule for rule in declared(stream, "ingest") if rule.every is not None]
     found: dict[str, Content] = {}
-    metrics: dict[str, dict[str, float | None]] = {}
-    drift: dict[str, Mapping[str, list[str]]] = {}
-    for path, facts in summaries.items():
-        if facts.get("vanished"):
+    for path, read in reads.items():
+        if read.summary is None and read.unreadable is None:
             if is_there(path):
                 raise LandingError(f"{path}: the driver sees this file and an executor does not")
             continue
-        found[path] = _content(there[path], facts, hours[path])
-        drift[path] = _drift(stream, facts)
-        metrics[path] = _metrics(found[path], hours[path], spans[path], rules)
+        found[path] = _content(there[path], read)
+    counts = _counts(stream, rules, [reads[path] for path in found], rows)
+    metrics: dict[str, dict[str, float | None]] = {}
+    drift: dict[str, Mapping[str, list[str]]] = {}
+    for path, content in found.items():
+        drift[path] = _drift(stream, reads[path].summary)
+        metrics[path] = _metrics(content, reads[path], counts, spans[path], rules)
         metrics[path] |= {check: len(names) for check, names in drift[path].items()}
-    numbers = {path: number for number, path in paths.items()}
-    return _judged(stream, node, there, found, metrics, drift, frame, numbers)
+    return _judged(stream, node, there, found, metrics, drift, reads, rows)
 
 
-def _drift(stream: Stream, facts: Mapping[str, Any]) -> dict[str, list[str]]:
+def _counts(
+    stream: Stream, rules: Sequence[Declared], reads: Sequence[Read], rows: ReadRows
+) -> dict[str, dict[str, int]]:
+    """How many events of each part, by its name, lack a key, and how many meet each rule."""
+    if not any(read.events for read in reads):
+        return {}
+    counted = {"null_keys": F.sum(_lacks_key(stream).cast("bigint"))}
+    counted |= {
+        rule.metric: holds(rule.every, stream.event_types) for rule in rules if rule.every is not None
+    }
+    groups = rows.events(reads).groupBy(PART).agg(*(column.alias(name) for name, column in counted.items()))
+    return {row.pop(PART): row for row in groups.toArrow().to_pylist()}
+
+
+def _drift(stream: Stream, summary: Summary | None) -> dict[str, list[str]]:
     """For each check of a file's fields, the names at fault."""
-    absent = facts.get("absent", [])
+    unknown, absent = ([], []) if summary is None else (list(summary.unknown), list(summary.absent))
     used = used_columns(stream)
     return {
-        "fields_known": facts.get("unknown", []),
+        "fields_known": unknown,
         "fields_present": absent,
         "used_fields_present": [name for name in absent if name in used],
     }
@@ -111,48 +104,54 @@ def _lacks_key(stream: Stream) -> Column:
     return reduce(Column.__or__, lacks, F.lit(False))
 
 
-def _content(file: Listed, facts: Mapping[str, Any], hours: Sequence[Mapping[str, Any]]) -> Content:
-    if "unreadable" in facts:
+def _content(file: Listed, read: Read) -> Content:
+    summary = read.summary
+    if summary is None:
         return Content(
-            "", "", 0, 0, 0, 0, 0, None, None, (), (), {}, None, f"cannot be read: {facts['unreadable']}"
+            "", "", 0, 0, 0, 0, 0, None, None, (), (), {}, None, f"cannot be read: {read.unreadable}"
         )
     return Content(
-        source_id=source_id(facts["sha256"], file.captures, file.origin),
-        digest=facts["sha256"],
-        bytes=facts["bytes"],
-        lines=facts["lines"],
-        header_lines=facts["header_lines"],
-        accepted=facts["accepted"],
-        rejected=facts["rejected"],
-        first_event=min((row["first"] for row in hours), default=None),
-        last_event=max((row["last"] for row in hours), default=None),
-        columns=tuple(facts["columns"]),
-        hours=tuple(sorted(row["hour"].astimezone(UTC) for row in hours)),
-        prefixes={int(length): value for length, value in facts["prefix_digests"].items()},
-        broken=facts["broken"],
+        source_id=source_id(summary.sha256, file.captures, file.origin),
+        digest=summary.sha256,
+        bytes=summary.bytes,
+        lines=summary.lines,
+        header_lines=summary.header_lines,
+        accepted=summary.accepted,
+        rejected=summary.rejected,
+        first_event=read.first_event,
+        last_event=read.last_event,
+        columns=summary.columns,
+        hours=read.hours,
+        prefixes=summary.prefix_digests,
+        broken=summary.broken,
     )
 
 
 def _metrics(
-    content: Content, hours: Sequence[Mapping[str, Any]], span: Span | None, rules: Sequence[Declared]
+    content: Content,
+    read: Read,
+    counts: Mapping[str, Mapping[str, int]],
+    span: Span | None,
+    rules: Sequence[Declared],
 ) -> dict[str, float | None]:
-    events = sum(row["events"] for row in hours)
+    events = sum(part.rows for part in read.events)
     # A break has a check of its own, and the line that it cuts may be the only one.
     cut = content.broken is not None
     data_lines = content.lines - content.header_lines - cut
+
+    def total(name: str) -> int:
+        return sum(counts[part.name][name] for part in read.events)
+
     figures: dict[str, float | None] = {
         # Which of the events repeat others is told later: those are rows of `duplicates`.
         "unaccounted": content.lines - events - content.rejected - content.header_lines,
         "rejected_share": (content.rejected - cut) / data_lines if data_lines else 0.0,
-        "null_keys": sum(row["null_keys"] for row in hours),
+        "null_keys": total("null_keys"),
         "seconds_outside": _seconds_outside(content, span),
         "broken": float(content.broken is not None or content.failed is not None),
         "rows": events,
     }
-    for rule in rules:
-        if rule.every is not None:
-            figures[rule.metric] = sum(row[rule.metric] for row in hours) / events if events else None
-    return figures
+    return figures | {rule.metric: total(rule.metric) / events if events else None for rule in rules}
 
 
 def _seconds_outside(content: Content, span: Span | None) -> float:
@@ -170,8 +169,8 @@ def _judged(
     contents: dict[str, Content],
     metrics: Mapping[str, Mapping[str, float | None]],
     drift: Mapping[str, Mapping[str, list[str]]],
-    frame: DataFrame,
-    numbers: Mapping[str, int],
+    reads: Mapping[str, Read],
+    rows: ReadRows,
 ) -> tuple[dict[str, Content], list[Verdict]]:
     paths = sorted(metrics)
     verdicts = []
@@ -183,7 +182,7 @@ def _judged(
         if not verdict.success:
             sample = drift[path].get(verdict.check)
             if sample is None:
-                sample = _sample(stream, frame, numbers[path], verdict.check)
+                sample = _sample(stream, rows, reads[path], verdict.check)
             verdict = verdict.with_sample(sample[:SAMPLE])
             contents[path] = _marked(content, verdict)
         verdicts.append(verdict)
@@ -204,18 +203,17 @@ def _marked(content: Content, verdict: Verdict) -> Content:
             return content
 
 
-def _sample(stream: Stream, frame: DataFrame, number: int, check: str) -> list[str]:
+def _sample(stream: Stream, rows: ReadRows, read: Read, check: str) -> list[str]:
     """Some of the rows at fault: events where the check is of events, else rejected lines."""
-    rows = frame.where(F.col("__file") == number)
     faults = {rule.check.name: rule.every for rule in declared(stream, "ingest") if rule.every is not None}
     if check == "keys_not_null" or check in faults:
         lacks = _lacks_key(stream) if check == "keys_not_null" else ~met(faults[check], stream.event_types)
-        found = rows.where(F.col("event_time").isNotNull() & lacks).orderBy("source_line").limit(SAMPLE)
+        found = rows.events([read]).where(lacks).orderBy("source_line").limit(SAMPLE)
         columns = found.select("source_line", *(f"`{name}`" for name in stream.event_columns))
         return [f"line {row.pop('source_line')}: {in_words(row)}" for row in columns.toArrow().to_pylist()]
-    refused = rows.where(F.col("__reason").isNotNull()).orderBy("source_line").limit(SAMPLE)
-    found = refused.select("source_line", "__reason", "__raw")
-    return [f"line {r['source_line']}: {r['__reason']}: {r['__raw']}" for r in found.toArrow().to_pylist()]
+    refused = rows.rejected([read]).orderBy("source_line").limit(SAMPLE)
+    found = refused.select("source_line", "reason", "raw")
+    return [f"line {r['source_line']}: {r['reason']}: {r['raw']}" for r in found.toArrow().to_pylist()]
 
 
 def file_checks(stream: Stream) -> tuple[Check, ...]:

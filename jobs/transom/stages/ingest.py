@@ -17,12 +17,12 @@ from transom.lake.refresh import Outcome
 from transom.lake.store import Store
 from transom.stages.contents import contents
 from transom.stages.decisions import decide
-from transom.stages.derived import with_derived
 from transom.stages.files import Content, has_to_be_read, in_scope
 from transom.stages.ingest_publishing import Found, publish_found
-from transom.stages.ingest_tables import Parsed, Tables, event_types
+from transom.stages.ingest_tables import Tables
 from transom.stages.landing import absolute
-from transom.stages.parsing import Reading, parsed
+from transom.stages.parsing import Read, Reading
+from transom.stages.read_rows import ReadRows
 from transom.stages.scene import Scene, late_files, node_of, scene_of
 from transom.stream import Stream
 
@@ -43,7 +43,7 @@ def ingest(
     Raises:
         LandingError: the landing folder is not there.
     """
-    tables, types = Tables.of(stream), event_types(stream)
+    tables, rows = Tables.of(stream), ReadRows(store, stream)
     scene = scene_of(store, ledger, stream, tables, interval, stretch or interval)
     paths = in_scope(scene.known, scene.there, scene.looked_at)
     to_read = {
@@ -53,7 +53,7 @@ def ingest(
     }
     late = late_files(scene, paths)
     read: dict[str, Content] = {}
-    places: dict[str, Parsed] = {}
+    reads: dict[str, Read] = {}
     verdicts: list[Verdict] = []
     present = scene.there
     with ExitStack() as kept:
@@ -65,15 +65,13 @@ def ingest(
         while True:
             if to_read:
                 readings = _readings(stream, scene, to_read)
-                read_columns = {name: types[name] for name in stream.read_columns}
-                rows = parsed(store.spark, readings, stream.layout(), read_columns)
-                frame = keep(with_derived(rows, stream))
+                now = rows.read(readings)
                 of_files, seen = contents(
-                    stream, node_of("events", interval.start), scene.there, readings, frame
+                    stream, node_of("events", interval.start), scene.there, readings, now, rows
                 )
                 read |= of_files
                 verdicts += seen
-                places |= {r.path: Parsed(frame, r.number) for r in readings if r.path in of_files}
+                reads |= {path: now[path] for path in of_files}
             # A file that vanished between listing and reading is as good as never listed.
             present = {p: file for p, file in present.items() if p not in to_read or p in read}
             decisions = decide(scene.known, present, read, paths, scene.rules)
@@ -83,8 +81,9 @@ def ingest(
         files = {**scene.known, **late, **decisions.files}
         for path in decisions.forgotten:
             del files[path]
-        found = Found(decisions, files, places, verdicts)
-        outcome = publish_found(store, ledger, stream, tables, scene, found, keep, run_id)
+        found = Found(decisions, files, reads, verdicts)
+        outcome, taken = publish_found(store, ledger, stream, tables, scene, found, rows, keep, run_id)
+    rows.discard(reads.values(), taken)
     outcome.work |= {
         "files_read": len(read),
         "lines_read": sum(content.lines for content in read.values()),
@@ -101,7 +100,7 @@ def ingest(
 
 def _readings(stream: Stream, scene: Scene, paths: Iterable[str]) -> list[Reading]:
     readings = []
-    for number, path in enumerate(sorted(paths)):
+    for path in sorted(paths):
         file = scene.there[path]
         match = stream.path_pattern.match(path)
         assert match is not None  # it would not be listed
@@ -109,7 +108,6 @@ def _readings(stream: Stream, scene: Scene, paths: Iterable[str]) -> list[Readin
         lengths = (held.bytes,) if held is not None and held.source_id is not None else ()
         readings.append(
             Reading(
-                number,
                 path,
                 absolute(path),
                 file.size,

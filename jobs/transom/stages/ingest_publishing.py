@@ -14,6 +14,7 @@ from transom.lake import small
 from transom.lake.acceptance import in_short, verdict_of
 from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node, Verdict
 from transom.lake.ledger import Ledger
+from transom.lake.parts import Part
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import judge
 from transom.lake.refresh import Outcome
@@ -24,13 +25,14 @@ from transom.stages.decisions import Decisions
 from transom.stages.files import File, with_duplicates
 from transom.stages.hours import HourState, hour_states
 from transom.stages.ingest_tables import (
-    Parsed,
     Tables,
     candidates,
     file_rows,
     rejected,
     repeated_before,
 )
+from transom.stages.parsing import Read
+from transom.stages.read_rows import ReadRows
 from transom.stages.scene import STAGE, Scene, hour_checks, node_of
 from transom.stages.unique import REPEATS, compares, marked
 from transom.stream import Stream
@@ -45,13 +47,13 @@ class Found:
 
     Attributes:
         files: every row of `files` as it will stand, by path.
-        places: where the rows of each path are that was read.
+        reads: what was read, by path.
         verdicts: what the checks saw in the files that were read.
     """
 
     decisions: Decisions
     files: Mapping[str, File]
-    places: Mapping[str, Parsed]
+    reads: Mapping[str, Read]
     verdicts: Sequence[Verdict]
 
 
@@ -62,16 +64,20 @@ def publish_found(
     tables: Tables,
     scene: Scene,
     found: Found,
+    rows: ReadRows,
     keep: Callable[[DataFrame], DataFrame],
     run_id: str,
-) -> Outcome:
+) -> tuple[Outcome, Sequence[Part]]:
     """Publishes every hour that a new, changed or withdrawn file touches, and those that are stale or were
     asked for and do not stand yet.
 
     Args:
         keep: persists rows that are read several times.
+
+    Returns:
+        What was done, and the parts that have become the tables'.
     """
-    decisions, places = found.decisions, found.places
+    decisions, reads = found.decisions, found.reads
     files = with_duplicates(found.files, scene.known, decisions.added, {})
     book, pins, asked = scene.book, scene.pins, scene.scope.asked
     affected = _affected(scene.known, files, decisions)
@@ -90,14 +96,14 @@ def publish_found(
     }
     publishing = sorted(to_publish | forgotten)
     if not publishing:
-        return outcome
+        return outcome, ()
     outcome.hours_healed = len(to_publish - asked)
     stored = {table.name: _stored(book, table, publishing) for table in tables}
-    records = candidates(tables, pins, decisions, places, stored)
+    records = candidates(tables, pins, decisions, reads, rows, stored)
     frames = {
         "events": records,
         "duplicates": records.where(F.lit(False)),
-        "rejected": rejected(tables.rejected, pins, decisions, places, stored, files),
+        "rejected": rejected(tables.rejected, pins, decisions, reads, rows, stored, files),
     }
     if compares(stream) or stored["duplicates"]:
         records = keep(marked(records, stream))
@@ -113,6 +119,8 @@ def publish_found(
     frames["files"] = store.spark.createDataFrame(in_file_rows)
     figures = _figures(tables, frames)
     lie_together = frames["events"] is records and _gathered(decisions, files)
+    parts = _parts(decisions, reads) if lie_together and not stored["events"] and not stream.derived else None
+    taken: list[Part] = []
     results: dict[Node, Entry | None] = {}
     writes = []
     for table in tables:
@@ -128,17 +136,27 @@ def publish_found(
                 total += size
             outcome.rows_out += count if table.name == "events" else 0
         if targets:
-            rows = in_file_rows if table.name == "files" else frames[table.name].where(in_hours(targets))
+            if table is tables.events and parts is not None:
+                taken = [part for part in parts if part.hour in set(targets)]
+                writes.append(Write(table, tuple(taken), {None: targets}))
+                continue
+            new = in_file_rows if table.name == "files" else frames[table.name].where(in_hours(targets))
             gathered = table is tables.events and lie_together
-            writes.append(Write(table, rows, {None: targets}, bytes=total, gathered=gathered))
+            writes.append(Write(table, new, {None: targets}, bytes=total, gathered=gathered))
     outcome.quarantined = sum(entries[hour].status == "quarantined" for hour in to_publish)
     outcome.published = len(to_publish) - outcome.quarantined
     seen = [verdict for verdict in [*found.verdicts, *checks] if verdict.node.hour in to_publish]
     # What earlier runs saw in files that are still there and were not read again.
-    not_read = files.keys() - places.keys()
+    not_read = files.keys() - reads.keys()
     seen += [verdict for verdict in ledger.checks(book, STAGE, to_publish) if verdict.subject in not_read]
     publish(store, ledger, STAGE, run_id, writes, results, book, seen)
-    return outcome
+    return outcome, taken
+
+
+def _parts(decisions: Decisions, reads: Mapping[str, Read]) -> list[Part] | None:
+    """The parts of the files that enter; None where one of them is of several hours."""
+    parts = [part for path in decisions.added.values() for part in reads[path].events]
+    return None if any(part.hour is None for part in parts) else parts
 
 
 def _gathered(decisions: Decisions, files: Mapping[str, File]) -> bool:

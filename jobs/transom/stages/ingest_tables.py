@@ -14,6 +14,8 @@ from transom.lake.store import Pins, conformed
 from transom.lake.tables import SPARK_TYPES, Table
 from transom.stages.decisions import Decisions
 from transom.stages.files import File
+from transom.stages.parsing import Read
+from transom.stages.read_rows import ReadRows
 from transom.stream import Stream
 
 
@@ -42,19 +44,12 @@ class Tables:
         return iter((self.events, self.duplicates, self.rejected, self.files))
 
 
-@dataclass(frozen=True)
-class Parsed:
-    """Where the rows of a path are: a parsed frame, and the path's number in it."""
-
-    frame: DataFrame
-    number: int
-
-
 def candidates(
     tables: Tables,
     pins: Pins,
     decisions: Decisions,
-    parsed: Mapping[str, Parsed],
+    reads: Mapping[str, Read],
+    rows: ReadRows,
     stored: Mapping[str, Sequence[datetime]],
 ) -> DataFrame:
     """Every record of the hours that are published, whether it will stand in `events` or in `duplicates`.
@@ -68,9 +63,10 @@ def candidates(
         for name in ("events", "duplicates")
         for frame in _staying(name, table, pins, decisions, stored[name])
     ]
-    for frame, sources in _entering(decisions, parsed):
-        new = _with_source(frame.where("__summary IS NULL AND __reason IS NULL"), sources)
-        frames.append(conformed(new.withColumn("hour", F.date_trunc("hour", "event_time")), table))
+    entering = [reads[path] for path in decisions.added.values()]
+    if any(read.events for read in entering):
+        new = rows.events(entering).withColumn("hour", F.date_trunc("hour", "event_time"))
+        frames.append(conformed(new, table))
     return _union(frames, pins, table)
 
 
@@ -86,21 +82,19 @@ def rejected(
     table: Table,
     pins: Pins,
     decisions: Decisions,
-    parsed: Mapping[str, Parsed],
+    reads: Mapping[str, Read],
+    rows: ReadRows,
     stored: Mapping[str, Sequence[datetime]],
     files: Mapping[str, File],
 ) -> DataFrame:
     """Rejected lines as they will stand, each in the hour that its file belongs to."""
     frames = _staying(table.name, table, pins, decisions, stored[table.name])
-    for frame, sources in _entering(decisions, parsed):
-        hours = {source: files[decisions.added[source]].hour for source in sources}
-        new = _with_source(frame.where("__reason IS NOT NULL"), sources).select(
-            _lookup("source_id", hours).alias("hour"),
-            "source_id",
-            "source_line",
-            *(F.col(f"__{name}").alias(name) for name in ("raw", "reason", "column", "detail")),
-        )
-        frames.append(conformed(new, table))
+    with_lines = {source: path for source, path in decisions.added.items() if reads[path].rejected}
+    if with_lines:
+        # A rejected line has no time of its own.
+        hours = {source: files[path].hour for source, path in with_lines.items()}
+        new = rows.rejected(reads[path] for path in with_lines.values())
+        frames.append(conformed(new.withColumn("hour", _lookup("source_id", hours)), table))
     return _union(frames, pins, table)
 
 
@@ -119,26 +113,11 @@ def _staying(
     return [rows.where(~F.col("source_id").isin(leaving)) if leaving else rows]
 
 
-def _entering(decisions: Decisions, parsed: Mapping[str, Parsed]) -> list[tuple[DataFrame, dict[str, int]]]:
-    """The frames that new rows come from, each with the number of every source in it."""
-    frames: dict[int, tuple[DataFrame, dict[str, int]]] = {}
-    for source, path in decisions.added.items():
-        found = parsed[path]
-        frames.setdefault(id(found.frame), (found.frame, {}))[1][source] = found.number
-    return list(frames.values())
-
-
 def _union(frames: Sequence[DataFrame], pins: Pins, table: Table) -> DataFrame:
     if not frames:
         ddl = ", ".join(f"`{name}` {kind}" for name, kind in table.columns.items())
         return pins.store.spark.createDataFrame([], ddl)
     return reduce(DataFrame.unionByName, frames)
-
-
-def _with_source(frame: DataFrame, sources: Mapping[str, int]) -> DataFrame:
-    by_number = {number: source for source, number in sources.items()}
-    named = frame.where(F.col("__file").isin(sorted(by_number)))
-    return named.withColumn("source_id", _lookup("__file", by_number))
 
 
 def _lookup(column: str, values: Mapping[Any, Any]) -> Column:

@@ -1,25 +1,43 @@
-"""Reading files on the executors: a task opens its files, parses them with Arrow and yields rows.
+"""Reading files on the executors: a task opens its files, parses them with Arrow and writes what they hold.
 
-One pass gives events, rejections and a summary of each file, all of one reading of the bytes: a file
-that is still being written is taken as it was at that moment, and replaced when it has grown.
+One pass gives events, rejections and what the file was, all of one reading of the bytes: a file that is
+still being written is taken as it was at that moment, and replaced when it has grown. The rows are written
+as parts of their tables (`transom.lake.parts`) at once. So nothing is parsed a second time, were an
+executor lost, and what is decided on is what was read.
 """
 
-import json
+import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from tempfile import SpooledTemporaryFile
+from typing import IO
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
 
 from transom.formats.layout import Layout, Span
-from transom.formats.reading import Chunk, read_file
+from transom.formats.reading import Chunk, Summary, read_file
+from transom.lake.parts import Part, hours_of, moment_of, written
 from transom.lake.tables import ARROW_TYPES
+from transom.stages.files import source_id
 from transom.stages.landing import opened
 
 TASK_BYTES = 32 * 2**20
 """Stored bytes that one task reads, where files are small enough to share one."""
+SPOOLED = 64 * 2**20
+"""Bytes of rows that wait in memory until their file has been read, and its identity is known."""
+MOST_HOURS = 1000
+"""Hours that the events of a file are divided into; of a file that touches more they stay together."""
+REJECTED = {
+    "source_id": "string",
+    "source_line": "bigint",
+    **dict.fromkeys(("raw", "reason", "column", "detail"), "string"),
+}
+"""The columns of a rejected line, with their Spark types."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +45,12 @@ class Reading:
     """A file to read.
 
     Attributes:
-        number: what its rows carry instead of its path.
         where: its absolute path.
         span: outside of which its rows are refused.
         known: decompressed lengths at which a digest of what comes before is wanted.
         start: the instant from which the times of its lines count, None where they say their own.
     """
 
-    number: int
     path: str
     where: str
     size: int
@@ -44,38 +60,59 @@ class Reading:
     start: datetime | None = None
 
 
-FIXED = {
-    "__file": "int",
-    "__raw": "string",
-    "__reason": "string",
-    "__column": "string",
-    "__detail": "string",
-    "__summary": "string",
-    "event_time": "timestamp",
-    "source_line": "bigint",
-}
+@dataclass(frozen=True)
+class Read:
+    """What was read of a file; nothing of one that has vanished since it was listed.
+
+    Attributes:
+        unreadable: why there are no bytes of it.
+        hours: hours of its events, ascending.
+        events, rejected: where its rows are.
+    """
+
+    summary: Summary | None = None
+    unreadable: str | None = None
+    hours: tuple[datetime, ...] = ()
+    first_event: datetime | None = None
+    last_event: datetime | None = None
+    events: tuple[Part, ...] = ()
+    rejected: tuple[Part, ...] = ()
 
 
-def parsed(
-    spark: SparkSession, readings: Sequence[Reading], layout: Layout, columns: Mapping[str, str]
-) -> DataFrame:
-    """Every event, rejection and summary of some files.
+def event_columns(columns: Mapping[str, str]) -> dict[str, str]:
+    """All the columns of an event as it is read, with their Spark types.
 
     Args:
-        columns: Spark types of the declared columns, the rest where it is kept, and captures, in order.
+        columns: the declared ones, the rest where it is kept, captures.
+    """
+    return {"event_time": "timestamp", **columns, "source_id": "string", "source_line": "bigint"}
+
+
+def _arrow(columns: Mapping[str, str]) -> pa.Schema:
+    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns.items()])
+
+
+def read_files(
+    spark: SparkSession,
+    readings: Sequence[Reading],
+    layout: Layout,
+    columns: Mapping[str, str],
+    tables: Mapping[str, str],
+) -> dict[str, Read]:
+    """Reads files, and writes their events and rejections as parts, each file's by itself.
+
+    Args:
+        columns: `event_columns`.
+        tables: path or URI of the tables `events` and `rejected`.
 
     Returns:
-        A row for each event (`__raw` and `__summary` null), each rejection (`__raw`, `__reason`) and
-        each file (`__summary`, JSON); `__file` is the reading's number.
+        What was read, by path.
     """
-    types = {**FIXED, **columns}
-    schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in types.items()])
     bins = _bins(readings, spark.sparkContext.defaultParallelism)
-    # Spark takes what is cached of an equal plan for it, another run's too: what files hold is not in a plan.
-    once = uuid.uuid4().hex
-    ddl = ", ".join(f"`{name}` {kind}" for name, kind in types.items())
-    reader = _reader(bins, layout, schema, once)
-    return spark.range(0, len(bins), 1, max(len(bins), 1)).mapInArrow(reader, ddl)
+    task = _Task(layout, _arrow(columns), tables, uuid.uuid4().hex)
+    # What comes back is a few words for each file; the rows are written where they will stand.
+    found = spark.sparkContext.parallelize(bins, max(len(bins), 1)).flatMap(task).collect()
+    return dict(found)
 
 
 def _bins(readings: Sequence[Reading], tasks: int) -> list[list[Reading]]:
@@ -91,59 +128,122 @@ def _bins(readings: Sequence[Reading], tasks: int) -> list[list[Reading]]:
     return bins
 
 
-def _reader(
-    bins: Sequence[Sequence[Reading]], layout: Layout, schema: pa.Schema, once: str
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterable[pa.RecordBatch], once: str = once) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index in batch.column(0).to_pylist():
-                for reading in bins[index]:
-                    yield from _rows(reading, layout, schema)
-
-    return run
+class _Unreadable(Exception):
+    """A file cannot be read; what cannot be written is another matter."""
 
 
-def _rows(reading: Reading, layout: Layout, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    try:
-        with opened(reading.where) as source:
-            parts = read_file(
-                source, reading.path, layout, reading.span, start=reading.start, known=reading.known
+@dataclass(frozen=True)
+class _Task:
+    """Reads a share of the files.
+
+    Attributes:
+        schema: of the events' parts.
+        folder: below each table, for the parts of this run alone.
+    """
+
+    layout: Layout
+    schema: pa.Schema
+    tables: Mapping[str, str]
+    folder: str
+
+    def __call__(self, share: Iterable[Reading]) -> Iterator[tuple[str, Read]]:
+        for reading in share:
+            try:
+                yield reading.path, self._read(reading)
+            except _Unreadable as unreadable:
+                [error] = unreadable.args
+                gone = isinstance(error, FileNotFoundError)
+                yield reading.path, Read(unreadable=None if gone else str(error))
+
+    def _read(self, reading: Reading) -> Read:
+        hours: set[int] = set()
+        first, last = [], []
+        with _scratch() as event_file, _scratch() as rejected_file:
+            events, rejected = _Spool(event_file), _Spool(rejected_file)
+            for part in self._parsed(reading):
+                if isinstance(part, Summary):
+                    summary = part
+                    continue
+                rejected.add(part.rejected)
+                if part.events.num_rows:
+                    events.add(part.events)
+                    times = part.events.column("event_time")
+                    hours.update(np.unique(hours_of(times)).tolist())
+                    bounds = pc.min_max(times).as_py()
+                    first.append(bounds["min"])
+                    last.append(bounds["max"])
+            identity = source_id(summary.sha256, reading.captures, reading.start)
+            constant = {**reading.captures, "source_id": identity}
+            divided = "event_time" if len(hours) <= MOST_HOURS else None
+            return Read(
+                summary,
+                None,
+                tuple(map(moment_of, sorted(hours))),
+                min(first, default=None),
+                max(last, default=None),
+                tuple(self._written("events", _with(constant, events, self.schema), divided)),
+                tuple(self._written("rejected", _with(constant, rejected, _arrow(REJECTED)))),
             )
-            for part in parts:
-                if isinstance(part, Chunk):
-                    yield from _chunk(part, reading, schema)
-                else:
-                    yield _summary(json.dumps(asdict(part)), reading, schema)
-    except FileNotFoundError:
-        yield _summary(json.dumps({"vanished": True}), reading, schema)
-    except OSError as error:
-        yield _summary(json.dumps({"unreadable": str(error)}), reading, schema)
+
+    def _parsed(self, reading: Reading) -> Iterator[Chunk | Summary]:
+        try:
+            with opened(reading.where) as source:
+                yield from read_file(
+                    source,
+                    reading.path,
+                    self.layout,
+                    reading.span,
+                    start=reading.start,
+                    known=reading.known,
+                )
+        except OSError as error:
+            raise _Unreadable(error) from error
+
+    def _written(
+        self, table: str, batches: Iterator[pa.RecordBatch], time_column: str | None = None
+    ) -> Iterator[Part]:
+        # A second try of a task writes files of its own.
+        name = f"part-{uuid.uuid4()}"
+        return written(self.tables[table], f"read-{self.folder}", name, batches, time_column)
 
 
-def _chunk(chunk: Chunk, reading: Reading, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    renamed = {"raw": "__raw", "reason": "__reason", "column": "__column", "detail": "__detail"}
-    events, rejected = chunk.events, chunk.rejected
-    if events.num_rows:
-        yield _batch(
-            dict(zip(events.schema.names, events.columns, strict=True)), events.num_rows, reading, schema
-        )
-    if rejected.num_rows:
-        names = [renamed.get(name, name) for name in rejected.schema.names]
-        yield _batch(dict(zip(names, rejected.columns, strict=True)), rejected.num_rows, reading, schema)
+def _scratch() -> SpooledTemporaryFile[bytes]:
+    # Spark names its scratch folders to the workers.
+    folders = os.environ.get("SPARK_LOCAL_DIRS")
+    return SpooledTemporaryFile(SPOOLED, dir=folders.split(",")[0] if folders else None)
 
 
-def _summary(text: str, reading: Reading, schema: pa.Schema) -> pa.RecordBatch:
-    return _batch({"__summary": pa.array([text])}, 1, reading, schema)
+class _Spool:
+    """Rows that wait for what is known only when their file has been read, in memory or on disk."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.writer: pa.ipc.RecordBatchStreamWriter | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if not batch.num_rows:
+            return
+        if self.writer is None:
+            self.writer = pa.ipc.new_stream(self.file, batch.schema)
+        self.writer.write_batch(batch)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        if self.writer is not None:
+            self.writer.close()
+            self.file.seek(0)
+            yield from pa.ipc.open_stream(self.file)
 
 
-def _batch(columns: Mapping[str, pa.Array], rows: int, reading: Reading, schema: pa.Schema) -> pa.RecordBatch:
-    constant = {"__file": reading.number, **reading.captures}
+def _with(
+    constant: Mapping[str, str], batches: Iterable[pa.RecordBatch], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Batches in a schema, with columns that hold one value."""
+    for batch in batches:
+        rows = batch.num_rows
 
-    def array(field: pa.Field) -> pa.Array:
-        if field.name in columns:
-            return columns[field.name].cast(field.type)
-        if field.name in constant:
-            return pa.repeat(pa.scalar(constant[field.name], field.type), rows)
-        return pa.nulls(rows, field.type)
+        def array(field: pa.Field, batch: pa.RecordBatch = batch, rows: int = rows) -> pa.Array:
+            if field.name in constant:
+                return pa.repeat(pa.scalar(constant[field.name], field.type), rows)
+            return batch.column(field.name).cast(field.type)
 
-    return pa.RecordBatch.from_arrays([array(field) for field in schema], schema=schema)
+        yield pa.RecordBatch.from_arrays([array(field) for field in schema], schema=schema)

@@ -1,0 +1,145 @@
+"""Data files of a table that a task writes itself, with Arrow, and that a commit takes as they stand.
+
+Spark writes Parquet row by row, which takes longer than all else that an ingest of many rows does; Arrow
+writes it whole columns at a time. A part lies in its table's folder and belongs to no version of the table
+until a commit names it: until then, or where a run is killed before, no reader of the table sees it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from transom.paths import split_scheme
+
+HELD = 64 * 2**20
+"""Bytes of rows, as Arrow holds them, that wait until they make a row group."""
+MICROS = 3_600_000_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A data file that no commit has taken yet.
+
+    Attributes:
+        path: below the table's folder, as a commit names it.
+        hour: the hour that all its rows are of; None where they are of several.
+        bytes: as it is stored.
+    """
+
+    path: str
+    hour: datetime | None
+    rows: int
+    bytes: int
+
+    @property
+    def name(self) -> str:
+        """Unlike that of any other part."""
+        return self.path.rpartition("/")[2]
+
+
+def written(
+    table: str, folder: str, name: str, batches: Iterable[pa.RecordBatch], time_column: str | None = None
+) -> Iterator[Part]:
+    """Writes rows into a file for each hour of them, in the order in which they come.
+
+    Args:
+        table: path or URI of the table.
+        folder: below it, to write into.
+        name: what the files' names begin with.
+        time_column: the column, a timestamp in microseconds, by whose hours they are divided; None where
+            they stay together.
+    """
+    writer: _Writer | None = None
+    for batch in batches:
+        writer = writer or _Writer(table, folder, name, batch.schema)
+        writer.add(batch, time_column)
+    if writer is not None:
+        yield from writer.close()
+
+
+class _Writer:
+    """Files that grow side by side, one for each hour."""
+
+    def __init__(self, table: str, folder: str, name: str, schema: pa.Schema) -> None:
+        self.system, self.root = located(table)
+        self.folder, self.name, self.schema = folder, name, schema
+        self.waiting: dict[int | None, list[pa.RecordBatch]] = {}
+        self.held = 0
+        self.files: dict[int | None, tuple[str, pq.ParquetWriter]] = {}
+        self.rows: dict[int | None, int] = {}
+        self.system.create_dir(f"{self.root}/{folder}")
+
+    def add(self, batch: pa.RecordBatch, time_column: str | None) -> None:
+        divided = [(None, batch)] if time_column is None else _by_hour(batch, time_column)
+        for hour, rows in divided:
+            self.waiting.setdefault(hour, []).append(rows)
+        self.held += batch.nbytes
+        if self.held > HELD:
+            self._flush()
+
+    def _flush(self) -> None:
+        for hour, batches in self.waiting.items():
+            if hour not in self.files:
+                path = f"{self.folder}/{self.name}{'' if hour is None else f'-{hour}'}.parquet"
+                sink = self.system.open_output_stream(f"{self.root}/{path}")
+                self.files[hour] = path, pq.ParquetWriter(sink, self.schema, store_schema=False)
+            rows = pa.Table.from_batches(batches, self.schema)
+            self.files[hour][1].write_table(rows)
+            self.rows[hour] = self.rows.get(hour, 0) + rows.num_rows
+        self.waiting.clear()
+        self.held = 0
+
+    def close(self) -> Iterator[Part]:
+        self._flush()
+        for hour, (path, file) in self.files.items():
+            file.close()
+            size = self.system.get_file_info(f"{self.root}/{path}").size
+            of = None if hour is None else moment_of(hour)
+            yield Part(path, of, self.rows[hour], size)
+
+
+def hours_of(times: pa.Array) -> npt.NDArray[np.int64]:
+    """The hour of each time, a timestamp in microseconds; counted from the epoch."""
+    found: npt.NDArray[np.int64] = times.cast(pa.int64()).to_numpy() // MICROS
+    return found
+
+
+def moment_of(hour: int) -> datetime:
+    """The start of an hour that is counted from the epoch."""
+    return EPOCH + timedelta(hours=hour)
+
+
+def _by_hour(batch: pa.RecordBatch, time_column: str) -> Iterator[tuple[int, pa.RecordBatch]]:
+    hours = hours_of(batch.column(time_column))
+    if hours[0] == hours[-1] and (hours == hours[0]).all():
+        yield int(hours[0]), batch
+        return
+    # Stable, so that an hour's rows keep their order.
+    order = np.argsort(hours, kind="stable")
+    ordered, sorted_hours = batch.take(pa.array(order)), hours[order]
+    starts = np.flatnonzero(np.r_[True, np.diff(sorted_hours) > 0])
+    for start, end in zip(starts, [*starts[1:], len(hours)], strict=True):
+        yield int(sorted_hours[start]), ordered.slice(start, end - start)
+
+
+def remove(table: str, parts: Iterable[Part]) -> None:
+    """Removes parts that no commit has taken."""
+    system, root = located(table)
+    for part in parts:
+        system.delete_file(f"{root}/{part.path}")
+
+
+def located(uri: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a path or URI, and the path on it."""
+    if split_scheme(uri)[0]:
+        system, path = fs.FileSystem.from_uri(uri)
+        return system, path
+    return fs.LocalFileSystem(), str(Path(uri).absolute())

@@ -1,0 +1,66 @@
+"""What files hold, once they have been read: Spark's frames over the parts that tasks have written."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from transom.lake.parts import Part, remove
+from transom.lake.store import Store
+from transom.lake.tables import SPARK_TYPES
+from transom.stages.derived import with_derived
+from transom.stages.parsing import REJECTED, Read, Reading, event_columns, read_files
+from transom.stream import Stream
+
+PART = "__part"
+"""The column that holds the name of a row's part."""
+
+
+@dataclass(frozen=True)
+class ReadRows:
+    """The rows of the files that a run reads."""
+
+    store: Store
+    stream: Stream
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The Spark types of an event's columns as it is read, derived ones not among them."""
+        declared = {name: SPARK_TYPES[field.type] for name, field in self.stream.read_columns.items()}
+        return event_columns(declared)
+
+    def read(self, readings: Iterable[Reading]) -> dict[str, Read]:
+        """Reads files."""
+        tables = {name: self.store.uri(name) for name in ("events", "rejected")}
+        return read_files(self.store.spark, list(readings), self.stream.layout(), self.columns, tables)
+
+    def events(self, reads: Iterable[Read]) -> DataFrame:
+        """The events of some files, derived columns among them, each with the name of its part."""
+        rows = self._rows("events", self.columns, (part for read in reads for part in read.events))
+        return with_derived(rows, self.stream)
+
+    def rejected(self, reads: Iterable[Read]) -> DataFrame:
+        """The rejected lines of some files."""
+        return self._rows("rejected", REJECTED, (part for read in reads for part in read.rejected))
+
+    def discard(self, reads: Iterable[Read], taken: Iterable[Part]) -> None:
+        """Removes the parts that no commit has taken."""
+        kept = {part.path for part in taken}
+        reads = list(reads)
+        for name, parts in (
+            ("events", (part for read in reads for part in read.events)),
+            ("rejected", (part for read in reads for part in read.rejected)),
+        ):
+            remove(self.store.uri(name), (part for part in parts if part.path not in kept))
+
+    def _rows(self, table: str, columns: Mapping[str, str], parts: Iterable[Part]) -> DataFrame:
+        ddl = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+        # Spark takes a path for a pattern of paths.
+        folder = re.sub(r"([\\*?\[\]{}])", r"\\\1", self.store.uri(table))
+        paths = [f"{folder}/{part.path}" for part in parts]
+        if not paths:
+            return self.store.spark.createDataFrame([], f"{ddl}, {PART} string")
+        rows = self.store.spark.read.schema(ddl).parquet(*paths)
+        return rows.select("*", F.col("_metadata.file_name").alias(PART))

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame
 
 from transom.intervals import Interval
-from transom.lake.book import Verdict
+from transom.lake.book import Node, Verdict
 from transom.lake.ledger import Ledger
 from transom.lake.refresh import Outcome
 from transom.lake.store import Store
@@ -45,57 +45,63 @@ def ingest(
     """
     tables, rows = Tables.of(stream), ReadRows(store, stream)
     scene = scene_of(store, ledger, stream, tables, interval, stretch or interval)
-    paths = in_scope(scene.known, scene.there, scene.looked_at)
-    to_read = {
-        path
-        for path in paths & scene.there.keys()
-        if has_to_be_read(scene.there[path], scene.known.get(path), scene.rules)
-    }
-    late = late_files(scene, paths)
-    read: dict[str, Content] = {}
-    reads: dict[str, Read] = {}
-    verdicts: list[Verdict] = []
-    present = scene.there
+    try:
+        found = _found(stream, scene, rows, node_of("events", interval.start))
+    except BaseException:
+        rows.discard()
+        raise
     with ExitStack() as kept:
 
         def keep(frame: DataFrame) -> DataFrame:
             kept.callback(frame.unpersist)
             return frame.persist()
 
-        while True:
-            if to_read:
-                readings = _readings(stream, scene, to_read)
-                now = rows.read(readings)
-                of_files, seen = contents(
-                    stream, node_of("events", interval.start), scene.there, readings, now, rows
-                )
-                read |= of_files
-                verdicts += seen
-                reads |= {path: now[path] for path in of_files}
-            # A file that vanished between listing and reading is as good as never listed.
-            present = {p: file for p, file in present.items() if p not in to_read or p in read}
-            decisions = decide(scene.known, present, read, paths, scene.rules)
-            if not decisions.unread:
-                break
-            to_read = set(decisions.unread)
-        files = {**scene.known, **late, **decisions.files}
-        for path in decisions.forgotten:
-            del files[path]
-        found = Found(decisions, files, reads, verdicts)
         outcome, taken = publish_found(store, ledger, stream, tables, scene, found, rows, keep, run_id)
-    rows.discard(reads.values(), taken)
+    rows.discard(taken)
     outcome.work |= {
-        "files_read": len(read),
-        "lines_read": sum(content.lines for content in read.values()),
-        "lines_rejected": sum(content.rejected for content in read.values()),
-        "files_conflicting": sum(file.status == "conflict" for file in decisions.files.values()),
-        "files_gone": sum(file.status == "gone" for file in decisions.files.values()),
+        "files_read": len(found.contents),
+        "lines_read": sum(content.lines for content in found.contents.values()),
+        "lines_rejected": sum(content.rejected for content in found.contents.values()),
+        "files_conflicting": sum(file.status == "conflict" for file in found.decisions.files.values()),
+        "files_gone": sum(file.status == "gone" for file in found.decisions.files.values()),
     }
     outcome.standing |= {
         "files_listed": len(scene.there),
-        "files_waiting": sum(file.status == "waiting" for file in files.values()),
+        "files_waiting": sum(file.status == "waiting" for file in found.files.values()),
     }
     return outcome
+
+
+def _found(stream: Stream, scene: Scene, rows: ReadRows, node: Node) -> Found:
+    """Reads what may have changed, and decides on it; more is read where that takes more to be known."""
+    paths = in_scope(scene.known, scene.there, scene.looked_at)
+    to_read = {
+        path
+        for path in paths & scene.there.keys()
+        if has_to_be_read(scene.there[path], scene.known.get(path), scene.rules)
+    }
+    read: dict[str, Content] = {}
+    reads: dict[str, Read] = {}
+    verdicts: list[Verdict] = []
+    present = scene.there
+    while True:
+        if to_read:
+            readings = _readings(stream, scene, to_read)
+            now = rows.read(readings)
+            of_files, seen = contents(stream, node, scene.there, readings, now, rows)
+            read |= of_files
+            verdicts += seen
+            reads |= {path: now[path] for path in of_files}
+        # A file that vanished between listing and reading is as good as never listed.
+        present = {p: file for p, file in present.items() if p not in to_read or p in read}
+        decisions = decide(scene.known, present, read, paths, scene.rules)
+        if not decisions.unread:
+            break
+        to_read = set(decisions.unread)
+    files = {**scene.known, **late_files(scene, paths), **decisions.files}
+    for path in decisions.forgotten:
+        del files[path]
+    return Found(decisions, files, read, reads, verdicts)
 
 
 def _readings(stream: Stream, scene: Scene, paths: Iterable[str]) -> list[Reading]:

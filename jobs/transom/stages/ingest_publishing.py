@@ -22,7 +22,7 @@ from transom.lake.store import Store, Write, in_hours
 from transom.lake.tables import Table
 from transom.stages.checks import accepted_of
 from transom.stages.decisions import Decisions
-from transom.stages.files import File, with_duplicates
+from transom.stages.files import Content, File, with_duplicates
 from transom.stages.hours import HourState, hour_states
 from transom.stages.ingest_tables import (
     Tables,
@@ -47,12 +47,14 @@ class Found:
 
     Attributes:
         files: every row of `files` as it will stand, by path.
-        reads: what was read, by path.
+        contents: of the files that were read, by path.
+        reads: where their rows are, by path.
         verdicts: what the checks saw in the files that were read.
     """
 
     decisions: Decisions
     files: Mapping[str, File]
+    contents: Mapping[str, Content]
     reads: Mapping[str, Read]
     verdicts: Sequence[Verdict]
 

@@ -109,7 +109,7 @@ def read_files(
         What was read, by path.
     """
     bins = _bins(readings, spark.sparkContext.defaultParallelism)
-    task = _Task(layout, _arrow(columns), tables, uuid.uuid4().hex)
+    task = _Task(layout, _arrow(columns), tables, uuid.uuid4().hex, MOST_HOURS)
     # What comes back is a few words for each file; the rows are written where they will stand.
     found = spark.sparkContext.parallelize(bins, max(len(bins), 1)).flatMap(task).collect()
     return dict(found)
@@ -138,13 +138,15 @@ class _Task:
 
     Attributes:
         schema: of the events' parts.
-        folder: below each table, for the parts of this run alone.
+        folder: below each table, for the parts of this reading alone.
+        most_hours: `MOST_HOURS`.
     """
 
     layout: Layout
     schema: pa.Schema
     tables: Mapping[str, str]
     folder: str
+    most_hours: int
 
     def __call__(self, share: Iterable[Reading]) -> Iterator[tuple[str, Read]]:
         for reading in share:
@@ -174,7 +176,7 @@ class _Task:
                     last.append(bounds["max"])
             identity = source_id(summary.sha256, reading.captures, reading.start)
             constant = {**reading.captures, "source_id": identity}
-            divided = "event_time" if len(hours) <= MOST_HOURS else None
+            divided = "event_time" if len(hours) <= self.most_hours else None
             return Read(
                 summary,
                 None,

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,12 +17,13 @@ PART = "__part"
 """The column that holds the name of a row's part."""
 
 
-@dataclass(frozen=True)
 class ReadRows:
     """The rows of the files that a run reads."""
 
-    store: Store
-    stream: Stream
+    def __init__(self, store: Store, stream: Stream) -> None:
+        self.store = store
+        self.stream = stream
+        self._reads: list[Read] = []
 
     @property
     def columns(self) -> dict[str, str]:
@@ -34,7 +34,9 @@ class ReadRows:
     def read(self, readings: Iterable[Reading]) -> dict[str, Read]:
         """Reads files."""
         tables = {name: self.store.uri(name) for name in ("events", "rejected")}
-        return read_files(self.store.spark, list(readings), self.stream.layout(), self.columns, tables)
+        found = read_files(self.store.spark, list(readings), self.stream.layout(), self.columns, tables)
+        self._reads += found.values()
+        return found
 
     def events(self, reads: Iterable[Read]) -> DataFrame:
         """The events of some files, derived columns among them, each with the name of its part."""
@@ -45,14 +47,11 @@ class ReadRows:
         """The rejected lines of some files."""
         return self._rows("rejected", REJECTED, (part for read in reads for part in read.rejected))
 
-    def discard(self, reads: Iterable[Read], taken: Iterable[Part]) -> None:
-        """Removes the parts that no commit has taken."""
+    def discard(self, taken: Iterable[Part] = ()) -> None:
+        """Removes all that was read but the parts that a commit has taken."""
         kept = {part.path for part in taken}
-        reads = list(reads)
-        for name, parts in (
-            ("events", (part for read in reads for part in read.events)),
-            ("rejected", (part for read in reads for part in read.rejected)),
-        ):
+        for name in ("events", "rejected"):
+            parts: list[Part] = [part for read in self._reads for part in getattr(read, name)]
             remove(self.store.uri(name), (part for part in parts if part.path not in kept))
 
     def _rows(self, table: str, columns: Mapping[str, str], parts: Iterable[Part]) -> DataFrame:

@@ -1,0 +1,88 @@
+"""What a run reads is written once, where it will stand; nothing is left of what did not come to stand."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from house import WEB, House, line
+from transom.stages.landing import LandingError
+
+Make = Callable[..., House]
+
+
+def named(house: House, table: str) -> set[str]:
+    """The data files that any commit has added."""
+    logs = sorted(Path(house.root, table, "_delta_log").glob("*.json"))
+    entries = [json.loads(text) for log in logs for text in log.read_text().splitlines()]
+    return {Path(entry["add"]["path"]).name for entry in entries if "add" in entry}
+
+
+def there(house: House, table: str) -> set[str]:
+    """The data files on the disk."""
+    return {path.name for path in Path(house.root, table).rglob("*.parquet")}
+
+
+def read(house: House, table: str) -> set[str]:
+    """Those of them that the reading of a file wrote."""
+    return {path.name for path in Path(house.root, table).glob("read-*/*.parquet")}
+
+
+def test_an_hour_of_which_nothing_stands_takes_the_rows_where_they_are(house: Make) -> None:
+    day = house()
+    day.land(0, [*map(line, range(40)), "torn"])
+    day.land(1, [line(3601)])
+    day.ingest(0, 2)
+    assert len(read(day, "events")) == 2
+    # A second file: what stands of the hour is written together with it.
+    day.land(0, [line(3)], ".more")
+    day.ingest(0, 2)
+    for table in ("events", "rejected"):
+        assert there(day, table) == named(day, table)
+    assert len(read(day, "events")) == 2
+    assert {row.source_line for row in day.table("rejected").collect()} == {41}
+    day.assert_ledger_true()
+
+
+def test_nothing_is_left_of_a_file_that_is_withheld(house: Make) -> None:
+    day = house()
+    day.land(0, [line(1), *["torn"] * 3])
+    day.ingest(0, 1)
+    assert {row.status for row in day.table("files").collect()} == {"withheld"}
+    assert there(day, "events") == there(day, "rejected") == set()
+
+
+def test_nothing_is_left_of_what_was_read_where_the_run_fails(
+    house: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = house()
+    day.land(0, [line(1)])
+
+    def fails(*_: object) -> None:
+        raise LandingError("the folder is gone")
+
+    monkeypatch.setattr("transom.stages.ingest.decide", fails)
+    with pytest.raises(LandingError):
+        day.ingest(0, 1)
+    assert there(day, "events") == set()
+
+
+def test_a_lake_whose_name_would_be_a_pattern(house: Make) -> None:
+    day = house(lake="lake {a,b} *?")
+    day.land(0, [line(1), line(2)])
+    day.run(0, 1)
+    assert day.table("events").count() == 2
+    day.assert_ledger_true()
+
+
+def test_a_file_of_more_hours_than_it_is_divided_into(house: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = WEB.replace("access.%H*.log.gz", "access.*.log.gz").replace(", expect: 1", "")
+    divided, together = house(text), house(text, lake="other")
+    divided.land(0, [line(1), line(3600), line(2)])
+    divided.ingest(0, 2)
+    monkeypatch.setattr("transom.stages.parsing.MOST_HOURS", 1)
+    together.ingest(0, 2)
+    together.assert_same(divided)
+    assert (len(read(divided, "events")), len(read(together, "events"))) == (2, 0)
+    assert there(together, "events") == named(together, "events")

@@ -1,0 +1,83 @@
+"""Parts: rows that a task has written, an hour a file."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transom.intervals import hour_of
+from transom.lake import parts
+from transom.lake.parts import Part, remove, written
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SCHEMA = pa.schema([("time", pa.timestamp("us", "UTC")), ("text", pa.string())])
+INSTANTS = st.integers(-(10**16), 10**16).map(lambda us: EPOCH + timedelta(microseconds=us))
+NEAR = st.integers(0, 3 * 3600 - 1).map(lambda seconds: EPOCH + timedelta(seconds=seconds))
+TEXTS = st.none() | st.text(max_size=3)
+ROWS = st.lists(st.tuples(st.one_of(INSTANTS, NEAR), TEXTS), min_size=1, max_size=20)
+
+
+def batch(rows: list[tuple[datetime, str | None]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"time": t, "text": text} for t, text in rows], schema=SCHEMA)
+
+
+def read(table: Path, part: Part) -> list[tuple[datetime, str | None]]:
+    rows = pq.read_table(table / part.path).to_pylist()
+    assert len(rows) == part.rows
+    assert (table / part.path).stat().st_size == part.bytes
+    return [(row["time"].astimezone(UTC), row["text"]) for row in rows]
+
+
+@pytest.fixture(params=[1, parts.HELD])
+def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows wait for others, or for none."""
+    monkeypatch.setattr(parts, "HELD", request.param)
+
+
+@pytest.mark.usefixtures("held")
+@given(batches=st.lists(ROWS, max_size=4))
+def test_each_row_is_in_the_file_of_its_hour_in_its_order(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[datetime, str | None]]]
+) -> None:
+    table = tmp_path_factory.mktemp("table")
+    found = list(written(str(table), "read", "part", map(batch, batches), "time"))
+    expected: dict[datetime, list[tuple[datetime, str | None]]] = {}
+    for row in [row for rows in batches for row in rows]:
+        expected.setdefault(hour_of(row[0]), []).append(row)
+    assert {part.hour: read(table, part) for part in found} == expected
+    assert len(found) == len(expected)
+    assert sorted(path.name for path in table.rglob("*.parquet")) == sorted(part.name for part in found)
+
+
+@given(batches=st.lists(ROWS, min_size=1, max_size=4))
+def test_rows_that_are_not_divided_stay_together(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[datetime, str | None]]]
+) -> None:
+    table = tmp_path_factory.mktemp("table")
+    [part] = written(str(table), "read", "part", map(batch, batches))
+    assert (part.path, part.hour) == ("read/part.parquet", None)
+    assert read(table, part) == [row for rows in batches for row in rows]
+
+
+def test_a_column_of_times_is_written_as_spark_and_delta_read_it(tmp_path: Path) -> None:
+    [part] = written(str(tmp_path), "read", "part", [batch([(EPOCH, "a")])], "time")
+    kind = pq.ParquetFile(tmp_path / part.path).schema.column(0)
+    assert (kind.physical_type, kind.logical_type.to_json()) == (
+        "INT64",
+        '{"Type":"Timestamp","isAdjustedToUTC":true,"timeUnit":"microseconds",'
+        '"is_from_converted_type":false,"force_set_converted_type":false}',
+    )
+
+
+def test_parts_that_nothing_took_are_removed_and_no_others(tmp_path: Path) -> None:
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield batch([(EPOCH, "a"), (EPOCH + timedelta(hours=1), "b")])
+
+    first, second = written(str(tmp_path), "read", "part", rows(), "time")
+    remove(str(tmp_path), [first])
+    assert [path.name for path in tmp_path.rglob("*.parquet")] == [second.name]

@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from transom.commands import submit
 from transom.intervals import Interval
-from transom.lake.gate import submit
 from transom.lake.ledger import Overtaken
 from transom.lake.quality import preload
 from transom.lake.session import session

@@ -12,6 +12,7 @@ from pyspark.errors import PythonException
 
 import ingest
 from transom import application, job, together
+from transom.commands import submit
 from transom.intervals import Interval
 from transom.lake.book import Entry, Node
 from transom.lake.findings import findings
@@ -179,8 +180,8 @@ def test_a_job_says_what_each_gate_says_and_runs_no_stage_behind_one_that_does_n
     importlib.import_module(job[0]).main()
     stages = ["ingest", "aggregate"][: len(runs)]
     assert ran == list(zip(stages, runs, strict=True))
-    settings = '--properties-file "$TRANSOM_SPARK_PROPERTIES"'
-    again = f"spark-submit {settings} jobs/{job[0]}.py --stream {WEB} --lake {tmp_path}"
+    again = submit(job[0], WEB, str(tmp_path)).partition(" --from")[0]
+    assert f"/jobs/{job[0]}.py --stream {WEB} --lake {tmp_path}" in again
     expected = []
     for stage, hours in zip(stages, runs.values(), strict=True):
         if (stage, TEN) == withheld:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transom.cli.asked import Refusal, refusals, stream_file
+from transom.commands import transom
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,15 +110,13 @@ def try_in(
         from transom.together import run_stages
 
         judged = run_stages(
-            session, landed.stream, interval, lake=lake, command=_AGAIN, cause="try", began=began, say=_say
-        )
+            session, landed.stream, interval,
+            lake=lake, command=transom("try", file, *files), cause="try", began=began, say=_say,
+        )  # fmt: skip
     outcome.print_outcome(landed.stream, f"{lake}/{stream.name}", interval, judged)
     outcome.print_rejected(found)
     outcome.print_cost(f"{lake}/{stream.name}", interval)
     return all(judgement.passed for judgement in judged)
-
-
-_AGAIN = "try again"
 
 
 def _say(text: str) -> None:

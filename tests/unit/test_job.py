@@ -18,6 +18,7 @@ from transom.lake.book import Entry, Node
 from transom.lake.findings import findings
 from transom.lake.ledger import Ledger
 from transom.lake.refresh import Outcome
+from transom.lake.tables import LakeError
 from transom.stream import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,6 +100,27 @@ def test_a_lake_that_cannot_be_written_is_said_in_one_line(
     assert said.startswith(f"ingest: lake: {lake}/web/hours cannot be opened or created: ")
     assert "Not a directory" in said
     assert "\n" not in said
+
+
+@pytest.mark.parametrize("asked", [["aggregate"], ["run", "--stages", "aggregate"]])
+def test_what_has_to_run_first_is_said_before_spark_is_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: list[str]
+) -> None:
+    monkeypatch.setattr(application, "session", Mock(side_effect=AssertionError("a session was started")))
+    arguments = ["--stream", WEB, "--lake", str(tmp_path / "lake"), *HOURS, *asked[1:]]
+    monkeypatch.setattr("sys.argv", [f"{asked[0]}.py", *arguments])
+    with pytest.raises(SystemExit) as refused:
+        importlib.import_module(asked[0]).main()
+    root = f"{tmp_path}/lake/web"
+    words = (
+        f"lake: aggregate reads the table events, and ingest of web has never run in {root}; run "
+        "jobs/ingest.py over the interval first, or jobs/run.py, which runs both"
+    )
+    assert str(refused.value) == f"{asked[0]}: {words}"
+    with pytest.raises(LakeError) as again:
+        job.perform(Mock(), "aggregate", load(WEB), TWO_HOURS, Mock(), lake=str(tmp_path / "lake"))
+    assert str(again.value) == words
+    assert not (tmp_path / "lake").exists()
 
 
 def test_the_lake_is_named_by_the_argument_or_the_environment(

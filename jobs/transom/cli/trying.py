@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transom.cli.asked import Refusal, refusals, stream_file
+from transom.cli.environment import require_spark
 from transom.commands import transom
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def try_(
     """Run all stages of a stream on some files, and print what comes out.
 
     Needs no Airflow and touches no lake but its own, which is removed afterwards. Prints what was found, the
-    first rows of each result, the lines that became no event with the reason, and what an hour costs.
+    first rows of each result, the lines that became no event with the reason, and what it cost.
 
     \b
     Example:
@@ -43,6 +44,8 @@ def try_(
     from transom.stages.landing import LandingError
 
     file = stream_file(stream)
+    with refusals():
+        require_spark()
     with refusals(LandingError, LakeError, TableMismatch), _folder(lake, keep) as (folder, root):
         if not try_in(folder, root, file, files):
             raise typer.Exit(1)
@@ -142,10 +145,6 @@ def _session(spark: "SparkSession | None", name: str) -> Iterator["SparkSession"
     if spark is not None:
         yield spark
         return
-    if "PYSPARK_SUBMIT_ARGS" not in os.environ:
-        raise Refusal(
-            "PYSPARK_SUBMIT_ARGS: must say Spark's settings, as `. .transom/env` does; it is not set"
-        )
     _say("starting Spark")
     from transom.lake.quality import preload
     from transom.lake.session import session

@@ -5,7 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from transom.cli.__main__ import app
 from transom.commands import submit, transom
 
 ARGUMENTS = ["--stream", "{here}/my streams/web.yaml", "--lake", "{here}/lake", "--from", "a", "--to", "b"]
@@ -87,3 +89,15 @@ def test_the_command_line_is_named_as_it_was_called(
         monkeypatch.setenv("TRANSOM_CALLED", called)
     monkeypatch.setattr("sys.argv", [argv])
     assert transom("try", "a b", Path("x.log")) == words
+
+
+def test_a_draft_says_what_comes_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSOM_CALLED", "transom")
+    monkeypatch.chdir(tmp_path)
+    Path("my log.csv").write_text("time,n\n2024-05-01T10:00:00Z,1\n2024-05-01T10:00:01Z,2\n")
+    result = CliRunner().invoke(app, ["init", "my log.csv", "--output", "my.yaml"])
+    assert result.stdout.splitlines() == [
+        "my.yaml: written; these come next:",
+        "  transom check my.yaml",
+        "  transom try my.yaml 'my log.csv'",
+    ]

@@ -146,11 +146,16 @@ def _session(spark: "SparkSession | None", name: str) -> Iterator["SparkSession"
         yield spark
         return
     _say("starting Spark")
+    from pyspark.errors import PySparkException
+
     from transom.lake.quality import preload
     from transom.lake.session import session
 
     preload()
-    started = session(f"transom try {name}")
+    try:
+        started = session(f"transom try {name}")
+    except PySparkException as error:
+        raise Refusal(f"Spark does not start: {' '.join(str(error).split())}") from error
     try:
         yield started
     finally:

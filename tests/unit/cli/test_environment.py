@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkRuntimeError
 from typer.testing import Result
 
 from unit.cli.examples import logs, stream_file
@@ -72,3 +73,15 @@ def test_python(run: Ask, house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_complete_is_gone_on_with(run: Ask, house: Path) -> None:
     result = run("try", stream_file("trace"), house / "gone.log")
     assert result.stderr == f"transom: {house}/gone.log: there is no such file\n"
+
+
+def test_a_spark_that_does_not_start(run: Ask, house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exited(name: str) -> None:
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    monkeypatch.setattr("transom.lake.session.session", exited)
+    monkeypatch.setattr("transom.lake.quality.preload", lambda: None)
+    result = run("try", stream_file("trace"), *logs("trace"))
+    assert result.exit_code == 1
+    words = "transom: Spark does not start: [JAVA_GATEWAY_EXITED] Java gateway process exited"
+    assert result.stderr.splitlines()[-1].startswith(words)

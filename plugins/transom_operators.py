@@ -118,7 +118,8 @@ def _judged(
     stage: str, job: str, stream: str, stream_file: str, heal: timedelta, context: Any
 ) -> "Judgement":
     """What the ledger says of one stage of a run, which `job` has run; its warnings are logged."""
-    from transom.lake.gate import judge, submit
+    from transom.commands import submit
+    from transom.lake.gate import judge
     from transom.lake.ledger import Ledger
 
     command = f"{submit(job, stream_file, lake())}   (or Trigger the DAG with these `from` and `to`)"

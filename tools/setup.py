@@ -176,7 +176,10 @@ def command() -> None:
     """`transom` among the environment's commands: from any folder, whether the shell is set up or not."""
     file = VENV / "bin" / "transom"
     python = VENV / "bin" / "python"
-    written(file, f"#!/bin/sh\n. '{HOUSE / 'env'}' && exec '{python}' -m transom.cli \"$@\"\n")
+    # So that it can tell which commands to give next, in the words in which it was called.
+    called = '[ "$(command -v transom)" = "$0" ] && TRANSOM_CALLED=transom || TRANSOM_CALLED=$0'
+    start = f". '{HOUSE / 'env'}' && exec '{python}' -m transom.cli \"$@\""
+    written(file, f"#!/bin/sh\n{called}\nexport TRANSOM_CALLED\n{start}\n")
     file.chmod(0o755)
 
 

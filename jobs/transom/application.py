@@ -7,8 +7,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from transom.commands import submit
 from transom.intervals import Interval
-from transom.lake.gate import submit
+from transom.job import require_inputs
 from transom.lake.ledger import Overtaken
 from transom.lake.quality import preload
 from transom.lake.session import session
@@ -56,6 +57,7 @@ def run(name: str, arguments: argparse.Namespace, stages: Sequence[str] | None =
         interval = Interval.parse(arguments.start, arguments.end)
         stream = load(arguments.stream)
         stages = stream.stages if stages is None else stages_of(stream, stages)
+        require_inputs(stages[0], stream, arguments.lake)
     except (ValueError, OSError) as error:
         sys.exit(f"{name}: {error}")
     preload()

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from transom import __version__
@@ -19,6 +21,7 @@ from transom.lake import findings
 from transom.lake.ledger import Ledger, Run
 from transom.lake.refresh import Outcome
 from transom.lake.store import Store
+from transom.lake.tables import LakeError, in_a_line
 from transom.stream import Stream
 
 NOTED = {
@@ -29,6 +32,8 @@ NOTED = {
     "files_waiting": "files waiting",
 }
 """Figures of a run's work that a person should see, where they are not zero."""
+READS = {"aggregate": ("ingest", "events")}
+"""Of stages that read another one's tables: that stage, and the table without which it cannot have run."""
 
 
 @dataclass
@@ -58,6 +63,25 @@ def root_of(lake: str, stream: Stream) -> str:
     return f"{lake.rstrip('/')}/{stream.name}"
 
 
+def require_inputs(stage: str, stream: Stream, lake: str) -> None:
+    """Looks for what a stage reads, before it makes anything in the lake.
+
+    Raises:
+        LakeError: the stage whose rows it reads has never run there.
+    """
+    before, table = READS.get(stage, (None, None))
+    root = root_of(lake, stream)
+    try:
+        there = before is None or DeltaTable.is_deltatable(f"{root}/{table}")
+    except (DeltaError, OSError) as error:
+        raise LakeError(f"lake: {root} cannot be read: {in_a_line(error)}") from error
+    if not there:
+        raise LakeError(
+            f"lake: {stage} reads the table {table}, and {before} of {stream.name} has never run in {root}; "
+            f"run jobs/{before}.py over the interval first, or jobs/run.py, which runs both"
+        )
+
+
 def perform(
     spark: SparkSession,
     stage: str,
@@ -76,7 +100,11 @@ def perform(
     Args:
         began: when the run began on the monotonic clock, where that was before its session.
         say: is told in a line what was done.
+
+    Raises:
+        LakeError: the lake cannot be used, or a stage that this one builds on has never run there.
     """
+    require_inputs(stage, stream, lake)
     entered = time.monotonic()
     began = entered if began is None else began
     run_id = run_id or f"{stage}-{uuid.uuid4().hex[:12]}"

@@ -58,4 +58,4 @@ def test_every_example_is_found_something_in(
     assert ("none: every check passed" in shown) == (not told)
     assert [field for field in FIELDS.get(name, []) if f"    {field}\n" not in shown] == []
     assert "activity: 1 hour every" in shown
-    assert "seconds an hour of log" in shown
+    assert "One hour on its own: " in shown

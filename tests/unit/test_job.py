@@ -12,11 +12,13 @@ from pyspark.errors import PythonException
 
 import ingest
 from transom import application, job, together
+from transom.commands import submit
 from transom.intervals import Interval
 from transom.lake.book import Entry, Node
 from transom.lake.findings import findings
 from transom.lake.ledger import Ledger
 from transom.lake.refresh import Outcome
+from transom.lake.tables import LakeError
 from transom.stream import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,6 +102,27 @@ def test_a_lake_that_cannot_be_written_is_said_in_one_line(
     assert "\n" not in said
 
 
+@pytest.mark.parametrize("asked", [["aggregate"], ["run", "--stages", "aggregate"]])
+def test_what_has_to_run_first_is_said_before_spark_is_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: list[str]
+) -> None:
+    monkeypatch.setattr(application, "session", Mock(side_effect=AssertionError("a session was started")))
+    arguments = ["--stream", WEB, "--lake", str(tmp_path / "lake"), *HOURS, *asked[1:]]
+    monkeypatch.setattr("sys.argv", [f"{asked[0]}.py", *arguments])
+    with pytest.raises(SystemExit) as refused:
+        importlib.import_module(asked[0]).main()
+    root = f"{tmp_path}/lake/web"
+    words = (
+        f"lake: aggregate reads the table events, and ingest of web has never run in {root}; run "
+        "jobs/ingest.py over the interval first, or jobs/run.py, which runs both"
+    )
+    assert str(refused.value) == f"{asked[0]}: {words}"
+    with pytest.raises(LakeError) as again:
+        job.perform(Mock(), "aggregate", load(WEB), TWO_HOURS, Mock(), lake=str(tmp_path / "lake"))
+    assert str(again.value) == words
+    assert not (tmp_path / "lake").exists()
+
+
 def test_the_lake_is_named_by_the_argument_or_the_environment(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -179,8 +202,8 @@ def test_a_job_says_what_each_gate_says_and_runs_no_stage_behind_one_that_does_n
     importlib.import_module(job[0]).main()
     stages = ["ingest", "aggregate"][: len(runs)]
     assert ran == list(zip(stages, runs, strict=True))
-    settings = '--properties-file "$TRANSOM_SPARK_PROPERTIES"'
-    again = f"spark-submit {settings} jobs/{job[0]}.py --stream {WEB} --lake {tmp_path}"
+    again = submit(job[0], WEB, str(tmp_path)).partition(" --from")[0]
+    assert f"/jobs/{job[0]}.py --stream {WEB} --lake {tmp_path}" in again
     expected = []
     for stage, hours in zip(stages, runs.values(), strict=True):
         if (stage, TEN) == withheld:

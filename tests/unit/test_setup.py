@@ -77,13 +77,17 @@ def test_the_command_line_brings_its_environment(tmp_path: Path, monkeypatch: py
         folder.mkdir(parents=True)
     (house / "env").write_text("export SAID='of the checkout'\n")
     python = venv / "bin" / "python"
-    python.write_text('#!/bin/sh\necho "$SAID"\nfor a do echo "$a"; done\n')
+    python.write_text('#!/bin/sh\necho "$SAID" "$TRANSOM_CALLED"\nfor a do echo "$a"; done\n')
     python.chmod(0o755)
     monkeypatch.setattr(setup, "HOUSE", house)
     monkeypatch.setattr(setup, "VENV", venv)
     setup.command()
-    shown = subprocess.run(
-        [venv / "bin" / "transom", "explain", "a b"],
-        capture_output=True, text=True, check=True, cwd=elsewhere, env={"PATH": "/usr/bin:/bin"},
-    ).stdout  # fmt: skip
-    assert shown.splitlines() == ["of the checkout", "-m", "transom.cli", "explain", "a b"]
+    for path, called in (
+        ("/usr/bin:/bin", f"{venv}/bin/transom"),
+        (f"{venv}/bin:/usr/bin:/bin", "transom"),
+    ):
+        shown = subprocess.run(
+            [venv / "bin" / "transom", "explain", "a b"],
+            capture_output=True, text=True, check=True, cwd=elsewhere, env={"PATH": path},
+        ).stdout  # fmt: skip
+        assert shown.splitlines() == [f"of the checkout {called}", "-m", "transom.cli", "explain", "a b"]

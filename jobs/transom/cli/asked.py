@@ -1,6 +1,5 @@
 """What a command is asked about, and how it says that something is wrong with that."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,24 +16,19 @@ class Refusal(ValueError):
 
 
 @contextmanager
-def refusals(*others: type[Exception]) -> Iterator[None]:
-    """Says in one message what is wrong, and ends the command with exit code 1.
+def refusals(*others: type[Exception], code: int = 1) -> Iterator[None]:
+    """Says in one message what is wrong, and ends the command.
 
     Args:
         others: further exceptions whose text is such a message.
+        code: the exit code; another one where 1 means something else.
     """
     expected: tuple[type[Exception], ...] = (Refusal, SpecificationError, *others)
     try:
         yield
     except expected as error:
         typer.echo(f"transom: {error}", err=True)
-        raise typer.Exit(1) from None
-
-
-def lake(named: str | None) -> str:
-    """The lake that is asked about: as named, else TRANSOM_LAKE, else the checkout's own."""
-    home = os.environ.get("TRANSOM_HOME") or str(Path(__file__).resolve().parents[3])
-    return (named or os.environ.get("TRANSOM_LAKE") or f"{home}/.transom/lake").rstrip("/")
+        raise typer.Exit(code) from None
 
 
 def stream_file(named: str) -> Path:

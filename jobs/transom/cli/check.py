@@ -1,5 +1,6 @@
 """`transom check`: whether stream files can be used, and what they declare."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,25 +26,29 @@ def check(
 
     Exit code 1 where one cannot be used.
     """
-    sound: dict[str, Stream] = {}
-    wrong: list[SpecificationError] = []
+    sound: dict[Path, Stream] = {}
+    wrong: list[str] = []
     if named:
         for name in named:
             try:
                 file, stream = stream_of(name)
-                sound[file.name] = stream
+                sound[file] = stream
+            except typer.BadParameter as error:
+                wrong.append(error.message)
             except SpecificationError as error:
-                wrong.append(error)
+                wrong.append(str(error))
     else:
-        found, wrong = streams()
-        sound = {file.name: stream for file, stream in found.items()}
-        if not found and not wrong:
+        sound, mistaken = streams()
+        wrong = [str(error) for error in mistaken]
+        if not sound and not wrong:
             raise typer.BadParameter(f"no stream file in {folder()}", param_hint="STREAM")
-    for name, stream in sound.items():
-        typer.echo(f"{name}: {declared(stream)}")
+    for file, stream in sound.items():
+        typer.echo(f"{file.name}: {declared(stream)}")
     for mistakes in wrong:
         typer.echo(mistakes, err=True)
     if wrong:
+        if len(sound) + len(wrong) > 1:
+            typer.echo(f"{len(wrong)} of {len(sound) + len(wrong)} cannot be used", err=True)
         raise typer.Exit(1)
 
 

@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
-from transom.cli.asked import lake, refusals, stream_of
-from transom.intervals import format_hour, parse
+from transom.cli.asked import refusals, stream_of
+from transom.cli.lakes import lake, ledger_of, reading
+from transom.commands import submit
+from transom.intervals import HOUR, format_hour, parse
 
 
 def explain(
@@ -26,18 +28,17 @@ def explain(
     Example:
       transom explain web 2015-05-17T10:00
 
-    Exit code 1 where the hour is not fresh.
+    Exit code 1 where the hour is not fresh, 2 where the stream or the lake cannot be read.
     """
     from transom.cli.reasons import Reasons
-    from transom.cli.status import ledger_of
-    from transom.lake.tables import LakeError
+    from transom.lake.tables import LakeError, TableMismatch
     from transom.stages.landing import LandingError
 
     try:
         asked = parse(hour, "HOUR")
     except ValueError as error:
         raise typer.BadParameter(str(error).removeprefix("HOUR: "), param_hint="HOUR") from None
-    with refusals(LakeError):
+    with refusals(LakeError, TableMismatch, code=2):
         file, declared = stream_of(stream)
         uri = lake(lake_named)
         root = f"{uri}/{declared.name}"
@@ -47,13 +48,14 @@ def explain(
             typer.echo(f"  nobody has asked for it: no run of {declared.name} is in this lake")
             typer.echo(f"  to run it:\n    {_command(file, uri, asked, asked)}")
             raise typer.Exit(1)
-        reasons = Reasons(declared, ledger, asked)
-        for line in reasons.lines:
-            typer.echo(f"  {line}")
-        try:
-            changes = reasons.files()
-        except LandingError as error:
-            changes = [f"files: not looked at: {error}"]
+        with reading(root):
+            reasons = Reasons(declared, ledger, asked)
+            for line in reasons.lines:
+                typer.echo(f"  {line}")
+            try:
+                changes = reasons.files()
+            except LandingError as error:
+                changes = [f"files: not looked at: {error}"]
         for line in changes:
             typer.echo(f"  {line}")
     if reasons.troubled or changes:
@@ -64,8 +66,5 @@ def explain(
 
 def _command(file: Path, uri: str, first: datetime, last: datetime) -> str:
     """What runs every stage from one hour to another."""
-    from transom.intervals import HOUR
-    from transom.lake.gate import submit
-
     command = submit("run", file, uri)
     return command.replace("{from}", format_hour(first)).replace("{to}", format_hour(last + HOUR))

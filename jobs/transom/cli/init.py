@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from transom.cli.asked import Refusal, refusals
+from transom.commands import transom
 
 
 def init(
@@ -41,4 +42,5 @@ def init(
                 written.write(text)
         except OSError as error:
             raise Refusal(f"{output}: cannot be written: {error.strerror}") from None
-        typer.echo(f"{output}: written; `transom check {output}` and `transom try {output} ...` come next")
+        check, try_ = transom("check", output), transom("try", output, *files)
+        typer.echo(f"{output}: written; these come next:\n  {check}\n  {try_}")

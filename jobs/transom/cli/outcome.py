@@ -92,13 +92,29 @@ def _first(uri: str, key: Sequence[str], measures: Iterable[str], block: str, le
 
 
 def print_cost(root: str, interval: Interval) -> None:
-    """Prints what the stages took, in all and for an hour of the log."""
+    """Prints what the stages took together, and between what one hour alone would cost.
+
+    A run of one hour starts Spark as well, and makes every commit of a longer run: it costs more than its
+    share of the rows, and hardly more than all hours together.
+    """
     rows = []
-    start = 0.0
+    start = took = 0.0
     for run in Ledger(root).runs():
         seconds = json.loads(run["seconds"])
         start += seconds["session"]
-        took = seconds["total"] - seconds["session"]
-        rows.append((run["stage"], run["rows_read"] or None, run["rows_out"], took, took / len(interval)))
-    columns = ("stage", "lines read", "rows out", "seconds", "seconds an hour of log")
-    table(f"cost of {len(interval)} hours, after {plain(start)} s for the start of Spark", columns, rows)
+        took += seconds["total"] - seconds["session"]
+        rows.append(
+            (run["stage"], run["rows_read"] or None, run["rows_out"], seconds["total"] - seconds["session"])
+        )
+    hours = len(interval)
+    many = "1 hour, run on its own" if hours == 1 else f"{hours} hours, run together"
+    table(f"cost of {many}", ("stage", "lines read", "rows out", "seconds"), rows)
+    least, most = start + took / hours, start + took
+    if hours == 1:
+        typer.echo(f"\nOne hour on its own: {most:.1f} s, of which {start:.1f} s are the start of Spark.")
+        return
+    typer.echo(
+        f"\nOne hour on its own: {least:.1f} to {most:.1f} s, of which {start:.1f} s are the start of Spark "
+        f"and {took / hours:.2f} s its share of the rest.\nThe fewer lines an hour has, the nearer it is to "
+        "the upper end: every run makes the same commits and checks."
+    )

@@ -2,17 +2,14 @@
 
 import json
 from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from transom.cli.asked import lake, refusals, stream_of
+from transom.cli.asked import refusals, stream_of
+from transom.cli.lakes import lake, ledger_of, reading
 from transom.stream import Stream
 from transom.stream.folder import streams
-
-if TYPE_CHECKING:
-    from transom.lake.ledger import Ledger
 
 COLUMNS = (
     "stream", "stage", "asked", "published", "incomplete", "quarantined", "blocked", "writing", "stale",
@@ -42,18 +39,21 @@ def status(
       transom status
       transom status web --lake /data/lake
 
-    Exit code 1 where something is not fresh.
+    Exit code 1 where something is not fresh, 2 where a stream or the lake cannot be read.
     """
-    from transom.lake.tables import LakeError
+    from transom.lake.tables import LakeError, TableMismatch
 
-    with refusals(LakeError):
+    with refusals(LakeError, TableMismatch, code=2):
         named, wrong = _named(stream)
         uri = lake(lake_named)
-        fine = [_shown(of, uri) for of in named]
+        fine = []
+        for of in named:
+            with reading(f"{uri}/{of.name}"):
+                fine.append(_shown(of, uri))
     for error in wrong:
         typer.echo(error, err=True)
     if wrong or not all(fine):
-        raise typer.Exit(1)
+        raise typer.Exit(2 if wrong else 1)
 
 
 def _named(stream: str | None) -> tuple[list[Stream], list[Exception]]:
@@ -61,15 +61,6 @@ def _named(stream: str | None) -> tuple[list[Stream], list[Exception]]:
         return [stream_of(stream)[1]], []
     sound, wrong = streams()
     return list(sound.values()), list(wrong)
-
-
-def ledger_of(root: str) -> "Ledger | None":
-    """The ledger of a stream, where there is one: asking makes none."""
-    from deltalake import DeltaTable
-
-    from transom.lake.ledger import Ledger
-
-    return Ledger(root) if DeltaTable.is_deltatable(f"{root}/hours") else None
 
 
 def _shown(stream: Stream, uri: str) -> bool:
@@ -81,7 +72,7 @@ def _shown(stream: Stream, uri: str) -> bool:
     root = f"{uri}/{stream.name}"
     ledger = ledger_of(root)
     if ledger is None:
-        typer.echo(f"\n{stream.name}: no run yet in {Path(uri)}")
+        typer.echo(f"\n{stream.name}: no run yet in {uri}")
         return True
     book = ledger.book()
     freshness = Freshness(stream, book)

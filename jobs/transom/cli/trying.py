@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transom.cli.asked import Refusal, refusals, stream_file
+from transom.cli.environment import require_spark
+from transom.commands import transom
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +31,7 @@ def try_(
     """Run all stages of a stream on some files, and print what comes out.
 
     Needs no Airflow and touches no lake but its own, which is removed afterwards. Prints what was found, the
-    first rows of each result, the lines that became no event with the reason, and what an hour costs.
+    first rows of each result, the lines that became no event with the reason, and what it cost.
 
     \b
     Example:
@@ -42,6 +44,8 @@ def try_(
     from transom.stages.landing import LandingError
 
     file = stream_file(stream)
+    with refusals():
+        require_spark()
     with refusals(LandingError, LakeError, TableMismatch), _folder(lake, keep) as (folder, root):
         if not try_in(folder, root, file, files):
             raise typer.Exit(1)
@@ -109,15 +113,13 @@ def try_in(
         from transom.together import run_stages
 
         judged = run_stages(
-            session, landed.stream, interval, lake=lake, command=_AGAIN, cause="try", began=began, say=_say
-        )
+            session, landed.stream, interval,
+            lake=lake, command=transom("try", file, *files), cause="try", began=began, say=_say,
+        )  # fmt: skip
     outcome.print_outcome(landed.stream, f"{lake}/{stream.name}", interval, judged)
     outcome.print_rejected(found)
     outcome.print_cost(f"{lake}/{stream.name}", interval)
     return all(judgement.passed for judgement in judged)
-
-
-_AGAIN = "try again"
 
 
 def _say(text: str) -> None:
@@ -143,16 +145,17 @@ def _session(spark: "SparkSession | None", name: str) -> Iterator["SparkSession"
     if spark is not None:
         yield spark
         return
-    if "PYSPARK_SUBMIT_ARGS" not in os.environ:
-        raise Refusal(
-            "PYSPARK_SUBMIT_ARGS: must say Spark's settings, as `. .transom/env` does; it is not set"
-        )
     _say("starting Spark")
+    from pyspark.errors import PySparkException
+
     from transom.lake.quality import preload
     from transom.lake.session import session
 
     preload()
-    started = session(f"transom try {name}")
+    try:
+        started = session(f"transom try {name}")
+    except PySparkException as error:
+        raise Refusal(f"Spark does not start: {' '.join(str(error).split())}") from error
     try:
         yield started
     finally:

@@ -2,14 +2,13 @@
 
 import pyarrow as pa
 
-from transom.formats.drift import Names
 from transom.formats.layout import Layout
-from transom.formats.pairs import Scanner
+from transom.formats.pairs import OfPairs, Scanner
 from transom.formats.rest import Records
 from transom.formats.typed import Refusals, mask
 
 
-class KeyValue:
+class KeyValue(OfPairs):
     """Fields by their names; of a name that a line has twice the first counts.
 
     Words that are no pairs, such as flags and what stands before the first pair, are left out. A line
@@ -19,16 +18,8 @@ class KeyValue:
     def __init__(self, layout: Layout) -> None:
         options = layout.options
         separator, self._assign = options.get("separator"), str(options.get("assign", "="))
-        self._scanner = Scanner(
-            None if separator is None else str(separator), self._assign, str(options.get("quote", '"'))
-        )
-        self._keeps_rest = layout.keep_rest
-        self.columns: frozenset[str] = frozenset()
-        self.shown = Names(layout)
-
-    def header(self, text: pa.Array) -> int:
-        """The format has no header lines."""
-        return 0
+        quote = str(options.get("quote", '"'))
+        super().__init__(layout, Scanner(None if separator is None else str(separator), self._assign, quote))
 
     def parse(self, text: pa.Array, refused: Refusals) -> Records:
         """Every wanted field as text, null where it is empty."""

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.formats import rest
+from transom.formats.drift import Names
+from transom.formats.layout import Layout
 from transom.formats.typed import mask
 
 Rows = npt.NDArray[np.int64]
@@ -232,3 +234,18 @@ def _joined(text: pa.Array, without: npt.NDArray[np.bool_]) -> bytes:
     """Lines between line ends; those of a mask, and null, are empty."""
     there = pc.if_else(pa.array(without), "", text)
     return ("\n" + "\n".join(pc.fill_null(there, "").to_pylist()) + "\n").encode()
+
+
+class OfPairs:
+    """What formats of pairs have in common: no header lines, and fields that only the lines know."""
+
+    columns: frozenset[str] = frozenset()
+
+    def __init__(self, layout: Layout, scanner: Scanner) -> None:
+        self._scanner = scanner
+        self._keeps_rest = layout.keep_rest
+        self.shown = Names(layout)
+
+    def header(self, text: pa.Array) -> int:
+        """The format has no header lines."""
+        return 0

@@ -1,16 +1,25 @@
 r"""Regular expressions of a specification: what every engine reads alike, and none takes for ever over.
 
 Arrow and Spark have engines of their own (RE2's and Java's), and Python's checks the text; so a pattern
-holds what all of them know. One that repeats what itself repeats without bound is refused, `(a+)+` as
-much as `(\w+\s?)*`: an engine that tries again would take for ever over some lines. Where each turn of
-the outer repeat begins or ends with a letter that nothing else in it takes, as in `(?:/\w+)+`, there is
-one way only, and it stays.
+holds what all of them know. One that repeats what can be read in several ways is refused, `(a+)+` and
+`(a|a)*` as much as `(\w+\s?)*`: an engine that tries again, as Java's does, would take for ever over some
+lines. `(?:/\w+)+` can be read in one way only, and stays.
+
+RE2 goes through a line once, whatever the pattern. An engine that tries again goes through it a power of its
+length times where repeats without bound follow each other that may take the same text; for it (`linear` is
+false) there may be three such in a row, as in `a.*b.*c.*d`, and not four. What it takes for those that stay
+is up to the lines: next to nothing for an ordinary one, seconds for one that is made for it.
 """
 
 import re
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, reduce
 from itertools import pairwise
+from typing import NamedTuple
+
+from transom.formats.ambiguity import NOTHING, Automaton, Part, TooTangled
 
 LONGEST = 10_000
 """Characters of the longest pattern."""
@@ -19,11 +28,13 @@ MOST_REPEATS = 1000
 LARGEST = 200_000
 """Steps of RE2's program for a pattern, roughly: it takes a third of a million."""
 FEW = 10
-"""Repeats of a part that itself repeats without bound which still come to an end."""
+"""Turns of a repeat that are told apart where ways to read are counted."""
+IN_A_ROW = 3
+"""Repeats without bound that may take the same text, one after the other, where an engine tries again."""
 
 _COUNT = re.compile(r"\{([0-9]+)(,?)([0-9]*)\}")
 _KNOWN = set("afnrtvdDsSwWbBAx0")
-_ZERO_WIDTH = set("bBA")
+_ZERO_WIDTH = set("bBAZ")
 _HAS_NOT = {
     "?=": "a look ahead", "?!": "a look ahead", "?<=": "a look behind", "?<!": "a look behind",
     "?P=": "a back reference", "?>": "an atomic group", "?(": "a conditional", "?#": "a comment",
@@ -61,26 +72,28 @@ class _Part:
     """A part of a pattern.
 
     Attributes:
-        atoms: what in it takes one character, each as written.
-        ends: the single letter with which every match begins, and the one with which it ends, if such.
-        unbounded: whether something in it is repeated without bound.
+        build: makes its part of an automaton, each time a new one.
         repeats: how many times something in it is repeated at most, through repeats in each other.
         size: steps of RE2's program for it, roughly, which writes its repeats out.
     """
 
     start: int
-    atoms: list[str] = field(default_factory=list)
-    ends: tuple[str | None, str | None] = (None, None)
-    unbounded: bool = False
+    build: Callable[[Automaton], Part] = lambda automaton: NOTHING
     repeats: int = 1
     size: int = 1
 
-    def take(self, part: "_Part") -> None:
-        """Counts in what a part of it is."""
-        self.atoms += part.atoms
-        self.unbounded |= part.unbounded
-        self.repeats = max(self.repeats, part.repeats)
-        self.size += part.size
+    @classmethod
+    def of(cls, start: int, parts: Sequence["_Part"], build: Callable[[Automaton], Part]) -> "_Part":
+        """What some parts are together."""
+        repeats = max((part.repeats for part in parts), default=1)
+        return cls(start, build, repeats, 1 + sum(part.size for part in parts))
+
+
+class _Repeat(NamedTuple):
+    """A repeat, and where it ends in the pattern."""
+
+    part: _Part
+    end: int
 
 
 def checked(text: str, linear: bool = True) -> Pattern:
@@ -107,9 +120,11 @@ def checked(text: str, linear: bool = True) -> Pattern:
     except (OverflowError, RecursionError) as error:
         raise PatternError(0, f"no regular expression: {error}") from None
     scanner = _Scanner(text, linear)
-    size = scanner.alternatives().size
-    if linear and size > LARGEST:
+    whole = scanner.alternatives()
+    if linear and whole.size > LARGEST:
         raise PatternError(0, "is too large with its repeats written out")
+    for part in (whole, *scanner.aside):
+        scanner.judge(part)
     return Pattern(scanner.plain(), tuple(compiled.groupindex))
 
 
@@ -120,6 +135,61 @@ class _Scanner:
         self.text, self.linear = text, linear
         self.at = 0
         self.unnamed: list[int] = []
+        self.repeats: list[_Repeat] = []
+        self.counted: dict[int, _Part] = {}
+        """Those of more than a few turns as if they had no bound, by their ends."""
+        self.aside: list[_Part] = []
+        """What is looked at ahead and behind."""
+        self.others = "".join(sorted({letter for letter in text if letter > "\x7f"}))
+        self.flags = re.ASCII
+        for letter, flag in (("i", re.IGNORECASE), ("s", re.DOTALL)):
+            if re.search(rf"\(\?[a-zA-Z]*{letter}", text):
+                self.flags |= flag
+
+    def judge(self, part: _Part) -> None:
+        """Refuses a part that some texts can be read by in too many ways.
+
+        Raises:
+            PatternError: it is such a part.
+        """
+        automaton = Automaton()
+        try:
+            built = part.build(automaton)
+            if automaton.doubles() or self.counted:
+                self.refuse_doubling()
+            if self.linear:
+                return
+            # What stands behind the last letter can fail, and all is tried again.
+            ended = re.search(r"\$|\\[bBZ]|\(\?<?[=!]", self.text) or part in self.aside
+            steps, last = automaton.chain(() if ended else built.last)
+        except TooTangled:
+            if not self.linear:
+                raise PatternError(part.start, "goes on in too many ways to be looked through") from None
+            return
+        if steps >= IN_A_ROW and last is not None:
+            start, what = self.smallest_around(automaton.begins[last])
+            rule = f"at most {IN_A_ROW} without bound may take the same text, one after the other"
+            raise PatternError(start, f"{what} is a repeat too many: {rule}")
+
+    def refuse_doubling(self) -> None:
+        """Refuses the innermost repeat that can be read in too many ways; many turns are like any number.
+
+        Raises:
+            PatternError: there is one.
+        """
+        for part, end in self.repeats:
+            automaton = Automaton()
+            turns = self.counted.get(end, part)
+            built = turns.build(automaton)
+            if automaton.doubles() or (turns is not part and built.empty and built.first):
+                what = self.text[part.start : end]
+                raise PatternError(part.start, f"{what[:40]} repeats what can be read in several ways")
+
+    def smallest_around(self, place: int) -> tuple[int, str]:
+        """Where the smallest repeat around a place begins, and its text."""
+        around = [(part.start, end) for part, end in self.repeats if part.start <= place < end]
+        start, end = min(around, key=lambda span: span[1] - span[0])
+        return start, self.text[start:end][:40]
 
     def plain(self) -> str:
         """The pattern with its groups without a name written `(?:`."""
@@ -130,25 +200,19 @@ class _Scanner:
         return self.text.startswith(text, self.at)
 
     def alternatives(self) -> _Part:
-        whole = _Part(self.at)
-        branches = [self.sequence()]
+        start, branches = self.at, [self.sequence()]
         while self.here("|"):
             self.at += 1
             branches.append(self.sequence())
-        for branch in branches:
-            whole.take(branch)
-        whole.ends = branches[0].ends if len(branches) == 1 else (None, None)
-        return whole
+        if len(branches) == 1:
+            return branches[0]
+        return _Part.of(start, branches, lambda a: a.either(branch.build(a) for branch in branches))
 
     def sequence(self) -> _Part:
-        whole, parts = _Part(self.at), []
+        start, parts = self.at, list[_Part]()
         while self.at < len(self.text) and not self.here("|") and not self.here(")"):
-            part = self.repeated(self.one())
-            parts.append(part)
-            whole.take(part)
-        if parts:
-            whole.ends = parts[0].ends[0], parts[-1].ends[1]
-        return whole
+            parts.append(self.repeated(self.one()))
+        return _Part.of(start, parts, lambda a: reduce(a.joined, (part.build(a) for part in parts), NOTHING))
 
     def repeated(self, part: _Part) -> _Part:
         """What a part is with the repeat that follows it."""
@@ -166,24 +230,20 @@ class _Scanner:
             raise PatternError(self.at, "a possessive repeat is not known here")
         if self.here("?") or self.here("+"):
             self.at += 1
-        times = max(least, most or 0)
-        part.repeats *= max(times, 1)
-        part.size *= max(times, 1)
-        if self.linear and part.repeats > MOST_REPEATS:
-            raise PatternError(at, f"repeats a part at most {MOST_REPEATS} times; got {part.repeats}")
-        if part.unbounded and (most is None or most > FEW) and not self.one_way(part):
-            what = self.text[part.start : self.at]
-            raise PatternError(part.start, f"{what[:40]} repeats what itself repeats without bound")
-        part.unbounded |= most is None
-        part.ends = (None, None)
-        return part
-
-    def one_way(self, part: _Part) -> bool:
-        """Whether a letter that nothing else in a part takes tells where each turn begins or ends."""
-        return any(
-            letter is not None and sum(_takes(atom, letter) for atom in part.atoms) == 1
-            for letter in part.ends
+        times = max(least, most or 0, 1)
+        if self.linear and part.repeats * times > MOST_REPEATS:
+            rule = f"repeats a part at most {MOST_REPEATS} times; got {part.repeats * times}"
+            raise PatternError(at, rule)
+        whole = _Part(
+            part.start,
+            lambda automaton: _turns(automaton, part, least, most),
+            part.repeats * times,
+            part.size * times,
         )
+        self.repeats.append(_Repeat(whole, self.at))
+        if most is not None and times > FEW:
+            self.counted[self.at] = _Part(part.start, lambda automaton: _turns(automaton, part, 1, None))
+        return whole
 
     def one(self) -> _Part:
         """A group, a class, an escape or a letter."""
@@ -201,22 +261,24 @@ class _Scanner:
             written = self.text[start : self.at]
             # In UTF-8 a class of other letters than ASCII's is one of bytes after bytes.
             others = sum(letter > "\x7f" for letter in written)
-            return _Part(start, [written], size=10 + 20 * others)
+            return self.letter(start, written, 10 + 20 * others)
         if letter == "\\":
             self.escape(start)
             kind = self.text[start + 1]
-            self.at += 4 if kind == "x" else 2
+            self.at += {"x": 4, "u": 6, "U": 10}.get(kind, 2)
             written = self.text[start : self.at]
-            if kind in _ZERO_WIDTH:
+            if kind in _ZERO_WIDTH or kind.isdigit():  # a back reference takes what it takes
                 return _Part(start)
-            exact = kind if not kind.isalnum() else None
-            return _Part(start, [written], (exact, exact), size=10 if kind in "DSW" else 1)
+            return self.letter(start, written, 10 if kind in "DSW" else 1)
         self.at += 1
         if letter in "^$":
             return _Part(start)
-        exact = letter if letter != "." else None
-        size = 1 if exact else 10
-        return _Part(start, [re.escape(letter) if exact else letter], (exact, exact), size=size)
+        return self.letter(start, letter, 10) if letter == "." else self.letter(start, re.escape(letter), 1)
+
+    def letter(self, start: int, written: str, size: int) -> _Part:
+        """One letter of those that what is written takes."""
+        takes = _taken(written, self.flags, self.others)
+        return _Part(start, lambda automaton: automaton.letter(takes, start), size=size)
 
     def escape(self, at: int) -> None:
         letter = self.text[at + 1]
@@ -249,11 +311,42 @@ class _Scanner:
         inside = self.alternatives()
         self.at += 1
         inside.start = start
+        if sign in ("?=", "?!", "?<=", "?<!"):
+            self.aside.append(inside)
+            return _Part(start)
         return inside
 
 
-def _takes(atom: str, letter: str) -> bool:
-    """Whether what is written may take a letter, of either case."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return re.fullmatch(atom, letter, re.IGNORECASE | re.DOTALL) is not None
+def _turns(automaton: Automaton, part: _Part, least: int, most: int | None) -> Part:
+    """A part some times; of many turns a few, which is no other matter for the ways to read it."""
+    least, limit = min(least, FEW), None if most is None else min(most, FEW)
+    if limit is None:
+        before = [part.build(automaton) for _ in range(least - 1)]
+        turns = automaton.again(part.build(automaton))
+        last = turns if least else replace(turns, empty=1)
+        return reduce(automaton.joined, [*before, last], NOTHING)
+    whole = NOTHING
+    for turn in reversed(range(limit)):
+        whole = automaton.joined(part.build(automaton), whole)
+        whole = whole.maybe() if turn >= least else whole
+    return whole
+
+
+_LETTERS = [chr(code) for code in range(256)] + list("Ω٣漢\u2028")
+"""Letters of every kind that a class may tell apart, beside those that stand in the pattern itself."""
+_ANY = -1
+
+
+@cache
+def _taken(written: str, flags: int, others: str) -> int:
+    """The letters that what is written takes, a bit each."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            atom = re.compile(written, flags)
+    except re.error:  # an escape that goes on
+        return _ANY
+    taken = sum(1 << at for at, letter in enumerate([*_LETTERS, *others]) if atom.fullmatch(letter))
+    if written == "." and not flags & re.DOTALL:
+        taken &= ~(1 << ord("\r"))  # Java's does not take it
+    return taken

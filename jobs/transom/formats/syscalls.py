@@ -7,9 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats.drift import Names
 from transom.formats.layout import CALL, RETURN, Layout
-from transom.formats.pairs import Scanner, Unterminated
+from transom.formats.pairs import OfPairs, Scanner, Unterminated
 from transom.formats.rest import Records
 from transom.formats.typed import Refusals, mask
 
@@ -21,7 +20,7 @@ ARGUMENTS = r"(?:[ \t]+[^ \t=]+=[^ \t]*)*"
 RESULT = rf"(?:[ \t]+{ARROW}(?:[ \t]+(?P<{RETURN}>.*?))?)?"
 
 
-class Syscalls:
+class Syscalls(OfPairs):
     """Fields: the words of `lead`, `call`, `return`, and each argument by its name.
 
     A value may stand in quotes, as in `kv`; of an argument that a line has twice the first counts, and one
@@ -29,20 +28,13 @@ class Syscalls:
     """
 
     def __init__(self, layout: Layout) -> None:
+        super().__init__(layout, Scanner())
         lead = layout.options.get("lead", ())
         self._lead = [str(name) for name in lead] if isinstance(lead, Sequence) else []
         self._own = (*self._lead, CALL, RETURN)
         heads = "".join(rf"(?P<h{i}>{WORD})[ \t]+" for i in range(len(self._lead)))
         self._line = rf"^[ \t]*{heads}(?P<{CALL}>{NAME})(?P<args>{ARGUMENTS}){RESULT}[ \t]*$"
         self._form = " ".join([*self._lead, f"name [arg=value ...] [{ARROW} return]"])
-        self._scanner = Scanner()
-        self._keeps_rest = layout.keep_rest
-        self.columns: frozenset[str] = frozenset()
-        self.shown = Names(layout)
-
-    def header(self, text: pa.Array) -> int:
-        """The format has no header lines."""
-        return 0
 
     def parse(self, text: pa.Array, refused: Refusals) -> Records:
         """Every wanted field as text, null where it is empty."""

@@ -4,7 +4,6 @@ Red for withheld, blocked or unwritten hours of its own interval; a warning for 
 healed or that stay stale, and for hours that are incomplete.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -33,15 +32,6 @@ class Judgement:
     def passed(self) -> bool:
         """Whether the next stage may run."""
         return not self.failures
-
-
-def submit(stage: str, stream_file: object, lake: str) -> str:
-    """What runs a stage by hand, from the checkout, with `{from}` and `{to}`."""
-    settings = (
-        ['--properties-file "$TRANSOM_SPARK_PROPERTIES"'] if "TRANSOM_SPARK_PROPERTIES" in os.environ else []
-    )
-    job = f"jobs/{stage}.py --stream {stream_file} --lake {lake} --from {{from}} --to {{to}}"
-    return " ".join(["spark-submit", *settings, job])
 
 
 def judge(

@@ -6,9 +6,11 @@ columns, from their description alone; what a description does not say is refuse
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +121,14 @@ def create(root: str, table: Table) -> None:
     try:
         _create(uri, table)
     except (DeltaError, OSError) as error:
-        raise LakeError(f"lake: {uri} cannot be opened or created: {error}") from error
+        raise LakeError(f"lake: {uri} cannot be opened or created: {in_a_line(error)}") from error
+
+
+def in_a_line(error: Exception) -> str:
+    """What a library says of an error, without colours and without the frames of its own code."""
+    said = re.sub(r"\x1b\[[0-9;]*m|↳", "", str(error))
+    told = takewhile(lambda line: not re.match(r"\s*\d+: ", line), said.splitlines())
+    return " ".join(" ".join(told).split()) or type(error).__name__
 
 
 def _create(uri: str, table: Table) -> None:

@@ -9,8 +9,8 @@ from transom.formats.layout import REST, FieldType
 from transom.intervals import HOUR, format_hour
 from transom.stream import checks, derived, figures, unique
 from transom.stream.errors import Problem, join, nearest
+from transom.stream.fields import split_paths
 from transom.stream.options import fields_of
-from transom.stream.source import split_paths
 from transom.stream.windows import Aggregation
 from transom.units import format_duration
 

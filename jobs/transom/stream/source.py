@@ -1,6 +1,5 @@
 """Where a stream's files are, and what they hold."""
 
-from collections.abc import Iterable
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
@@ -14,14 +13,13 @@ from transom.formats.layout import FieldType, FormatName
 from transom.paths import PathPattern
 from transom.stream.base import Model, Text, Zone
 from transom.stream.errors import Problem, Problems
+from transom.stream.fields import Paths, TimeFormat, split_paths, zone_problems
 from transom.stream.options import option_problems
 from transom.units import Duration
 
 FORMATS: tuple[str, ...] = get_args(FormatName)
 
-EPOCHS = ("epoch", "epoch_ms", "epoch_us")
 _OF_RECORDS = ("from_", "missing", "format", "zone")
-_DIRECTIVES = "aAbBdfHIjmMpSyYzZ%"
 
 
 class Holds(Model):
@@ -82,44 +80,6 @@ class Source(Model):
         return PathPattern(self.path, self.zone)
 
 
-def split_paths(text: str) -> tuple[str, ...]:
-    """Return the alternatives of `a | b`.
-
-    Raises:
-        ValueError: one of them is empty.
-    """
-    paths = tuple(path.strip() for path in text.split("|"))
-    if not all(paths):
-        raise ValueError(f"must be a field's path, or several with | between them; got {text!r}")
-    return paths
-
-
-def time_format(text: str) -> str:
-    """Return the form of a time as it is.
-
-    Raises:
-        ValueError: it is none, or leaves the year out.
-    """
-    if text == "iso" or text in EPOCHS:
-        return text
-    parts = [text[index + 1 : index + 2] for index in _percent_signs(text)]
-    unknown = [part for part in parts if not part or part not in _DIRECTIVES]
-    if not parts:
-        raise ValueError(f"must be iso, {', '.join(EPOCHS)}, or a strptime format; got {text!r}")
-    if unknown:
-        raise ValueError(f"unknown part %{unknown[0]} in the time format; got {text!r}")
-    if "Y" not in parts and "y" not in parts:
-        raise ValueError(f"must hold the year, else the time is not known; got {text!r}")
-    return text
-
-
-def _percent_signs(text: str) -> Iterable[int]:
-    at = text.find("%")
-    while at >= 0:
-        yield at
-        at = text.find("%", at + 2)
-
-
 def _resolution(value: Any) -> Any:
     """Return a positive decimal as plain text: `0.001`."""
     try:
@@ -142,7 +102,7 @@ class Column(Model):
     """A column of the events: read from a record, or derived from the others (`is`). A bare text in the file
     is its `from`."""
 
-    from_: Text | None = Field(default=None, alias="from")
+    from_: Paths | None = Field(default=None, alias="from")
     """Where the value stands in a record; several with `|` between them, of which the first that the
     record has is taken. The column's name where nothing is said."""
     is_: Text | None = Field(default=None, alias="is")
@@ -156,22 +116,10 @@ class Column(Model):
     """For a number, required: the step to which values are rounded, half to even, such as 0.001."""
     missing: tuple[str, ...] = ()
     """Texts that mean that there is no value, such as -."""
-    format: str | None = None
+    format: TimeFormat | None = None
     """For a timestamp: iso (default), epoch, epoch_ms, epoch_us or a strptime format."""
     zone: Zone | None = None
     """For a timestamp without an offset: its IANA zone."""
-
-    @field_validator("from_")
-    @classmethod
-    def _paths(cls, text: str | None) -> str | None:
-        if text is not None:
-            split_paths(text)
-        return text
-
-    @field_validator("format")
-    @classmethod
-    def _known_format(cls, text: str | None) -> str | None:
-        return None if text is None else time_format(text)
 
     @model_validator(mode="after")
     def _fits_type(self) -> "Column":
@@ -192,8 +140,7 @@ class Column(Model):
                 problems.append(
                     Problem(name, f"only a timestamp has one; got {value!r} for type {self.type}")
                 )
-        if self.format in EPOCHS and self.zone is not None:
-            problems.append(Problem("zone", f"times since the epoch have none; got {self.zone!r}"))
+        problems += zone_problems(self.format, self.zone)
         if problems:
             raise Problems(problems)
         return self

@@ -10,7 +10,8 @@ from transom.formats import layout
 from transom.intervals import HOUR
 from transom.stream.base import Model, Text, Zone
 from transom.stream.errors import Problem, Problems
-from transom.stream.source import EPOCHS, Column, split_paths, time_format
+from transom.stream.fields import Paths, TimeFormat, split_paths, zone_problems
+from transom.stream.source import Column
 from transom.units import Duration, format_duration, microseconds
 
 NAME = "name"
@@ -65,9 +66,9 @@ class Time(Model):
     column: Fields | None = None
     """A declared column, or else a path as in a column's `from`; or a list of these, such as [date, time],
     whose texts are joined by a space."""
-    plus: Text | None = None
+    plus: Paths | None = None
     """The same, of a field in seconds that is added."""
-    format: str = "iso"
+    format: TimeFormat = "iso"
     """One of iso, epoch, epoch_ms, epoch_us, or a strptime format with the year."""
     zone: Zone | None = None
     """The IANA zone of times that do not say theirs; without it they are refused."""
@@ -81,18 +82,6 @@ class Time(Model):
     ties: Literal["first", "last", "keep"] | None = None
     """With every, required: which of the readings of one turn stays, or keep for all of them."""
 
-    @field_validator("plus")
-    @classmethod
-    def _paths(cls, text: str | None) -> str | None:
-        if text is not None:
-            split_paths(text)
-        return text
-
-    @field_validator("format")
-    @classmethod
-    def _known_format(cls, text: str) -> str:
-        return time_format(text)
-
     @field_validator("from_")
     @classmethod
     def _known_start(cls, text: str | None) -> str | None:
@@ -100,9 +89,9 @@ class Time(Model):
 
     @model_validator(mode="after")
     def _fits(self) -> "Time":
-        problems = [*self._of_fields_or_lines(), *self._on_schedule()]
-        if self.format in EPOCHS and self.zone is not None:
-            problems.append(Problem("zone", f"times since the epoch have none; got {self.zone!r}"))
+        problems = [
+            *self._of_fields_or_lines(), *self._on_schedule(), *zone_problems(self.format, self.zone),
+        ]  # fmt: skip
         if problems:
             raise Problems(problems)
         return self

@@ -23,7 +23,8 @@ def said(run: Ask, lake: Lake, hour: str) -> list[str]:
 
 
 def command(lake: Lake, start: str, end: str) -> str:
-    return f"    spark-submit jobs/run.py --stream {lake.file} --lake {lake.uri} --from {start} --to {end}"
+    job = f"{lake.folder}/jobs/run.py --stream {lake.file} --lake {lake.uri}"
+    return f"    spark-submit {job} --from {start} --to {end}"
 
 
 def test_a_fresh_hour(run: Ask, lake: Lake) -> None:

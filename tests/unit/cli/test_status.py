@@ -72,7 +72,30 @@ def test_check_says_what_is_declared_and_all_that_is_wrong(run: Ask, lake: Lake)
             "  unknown field 'nmae'; nearest: name\n"
             "  name: is required\n"
             "  aggregate.traffic.measures.n: unknown function 'suum' in 'suum(bytes)'; nearest: sum\n"
+            "1 of 2 cannot be used\n"
         )
+
+
+def test_check_goes_on_behind_a_stream_that_is_not_there(run: Ask, lake: Lake) -> None:
+    result = run("check", "wbe", "gone.yaml", "web")
+    assert (result.exit_code, result.stdout) == (1, run("check").stdout)
+    assert result.stderr == (
+        f"no stream 'wbe' in {lake.file.parent}; nearest: web\n"
+        "no stream file 'gone.yaml'\n"
+        "2 of 3 cannot be used\n"
+    )
+    alone = run("check", "gone.yaml")
+    assert (alone.exit_code, alone.stdout, alone.stderr) == (1, "", "no stream file 'gone.yaml'\n")
+
+
+def test_streams_of_one_file_name_are_all_said(run: Ask, lake: Lake, tmp_path: Path) -> None:
+    other = tmp_path / "web.yaml"
+    other.write_text(WEB.replace("name: web", "name: other"))
+    said = run("check", lake.file, other).stdout.splitlines()
+    assert [line.partition(",")[0] for line in said[::2]] == [
+        "web.yaml: stream web",
+        "web.yaml: stream other",
+    ]
 
 
 def test_help_and_what_needs_no_spark_do_not_load_it(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """What is taken for a pattern compiles in Arrow and comes to an end; the rest is refused with its place."""
 
 import re
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,28 +69,231 @@ def test_what_is_taken_means_the_same_to_arrow_and_to_python(text: str, line: st
 @pytest.mark.parametrize(
     "text",
     [
-        r'(?:[^"\\]|\\.)*', r"(?:/\w+)+", r"(?:\d+\.)+", "(?:-a+b*)*", "(?:a+){10}", "(?:ab?)+",
-        r"(?:\w+ ){3}", "(a|b)+",
-        ".{900}.{900}", r"(?:[^,]*,)*",
+        r'(?:[^"\\]|\\.)*', r"(?:/\w+)+",
+        r"(?:\d+\.)+", "(?:-a+b*)*", "(?:ab?)+", r"(?:\w+ ){3}", "(?:a+){3}",
+        "(a|b)+", ".{900}.{900}", r"(?:[^,]*,)*", r"(?:\.\d+\.)+", "(?:(?:a+b)c?)+", "(?:[a-z]|[A-Z])*",
+        "(?:[0-9a-f]{32},?)*", r"(?:a|\ba|b)c", "(?:a|a){10}", "a.*b.*c.*d", "a.*b.*c.*d.*", r"(?:.|\r)*",
     ],
 )  # fmt: skip
-def test_repeats_in_each_other_that_can_be_read_one_way_only_are_taken(text: str) -> None:
-    assert checked(text).groups == ()
+@pytest.mark.parametrize("linear", [True, False])
+def test_what_can_be_read_in_few_ways_is_taken(text: str, linear: bool) -> None:
+    assert checked(text, linear).groups == ()
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "place", "what"),
     [
-        ("(a+)+", 0), ("x(?:a*)*", 1), (r"(?:\w+\s?)*", 0), ("(?:a|b+)*", 0), ("(?:a+){11}", 0),
-        ("(?:a+){3,}", 0), (r"(?:\.\d+\.)+", 0), ("(?i:(?:Aa+)+)", 4), ("(?:(?:a+b)c?)+", 0),
-        (r"(?:[\w.]+\.)+", 0), ("(?:a?(b+))+", 0),
+        ("(a+)+", 0, None),
+        ("x(?:a*)*", 1, "(?:a*)*"),
+        (r"(?:\w+\s?)*", 0, None),
+        ("(?:a|b+)*", 0, None),
+        ("(?:a+){11}", 0, None),
+        ("(?:a+){3,}", 0, None),
+        ("(?i:(?:Aa+)+)", 4, "(?:Aa+)+"),
+        (r"(?:[\w.]+\.)+", 0, None),
+        ("(?:a?(b+))+", 0, None),
+        ("(a|a)*b", 0, "(a|a)*"),
+        ("(a|ab|b)*", 0, None),
+        (r"(\w|\d)+x", 0, r"(\w|\d)+"),
+        (r"(?:.|\s)*", 0, None),
+        ("(?:a?b?)*", 0, None),
+        ("(?:a?){11}", 0, None),
+        ("(?:a|a){11}", 0, None),
+        ("(?:(?:a|a)*,)*", 3, "(?:a|a)*"),
+        ("(?i)(?:[a-z]|[A-Z])*", 4, "(?:[a-z]|[A-Z])*"),
+        (r"(?:é|[à-ü])+", 0, None),
+        ("(?:a|(?:b|a)){2,}", 0, None),
+        ("(?:aa|aaa)+$", 0, "(?:aa|aaa)+"),
+        (r"(?s)(?:.|\r)*", 4, r"(?:.|\r)*"),
+    ],
+)
+@pytest.mark.parametrize("linear", [True, False])
+def test_what_repeats_and_can_be_read_in_several_ways_is_refused(
+    text: str, place: int, what: str | None, linear: bool
+) -> None:
+    with pytest.raises(PatternError) as error:
+        checked(text, linear)
+    said = f"{what or text} repeats what can be read in several ways"
+    assert (error.value.message, error.value.offset) == (said, place)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "what"),
+    [
+        (".*.*.*.*=x", 6, ".*"), (r"\d+\d+\d+\d+$", 9, r"\d+"), ("a.*b.*c.*d.*e", 10, ".*"),
+        ("a.*b.*c.*d.*$", 10, ".*"), ("(?:.*,){4}x", 3, ".*"), (r"\w*-?\w+[^=]+=?\S*x", 15, r"\S*"),
+        ("(?=a*a*a*a*b)c", 9, "a*"),
     ],
 )  # fmt: skip
-def test_repeats_without_bound_in_each_other_are_refused(text: str, place: int) -> None:
-    for linear in (True, False):
-        with pytest.raises(PatternError, match=r"repeats what itself repeats without bound$") as error:
-            checked(text, linear)
-        assert error.value.offset == place
+def test_four_repeats_of_the_same_text_are_too_many_for_an_engine_that_tries_again(
+    text: str, place: int, what: str
+) -> None:
+    with pytest.raises(PatternError) as error:
+        checked(text, linear=False)
+    rule = "at most 3 without bound may take the same text, one after the other"
+    assert (error.value.message, error.value.offset) == (f"{what} is a repeat too many: {rule}", place)
+    if "(?=" not in text:
+        assert checked(text).groups == ()
+
+
+def test_what_goes_on_in_too_many_ways_is_not_looked_through() -> None:
+    words = "|".join(f"{number:04}" for number in range(700))
+    assert checked(f"(?:{words})*").groups == ()
+    with pytest.raises(PatternError, match=r"^goes on in too many ways to be looked through$"):
+        checked(f"(?:{words})*", linear=False)
+
+
+ORDINARY = {
+    "combined": r'(?P<client>\S+) \S+ (?P<user>\S+) \[(?P<time>[^\]]+)\] "(?P<method>[A-Z]+) (?P<path>[^ "]*)'
+    r'(?: HTTP/[\d.]+)?" (?P<status>\d{3}) (?P<bytes>\d+|-)(?: "(?P<referer>(?:[^"\\]|\\.)*)" "[^"]*")?',
+    "syslog": r"(?P<month>\w{3}) +(?P<day>\d{1,2}) (?P<time>[\d:]{8}) (?P<host>\S+) "
+    r"(?P<program>[\w./-]+)(?:\[(?P<pid>\d+)\])?: (?P<message>.*)",
+    "rfc 5424": r"<(?P<pri>\d{1,3})>1 (?P<at>\S+) (?P<host>\S+) (?P<app>\S+) (?P<pid>\S+) (?P<id>\S+) "
+    r'(?P<data>-|(?:\[(?:[^"\]]|"(?:[^"\\]|\\.)*")*\])+) ?(?P<message>.*)',
+    "haproxy": r"haproxy\[(?P<pid>\d+)\]: (?P<ip>[\d.]+):(?P<port>\d+) \[(?P<at>[^\]]+)\] (?P<front>\S+) "
+    r"(?P<back>[^/]+)/(?P<server>\S+) (?P<tq>-?\d+)/(?P<tw>-?\d+)/\+?(?P<tt>\d+) (?P<rest>.*)",
+    "iptables": r".*IN=(?P<inward>\S*) OUT=(?P<out>\S*) (?:MAC=\S* )?SRC=(?P<src>\S+) DST=(?P<dst>\S+) .*"
+    r"PROTO=(?P<proto>\S+)(?: SPT=(?P<spt>\d+) DPT=(?P<dpt>\d+))?.*",
+    "sshd": r"(?P<at>\w+ +\d+ [\d:]+) (?P<host>\S+) sshd\[\d+\]: (?P<what>Failed|Accepted) (?P<how>\S+) for "
+    r"(?:invalid user )?(?P<user>.*?) from (?P<ip>\S+) port (?P<port>\d+)(?: ssh2)?(?:: .*)?",
+    "log4j": r"(?P<at>[\d-]+ [\d:,.]+) +(?P<level>[A-Z]+) +\[(?P<thread>[^\]]*)\] (?P<logger>[\w.$]+)"
+    r"(?::(?P<line>\d+))? - (?P<message>.*)",
+    "glog": r"(?P<level>[IWEF])(?P<day>\d{4}) (?P<at>[\d:.]+) +(?P<pid>\d+) (?P<file>[^:]+):\d+\] "
+    r"(?P<message>.*)",
+    "postgres": r"(?P<at>\S+ \S+ [A-Z]+) \[(?P<pid>\d+)\] (?:(?P<user>\w+)@(?P<db>\w+) )?(?P<level>[A-Z]+): +"
+    r"(?:duration: (?P<ms>[\d.]+) ms +)?(?P<message>.*)",
+    "squid": r"(?P<at>\d+\.\d+) +(?P<ms>\d+) (?P<ip>\S+) (?P<result>[A-Z_]+)/(?P<code>\d+) (?P<bytes>\d+) "
+    r"(?P<method>\S+) (?P<url>\S+) (?P<user>\S+) (?P<way>[A-Z_]+)/(?P<peer>\S+) (?P<type>\S+)",
+    "iis": " ".join(rf"(?P<f{number}>\S+)" for number in range(20)),
+    "addresses": r"(?P<v4>\d{1,3}(?:\.\d{1,3}){3}) (?P<v6>(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}) "
+    r"(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}) (?P<host>[\w-]+(?:\.[\w-]+)+) "
+    r"(?P<sha>[0-9a-f]{64})",
+    "url": r"(?P<url>https?://[^/ ]+(?:/[^ ?]*)?(?:\?\S*)?) (?P<n>[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)",
+}
+"""Patterns as people write them of well-known logs."""
+SOUGHT = [
+    "^/(admin|login|wp-.*)",
+    "(?i)select.*from.*where",
+    r"\.(php|asp|jsp)$",
+    "bot|crawl|spider",
+    ".*error.*timeout.*",
+    r"^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.)",
+    r"^\s*(GET|POST)\s+\S+\s+HTTP/\d",
+    "(a|b)*c",
+    r"^(\d+\.){3}\d+$",
+    "Mozilla.*Windows.*Chrome.*Safari",
+    r"(\.\./)+",
+    "^[^/]*/[^/]*/[^/]*/[^/]*/[^/]*$",
+    r"(\w|-)+\.example\.com$",
+    r"\b\d{4}[- ]?\d{4}[- ]?\d{4}[- ]?\d{4}\b",
+    r"^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])(?=.*\W).*$",
+    r"^(.*/)?[^/]+\.log$",
+    r"^([a-z0-9]+(-[a-z0-9]+)*\.)+[a-z]{2,}$",
+    r"(union|select)\s+.*\s+from\s+",
+    "<script[^>]*>.*</script>",
+    r"^[\w.+-]+@([\w-]+\.)+[\w-]{2,}$",
+    r"^(\w+) \1$",
+]
+"""Patterns as they stand in conditions."""
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_a_pattern_of_a_well_known_log_is_taken(name: str) -> None:
+    text = ORDINARY[name]
+    assert checked(text).groups == tuple(re.compile(text).groupindex)
+    checked(text, linear=False)
+
+
+@pytest.mark.parametrize("text", SOUGHT)
+def test_an_ordinary_pattern_of_a_condition_is_taken(text: str) -> None:
+    checked(text, linear=False)
+
+
+Tree = tuple[str, Any]
+"""A pattern by its parts: a letter or a class, a row, alternatives, or a repeat."""
+trees: st.SearchStrategy[Tree] = st.recursive(
+    st.sampled_from(["a", "b", "[ab]", "."]).map(lambda text: ("letter", text)),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map(lambda parts: ("row", parts)),
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: ("either", parts)),
+        st.tuples(inner, st.sampled_from([(0, None), (1, None), (0, 1), (0, 11), (2, 3)])).map(
+            lambda pair: ("turns", pair)
+        ),
+    ),
+    max_leaves=6,
+)
+
+
+def written(tree: Tree) -> str:
+    kind, what = tree
+    if kind == "letter":
+        return str(what)
+    if kind == "row":
+        return "".join(map(written, what))
+    if kind == "either":
+        return f"(?:{'|'.join(map(written, what))})"
+    inner, (least, most) = what
+    return f"(?:{written(inner)}){{{least},{'' if most is None else most}}}"
+
+
+class Engine:
+    """One that tries again, as the plainest do: how many steps it takes to find that a text is no match."""
+
+    def __init__(self, text: str, patience: int) -> None:
+        self.text, self.steps, self.patience = text, 0, patience
+
+    def ends(self, tree: Tree, at: int) -> Iterator[int]:
+        """Where a part may end that begins here, each as often as there are ways."""
+        self.steps += 1
+        if self.steps > self.patience:
+            return
+        kind, what = tree
+        if kind == "letter" and self.text[at : at + 1] in ({"a", "b", "!"} if what == "." else set(what)):
+            yield at + 1
+        elif kind == "row":
+            yield from self.row(what, at)
+        elif kind == "either":
+            for part in what:
+                yield from self.ends(part, at)
+        elif kind == "turns":
+            yield from self.turns(*what, at, 0)
+
+    def row(self, parts: Sequence[Tree], at: int) -> Iterator[int]:
+        if not parts:
+            yield at
+            return
+        for end in self.ends(parts[0], at):
+            yield from self.row(parts[1:], end)
+
+    def turns(self, part: Tree, bounds: tuple[int, int | None], at: int, done: int) -> Iterator[int]:
+        least, most = bounds
+        if most is None or done < most:
+            for end in self.ends(part, at):
+                if end > at or done < least:
+                    yield from self.turns(part, bounds, end, done + 1)
+        if done >= least:
+            yield at
+
+
+def steps(tree: Tree, text: str, patience: int) -> int:
+    """The steps after which a pattern with a `?` behind it has not been found at the beginning of a text."""
+    engine = Engine(text, patience)
+    for _ in engine.ends(tree, 0):
+        pass
+    return engine.steps
+
+
+@settings(max_examples=300, deadline=None)
+@given(trees, st.text("ab", min_size=1, max_size=4), st.text("ab", max_size=2))
+def test_an_engine_that_tries_again_comes_to_an_end_over_what_is_taken(
+    tree: Tree, again: str, first: str
+) -> None:
+    try:
+        checked(f"{written(tree)}[?]", linear=False)
+    except PatternError:
+        return
+    few = steps(tree, first + again * 12, 300_000)
+    assert steps(tree, first + again * 24, 300 * few) < 100 * few
 
 
 def test_groups_without_a_name_count_for_nothing() -> None:

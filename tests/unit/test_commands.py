@@ -1,0 +1,103 @@
+"""Commands that are printed for a person are run as they stand, by a shell, in another folder."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from transom.cli.__main__ import app
+from transom.commands import submit, transom
+
+ARGUMENTS = ["--stream", "{here}/my streams/web.yaml", "--lake", "{here}/lake", "--from", "a", "--to", "b"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a process that knows no set-up, and a `spark-submit` that shows what it is given."""
+    for name in ("PYSPARK_SUBMIT_ARGS", "TRANSOM_SPARK_PROPERTIES", "TRANSOM_LANDING", "TRANSOM_CALLED"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TRANSOM_HOME", f"{tmp_path}/the checkout")
+    monkeypatch.chdir(tmp_path)
+    tools = tmp_path / "the checkout" / ".transom" / "tools"
+    tools.mkdir(parents=True)
+    program = tools / "spark-submit"
+    program.write_text('#!/bin/sh\necho "$TRANSOM_LANDING"\nfor a do echo "$a"; done\n')
+    program.chmod(0o755)
+    return tmp_path
+
+
+def shown(command: str, path: str) -> list[str]:
+    """What a job would be given: the landing folder, then its arguments."""
+    command = command.replace("{from}", "a").replace("{to}", "b")
+    environment = {"PATH": f"{path}:{os.defpath}"}
+    done = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, check=True, cwd="/", env=environment
+    )
+    return done.stdout.splitlines()
+
+
+def given(here: Path, *before: str, landing: str = "") -> list[str]:
+    arguments = [text.replace("{here}", str(here)) for text in ARGUMENTS]
+    return [landing, *before, f"{here}/the checkout/jobs/run.py", *arguments]
+
+
+def test_a_job_without_settings(here: Path) -> None:
+    command = submit("run", Path("my streams/web.yaml"), "lake")
+    assert shown(command, f"{here}/the checkout/.transom/tools") == given(here)
+
+
+def test_a_job_with_all_that_this_process_has(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    house = here / "the checkout" / ".transom"
+    (house / "env").write_text(f"export PATH='{house}/tools':\"$PATH\"\nexport TRANSOM_LANDING=/wrong\n")
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+    monkeypatch.setenv("TRANSOM_SPARK_PROPERTIES", "my own.properties")
+    monkeypatch.setenv("TRANSOM_LANDING", "my logs")
+    command = submit("run", "my streams/web.yaml", "lake")
+    settings = ("--properties-file", f"{here}/my own.properties")
+    assert shown(command, "/nowhere") == given(here, *settings, landing=f"{here}/my logs")
+
+
+def test_a_container_has_an_environment_of_its_own(here: Path) -> None:
+    (here / "the checkout/.transom/env").write_text("exit 1\n")
+    assert not submit("run", "web.yaml", "lake").startswith(".")
+
+
+def test_where_nothing_names_the_landing_folder_it_is_this_one(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TRANSOM_HOME")
+    root = Path(__file__).resolve().parents[2]
+    words = f"TRANSOM_LANDING={here} spark-submit {root}/jobs/ingest.py --stream {here}/web.yaml --lake s3://logs/lake"
+    assert submit("ingest", "web.yaml", "s3://logs/lake") == f"{words} --from {{from}} --to {{to}}"
+
+
+@pytest.mark.parametrize(
+    ("called", "argv", "words"),
+    [
+        (".venv/bin/transom", "x/__main__.py", ".venv/bin/transom try 'a b' x.log"),
+        (None, "x/transom/cli/__main__.py", "python -m transom.cli try 'a b' x.log"),
+        (None, "transom", "transom try 'a b' x.log"),
+    ],
+)
+def test_the_command_line_is_named_as_it_was_called(
+    monkeypatch: pytest.MonkeyPatch, called: str | None, argv: str, words: str
+) -> None:
+    monkeypatch.delenv("TRANSOM_CALLED", raising=False)
+    if called:
+        monkeypatch.setenv("TRANSOM_CALLED", called)
+    monkeypatch.setattr("sys.argv", [argv])
+    assert transom("try", "a b", Path("x.log")) == words
+
+
+def test_a_draft_says_what_comes_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSOM_CALLED", "transom")
+    monkeypatch.chdir(tmp_path)
+    Path("my log.csv").write_text("time,n\n2024-05-01T10:00:00Z,1\n2024-05-01T10:00:01Z,2\n")
+    result = CliRunner().invoke(app, ["init", "my log.csv", "--output", "my.yaml"])
+    assert result.stdout.splitlines() == [
+        "my.yaml: written; these come next:",
+        "  transom check my.yaml",
+        "  transom try my.yaml 'my log.csv'",
+    ]

@@ -107,7 +107,13 @@ def _rows(reading: Reading, layout: Layout, schema: pa.Schema) -> Iterator[pa.Re
     try:
         with opened(reading.where) as source:
             parts = read_file(
-                source, reading.path, layout, reading.span, start=reading.start, known=reading.known
+                source,
+                reading.path,
+                layout,
+                reading.span,
+                start=reading.start,
+                captures=reading.captures,
+                known=reading.known,
             )
             for part in parts:
                 if isinstance(part, Chunk):

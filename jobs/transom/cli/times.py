@@ -10,7 +10,7 @@ from transom.cli.naming import captured_of, dated, identifier
 
 TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "ts", "date", "when", "at")
 CLOCK = re.compile(r"\d?\d[:.]\d\d")
-ZONE_ASKED = "?: its times do not say their zone; write which, such as Europe/Berlin"
+ZONE_ASKED = "?: which zone these are in, such as Europe/Berlin"
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ columns:
   temp: {from: temp, type: number, resolution: 0.01, missing: ["-999"]}  # 0.0, 0.25, 0.5
   hour_: {from: hour, type: integer}                                     # 0, 1, 2
   ok: {from: ok, type: boolean}                                          # true
-time: {column: at, zone: UTC}  # 2024-05-01 07:00:00; ?: its times do not say their zone; write which, such as Europe/Berlin
+time: {column: at, zone: UTC}  # 2024-05-01 07:00:00; ?: which zone these are in, such as Europe/Berlin
 key: [device_id]  # 3 values in these lines
 aggregate:
   activity:

@@ -249,7 +249,7 @@ def test_a_zeek_header_inside_a_file_holds_from_there() -> None:
 def test_the_header_lines_of_w3c_stand_anywhere_and_name_what_follows() -> None:
     data = (
         b"1 a\n#Software: x\n#Fields: ts client\n#Date: 2024-05-01\n1 a\n2 b c\n\n"
-        b"#Fields: client\tts\nb 3\n#Remark\n\"b d\" 4\n"
+        b'#Fields: client\tts\nb 3\n#Remark\n"b d" 4\n'
     )
     events, rejected, summary = read(data, W3C)
     assert [(event["source_line"], event["client"]) for event in events] == [(5, "a"), (9, "b"), (11, "b d")]

@@ -39,9 +39,11 @@ def _before(texts: Sequence[str]) -> str:
     """A pattern of what stands before the message."""
     if not any(texts):
         return ""
+    if not all(map(str.strip, texts)):
+        return "(?P<before>.*?)"
     found = guess([text.rstrip() for text in texts])
     whole = found.matched >= MOST * len(texts) and "(?P<message>" not in found.pattern
-    return f"{found.pattern} *" if whole and all(texts) else "(?P<before>.*?)"
+    return f"{found.pattern} *" if whole else "(?P<before>.*?)"
 
 
 def _groups(extensions: Sequence[str], taken: set[str]) -> str:

@@ -28,6 +28,8 @@ KNOWN = {
 }
 """Names of parts that tell by their form what they are."""
 SPOKEN = re.compile("[A-Za-z]?[a-z']+[,.:]?")
+BLANKS, TABS = ("[^ ]+", " +"), (r"\S+", r"\s+")
+"""A word, and what stands between words, of lines with blanks alone, and with tabs too."""
 TRIED = 50
 
 
@@ -61,7 +63,7 @@ class Guess:
     @property
     def takes_apart(self) -> bool:
         """Whether it says more than that a line is a message."""
-        return set(self.fields) != {MESSAGE}
+        return not set(self.fields) <= {MESSAGE}
 
 
 def tokens(line: str) -> list[Token]:
@@ -79,11 +81,14 @@ def guess(lines: Sequence[str]) -> Guess:
     forms, alike, whole = _shape(read)
     heads = [row[: len(forms)] for row in alike[:TRIED]] or [[]]
     timed = _time(heads, len(forms))
-    parts = _parts(heads, forms, timed)
+    tabs = any("\t" in line for line in lines)
+    parts = _parts(heads, forms, timed, TABS if tabs else BLANKS)
     if not whole:
         parts.append(f"(?P<{MESSAGE}>.*)")
-    gap = " +" if any("  " in line for line in lines[:TRIED]) else " "
-    pattern = gap.join(parts)
+    gap = r"\s+" if tabs else " +" if any("  " in line for line in lines) else " "
+    before = r"\s*" if any(line[0].isspace() for line in lines) else ""
+    after = r"\s*" if whole and any(line[-1].isspace() for line in lines) else ""
+    pattern = before + gap.join(parts) + after
     form = re.compile(pattern)
     found = [match.groupdict() for match in map(form.fullmatch, lines) if match]
     fields = {name: [row[name] for row in found if row[name]] for name in form.groupindex}
@@ -135,9 +140,16 @@ def _before_message(rows: Sequence[Sequence[Token]], length: int) -> int:
 
 
 def _parts(
-    rows: Sequence[Sequence[Token]], forms: Sequence[Form], timed: tuple[int, int] | None
+    rows: Sequence[Sequence[Token]],
+    forms: Sequence[Form],
+    timed: tuple[int, int] | None,
+    words: tuple[str, str],
 ) -> list[str]:
-    """The expression of each part, of those that are a time one."""
+    """The expression of each part, of those that are a time one.
+
+    Args:
+        words: the expressions of a word, and of what stands between those of a time.
+    """
     combined = len(forms) > len(SHAPE) and tuple(form for form, _ in forms[: len(SHAPE)]) == SHAPE
     parts: list[str] = []
     taken: list[str] = []
@@ -164,7 +176,9 @@ def _parts(
         else:
             name = identifier(name, taken)
             taken.append(name)
-            parts.append(_expression(form, label, name, width, len(values) < len(part)))
+            parts.append(
+                _expression(form, label, name, words[1].join([words[0]] * width), len(values) < len(part))
+            )
         at += width
     return parts
 
@@ -195,10 +209,10 @@ def _name(texts: Sequence[str], at: int) -> str:
     return f"field_{at + 1}"
 
 
-def _expression(form: str, label: str, name: str, width: int, dashes: bool) -> str:
+def _expression(form: str, label: str, name: str, words: str, dashes: bool) -> str:
     before = f"{re.escape(label)}=" if label else ""
     if form == "word":
-        return before + rf"(?P<{name}>{' +'.join([r'[^ ]+'] * width)})"
+        return before + rf"(?P<{name}>{words})"
     around = r'"{}"' if form == "quoted" else r"\[{}\]"
     inside = before + around.format(rf'(?P<{name}>[^"]*)' if form == "quoted" else rf"(?P<{name}>[^\]]*)")
     return f"(?:{inside}|-)" if dashes else inside

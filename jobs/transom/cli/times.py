@@ -96,9 +96,11 @@ def _partial(log: Log, kinds: Mapping[str, Kind], paths: Sequence[str], start: s
             f"line counts a second; {_advice(paths[0], lacks)}"
         )
         return When((), {"lines": "1 second", "from": start}, note)
-    notes = [f"{_seen(log, field)}, with the {lacks} of the file's name"]
-    if lacks == "year":
-        notes.append("?: a file must not go over a new year")
+    edge = "a new year" if lacks == "year" else "midnight"
+    notes = [
+        f"{_seen(log, field)}, with the {lacks} of the file's name",
+        f"?: a file must not go over {edge}",
+    ]
     when = _when(log, [field], f"{captured.form} {form}", True, notes)
     return When((field,), {**when.declared, "column": [*captured.names, field]}, when.note, captured.pattern)
 

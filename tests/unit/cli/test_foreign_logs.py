@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import Result
 
 from transom.cli.asked import Refusal
 from transom.cli.draft import draft
 from transom.cli.files_of_any_name import held
-from transom.cli.sample import read_sample
+from transom.cli.sample import Sample, read_sample
 from transom.formats.reading import Chunk, Summary, read_file
 from transom.stream import Stream, load, parse
 
@@ -210,6 +212,7 @@ def test_times_of_a_day_take_it_from_the_files_name(
     assert found.stream.time is not None
     assert (found.stream.source.path, found.stream.time.column) == (path, column)
     assert (found.times[1], found.refused) == ("2024-05-01T06:01:22.500", [])
+    assert "?: a file must not go over midnight\n" in found.text
 
 
 def test_what_is_tried_has_to_say_the_day_of_its_times(tmp_path: Path) -> None:
@@ -236,6 +239,14 @@ def test_a_dash_alone_is_a_field_without_a_value(tmp_path: Path) -> None:
     assert found.column("field_5")[:3] == [None, "a b", "a b"]
     log.write_text("2024-05-01T11:00:00Z anna GET 7 -\n")
     assert held(found.stream, log).events == 1
+
+
+@pytest.mark.parametrize("form", [" {} GET {}", "{} GET {} ", "{}  GET {}", "{}\tGET {}", "{} GET\t {}\t"])
+def test_blanks_around_and_between_words(tmp_path: Path, form: str) -> None:
+    lines = [(form if n % 2 else "{} GET {}").format(f"2024-05-01T10:00:{n:02}Z", n) for n in range(40)]
+    found = drafted(tmp_path, lines)
+    assert found.refused == []
+    assert [(event["field_2"], event["field_3"]) for event in found.events] == [("GET", n) for n in range(40)]
 
 
 def test_tabs_before_a_spoken_message(tmp_path: Path) -> None:
@@ -424,3 +435,33 @@ def test_files_of_one_log_that_differ_have_one_pattern(run: Callable[..., Result
     assert dict(parse(yaml.safe_load(result.stdout)).source.options) == {
         "pattern": '(?P<time>[^ ]+) (?P<field_2>[^ ]+) (?P<field_3>[^ ]+) (?:"(?P<field_4>[^"]*)"|-)'
     }
+
+
+words = st.sampled_from(
+    [
+        "-", "a", "2024-05-01", "2024-05-01T10:00:00Z", "10:00:00", "Nov", "22", "7", "1,5",
+        '"', '"a b"', "[x]",
+        "[", "k=v", 'k="v w"', "sshd[1]:", "name:", "{}", '{"a":', "1}", "CEF:0|a|b|c|d|e|f|x=1", "=>", "#",
+        "read(3)", "10.0.0.1", "GET / HTTP/1.1", "1700000000.123", "é", "|", "\t", ",", ";", "'", "(?P<a>b)",
+        "\\", "%", "*", "null", "#Fields:", "  ",
+    ]
+)  # fmt: skip
+lines = st.lists(words, min_size=1, max_size=8).flatmap(
+    lambda row: st.sampled_from([" ", ",", ";", "\t", "|"]).map(lambda sign: sign.join(row))
+)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(lines, min_size=1, max_size=6), st.integers(1, 4), st.sampled_from(["a.log", "a.2024-05-01.log"])
+)
+def test_whatever_the_lines_a_draft_reads_them_or_a_message_says_why(
+    some: list[str], times: int, name: str
+) -> None:
+    sample = Sample(Path(name), tuple(some * times), True)
+    try:
+        made = draft([sample])
+    except Refusal:
+        return
+    assert parse(yaml.safe_load(made.text)).name == "a"
+    assert made.found.events.num_rows > 0

@@ -9,13 +9,13 @@ from typing import Any
 from transom.cli.asked import Refusal
 from transom.cli.draft_text import text_of
 from transom.cli.first_blocks import first_blocks
+from transom.cli.guessed_time import When, time_of
 from transom.cli.guesses import Column, columns_of
 from transom.cli.log import LOOKED_AT, Log, NotRead
 from transom.cli.naming import pattern_of, stream_name
 from transom.cli.recognise import Unknown, recognise
 from transom.cli.sample import Sample
 from transom.cli.sample_events import Tried, events_of, times_are_in_names
-from transom.cli.times import When, time_of
 from transom.paths import PathPattern
 from transom.stages.landing import home
 from transom.stream import parse

@@ -5,11 +5,11 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from transom.cli.guessed_time import When
 from transom.cli.guesses import Column
 from transom.cli.log import Log
 from transom.cli.sample import MOST, Sample
 from transom.cli.sample_events import Tried
-from transom.cli.times import When
 from transom.cli.yaml_text import comment, flow, lined, scalar
 from transom.intervals import HOUR, format_hour, hour_of
 from transom.paths import PathPattern

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from transom.cli.json_logs import CONN
 from transom.cli.kinds import kind_of
+from transom.cli.line_pattern import guess
 from transom.cli.log import MOST, Log, Near, NotRead
 from transom.formats.layout import FieldType
 from transom.formats.w3c import FIELDS
@@ -82,7 +83,12 @@ def delimited(lines: Sequence[str]) -> Log | Near:
         table for table in fitting if not _spoken(table.rows)
     ]
     if fitting:
-        return _log(max(fitting, key=lambda table: len(table.rows[0])))
+        best = max(fitting, key=lambda table: len(table.rows[0]))
+        log = _log(best)
+        # Commas here and there in lines that begin with a time of several words.
+        if best.delimiter != "\t" and not _has_time(log) and guess(lines).timed:
+            return Near(len(best.rows))
+        return log
     for table in tables:
         over = table.records < table.lines and len(table.rows) >= MOST * table.records
         if over and table.records > 1 and _is_header(table.rows[0], table.rows[1:]):
@@ -92,6 +98,11 @@ def delimited(lines: Sequence[str]) -> Log | Near:
                 f"lines. transom reads a record a line. Make it so: {ONE_LINE.format(sign)}"
             )
     return Near(max((len(table.rows) for table in tables if not _spoken(table.rows)), default=0))
+
+
+def _has_time(log: Log) -> bool:
+    kinds = (kind_of(texts).type for texts in log.fields.values() if texts)
+    return "header" not in log.options or "timestamp" in kinds
 
 
 def _table(lines: Sequence[str], delimiter: str) -> _Table | None:

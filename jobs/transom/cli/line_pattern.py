@@ -184,8 +184,8 @@ def _parts(
 
 
 def _is_sign(texts: Sequence[str]) -> bool:
-    """Whether some parts are one sign, which says nothing."""
-    return len(set(texts)) == 1 and not any(map(str.isalnum, texts[0]))
+    """Whether some parts are one sign, which says nothing; dashes may stand for letters that others have."""
+    return len(set(texts)) == 1 and not any(map(str.isalnum, texts[0])) and set(texts[0]) != {"-"}
 
 
 def _time(rows: Sequence[Sequence[Token]], length: int) -> tuple[int, int] | None:

@@ -249,6 +249,14 @@ def test_blanks_around_and_between_words(tmp_path: Path, form: str) -> None:
     assert [(event["field_2"], event["field_3"]) for event in found.events] == [("GET", n) for n in range(40)]
 
 
+def test_a_sign_that_all_lines_have_is_no_field_and_dashes_are_one(tmp_path: Path) -> None:
+    found = drafted(tmp_path, [f"2024-05-01T10:00:{n:02}Z ---- => {n}" for n in range(20)])
+    assert found.stream.source.options == {
+        "pattern": "(?P<time>[^ ]+) (?P<field_2>[^ ]+) => (?P<field_4>[^ ]+)"
+    }
+    assert found.column("field_2")[0] == "----"
+
+
 def test_tabs_before_a_spoken_message(tmp_path: Path) -> None:
     lines = [
         f'2024-05-01 10:{n:02}:00\tINFO\tthis, as one says, is "said in" many words {n}' for n in range(20)
@@ -278,6 +286,17 @@ def test_w3c_extended_logs(tmp_path: Path, sign: str) -> None:
         ("time_taken", 1),
     ]
     assert "time: {column: [date, time], zone: UTC}  # 2024-05-01 10:00:00\n" in found.text
+
+
+def test_commas_in_a_line_are_no_csv_where_words_say_its_time(tmp_path: Path) -> None:
+    lines = [
+        f"2024/05/01 10:00:{n:02} [error] 12#0: *{n} open() {'has ' * (n % 3)}failed, client: 1.2.3.4, on: x"
+        for n in range(20)
+    ]
+    found = drafted(tmp_path, lines)
+    assert (found.stream.source.format, found.refused) == ("regex", [])
+    assert (found.times[1], found.column("level_")[1]) == ("2024-05-01T10:00:01.000", "error")
+    assert found.column("message")[1] == "*1 open() has failed, client: 1.2.3.4, on: x"
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,21 @@ def test_a_stream_does_not_change() -> None:
         stream.name = "other"
 
 
+def test_a_time_may_be_made_of_a_capture() -> None:
+    data = base()
+    regex = {"format": "regex", "options": {"pattern": "(?P<at>[^ ]+ [^ ]+ [^ ]+) (?P<host>.*)"}}
+    data["source"] = {**regex, "path": "in/{year}-*.log"}
+    data["columns"] = {"host": "host"}
+    data["time"] = {"column": ["year", "at"], "format": "%Y %b %d %H:%M:%S", "zone": "UTC"}
+    stream = parse(data | {"key": ["host"], "aggregate": {}})
+    assert stream.layout().time.paths == ("year",)
+    assert json.loads(stream.ingest_shape())["time_captures"] == ["year"]
+    data["time"]["column"] = ["yaer", "at"]
+    with pytest.raises(SpecificationError, match=r"time.column\[0\]: regex records have no field 'yaer'"):
+        parse(data | {"key": ["host"], "aggregate": {}})
+    assert "time_captures" not in json.loads(parse(base()).ingest_shape())
+
+
 def test_columns_are_the_declared_ones_then_the_captures() -> None:
     stream = parse(base())
     assert stream.captures == ("host",)
@@ -345,7 +360,7 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"source__options": {"a": 1}}, "source.options: unknown option 'a' of json; known: records"),
         ({"source__format": "csv", "source__options": {"delimeter": ","}}, "source.options: unknown option 'delimeter' of csv; nearest: delimiter"),
         ({"source__format": "csv", "source__options": {"delimiter": ",,"}}, "source.options.delimiter: must be one character; got ',,'"),
-        ({"source__format": "csv", "source__options": {"header": "no"}}, "source.options.header: must be true or false; got 'no'"),
+        ({"source__format": "csv", "source__options": {"header": "no"}}, "source.options.header: must be true, false or w3c; got 'no'"),
         ({"source__format": "csv", "source__options": {"header": False}}, "source.options.names: is required where header is false"),
         ({"source__format": "csv", "source__options": {"names": ["a", "a"]}}, "source.options.names: must be a list of different names; got ['a', 'a']"),
         ({"source__format": "zeek", "source__options": {"variant": "xml"}}, "source.options.variant: must be one of auto, tsv, json; got 'xml'"),

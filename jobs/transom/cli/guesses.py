@@ -1,16 +1,16 @@
-"""What a stream file says of a log whose form is known: columns, the time, a key, figures worth a look."""
+"""What a stream file says of a log whose form is known: its columns, a key, figures worth a look."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transom.cli.kinds import Kind, kind_of, times_of
+from transom.cli.guessed_time import When, rank
+from transom.cli.kinds import Kind, kind_of
+from transom.cli.log import Log
 from transom.cli.naming import identifier
-from transom.cli.recognise import Log
 
 MOST_COLUMNS = 60
 """Columns that are declared; of a log with more, the rest are named in a comment."""
-TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "ts", "date", "when", "at")
 KEYS = (
     "orig_h", "client", "client_ip", "srcip", "src", "src_ip", "call", "source_ip", "remote_addr", "device",
     "sensor", "station", "host", "hostname", "user", "user_name", "principal", "account", "site", "process",
@@ -19,8 +19,12 @@ KEYS = (
 ADDED = re.compile(r"byte|size|length|sent|received|rcvd|packets|pkts|count|amount|total")
 """What adds up; of other figures a mean says more."""
 NO_FIGURE = re.compile(
-    r"(^|_)(port|pid|tid|uid|gid|ppid|id|code|status|line|year|version|proto|ttl|seq|spt|dpt|_p)(_|$)|(_p|port|id)$"
+    r"(^|_)(port|pid|tid|uid|gid|ppid|id|code|class|severity|status|line|year|version|proto|ttl|seq|spt|dpt|_p)(_|$)|(_p|port|id)$"
 )
+
+
+NO_KEY = re.compile(r"message|msg|text|.*_text|extension|arguments|request|agent|referer|before")
+"""Texts that are no name of anything."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +34,20 @@ class Column:
     Attributes:
         path: the field that it is taken from.
         sample: some of its texts.
+        is_: the expression that it is, of a column that no field holds.
+        note: what a person has to look at.
     """
 
     name: str
     path: str
     kind: Kind
     sample: tuple[str, ...]
+    is_: str | None = None
+    note: str = ""
 
     def declared(self) -> object:
         """What a stream file says of it: the path alone, where that is all."""
-        facts: dict[str, object] = {"from": self.path}
+        facts: dict[str, object] = {"from": self.path} if self.is_ is None else {"is": self.is_}
         if self.kind.type != "string":
             facts["type"] = self.kind.type
         if self.kind.resolution is not None:
@@ -55,41 +63,52 @@ class Column:
     @property
     def words(self) -> str:
         """Some values, for a person."""
+        if self.note:
+            return self.note
         texts = [text if len(text) <= 30 else f"{text[:27]}..." for text in self.sample]
         while len(texts) > 1 and sum(map(len, texts)) > 36:
             texts.pop()
         return ", ".join(texts) or "no values here"
 
 
-@dataclass(frozen=True)
-class When:
-    """The time of an event.
+def columns_of(log: Log, when: When | None, taken: Sequence[str] = ()) -> tuple[list[Column], list[str]]:
+    """The columns of a log, and the fields that are none: too many, or of a name that no path can say.
 
-    Attributes:
-        declared: what the stream file says.
-        note: what a person has to look at.
+    The fields of the time are none: event_time holds what they say.
+
+    Args:
+        taken: names that no column may have.
     """
-
-    declared: Mapping[str, object]
-    note: str
-
-
-def columns_of(log: Log, taken: Sequence[str] = ()) -> tuple[list[Column], list[str]]:
-    """The columns of a log, and the fields that are none: too many, or of a name that no path can say."""
     columns: list[Column] = []
     left = []
+    of_time = () if when is None else when.fields
     for path, texts in log.fields.items():
-        if "|" in path or path != path.strip() or not path or len(columns) >= MOST_COLUMNS:
+        if path in of_time:
+            continue
+        if not _is_path(path) or len(columns) >= MOST_COLUMNS:
             left.append(path)
             continue
         kind = _kind(log, path, texts)
-        name = identifier(path, [*taken, *(column.name for column in columns)])
+        used = [*taken, *of_time, *(column.name for column in columns)]
         sample = tuple(dict.fromkeys(texts))[:3]
-        columns.append(Column(name, path, kind, sample))
+        name = identifier(path, used)
+        if kind.comma is None:
+            columns.append(Column(name, path, kind, sample))
+            continue
+        text = identifier(f"{name}_text", [*used, name])
+        number = f"cast(split_part({text}, ',', 1) || '.' || split_part({text}, ',', 2) as double)"
+        columns.append(Column(text, path, kind, sample))
+        note = f"?: made of {text}, which has a decimal comma"
+        columns.append(Column(name, path, Kind("number", resolution=kind.comma), sample, number, note))
     return columns, left
 
 
+def _is_path(field: str) -> bool:
+    return bool(field) and "|" not in field and field == field.strip()
+
+
 def _kind(log: Log, path: str, texts: Sequence[str]) -> Kind:
+    """What a field holds, which the log may say itself."""
     kind = kind_of(texts)
     said = log.types.get(path)
     if said is None or said == kind.type or (said == "string" and kind.type == "timestamp"):
@@ -100,56 +119,6 @@ def _kind(log: Log, path: str, texts: Sequence[str]) -> Kind:
         step = kind.resolution if kind.type == "number" else None
         return Kind("number", resolution=step or "0.000001")
     return Kind(said)
-
-
-def time_of(columns: Sequence[Column], log: Log) -> When | None:
-    """The column that is the time, or a date and a time of day beside it; None where there is neither."""
-    times = [column for column in columns if column.kind.type == "timestamp" and column.sample]
-    if not times:
-        return _joined(columns, log)
-    best = min(times, key=lambda column: _rank(column.name, TIMES))
-    declared: dict[str, object] = {"column": best.name}
-    if best.kind.form != "iso":
-        declared["format"] = best.kind.form
-    notes = []
-    if best.kind.local:
-        declared["zone"] = "UTC"
-        notes.append("?: its times do not say their zone; write which, such as Europe/Berlin")
-    if best.kind.otherwise:
-        notes.append(f"?: or {best.kind.otherwise}, these lines fit both")
-    others = [column.name for column in times if column is not best]
-    if others:
-        notes.append(f"other times: {', '.join(others)}")
-    return When(declared, "; ".join(notes))
-
-
-def _joined(columns: Sequence[Column], log: Log) -> When | None:
-    days = [c for c in columns if c.kind.type in ("string", "integer") and re.search("date|day", c.name)]
-    clocks = [c for c in columns if c.sample and all(re.match(r"\d?\d[:.]\d\d", text) for text in c.sample)]
-    for day in days:
-        for clock in clocks:
-            both = zip(log.fields[day.path], log.fields[clock.path], strict=False)
-            found = times_of([f"{one} {other}" for one, other in both][:2000] or [""])
-            if found is not None:
-                form, local, otherwise = found
-                declared: dict[str, object] = {"column": [day.name, clock.name]}
-                declared |= {"format": form} if form != "iso" else {}
-                declared |= {"zone": "UTC"} if local else {}
-                notes = ["?: which zone these times are in, such as Europe/Berlin"] if local else []
-                notes += [f"?: or {otherwise}, these lines fit both"] if otherwise else []
-                return When(declared, "; ".join(notes))
-    return None
-
-
-def _rank(name: str, names: Sequence[str]) -> tuple[int, int]:
-    """How early a name, or a word of it, stands among some."""
-    words = set(name.split("_"))
-    for index, known in enumerate(names):
-        if name == known:
-            return 0, index
-        if known in words or name.endswith(f"_{known}"):
-            return 1, index
-    return 2, 0
 
 
 @dataclass(frozen=True)
@@ -164,10 +133,15 @@ class Seen:
 
 def key_of(seen: Sequence[Seen], events: int) -> Seen | None:
     """A column worth a figure for each of its values: they repeat, and no event lacks it."""
-    fit = [s for s in seen if s.type == "string" and not s.nulls and 2 <= s.distinct <= max(2, events // 2)]
-    named = [s for s in fit if _rank(s.name, KEYS)[0] < 2]
+    fit = [
+        s
+        for s in seen
+        if s.type == "string" and not s.nulls and 2 <= s.distinct <= max(2, events // 2)
+        if NO_KEY.fullmatch(s.name) is None
+    ]
+    named = [s for s in fit if rank(s.name, KEYS)[0] < 2]
     if named:
-        return min(named, key=lambda s: _rank(s.name, KEYS))
+        return min(named, key=lambda s: rank(s.name, KEYS))
     return fit[0] if fit else None
 
 

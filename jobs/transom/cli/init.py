@@ -1,17 +1,23 @@
 """`transom init`: a first stream file, made of a log's first lines."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from transom.cli.asked import Refusal, refusals
+from transom.cli.yaml_text import comment
 from transom.commands import transom
+
+if TYPE_CHECKING:
+    from transom.cli.sample_events import Tried
 
 
 def init(
     files: Annotated[list[Path], typer.Argument(help="Files of one log; .gz and .zst too.")],
-    name: Annotated[str | None, typer.Option(help="The stream's name; made of the files' else.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The stream's name; that of the output else, or of the files.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="The file to write, which must not be there; else standard output.")
     ] = None,
@@ -19,28 +25,44 @@ def init(
     """Write a commented stream file for a log.
 
     Reads the first lines of each file (1 MiB), and guesses the format, the columns and their types, which
-    is the time, what is worth a figure. What it cannot know it says in a comment.
+    is the time, what is worth a figure. What it cannot know it says in a comment; lines that the draft
+    refuses it prints, with the reason.
 
     \b
     Example:
       transom init /var/log/nginx/access.log* --output schemas/streams/web.yaml
-      transom check schemas/streams/web.yaml
     """
     # Arrow and the parsers, which other commands do without.
     from transom.cli.draft import draft
+    from transom.cli.naming import identifier
     from transom.cli.sample import read_sample
 
     with refusals():
         if output is not None and output.exists():
             raise Refusal(f"{output}: is there already, and is not overwritten; name another file")
-        text = draft([read_sample(file) for file in files], name)
+        if name is None and output is not None:
+            name = identifier(output.stem)[:40].strip("_")
+        drafted = draft([read_sample(file) for file in files], name)
         if output is None:
-            typer.echo(text, nl=False)
-            return
-        try:
-            with output.open("x", encoding="utf-8") as written:
-                written.write(text)
-        except OSError as error:
-            raise Refusal(f"{output}: cannot be written: {error.strerror}") from None
-        check, try_ = transom("check", output), transom("try", output, *files)
-        typer.echo(f"{output}: written; these come next:\n  {check}\n  {try_}")
+            typer.echo(drafted.text, nl=False)
+        else:
+            try:
+                with output.open("x", encoding="utf-8") as written:
+                    written.write(drafted.text)
+            except OSError as error:
+                raise Refusal(f"{output}: cannot be written: {error.strerror}") from None
+        _print_refused(drafted.found)
+        if output is not None:
+            check, try_ = transom("check", output), transom("try", output, *files)
+            typer.echo(f"{output}: written. Look at its question marks, then:\n  {check}\n  {try_}")
+
+
+def _print_refused(found: "Tried") -> None:
+    """Prints the lines that became no event, beside the stream's file."""
+    if not found.rejected:
+        return
+    typer.echo(f"transom: {found.rejected} of {found.lines} lines are refused by this draft:", err=True)
+    for refused in found.refused:
+        typer.echo(f"  {comment(refused.reason)[:160]}\n    {comment(refused.text)[:160]}", err=True)
+    if found.rejected > len(found.refused):
+        typer.echo(f"  and {found.rejected - len(found.refused)} more", err=True)

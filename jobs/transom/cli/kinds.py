@@ -1,11 +1,13 @@
 """What a column of texts holds: its type, its step, the texts that mean nothing, the form of its times."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from itertools import product
+from typing import Literal
 
 from transom.formats.layout import FieldType
 
@@ -13,7 +15,9 @@ NOTHING = ("-", "--", "?", "N/A", "n/a", "NA", "null", "NULL", "None", "none", "
 """Texts by which logs say that there is no value."""
 SENTINELS = (-99, -999, -9999, -99999)
 """Numbers by which they do, where no other value comes near."""
+Lacks = Literal["year", "date"]
 TRUTH = {"true", "false", "True", "False", "TRUE", "FALSE", "T", "F"}
+DECIMAL_COMMA = re.compile(r"-?[0-9]{1,15},[0-9]+")
 INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})")
 NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?")
 ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -32,6 +36,11 @@ FORMS = (
     *("%Y%m%d%H%M%S", "%Y%m%dT%H%M%S%z", "%Y-%m-%dT%H-%M-%S", "%Y-%m-%d-%H:%M:%S"),
 )  # fmt: skip
 """How logs write times, beside ISO 8601 and seconds since the epoch."""
+PARTIAL: Mapping[str, Lacks] = {
+    **{f"{day} {time}": "year" for day in ("%b %d", "%a %b %d") for time in ("%H:%M:%S", "%H:%M:%S.%f")},
+    **dict.fromkeys(("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f"), "date"),
+}
+"""Times that no year stands in, or no day: of these a record alone says no instant."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,7 @@ class Kind:
         form: of a time, its format as a stream file has it.
         local: of a time, whether it does not say its zone.
         otherwise: another format that all times have as well, so that nobody but a person knows.
+        comma: of texts that are numbers with a decimal comma, the step of their digits.
     """
 
     type: FieldType
@@ -52,6 +62,7 @@ class Kind:
     form: str | None = None
     local: bool = False
     otherwise: str | None = None
+    comma: str | None = None
 
 
 def kind_of(values: Sequence[str]) -> Kind:
@@ -74,6 +85,9 @@ def kind_of(values: Sequence[str]) -> Kind:
         if all(map(INTEGER.fullmatch, rest)):
             return Kind("integer", missing)
         return Kind("number", missing, resolution=_resolution(numbers))
+    commas = [text for text in rest if DECIMAL_COMMA.fullmatch(text)]
+    if commas and len(commas) + sum(INTEGER.fullmatch(text) is not None for text in rest) == len(rest):
+        return Kind("string", missing, comma=_resolution([text.replace(",", ".") for text in rest]))
     return Kind("string", missing)
 
 
@@ -102,7 +116,7 @@ def _resolution(numbers: Sequence[str]) -> str:
 def times_of(values: Sequence[str]) -> tuple[str, bool, str | None] | None:
     """The format of some times, whether they do not say their zone, and another format that fits as well;
     None where they are no times."""
-    if all(map(NUMBER.fullmatch, values)) and not all(len(text) == 14 for text in values):
+    if all(map(NUMBER.fullmatch, values)) and not all(len(text) == 14 and text.isdigit() for text in values):
         for form, unit in EPOCHS.items():
             if all(YEARS[0] <= float(text) / unit < YEARS[1] for text in values):
                 return form, False, None
@@ -116,7 +130,7 @@ def times_of(values: Sequence[str]) -> tuple[str, bool, str | None] | None:
             return "iso", any(moment.tzinfo is None for moment in moments), None
     if len(values[0]) < 8 or not any(map(str.isdigit, values[0])):
         return None
-    fitting = [form for form in FORMS if _fits(form, values[0])]
+    fitting = [form for form in _alike(values[0]) if form in FORMS and _fits(form, values[0])]
     for index in range(1, min(len(values), 2000)):
         if not fitting:
             return None
@@ -125,6 +139,43 @@ def times_of(values: Sequence[str]) -> tuple[str, bool, str | None] | None:
         return None
     other = next((form for form in fitting[1:] if _days(form) != _days(fitting[0])), None)
     return fitting[0], "%z" not in fitting[0], other
+
+
+def partial_times_of(values: Sequence[str]) -> tuple[str, Lacks] | None:
+    """The format of some times that say no year, or no day, and what they lack; None where they are none."""
+    for form in _alike(values[0]) if values else ():
+        # Of any year there is a leap day.
+        if form in PARTIAL and all(moment_of(f"2000 {text}", f"%Y {form}") for text in values[:2000]):
+            return form, PARTIAL[form]
+    return None
+
+
+_WRITTEN = {"%b": ("x",), "%a": ("x",), "%p": ("x",), "%z": ("+1", "-1", "Z", "+1:1", "-1:1")}
+
+
+def skeleton(text: str) -> str:
+    """A text with its numbers and words made one."""
+    return re.sub(r"\s+", " ", re.sub("[A-Za-z]+", "x", re.sub("[0-9]+", "1", text)))
+
+
+@cache
+def _by_skeleton() -> dict[str, list[str]]:
+    """Forms, by how a time of theirs is written: each costs strptime a compilation, so only few are tried."""
+    found: dict[str, list[str]] = {}
+    for form in (*FORMS, *PARTIAL):
+        pieces = [
+            _WRITTEN.get(piece, ("1",) if piece[0] == "%" else (piece,)) for piece in _PIECE.findall(form)
+        ]
+        for written in {skeleton("".join(parts)) for parts in product(*pieces)}:
+            found.setdefault(written, []).append(form)
+    return found
+
+
+_PIECE = re.compile(r"%.|[^%]+")
+
+
+def _alike(text: str) -> list[str]:
+    return _by_skeleton().get(skeleton(text), [])
 
 
 def moment_of(text: str, form: str) -> datetime | None:

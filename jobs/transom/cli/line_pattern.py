@@ -5,18 +5,31 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transom.cli.kinds import times_of
+from transom.cli.kinds import partial_times_of, times_of
+from transom.cli.log import MOST
 from transom.cli.naming import identifier
 
 _TOKEN = re.compile(
     r'(?P<name>[A-Za-z_][\w.-]*=)?"(?P<quoted>(?:[^"\\]|\\.)*)"|\[(?P<bracket>[^\]]*)\](?=\s|$)'
     r"|(?P<label>[A-Za-z_][\w.-]*=)?(?P<word>\S+)"
 )
+MESSAGE = "message"
 COMBINED = ("client", "ident", "user", "time", "request", "status", "bytes", "referer", "agent")
 """The fields with which lines begin that a web server's log has more behind."""
 SHAPE = ("word", "word", "word", "bracket", "quoted", "word", "word", "quoted", "quoted")
 REQUEST = re.compile(r"[A-Z]+ \S+ HTTP/[0-9.]+")
-MOST = 0.9
+KNOWN = {
+    "ip": re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-f:]*::[0-9a-f:]*|([0-9a-f]+:){7}[0-9a-f]+"),
+    "level": re.compile(
+        ":?(trace|debug|info|notice|warn|warning|error|critical|fatal|severe|alert|emerg):?", re.IGNORECASE
+    ),
+    # Of syslog: sshd[1234]:
+    "process": re.compile(r"[^ \[\]:]+\[[0-9]+\]:"),
+}
+"""Names of parts that tell by their form what they are."""
+SPOKEN = re.compile("[A-Za-z]?[a-z']+[,.:]?")
+BLANKS, TABS = ("[^ ]+", " +"), (r"\S+", r"\s+")
+"""A word, and what stands between words, of lines with blanks alone, and with tabs too."""
 TRIED = 50
 
 
@@ -28,14 +41,29 @@ class Token:
     label: str
     text: str
 
+    @property
+    def shape(self) -> tuple[str, str]:
+        """What it has in common with a part of another text."""
+        return self.form, self.label
+
+
+DASH = Token("word", "", "-")
+"""What stands for no value."""
+
 
 @dataclass(frozen=True)
 class Guess:
-    """A pattern, and what its groups hold in the lines that it matches."""
+    """A pattern, what its groups hold in the lines that it matches, and whether one of them is a time."""
 
     pattern: str
     fields: dict[str, list[str]]
     matched: int
+    timed: bool
+
+    @property
+    def takes_apart(self) -> bool:
+        """Whether it says more than that a line is a message."""
+        return not set(self.fields) <= {MESSAGE}
 
 
 def tokens(line: str) -> list[Token]:
@@ -50,113 +78,141 @@ def tokens(line: str) -> list[Token]:
 def guess(lines: Sequence[str]) -> Guess:
     """A pattern that most lines match; where they have less in common, the rest of a line is its message."""
     read = [tokens(line) for line in lines]
-    forms = [tuple((token.form, token.label) for token in row) for row in read]
-    ((whole, times),) = Counter(forms).most_common(1)
-    full = times >= MOST * len(lines)
-    length = len(whole) if full else _common(forms)
-    alike = [row for row, form in zip(read, forms, strict=True) if form[:length] == whole[:length]]
-    if not full:
-        length = _common(forms)
-        alike = [row for row in read if len(row) > length]
-    parts = _parts([row[:length] for row in alike[:TRIED]] or [[]], length)
-    if not full:
-        parts.append(r"(?P<message>.*)")
-    gap = " +" if any("  " in line for line in lines[:TRIED]) else " "
-    pattern = gap.join(parts)
+    forms, alike, whole = _shape(read)
+    heads = [row[: len(forms)] for row in alike[:TRIED]] or [[]]
+    timed = _time(heads, len(forms))
+    tabs = any("\t" in line for line in lines)
+    parts = _parts(heads, forms, timed, TABS if tabs else BLANKS)
+    if not whole:
+        parts.append(f"(?P<{MESSAGE}>.*)")
+    gap = r"\s+" if tabs else " +" if any("  " in line for line in lines) else " "
+    before = r"\s*" if any(line[0].isspace() for line in lines) else ""
+    after = r"\s*" if whole and any(line[-1].isspace() for line in lines) else ""
+    pattern = before + gap.join(parts) + after
     form = re.compile(pattern)
     found = [match.groupdict() for match in map(form.fullmatch, lines) if match]
     fields = {name: [row[name] for row in found if row[name]] for name in form.groupindex}
-    return Guess(pattern, fields, len(found))
+    return Guess(pattern, fields, len(found), timed is not None)
 
 
-def _common(forms: Sequence[tuple[tuple[str, str], ...]]) -> int:
-    """How many parts most lines begin with alike."""
-    length = 0
-    while True:
-        heads = Counter(form[: length + 1] for form in forms if len(form) > length + 1)
-        if not heads or heads.most_common(1)[0][1] < MOST * len(forms):
-            return length
-        length += 1
+Form = tuple[str, str]
+"""How a part is written, and the name that it gives itself."""
 
 
-def _parts(rows: Sequence[Sequence[Token]], length: int) -> list[str]:
-    """The expression of each part."""
-    combined = length > len(SHAPE) and tuple(token.form for token in rows[0][: len(SHAPE)]) == SHAPE
-    timed = _time(rows, length)
+def _shape(rows: Sequence[Sequence[Token]]) -> tuple[list[Form], Sequence[Sequence[Token]], bool]:
+    """How the parts of most lines are written, the lines that are so, and whether these are whole lines.
+
+    A dash alone stands for a part of any form, that has no value.
+    """
+    forms: list[Form] = []
+    alike, least = rows, MOST * len(rows)
+    while sum(len(row) == len(forms) for row in alike) < least:
+        at = len(forms)
+        seen = Counter(row[at].shape for row in alike if len(row) > at and row[at] != DASH)
+        form = seen.most_common(1)[0][0] if seen else DASH.shape
+        kept = [row for row in alike if len(row) > at and (row[at] == DASH or row[at].shape == form)]
+        if len(kept) < least:
+            break
+        forms.append(form)
+        alike = kept
+    else:
+        return forms, [row for row in alike if len(row) == len(forms)], True
+    while forms and sum(len(row) > len(forms) for row in alike) < least:
+        forms.pop()
+    alike = [row for row in alike if len(row) > len(forms)]
+    return forms[: _before_message(alike, len(forms))], alike, False
+
+
+def _before_message(rows: Sequence[Sequence[Token]], length: int) -> int:
+    """How many parts stand before what a line says in words, of those that are alike: up to the first that
+    ends in a colon or begins a sentence, or to the last dash that all lines have."""
+    for at in range(length):
+        if all(row[at].form == "word" and row[at].text.endswith(":") for row in rows):
+            return at + 1
+        if (
+            at > 0
+            and at + 3 <= length
+            and all(SPOKEN.fullmatch(t.text) for row in rows for t in row[at : at + 3])
+        ):
+            return at
+    dashes = [at for at in range(length) if all(row[at] == DASH for row in rows)]
+    return dashes[-1] + 1 if dashes else length
+
+
+def _parts(
+    rows: Sequence[Sequence[Token]],
+    forms: Sequence[Form],
+    timed: tuple[int, int] | None,
+    words: tuple[str, str],
+) -> list[str]:
+    """The expression of each part, of those that are a time one.
+
+    Args:
+        words: the expressions of a word, and of what stands between those of a time.
+    """
+    combined = len(forms) > len(SHAPE) and tuple(form for form, _ in forms[: len(SHAPE)]) == SHAPE
     parts: list[str] = []
     taken: list[str] = []
     at = 0
-    while at < length:
-        texts = [row[at].text for row in rows]
-        token = rows[0][at]
+    while at < len(forms):
+        part = [row[at] for row in rows]
+        values = [token.text for token in part if token != DASH]
+        form, label = forms[at]
         width = timed[1] if timed is not None and at == timed[0] else 1
-        name = "time" if timed is not None and at == timed[0] else _name(token, texts, at)
+        name = "time" if timed is not None and at == timed[0] else label or _name(values, at)
         if combined and at < len(COMBINED):
             name = COMBINED[at]
-        if (
-            len(set(texts)) == 1
-            and not any(map(str.isalnum, texts[0]))
-            and not combined
-            and token.form == "word"
-        ):
-            parts.append(re.escape(texts[0]))
-        elif name == "request" and all(map(REQUEST.match, texts)):
+        if not combined and form == "word" and values and _is_sign(values) and len(values) == len(part):
+            parts.append(re.escape(values[0]))
+        elif name == "request" and all(map(REQUEST.match, values)):
             taken += ["method", "path", "protocol"]
             parts.append(
                 r'"(?:(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)|(?P<request>[^"]*))"'
             )
+        elif name == "process":
+            names = identifier("process", taken), identifier("pid", taken)
+            taken += names
+            parts.append(rf"(?P<{names[0]}>[^ \[]+?)(?:\[(?P<{names[1]}>[0-9]+)\])?:")
         else:
             name = identifier(name, taken)
             taken.append(name)
-            parts.append(_expression(token, name, width))
+            parts.append(
+                _expression(form, label, name, words[1].join([words[0]] * width), len(values) < len(part))
+            )
         at += width
     return parts
 
 
+def _is_sign(texts: Sequence[str]) -> bool:
+    """Whether some parts are one sign, which says nothing; dashes may stand for letters that others have."""
+    return len(set(texts)) == 1 and not any(map(str.isalnum, texts[0])) and set(texts[0]) != {"-"}
+
+
 def _time(rows: Sequence[Sequence[Token]], length: int) -> tuple[int, int] | None:
-    """Where a time stands, and over how many parts it goes."""
-    for at in range(length):
-        for width in range(min(5, length - at), 0, -1):
-            parts = [row[at : at + width] for row in rows]
-            if width > 1 and any(token.form != "word" or token.label for part in parts for token in part):
-                continue
-            if times_of([" ".join(token.text for token in part) for part in parts]) is not None:
-                return at, width
+    """Where a time stands, and over how many parts it goes; one without a year only where no other is."""
+    for is_time in (times_of, partial_times_of):
+        for at in range(length):
+            for width in range(min(5, length - at), 0, -1):
+                parts = [row[at : at + width] for row in rows]
+                if width > 1 and any(token.form != "word" or token.label for part in parts for token in part):
+                    continue
+                if is_time([" ".join(token.text for token in part) for part in parts]) is not None:
+                    return at, width
     return None
 
 
-def _name(token: Token, texts: Sequence[str], at: int) -> str:
-    if token.label:
-        return token.label
-    if all(
-        re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-f:]*::[0-9a-f:]*|([0-9a-f]+:){7}[0-9a-f]+", text)
-        for text in texts
-    ):
-        return "ip"
-    if all(text.strip(":").upper() in LEVELS for text in texts):
-        return "level"
+def _name(texts: Sequence[str], at: int) -> str:
+    for name, form in KNOWN.items():
+        fitting = sum(form.fullmatch(text) is not None for text in texts)
+        if fitting and (fitting == len(texts) or (name == "process" and all(t.endswith(":") for t in texts))):
+            return name
     return f"field_{at + 1}"
 
 
-LEVELS = {
-    "TRACE",
-    "DEBUG",
-    "INFO",
-    "NOTICE",
-    "WARN",
-    "WARNING",
-    "ERROR",
-    "CRITICAL",
-    "FATAL",
-    "SEVERE",
-    "ALERT",
-}
-
-
-def _expression(token: Token, name: str, width: int) -> str:
-    label = f"{re.escape(token.label)}=" if token.label else ""
-    if token.form == "quoted":
-        return rf'{label}"(?P<{name}>[^"]*)"'
-    if token.form == "bracket":
-        return rf"\[(?P<{name}>[^\]]*)\]"
-    return label + rf"(?P<{name}>{' +'.join([r'[^ ]+'] * width)})"
+def _expression(form: str, label: str, name: str, words: str, dashes: bool) -> str:
+    before = f"{re.escape(label)}=" if label else ""
+    if form == "word":
+        return before + rf"(?P<{name}>{words})"
+    around = r'"{}"' if form == "quoted" else r"\[{}\]"
+    inside = before + around.format(rf'(?P<{name}>[^"]*)' if form == "quoted" else rf"(?P<{name}>[^\]]*)")
+    return f"(?:{inside}|-)" if dashes else inside

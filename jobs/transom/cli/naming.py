@@ -2,8 +2,11 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 
+from transom.cli.kinds import Lacks, moment_of
+from transom.paths import PathPattern
 from transom.stream.figures import GRANULE_COLUMNS, REPORT_COLUMNS
 from transom.stream.rules import EVENT_COLUMNS
 
@@ -51,6 +54,75 @@ def pattern_of(paths: Sequence[str], timed: bool = True) -> str:
     for other in patterns[1:]:
         merged = _merged(merged, other)
     return merged
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A pattern whose captures say a day, or a year.
+
+    Attributes:
+        names: of the captures.
+        form: their texts, joined by spaces, as in strptime.
+    """
+
+    pattern: str
+    names: tuple[str, ...]
+    form: str
+
+
+def captured_of(paths: Sequence[str], lacks: Lacks, taken: Iterable[str] = ()) -> Captured | None:
+    """A pattern that captures what times lack from the dates in some paths; None where they do not all say
+    it in the same way.
+
+    Args:
+        taken: names that no capture may have.
+    """
+    found = {_captured(path, lacks, tuple(taken)) for path in paths}
+    first = next(iter(found))
+    if first is None or any(
+        other is None or (other.names, other.form) != (first.names, first.form) for other in found
+    ):
+        return None
+    patterns = sorted(captured.pattern for captured in found if captured is not None)
+    merged = patterns[0]
+    for pattern in patterns[1:]:
+        merged = _merged(merged, pattern)
+    said = [PathPattern(merged).match(path) for path in paths]
+    sound = all(
+        match is not None
+        and set(first.names) <= set(match.captures)
+        and moment_of(" ".join(match.captures[name] for name in first.names), first.form) is not None
+        for match in said
+    )
+    return Captured(merged, first.names, first.form) if sound else None
+
+
+def dated(name: str) -> str:
+    """A file's name with a day in it that a capture can say, such as app.2024-05-31.log."""
+    if _DATE.search(name):
+        return _DATE.sub(r"\g<Y>-\g<m>-\g<d>", name)
+    stem, dot, ending = name.partition(".")
+    return f"{stem}.2024-05-31{dot}{ending}"
+
+
+def _captured(path: str, lacks: Lacks, taken: tuple[str, ...]) -> Captured | None:
+    date = _DATE.search(path)
+    if date is None or (lacks == "year" and not date["gap"]):
+        return None
+    gap = date["gap"]
+    if lacks == "year":
+        names: tuple[str, ...] = (identifier("year", taken),)
+        form = "%Y"
+        hole = gap.join((f"{{{names[0]}}}", "*", "*"))
+    elif gap == "/":
+        names, form = tuple(identifier(part, taken) for part in ("year", "month", "day")), "%Y %m %d"
+        hole = gap.join(f"{{{name}}}" for name in names)
+    else:
+        names, form = (identifier("date", taken),), gap.join(("%Y", "%m", "%d"))
+        hole = f"{{{names[0]}}}"
+    return Captured(
+        _literal(path[: date.start()]) + hole + _literal(_DATE.sub("*", path[date.end() :])), names, form
+    )
 
 
 def _literal(text: str) -> str:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import typer
 from deltalake import DeltaTable, QueryBuilder
 
-from transom.cli.landing import EXAMPLES, Held
+from transom.cli.files_of_any_name import EXAMPLES, Held
 from transom.cli.shown import plain, table
 from transom.intervals import Interval
 from transom.lake.findings import findings

@@ -4,10 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transom.cli.asked import Refusal
-from transom.formats.lines import MARK, Tally, decompressed
+from transom.formats.lines import KEPT, MARK, Tally, decompressed
 
 MOST = 2**20
 """Decompressed bytes of a file that are looked at."""
+LONGEST = KEPT
+"""Bytes of a first line of JSON that may hold a list of records: it is looked at whole."""
+JQ = "jq -c '{}' FILE > NEW"
+"""What takes JSON apart, an object a line."""
 HOW = {b"\x1f\x8b": ("gzip", ".gz"), b"\x28\xb5\x2f\xfd": ("zstd", ".zst")}
 """How a compressed file begins, and how its name ends then."""
 
@@ -26,17 +30,22 @@ class Sample:
     whole: bool
 
 
-def read_sample(path: Path, most: int = MOST) -> Sample:
+def read_sample(path: Path, most: int = MOST, longest: int = LONGEST) -> Sample:
     """Reads the beginning of a log.
 
     Args:
         most: decompressed bytes that are read; of a line that is cut there nothing is taken.
+        longest: the same, of a first line of JSON.
 
     Raises:
         Refusal: the file is not there, a folder, empty, binary, or compressed in a way that its name does
             not say.
     """
     data, whole = _beginning(path, most)
+    begins = data.removeprefix(MARK).lstrip()[:1]
+    if not whole and begins == b"{" and b"\n" not in data:
+        most = longest
+        data, whole = _beginning(path, most)
     data = data.removeprefix(MARK)
     nul = data.find(b"\0")
     if nul >= 0:
@@ -44,7 +53,9 @@ def read_sample(path: Path, most: int = MOST) -> Sample:
     if not whole:
         cut = data.rfind(b"\n") + 1
         if not cut:
-            raise Refusal(f"{path}: a line must end within {most} bytes; the first one is longer")
+            records = {b"{": ".Records[]", b"[": ".[]"}.get(begins)
+            advice = f"; of JSON, make an object a line: {JQ.format(records)}" if records else ""
+            raise Refusal(f"{path}: a line must end within {most} bytes; the first one is longer{advice}")
         data = data[:cut]
     wrong = 0
     lines = []

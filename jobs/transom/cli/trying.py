@@ -87,7 +87,7 @@ def try_in(
         SpecificationError: the stream's file is wrong.
     """
     from transom.cli import outcome
-    from transom.cli.landing import held, interval_of, land
+    from transom.cli.files_of_any_name import held, interval_of, land
     from transom.cli.sample import read_sample
     from transom.stream import load
     from transom.stream.files import read_mapping

@@ -93,11 +93,12 @@ class Layout:
     Attributes:
         format: the parser's name.
         options: what the format leaves open, all optional. csv: `delimiter` (","), `header` (True: the
-            first line that is not empty; False needs `names`), `names` (list of column names), `quote`
-            ('"'). apache: `variant` ("combined" or "common"; combined accepts both). zeek: `variant`
-            ("auto", the default, by the first line that is not empty; "tsv", "json"). json: `records` (the
-            path, ending in [], of the list of records that a line holds; without it a line is a record).
-            regex: `pattern` (with named groups; required). kv: `separator` (blanks and tabs), `assign` ("="),
+            first line that is not empty; False needs `names`; "w3c": lines with `#` anywhere, of which
+            `#Fields:` names them), `names` (list of column names), `quote` ('"'). apache: `variant`
+            ("combined" or "common"; combined accepts both). zeek: `variant` ("auto", the default, by the
+            first line that is not empty; "tsv", "json"). json: `records` (the path, ending in [], of the list
+            of records that a line holds; without it a line is a record). regex: `pattern` (with named
+            groups; required). kv: `separator` (blanks and tabs), `assign` ("="),
             `quote` ('"'). syscalls: `lead` (names of the words before the call's; none).
         fields: the declared columns, in order. Captures of the path are not among them.
         time: where event times come from.
@@ -113,8 +114,12 @@ class Layout:
     @property
     def paths(self) -> frozenset[str]:
         """Every path that a column or the time takes."""
-        columns = (path for column in self.fields for path in column.paths)
-        return frozenset((*columns, *self.time.paths, *self.time.plus, *chain(*self.time.more)))
+        return self.of_time.union(path for column in self.fields for path in column.paths)
+
+    @property
+    def of_time(self) -> frozenset[str]:
+        """Every path that the time takes."""
+        return frozenset((*self.time.paths, *self.time.plus, *chain(*self.time.more)))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Reading one file: blocks of lines, parsed and typed, and at the end what the file was."""
 
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -25,6 +25,7 @@ from transom.formats.regex import Regex
 from transom.formats.rest import Records
 from transom.formats.syscalls import Syscalls
 from transom.formats.typed import ARROW, Refusals, column, mask
+from transom.formats.w3c import W3c
 
 REJECTED = pa.schema(
     [("source_line", pa.int64()), *((name, pa.string()) for name in ("raw", "reason", "column", "detail"))]
@@ -108,6 +109,7 @@ def read_file(
     span: Span | None,
     *,
     start: datetime | None = None,
+    captures: Mapping[str, str] | None = None,
     known: Sequence[int] = (),
     block: int = BLOCK,
 ) -> Iterator[Chunk | Summary]:
@@ -117,6 +119,7 @@ def read_file(
         source: the stored bytes; `name`'s ending says how they are compressed (.gz, .zst).
         span: outside of which rows are refused, None for no bound.
         start: the start of the stretch in the file's name, from which times by lines may count.
+        captures: of the file's path, of which times may be made.
         known: decompressed lengths at which a digest of what comes before is wanted.
         block: decompressed bytes that are parsed at a time; no result depends on it.
 
@@ -124,6 +127,7 @@ def read_file(
         Chunks in the order of the lines, then one Summary.
     """
     tally = Tally(known)
+    told = _Told(layout, span, start, captures or {})
     parser: Parser | None = None
     lines = headers = accepted = rejected = 0
     half = b""
@@ -143,7 +147,7 @@ def read_file(
         # Empty lines are refused alike by all parsers.
         current = parser or _parser(layout, b"")
         for text in _texts(numbered, layout):
-            for chunk, header_lines in _chunks(text, lines + 1, current, _Told(layout, span, start)):
+            for chunk, header_lines in _chunks(text, lines + 1, current, told):
                 headers += header_lines
                 accepted += chunk.events.num_rows
                 rejected += chunk.rejected.num_rows
@@ -188,16 +192,19 @@ def _parser(layout: Layout, first_line: bytes) -> Parser:
         variant = layout.options.get("variant", "auto")
         as_json = variant == "json" or (variant == "auto" and first_line.lstrip()[:1] == b"{")
         return JsonLines(layout) if as_json else ZeekTsv(layout)
+    if layout.format == "csv" and layout.options.get("header") == "w3c":
+        return W3c(layout)
     return PARSERS[layout.format](layout)
 
 
 @dataclass(frozen=True)
 class _Told:
-    """What is told of a file: how it is read, what it may hold, and the start that its name says."""
+    """What is told of a file: how it is read, what it may hold, and what its name says."""
 
     layout: Layout
     span: Span | None
     start: datetime | None
+    captures: Mapping[str, str]
 
 
 def _texts(lines: Lines, layout: Layout) -> Iterator[Text]:
@@ -225,7 +232,7 @@ def _chunks(text: Text, first: int, parser: Parser, told: _Told) -> Iterator[tup
 
 def _stretches(strings: pa.Array, parser: Parser) -> list[tuple[int, int]]:
     """Where header lines may stand: at each run of them, or at the first line that is not empty."""
-    if isinstance(parser, ZeekTsv):
+    if isinstance(parser, ZeekTsv | W3c):
         marked = mask(pc.starts_with(strings, "#"))
         begins = np.flatnonzero(marked & ~np.r_[False, marked[:-1]])
     elif isinstance(parser, Csv) and parser.awaits_header:
@@ -321,10 +328,14 @@ def _typed(records: Records, lines: npt.NDArray[np.int64], told: _Told, refused:
             return pa.nulls(rows, pa.string())
         return values[0] if len(values) == 1 else pc.coalesce(*values)
 
+    def taken_for_time(paths: Sequence[str]) -> pa.Array:
+        captured = next((told.captures[path] for path in paths if path in told.captures), None)
+        return taken(paths) if captured is None else pa.repeat(pa.scalar(captured), rows)
+
     if layout.time.by_lines is not None:
         time = moments.by_lines(layout.time.by_lines, told.start, lines, refused)
     else:
-        time = moments.by_fields(layout, fields, taken, refused)
+        time = moments.by_fields(layout, fields, taken_for_time, refused)
     columns = [column(field, taken(field.paths), refused) for field in layout.fields]
     if layout.keep_rest:
         kept = records.rest

@@ -196,6 +196,7 @@ class _Task:
                     self.layout,
                     reading.span,
                     start=reading.start,
+                    captures=reading.captures,
                     known=reading.known,
                 )
         except OSError as error:

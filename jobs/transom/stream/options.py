@@ -54,7 +54,7 @@ _OPTIONS: dict[str, dict[str, Rule]] = {
     "csv": {
         "delimiter": _CHARACTER,
         "quote": _CHARACTER,
-        "header": ("true or false", lambda value: isinstance(value, bool)),
+        "header": ("true, false or w3c", lambda value: isinstance(value, bool) or value == "w3c"),
         "names": _NAMES,
     },
     "json": {"records": _RECORDS},

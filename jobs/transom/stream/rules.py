@@ -81,7 +81,8 @@ def _columns(stream: "Stream") -> Iterator[Problem]:
             f"time.column[{i}]" if len(fields) > 1 else "time.column": text for i, text in enumerate(fields)
         }
         times |= {"time.plus": stream.time.plus} if stream.time.plus is not None else {}
-        named |= {place: text for place, text in times.items() if text not in stream.columns}
+        taken_elsewhere = {*stream.columns, *stream.captures}
+        named |= {place: text for place, text in times.items() if text not in taken_elsewhere}
     for place, text in named.items():
         if not set(split_paths(text)) & set(known):
             yield Problem(

@@ -24,8 +24,11 @@ def ingest(stream: "Stream") -> str:
     """Return what shapes events, duplicates, rejected and files."""
     layout = stream.layout()
     holds, unique, time = stream.source.holds, stream.unique, stream.time
+    # What is left out where there is none shapes nothing of streams that stood before it could be said.
+    of_name = [name for name in stream.captures if name in layout.of_time]
     return canonical(
-        {
+        ({"time_captures": of_name} if of_name else {})
+        | {
             "format": layout.format,
             # An option left out and one that says the default are told apart: the defaults are the
             # parsers', and a recomputation that comes out the same makes nothing downstream stale.

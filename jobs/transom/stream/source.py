@@ -48,9 +48,9 @@ class Source(Model):
     """How a file is read; a preset may give it."""
     options: dict[str, Any] = Field(default_factory=dict)
     """What the format leaves open: variant of apache (combined, common) and of zeek (auto, tsv, json);
-    delimiter, quote, header and names of csv; records of json, the path of a list such as Records[]; pattern
-    of regex, with named groups; separator, assign and quote of kv; lead of syscalls, the names of the words
-    before the call."""
+    delimiter, quote, header (true, false, w3c) and names of csv; records of json, the path of a list such as
+    Records[]; pattern of regex, with named groups; separator, assign and quote of kv; lead of syscalls, the
+    names of the words before the call."""
     holds: Holds = Holds()
     """The times that a file may hold, beside the stretch in its name."""
     settle: Duration = timedelta(minutes=10)

@@ -64,8 +64,8 @@ class Time(Model):
     """How `event_time` is made: of a record's fields (`column`), or of its line's number (`lines`)."""
 
     column: Fields | None = None
-    """A declared column, or else a path as in a column's `from`; or a list of these, such as [date, time],
-    whose texts are joined by a space."""
+    """A declared column, a capture of the path, or else a path as in a column's `from`; or a list of these,
+    such as [date, time], whose texts are joined by a space."""
     plus: Paths | None = None
     """The same, of a field in seconds that is added."""
     format: TimeFormat = "iso"

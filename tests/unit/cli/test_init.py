@@ -31,7 +31,8 @@ def _home(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_example_is_a_draft_and_at_most_ten_lines(run: Ask, name: str) -> None:
     result = run("init", *logs(name), "--name", name)
-    assert (result.exit_code, result.stderr) == (0, "")
+    refused = "1 of 261 lines are refused" if name == "nginx" else ""
+    assert (result.exit_code, refused in result.stderr, bool(result.stderr)) == (0, True, bool(refused))
     assert parse(yaml.safe_load(result.stdout)).name == name
     kept = stream_file(name).read_text()
     touched = [line for line in ndiff(result.stdout.splitlines(), kept.splitlines()) if line[:2] == "+ "]
@@ -53,7 +54,13 @@ def test_a_draft_says_what_it_was_made_of_and_what_it_cannot_know(
     log.write_bytes(gzip.compress("\n".join(lines).encode()))
     monkeypatch.setenv("TRANSOM_HOME", str(tmp_path))
     output = tmp_path / "north.yaml"
-    assert run("init", log, "--output", output).exit_code == 0
+    written = run("init", log, "--output", output)
+    assert (written.exit_code, written.stdout, written.stderr) == (
+        0,
+        f"{output}: written. Look at its question marks, then:\n"
+        f"  transom check {output}\n  transom try {output} {log}\n",
+        "",
+    )
     assert (
         output.read_text()
         == """\
@@ -64,12 +71,11 @@ source:
   path: "landing/north/%Y-%m-%d.csv.gz"  # times in the names are in UTC; else say their `zone`
   format: csv
 columns:
-  at: {from: at, type: timestamp, zone: UTC}                             # 2024-05-01 07:00:00
   device_id: Device ID                                                   # d0, d1, d2
   temp: {from: temp, type: number, resolution: 0.01, missing: ["-999"]}  # 0.0, 0.25, 0.5
   hour_: {from: hour, type: integer}                                     # 0, 1, 2
   ok: {from: ok, type: boolean}                                          # true
-time: {column: at, zone: UTC}  # ?: its times do not say their zone; write which, such as Europe/Berlin
+time: {column: at, zone: UTC}  # 2024-05-01 07:00:00; ?: which zone these are in, such as Europe/Berlin
 key: [device_id]  # 3 values in these lines
 aggregate:
   activity:
@@ -93,7 +99,13 @@ aggregate:
         ("a.log", b"\xff\xfe\n\xff\n", "must be text in UTF-8; 2 of 2 lines are not"),
         ("a.log", gzip.compress(b"a line\n"), "is gzip, so its name must end in .gz"),
         ("a.gz", b"a line\n", "must be gzip, as its name says; corrupt: after 0 decompressed bytes: "),
-        ("a.log", b"x" * 2**21, "a line must end within 1048576 bytes; the first one is longer"),
+        ("a.log", b"x" * 2**21, "a line must end within 1048576 bytes; the first one is longer\n"),
+        (
+            "a.log",
+            b"[" * 2**21,
+            "a line must end within 1048576 bytes; the first one is longer; of JSON, make an object a line: "
+            "jq -c '.[]' FILE > NEW\n",
+        ),
         ("gone.log", None, "there is no such file"),
         (".", None, "must be a file; it is a folder, name the files in it"),
     ],
@@ -131,6 +143,11 @@ def test_files_of_several_forms_are_no_log(run: Ask) -> None:
         (["2024-05-01T10:00:00Z"], Kind("timestamp", form="iso")),
         (["2024-05-01 10:00"], Kind("timestamp", form="iso", local=True)),
         (["1714550400.25"], Kind("timestamp", form="epoch")),
+        (["1714550400.123", "1714550401.124"], Kind("timestamp", form="epoch")),
+        (["20240501103000"], Kind("timestamp", form="%Y%m%d%H%M%S", local=True)),
+        (["Nov 22 06:55:22"], Kind("string")),
+        (["1,5", "20", "-0,25"], Kind("string", comma="0.01")),
+        (["1,5", "1,234,567"], Kind("string")),
         (["1714550400250"], Kind("timestamp", form="epoch_ms")),
         (["13.02.2024 10:00"], Kind("timestamp", form="%d.%m.%Y %H:%M", local=True)),
         (

@@ -39,6 +39,7 @@ REGEX = Layout(
     EventTime(("ts",), (), "epoch"),
     {"pattern": r"(?P<ts>\S+) (?P<client>\S+) ?(?P<status>\d*)"},
 )
+W3C = Layout("csv", FIELDS, EventTime(("ts",), (), "epoch"), {"delimiter": " ", "header": "w3c"})
 KV = Layout("kv", FIELDS, EventTime(("ts",), (), "epoch"), keep_rest=True)
 CALLS = Layout(
     "syscalls",
@@ -47,7 +48,7 @@ CALLS = Layout(
 )
 LAYOUTS = {
     "apache": APACHE, "json": JSON, "csv": CSV, "zeek": ZEEK,
-    "records": RECORDS, "regex": REGEX, "kv": KV, "syscalls": CALLS,
+    "records": RECORDS, "regex": REGEX, "kv": KV, "syscalls": CALLS, "w3c": W3C,
 }  # fmt: skip
 
 
@@ -85,10 +86,12 @@ good_lines = {
     "regex": "1431857103.5 a 200",
     "kv": 'ts=1431857103.5 client="a b" status=200 took=0.5 ok=true x="y"',
     "syscalls": 'open path="/bin/a b" flags=0 => 3',
+    "w3c": '1431857103.5 "a b" 200 0.5 true',
 }
 heads = {
     "csv": b"ts,client,status,took,ok\n",
     "zeek": b"#separator \\x09\n#fields\tts\tclient\tstatus\ttook\tok\n",
+    "w3c": b"#Version: 1.0\n#Fields: ts client status took ok\n",
 }
 pieces = st.one_of(
     st.binary(max_size=40),
@@ -241,6 +244,31 @@ def test_a_zeek_header_inside_a_file_holds_from_there() -> None:
     assert [(row["source_line"], row["reason"]) for row in rejected] == [(1, "no_header"), (9, "field_count")]
     assert summary.header_lines == 4
     assert summary.columns == ("client", "ts")
+
+
+def test_the_header_lines_of_w3c_stand_anywhere_and_name_what_follows() -> None:
+    data = (
+        b"1 a\n#Software: x\n#Fields: ts client\n#Date: 2024-05-01\n1 a\n2 b c\n\n"
+        b'#Fields: client\tts\nb 3\n#Remark\n"b d" 4\n'
+    )
+    events, rejected, summary = read(data, W3C)
+    assert [(event["source_line"], event["client"]) for event in events] == [(5, "a"), (9, "b"), (11, "b d")]
+    assert [(row["source_line"], row["reason"]) for row in rejected] == [
+        (1, "no_header"), (6, "field_count"), (7, "empty"),
+    ]  # fmt: skip
+    assert (summary.header_lines, summary.columns) == (5, ("client", "ts"))
+
+
+def test_a_time_of_a_capture_and_a_field() -> None:
+    time = EventTime(("year",), (), "%Y %b %d %H:%M:%S", "UTC", (("ts",),))
+    layout = Layout("csv", (), time, {"header": False, "names": ["ts", "year"]})
+    # A field of the capture's name says nothing.
+    data = b"Nov  2 06:55:22,1999\nFeb 29 00:00:00,2024\n"
+    events, rejected, _ = read(data, layout, captures={"year": "2023"})
+    assert [event["event_time"] for event in events] == [datetime(2023, 11, 2, 6, 55, 22, tzinfo=UTC)]
+    assert [row["detail"] for row in rejected] == [
+        "bad time: 2023 Feb 29 00:00:00; expected %Y %b %d %H:%M:%S, from 1970 to 2261"
+    ]
 
 
 def test_rows_outside_what_the_file_may_hold_are_refused() -> None:

@@ -66,10 +66,18 @@ def held(stream: Stream, path: Path) -> Held:
         raise Refusal(
             f"{path}: must be named as source.path says, {stream.source.path}, as times count from its name"
         )
+    of_time = [name for name in stream.captures if name in stream.layout().of_time]
+    captures = match.captures if match is not None else {}
+    if not set(of_time) <= set(captures):
+        raise Refusal(
+            f"{path}: must be named as source.path says, {stream.source.path}, as times are made of "
+            f"{', '.join(of_time)} in its name"
+        )
     span = stream.span(match) if match is not None else None
     found = Held(path, match)
+    start = counted_from(stream, match)
     with path.open("rb") as source:
-        for part in read_file(source, path.name, stream.layout(), span, start=counted_from(stream, match)):
+        for part in read_file(source, path.name, stream.layout(), span, start=start, captures=captures):
             if isinstance(part, Chunk):
                 _count(found, part)
             else:

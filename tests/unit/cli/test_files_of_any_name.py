@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from transom.cli.asked import Refusal
-from transom.cli.landing import held, interval_of, land, named
+from transom.cli.files_of_any_name import held, interval_of, land, named
 from transom.intervals import Interval
 from transom.paths import PathPattern
 from transom.stages.landing import listed

@@ -1,0 +1,116 @@
+"""What the first lines of files become under a drafted stream, read as a job would read them."""
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.cli.files_of_any_name import counted_from
+from transom.cli.sample import Sample
+from transom.formats.layout import Span
+from transom.formats.reading import Chunk, Summary, read_file
+from transom.paths import Match
+from transom.stream import Stream
+
+TOLERATED = 0.04
+"""The share of refused lines from which a draft says how many may be, before the gate does."""
+EXAMPLES = 5
+"""Refused lines of a file that are kept."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A line that became no event.
+
+    Attributes:
+        reason: with what was seen.
+    """
+
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of the first lines.
+
+    Attributes:
+        events: of all files, with `event_time` and the columns.
+        refused: some of the lines that became none.
+    """
+
+    events: pa.Table
+    lines: int
+    rejected: int
+    refused: tuple[Refused, ...]
+
+    @property
+    def share(self) -> float:
+        """Of the lines that were refused."""
+        return self.rejected / self.lines
+
+    @property
+    def extent(self) -> tuple[datetime, datetime]:
+        """The first and the last time of an event."""
+        ends = pc.min_max(self.events["event_time"]).as_py()
+        return ends["min"].astimezone(UTC), ends["max"].astimezone(UTC)
+
+
+def events_of(stream: Stream, samples: Sequence[Sample], paths: Sequence[str]) -> Tried:
+    """Reads the first lines of files.
+
+    Args:
+        paths: of the files, as the stream's file writes them.
+    """
+    events: list[pa.RecordBatch] = []
+    refused: list[Refused] = []
+    lines = rejected = 0
+    for sample, path in zip(samples, paths, strict=True):
+        match = stream.path_pattern.match(path)
+        kept = len(refused) + EXAMPLES
+        for part in _read(stream, sample, None if match is None else stream.span(match), match):
+            if isinstance(part, Summary):
+                lines, rejected = lines + part.lines, rejected + part.rejected
+                continue
+            events.append(part.events)
+            for row in part.rejected.slice(0, kept - len(refused)).to_pylist():
+                refused.append(Refused(row["raw"], ", ".join(filter(None, (row["reason"], row["detail"])))))
+    schema = events[0].schema if events else pa.schema([("event_time", pa.timestamp("us", "UTC"))])
+    return Tried(pa.Table.from_batches(events, schema), lines, rejected, tuple(refused))
+
+
+def times_are_in_names(stream: Stream, samples: Sequence[Sample], paths: Sequence[str]) -> bool:
+    """Whether the times of the files' events are those that their names say, where they say any."""
+    for sample, path in zip(samples, paths, strict=True):
+        match = stream.path_pattern.match(path)
+        span = None if match is None else stream.span(match)
+        if span is None:
+            continue
+        inside, free = (
+            sum(
+                part.events.num_rows
+                for part in _read(stream, sample, bound, match)
+                if isinstance(part, Chunk)
+            )
+            for bound in (span, None)
+        )
+        if inside < free * (1 - TOLERATED):
+            return False
+    return True
+
+
+def _read(
+    stream: Stream, sample: Sample, span: Span | None, match: Match | None
+) -> Iterator[Chunk | Summary]:
+    data = "".join(f"{line}\n" for line in sample.lines).encode()
+    return read_file(
+        io.BytesIO(data),
+        "sample",
+        stream.layout(),
+        span,
+        start=counted_from(stream, match),
+        captures={} if match is None else match.captures,
+    )

@@ -1,0 +1,36 @@
+"""W3C's extended log format, which IIS and others write: delimited, with lines that describe what follows."""
+
+import pyarrow as pa
+
+from transom.formats.delimited import Csv
+from transom.formats.layout import Layout
+
+FIELDS = "#Fields:"
+"""How the line begins that names the fields, with blanks between the names whatever stands between values."""
+
+
+class W3c(Csv):
+    """Delimited text whose header lines begin with `#`, anywhere in a file; names hold from their line on."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(layout)
+        self.awaits_header = False
+        self._seen: set[str] = set()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Every name that a header gave."""
+        return frozenset(self._seen)
+
+    def header(self, text: pa.Array) -> int:
+        """Reads the header lines that these lines begin with."""
+        count = 0
+        for value in text:
+            line = value.as_py()
+            if line is None or not line.startswith("#"):
+                break
+            if line.startswith(FIELDS):
+                self.names = line.removeprefix(FIELDS).split()
+                self._seen |= set(self.names)
+            count += 1
+        return count

@@ -423,8 +423,9 @@ def test_a_stack_trace_between_lines_is_refused_and_the_rest_is_read(tmp_path: P
 
 
 def test_what_is_written_is_named_by_its_file_and_refused_lines_are_printed(
-    run: Callable[..., Result], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, run: Callable[..., Result], tmp_path: Path
 ) -> None:
+    monkeypatch.setenv("TRANSOM_CALLED", "transom")
     log, output = tmp_path / "a b.log", tmp_path / "My-web.yaml"
     lines = [f"2024-05-01T10:00:{n:02}Z host {n}" for n in range(50)]
     log.write_text("\n".join([*lines, "odd\tone", "two"]))

@@ -43,6 +43,7 @@ def test_every_example_is_a_draft_and_at_most_ten_lines(run: Ask, name: str) -> 
 def test_a_draft_says_what_it_was_made_of_and_what_it_cannot_know(
     run: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("TRANSOM_CALLED", "transom")
     folder = tmp_path / "landing" / "north"
     folder.mkdir(parents=True)
     log = folder / "2024-05-01.csv.gz"

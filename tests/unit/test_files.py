@@ -82,6 +82,20 @@ def test_a_smaller_name_of_another_hour_brings_its_own_rows() -> None:
     assert set(decisions.removed) == {content("ab").source_id}
 
 
+def test_a_file_whose_rows_another_one_holds_now_is_looked_at_anew() -> None:
+    known = one("ab")
+    there = {"f": listed("f", touched=2), "g": listed("g")}
+    held = after(known, decide(known, there, {"f": content("xy")}, {"f"}, RULES))
+    assert held["f"].status == "conflict"
+    first = decide(held, there, {"g": content("ab")}, {"g"}, RULES)
+    assert first.unread == {"f"}
+    both = decide(held, there, {"g": content("ab"), "f": content("xy")}, {"g"}, RULES)
+    assert {path: (file.status, file.source_id) for path, file in both.files.items()} == {
+        "f": ("ingested", content("xy").source_id), "g": ("ingested", content("ab").source_id)
+    }  # fmt: skip
+    assert both.unread == set()
+
+
 def test_the_rest_of_a_duplicate_is_read_when_the_canonical_file_changes() -> None:
     both = {"a": (listed("a", 4), content("ab", (5,))), "m": (listed("m", 5), content("ab", (5,)))}
     known = after({}, run({}, both))
@@ -185,7 +199,8 @@ def test_what_is_held_back_is_missing_in_all_its_hours_whatever_stands() -> None
         back = after(held, run(held, {"f": (listed("f", touched=3), content("ab"))}, rules))
         assert back["f"].status == "ingested"
         assert state(back, 1).missing == ()
-        assert state(after(held, run(held, {})), 1).missing == ()
+        gone = after(held, run(held, {}))
+        assert (state(gone, 1).missing, gone["f"].touched) == ((), {at(0)})
     conflict = after(one("ab"), run(one("ab"), {"f": (listed("f", touched=2), content("xy", (0, 1)))}))
     assert conflict["f"].touched == {at(0)}
 
@@ -217,6 +232,22 @@ def test_a_duplicate_that_is_gone_leaves_nothing_behind() -> None:
     decisions = run(known, {"a": (listed("a", 4, touched=2), content("abc"))})
     assert set(decisions.removed) == {content("ab").source_id}
     assert decisions.added == {content("abc").source_id: "a"}
+
+
+def test_the_rows_of_a_file_that_is_gone_are_taken_over_by_an_equal_one_of_another_hour() -> None:
+    known = one("ab", "m")
+    there = {"z": listed("z", 5)}
+    decisions = decide(known, there, {"z": content("ab")}, {"z"}, RULES)
+    assert decisions.forgotten == {"m"}
+    assert decisions.files["z"].status == "ingested"
+    assert decisions.added == {content("ab").source_id: "z"}
+
+
+def test_what_waits_in_an_hour_that_the_run_does_not_see_to_is_left_alone() -> None:
+    far = replace(RULES, permitted=lambda hour: False)
+    waiting = {name: (listed(name, hour), content(name, (hour,))) for name, hour in (("a", 1), ("b", 9))}
+    known = after({}, run({}, waiting, far))
+    assert decide(known, {}, {}, {"a"}, RULES).forgotten == {"a"}
 
 
 def test_a_canonical_file_that_is_gone_leaves_its_rows_to_a_duplicate() -> None:

@@ -46,7 +46,9 @@ def test_a_changed_file_is_held_back_until_the_stream_says_otherwise() -> None:
     changed = {"f": (listed("f", touched=2), content("xy"))}
     held = run(known, changed)
     assert held.files["f"].status == "conflict"
-    assert held.files["f"].source_id == content("ab").source_id
+    assert (held.files["f"].source_id, held.files["f"].seen_id) == (
+        content("ab").source_id, content("xy").source_id
+    )  # fmt: skip
     assert not held.added
     assert not has_to_be_read(listed("f", touched=2), held.files["f"], RULES)
     replacing = replace(RULES, replace_changed=True)
@@ -113,6 +115,14 @@ def test_a_file_that_touches_more_than_the_run_may_publish_waits() -> None:
     assert not has_to_be_read(listed("f", 4), decisions.files["f"], near)
     assert has_to_be_read(listed("f", 4), decisions.files["f"], RULES)
     assert run(dict(decisions.files), {}).forgotten == {"f"}
+
+
+def test_a_file_waits_as_well_for_hours_that_its_rows_would_leave() -> None:
+    near = replace(RULES, permitted=lambda hour: hour >= at(3))
+    known = one("ab", hours=(2, 4))
+    grown = run(known, {"f": (listed("f", 4, 2), content("abc", (4,)))}, near)
+    assert grown.files["f"].status == "waiting"
+    assert (grown.added, grown.removed) == ({}, {})
 
 
 def test_a_file_that_fails_a_check_is_withheld_and_what_stood_stays() -> None:

@@ -356,6 +356,7 @@ def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
     publish(ledger, "web", "ingest", {})
     ran(ledger, "b", [3])
     made, later = table._wanted, iter([True])
+    since = []
 
     def and_is_slow(*arguments: Any) -> list[Finding]:
         wanted = made(*arguments)
@@ -364,11 +365,17 @@ def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
             rival = Ledger(ledger.root)
             ran(rival, "c", meanwhile)
             publish(rival, "web", "ingest", {})
+            since.append(version(ledger))
         return wanted
 
     monkeypatch.setattr(table, "_wanted", and_is_slow)
     publish(ledger, "web", "ingest", {})
-    assert spans(ledger.root) == [(at(number), at(number + 1)) for number in meanwhile]
+    expected = [(at(number), at(number + 1)) for number in meanwhile]
+    assert spans(ledger.root) == expected
+    # Where the later one has written something, it did not even for a moment, in which it might be killed.
+    for number in range(since[0], version(ledger) + 1) if meanwhile == [2] else ():
+        found = table._read(DeltaTable(f"{ledger.root}/findings", version=number))
+        assert [(finding.start, finding.end) for finding in found] == expected
 
 
 def test_a_reader_is_given_what_overlaps_the_worst_first(ledger: Ledger) -> None:

@@ -59,6 +59,38 @@ def test_a_changed_file_is_held_back_until_the_stream_says_otherwise() -> None:
     assert (back.files["f"].status, back.added) == ("ingested", {})
 
 
+def test_what_is_held_back_is_known_by_its_own_size() -> None:
+    longer = replace(listed("f", touched=2), size=11)
+    held = run(one("ab"), {"f": (longer, content("xyz"))}).files["f"]
+    assert (held.status, has_to_be_read(longer, held, RULES)) == ("conflict", False)
+
+
+def test_a_file_of_which_nothing_stands_may_change() -> None:
+    far = replace(RULES, permitted=lambda hour: False)
+    known = after({}, run({}, {"f": (listed("f"), content("ab"))}, far))
+    assert known["f"].status == "waiting"
+    assert run(known, {"f": (listed("f", touched=2), content("xy"))}).files["f"].status == "ingested"
+
+
+def test_a_file_without_a_time_in_its_name_belongs_to_the_hour_of_its_first_event() -> None:
+    known = after({}, run({}, {"f": (listed("f", None), content("ab", (3, 4)))}))
+    assert (known["f"].hour, known["f"].touched) == (at(3), {at(3), at(4)})
+
+
+def test_of_many_equal_files_all_but_one_are_duplicates_until_they_are_not() -> None:
+    there = {name: listed(name) for name in "abc"}
+    known = after({}, run({}, {name: (one, content("ab")) for name, one in there.items()}))
+    assert {name: (file.status, file.detail) for name, file in known.items()} == {
+        "a": ("ingested", None), "b": ("duplicate", "the same as a"), "c": ("duplicate", "the same as a")
+    }  # fmt: skip
+    # The others are not read for that: their rows stand.
+    grown = decide(known, there, {"a": content("abc")}, {"a"}, RULES)
+    assert (grown.added, grown.removed, grown.unread) == ({content("abc").source_id: "a"}, {}, set())
+    assert {name: (file.status, file.detail) for name, file in after(known, grown).items()} == {
+        "a": ("ingested", None), "b": ("ingested", None), "c": ("duplicate", "the same as b")
+    }  # fmt: skip
+
+
 def test_a_name_that_is_gone_keeps_its_rows() -> None:
     known = one()
     decisions = run(known, {})

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from transom.formats.layout import ByLines, EventTime, Field, Layout
-from unit.formats.reference import lines
+from unit.formats.reference_lines import lines
 from unit.formats.some_layouts import (
     APACHE,
     CALLS,

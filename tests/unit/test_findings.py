@@ -136,6 +136,33 @@ def test_a_file_without_an_hour_is_found_in_every_hour() -> None:
         "landing/junk.log: rejected_share: observed 1"
     )
     assert found.evidence[-1].endswith("then run ingest over any hours")
+    partial = replace(withheld, status="published")
+    assert [(f.kind, f.start) for f in of_ingest(Book({where: partial, node(5): GOOD}))] == [
+        ("incomplete", None)
+    ]
+
+
+def test_of_hours_in_a_row_the_worst_speaks_for_all() -> None:
+    warned = replace(junk(1), severity="warning", observed=0.06)
+    (found,) = of_ingest(book({1: GOOD, 2: WITHHELD}), [warned, junk(2)])
+    assert (found.severity, found.start, found.end) == ("high", at(1), at(3))
+    assert "are withheld: check rejected_share saw 0.3333" in found.title
+
+
+def test_a_withheld_hour_that_lacks_something_as_well_is_two_findings() -> None:
+    found = of_ingest(
+        book({1: replace(WITHHELD, cause="a/1.log: cannot be read"), 2: GOOD}), [files(1, 1, 2)]
+    )
+    assert told(found) == [
+        "high gate: web: events, 2015-05-17T01:00, are withheld: a/1.log: cannot be read",
+        "medium incomplete: web: events, 2015-05-17T01:00, are incomplete: "
+        "check files_expected saw 1, expected at least 2",
+    ]
+
+
+def test_a_row_at_fault_is_shown_as_far_as_a_line_goes() -> None:
+    (found,) = of_ingest(book({1: WITHHELD}), [junk(1).with_sample(["x" * 300])])
+    assert [row for row in found.evidence if row.startswith("x")] == ["x" * 200]
 
 
 def aggregated(entries: Mapping[str, Entry], ingest: Entry = GOOD) -> Book:

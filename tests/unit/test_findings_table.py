@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
 from transom.intervals import NO_HOUR, Interval
 from transom.lake import findings as table
@@ -146,6 +147,16 @@ def test_a_run_that_meets_what_one_has_written_that_knew_less_tries_again(
     monkeypatch.setattr(table, "_wanted", and_is_met)
     assert publish(ledger, "web", "ingest", {})
     assert spans(ledger.root) == [(at(3), at(4))]
+
+
+def test_a_run_that_never_has_its_turn_says_so(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    def met(*arguments: Any) -> None:
+        raise CommitFailedError("another commit came first")
+
+    monkeypatch.setattr(table, "_replace", met)
+    ran(ledger, "a", [1])
+    with pytest.raises(CommitFailedError, match="ingest: findings were written by others at every one of"):
+        publish(ledger, "web", "ingest", {})
 
 
 def test_a_reader_is_given_what_overlaps_the_worst_first(ledger: Ledger) -> None:

@@ -43,7 +43,7 @@ test: lint typing ## every linter, type check and test
 three-ways: setup ## 84 hours triggered, hourly and by backfill: the same tables (an hour or two)
 	@$(ENV) pytest tests/long/test_three_ways.py -m long -s
 
-attack: setup ## a day of a real log, twenty drivers killed: the same tables (half an hour)
+attack: setup ## a day of a real log, twenty drivers killed at their work: the same tables (half an hour)
 	@$(ENV) pytest tests/long/test_attack.py -m long -s
 
 airflow: setup ## Airflow on the streams of this checkout, until Ctrl-C (PORT=8080)

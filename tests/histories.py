@@ -21,14 +21,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from unittest.mock import patch
 
 from deltalake import DeltaTable
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
 from failpoints import Killed, Side, watched
 from house import House, hour, line
 from transom.intervals import Interval
+from transom.lake import small
 from transom.lake.ledger import Overtaken
 from transom.lake.tables import read_rows
 from transom.stages.files import source_id
@@ -243,6 +246,43 @@ def _broken(raw: bytes) -> bool:
 
 
 Make = Callable[[Path], House]
+
+
+class Told:
+    """Drawn histories of one `on_change`, one after the other, and what has happened in them so far."""
+
+    ALWAYS = (
+        "run killed", "run another", "run overtaken", "hour published", "hour quarantined", "file ingested",
+        "file duplicate", "file waiting", "file withheld", "file gone",
+    )  # fmt: skip
+    """What happens in any twenty lakes."""
+
+    def __init__(self, on_change: Literal["hold", "replace"]) -> None:
+        self.kinds: Counter[str] = Counter()
+        self._text = TEXT.replace("ON_CHANGE", on_change)
+        self._count = 0
+
+    def one(self, spark: SparkSession, folder: Path, history: History) -> None:
+        """Lives a history, and holds the lake against a new one of what it comes to."""
+
+        def make(of: Path) -> House:
+            os.environ["TRANSOM_HOME"] = str(of)
+            return House(spark, of, self._text)
+
+        number, self._count = self._count, self._count + 1
+        # The rows of every tenth lake go through Spark, as many rows do.
+        most = 0 if number % 10 == 9 else small.MOST
+        with patch.dict(os.environ), patch.object(small, "MOST", most):
+            day, landing = lived(history, make, folder / f"{number}-lived", self.kinds)
+            anew = told_anew(day, landing, make, folder / f"{number}-anew")
+        day.assert_same(anew)
+        if number % 10 in (0, 9):
+            day.assert_ledger_true()
+
+    def assert_happened(self, *more: str) -> None:
+        """In a run of a whole module, each kind of thing has happened."""
+        happened = {*self.ALWAYS, *more}
+        assert happened <= self.kinds.keys(), f"{self._count} histories so far"
 
 
 def lived(history: History, make: Make, folder: Path, kinds: Counter[str]) -> tuple[House, Landing]:

@@ -1,37 +1,38 @@
 """A day of a real log under attack: real submits, in random order, killed and run side by side.
 
-Twenty-four hours of requests, whose files come late, grow, change and change back, are there under a
-second name, vanish; at least twenty drivers die by SIGKILL while they claim, write and publish. In the
-end every table is what one run makes of what lies there. A target of its own (`make attack`);
-TRANSOM_HOURS and TRANSOM_KILLS take less, for a try, TRANSOM_SEED another course of things.
+Twenty-four hours of requests, whose files come late, grow, change and change back, are there under a second
+name, vanish; at least twenty drivers die by SIGKILL at their work, of either stage, after this commit or
+that; others run two at once. In the end every table is what one run makes of what lies there. A target of its
+own (`make attack`); TRANSOM_HOURS and TRANSOM_KILLS take less, for a try, TRANSOM_SEED another course of
+things.
 """
 
-import gzip
 import os
-import random
-import signal
-import subprocess
-import time
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import sample_logs
 
-from histories import Landing, told_anew
+from histories import told_anew
 from house import House
-from transom.intervals import HOUR, Interval, format_hour
+from siege import Siege
+from transom.intervals import HOUR, Interval
+from transom.stages.files import File
 
 FIRST = datetime(2015, 5, 18, 0, tzinfo=UTC)
 HOURS = int(os.environ.get("TRANSOM_HOURS", "24"))
 KILLS = int(os.environ.get("TRANSOM_KILLS", "20"))
 SEED = int(os.environ.get("TRANSOM_SEED", "20150518"))
+HEAL = 2 * HOUR
 STREAM = """
 name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1, on_change: replace}
 key: [client]
-heal: 3 hours
+heal: 2 hours
 aggregate:
   traffic:
     measures: {n: count, sent: sum(bytes)}
@@ -39,160 +40,194 @@ aggregate:
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 """
 STAGES = ("ingest", "aggregate")
-JOBS = Path(__file__).parents[2] / "jobs"
 WHOLE = Interval(FIRST, FIRST + HOURS * HOUR)
+assert HOURS >= 6, "of each hour, another one has to be further away than `heal`"
+
+Files = Mapping[str, File]
 
 
-class Siege:
-    """A lake, its landing folder, and whoever attacks them."""
+class Fate:
+    """What becomes of one file, beside all others of its hour.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.lake = folder / "lake"
-        self.landing = Landing(folder)
-        self.dice = random.Random(SEED)
-        self.lines = {hour: lines for hour, lines in sample_logs.apache().items() if hour in WHOLE}
-        self.killed = self.submits = self.overtaken = 0
-        self.struck: list[str] = []
-        (folder / "landing/web").mkdir(parents=True)
-        (folder / "web.yaml").write_text(STREAM)
+    Attributes:
+        kind: in the words of what a landing folder has to be proof against.
+        hour: of the file.
+    """
 
-    def say(self, words: str) -> None:
-        """Tells how far it is."""
-        print(
-            f"{datetime.now(UTC):%H:%M:%S} {self.submits} submits, {self.killed} killed: {words}", flush=True
-        )
+    def __init__(self, siege: Siege, kind: str, hour: datetime, number: int) -> None:
+        self.siege, self.kind, self.hour = siege, kind, hour
+        self.name, self.earlier = f".m{number}", f".a{number}"
+        self.path = siege.path(hour, self.name)
+        # Lines that no other file of the hour begins with.
+        self.lines = len(siege.lines[hour]) // 2 + 4 * number
+        self.sources: list[str | None] = []
+        if "late" not in kind:
+            self.land(0, 5)
 
-    def started(self, stage: str, interval: Interval) -> "subprocess.Popen[str]":
-        """A driver, in a process group of its own."""
-        self.submits += 1
-        self.landing.noted()
-        return subprocess.Popen(
-            [
-                *("spark-submit", "--properties-file", os.environ["TRANSOM_SPARK_PROPERTIES"]),
-                *(str(JOBS / f"{stage}.py"), "--stream", str(self.folder / "web.yaml")),
-                *("--lake", str(self.lake), "--from", format_hour(interval.start)),
-                *("--to", format_hour(interval.end)),
-            ],
-            env={**os.environ, "TRANSOM_HOME": str(self.folder), "TRANSOM_LANDING": str(self.folder)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+    def land(self, first: int, last: int, name: str | None = None) -> None:
+        """Lands the lines `[first, last)` of its own."""
+        part = slice(self.lines + first, self.lines + last)
+        self.siege.land(self.hour, self.name if name is None else name, part)
 
-    def commits(self) -> int:
-        """How many commits the logs of all tables hold."""
-        return sum(1 for _ in self.lake.glob("web/*/_delta_log/*.json"))
+    def run_next(self, near: bool) -> datetime:
+        """An hour whose run has this one within `heal`, or does not have it; itself it is not."""
+        away = HOUR if near else HEAL + HOUR
+        return self.hour + away if self.hour + away in WHOLE else self.hour - away
 
-    def run(self, stage: str, interval: Interval) -> None:
-        """A run that nobody disturbs."""
-        driver = self.started(stage, interval)
-        said, _ = driver.communicate(timeout=600)
-        assert driver.returncode == 0, said
-
-    def kill(self, stage: str, interval: Interval) -> bool:
-        """A run that is killed some moment after a drawn commit; whether it was alive."""
-        began, wanted = self.commits(), self.dice.randint(0, 8)
-        delay = self.dice.choice((0.0, 0.0, 0.05, 0.2, 0.5, 1.0))
-        driver = self.started(stage, interval)
-        while driver.poll() is None and self.commits() - began < max(wanted, 1):
-            time.sleep(0.002)
-        if wanted:
-            time.sleep(delay)
-        alive = driver.poll() is None
-        if alive:
-            os.killpg(driver.pid, signal.SIGKILL)
-        said, _ = driver.communicate(timeout=600)
-        if not alive:
-            assert driver.returncode == 0, said
-            return False
-        self.killed += 1
-        self.struck.append(f"{stage} after {self.commits() - began} commits")
-        self.say(f"{interval}: {self.struck[-1]}")
-        return True
-
-    def both_at_once(self, stage: str, interval: Interval) -> None:
-        """Two runs of one interval side by side: either may say that it was overtaken, and both."""
-        drivers = [self.started(stage, interval) for _ in range(2)]
-        said = [driver.communicate(timeout=600)[0] for driver in drivers]
-        overtaken = ["run the interval again" in words for words in said]
-        for driver, words, gave_way in zip(drivers, said, overtaken, strict=True):
-            assert (driver.returncode == 0) != gave_way, words
-        self.overtaken += sum(overtaken)
-        self.say(f"{interval}: two at once, {sum(overtaken)} overtaken")
-
-    def path(self, hour: datetime, name: str = "") -> str:
-        """Where a file of an hour lies."""
-        return f"{hour:landing/web/%Y-%m-%d/access.%H}{name}.log.gz"
-
-    def land(self, hour: datetime, part: slice, name: str = "", more: str = "") -> None:
-        """Lands some lines of an hour."""
-        text = "".join(self.lines[hour][part]) + more
-        self.landing.put(self.path(hour, name), gzip.compress(text.encode(), mtime=0))
-
-    def happens(self, hours: list[datetime]) -> None:
-        """Something becomes of a file of some hour: near ones are in the reach of `heal`, others are not."""
-        hour = self.dice.choice(hours)
-        changed = self.lines[hour][0].replace(" 200 ", " 206 ")
-        late = self.path(hour, ".late")
-        match self.dice.choice(("late", "grown", "changed", "back", "twice", "vanished", "again")):
-            case "late":
-                self.land(hour, slice(0, 3), ".late", more=changed)
-            case "grown":
-                self.land(hour, slice(None), more=changed * self.dice.randint(1, 3))
+    def steps(self) -> Iterator[tuple[datetime, str]]:
+        """Lets it happen, one step after the other: gives the hour whose run has to see it, and the status
+        that the file has then."""
+        match self.kind:
+            case "late within heal":
+                self.land(0, 5)
+                yield self.run_next(near=True), "ingested"
+            case "late beyond heal":
+                self.land(0, 5)
+                yield self.run_next(near=False), "waiting"
+                yield self.hour, "ingested"
             case "changed":
-                self.land(hour, slice(1, None), more=changed)
-            case "back":
-                self.land(hour, slice(None))
-            case "twice":
-                self.land(hour, slice(None), ".earlier")
-            case "vanished" if late in self.landing.there:
-                self.landing.remove(late)
-            case "again" if self.path(hour, ".earlier") in self.landing.there:
-                self.landing.remove(self.path(hour, ".earlier"))
-            case _:
-                self.land(hour, slice(0, 2), ".late")
+                self.land(1, 5)
+                yield self.hour, "ingested"
+            case "changed and changed back":
+                self.land(1, 5)
+                yield self.hour, "ingested"
+                self.land(0, 5)
+                yield self.hour, "ingested"
+            case "grown":
+                self.land(0, 6)
+                yield self.hour, "ingested"
+            case "duplicated under an earlier name":
+                self.land(0, 5, self.earlier)
+                yield self.hour, "duplicate"
+            case "vanished":
+                self.siege.landing.remove(self.path)
+                yield self.hour, "gone"
+
+    def seen(self, files: Files) -> None:
+        """Keeps which content stands of it."""
+        self.sources.append(files[self.path].source_id if self.path in files else None)
+
+    def assert_happened(self, files: Files) -> None:
+        """What stands of it, look by look, is what has become of it."""
+        letters: dict[str | None, str] = {None: "-"}
+        stood = "".join(letters.setdefault(source, "abc"[len(letters) - 1]) for source in self.sources)
+        assert stood == FATES[self.kind], self.kind
+        if self.kind == "duplicated under an earlier name":
+            first, second = (files[self.siege.path(self.hour, name)] for name in (self.earlier, self.name))
+            assert (first.source_id, first.status) == (second.source_id, "ingested")
+
+
+FATES = {
+    "late within heal": "-a",
+    "late beyond heal": "--a",
+    "changed": "ab",
+    "changed and changed back": "aba",
+    "grown": "ab",
+    "duplicated under an earlier name": "aa",
+    "vanished": "aa",
+}
+"""Each kind of file, and the contents that stand of it: after the first run of its hour, and after each step;
+`-` where nothing does."""
+
+
+class Attack:
+    """The course of the attack: a run after the other, of which some are killed first."""
+
+    def __init__(self, siege: Siege, runs: Mapping[str, int]) -> None:
+        self.siege = siege
+        self.left = Counter(runs)
+
+    def run(self, stage: str, interval: Interval, *, spare: bool = False) -> None:
+        """A run. Where it is its turn, one is killed before it.
+
+        Args:
+            spare: leaves what a killed one has left, now and then, for a later one to heal.
+        """
+        siege = self.siege
+        killed = sum(kill.stage == stage for kill in siege.kills)
+        due = max(KILLS / 2 - killed, 0) / max(self.left[stage], 1)
+        self.left[stage] -= 1
+        if siege.dice.random() < 1.3 * due and siege.kill(stage, interval):
+            if spare and siege.dice.random() < 0.4:
+                return
+            if stage == "ingest" and siege.dice.random() < 0.5:
+                siege.happens(interval.start)
+        siege.run(stage, interval)
+
+    def look(self, fate: Fate, hour: datetime, status: str) -> None:
+        """A run of an hour, after which a file has to have a status."""
+        self.run("ingest", Interval(hour, hour + HOUR))
+        files = self.siege.files()
+        assert files[fate.path].status == status, (fate.kind, fate.path, hour)
+        fate.seen(files)
+        self.siege.say(f"{fate.kind}: {fate.path} is {status} after the run of {hour:%H:%M}")
+
+    def strike(self, stage: str, hour: datetime) -> None:
+        """A run of all hours that has work, killed."""
+        self.siege.happens(hour)
+        if stage == "aggregate":
+            self.siege.run("ingest", WHOLE)
+        self.siege.kill(stage, WHOLE)
+
+    def collide(self, hour: datetime) -> None:
+        """Runs side by side of both stages, until one of each had to give way."""
+        interval = Interval(hour, hour + HOUR)
+        for stage in STAGES:
+            for _ in range(4):
+                self.siege.happens(hour)
+                if stage == "aggregate":
+                    self.siege.run("ingest", interval)
+                self.siege.both_at_once(stage, interval)
+                if self.siege.overtaken[stage]:
+                    break
+            self.siege.run(stage, interval)
+
+
+def fates_of(siege: Siege, order: Sequence[datetime]) -> list[Fate]:
+    """A fate for each hour, and each kind of fate at least once."""
+    kinds, fates = list(FATES), []
+    for number in range(max(HOURS, len(kinds))):
+        hour, kind = order[number % HOURS], kinds[number % len(kinds)]
+        fates.append(Fate(siege, kind, hour, number // HOURS))
+    return fates
 
 
 @pytest.mark.long
 def test_a_day_under_attack(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    siege = Siege(tmp_path)
-    order = list(siege.lines)
-    siege.dice.shuffle(order)
+    lines = {hour: lines for hour, lines in sample_logs.apache().items() if hour in WHOLE}
+    siege = Siege(tmp_path, STREAM, lines, SEED)
+    order = list(lines)
     assert len(order) == HOURS
+    siege.dice.shuffle(order)
+    fates = fates_of(siege, order)
+    attack = Attack(siege, {"ingest": HOURS + len(fates), "aggregate": HOURS})
     for hour in order:
         # Half of each file is there in time at first, and some have not come at all.
         if siege.dice.random() < 0.9:
-            siege.land(hour, slice(0, len(siege.lines[hour]) // 2))
+            siege.land(hour, "", slice(0, len(lines[hour]) // 2))
+    due: deque[Fate] = deque()
     for number, hour in enumerate(order):
         interval = Interval(hour, hour + HOUR)
-        for _ in range(2):
-            siege.happens(order[: number + 2])
-        for stage in STAGES:
-            left = HOURS - number
-            if siege.killed < KILLS and siege.dice.random() < (KILLS - siege.killed) / left / 1.2:
-                siege.kill(stage, interval)
-                if siege.dice.random() < 0.5:
-                    siege.happens(order[: number + 1])
-                # Left as it is, for a later hour's run to heal, or the last.
-                if number and siege.dice.random() < 0.3:
-                    continue
-            if number == HOURS // 2:
-                siege.land(hour, slice(None), ".late", more=siege.lines[hour][0])
-                siege.both_at_once(stage, interval)
-            else:
-                siege.run(stage, interval)
-        if number % 6 == 5:
-            siege.run("ingest", Interval(order[number - 3], order[number - 3] + HOUR))
+        siege.happens(siege.dice.choice(order[: number + 2]))
+        # Its own files are known before anything becomes of them.
+        attack.run("ingest", interval)
+        for fate in fates:
+            if fate.hour == hour:
+                fate.seen(siege.files())
+                due.append(fate)
+        attack.run("aggregate", interval, spare=True)
+        if number == HOURS // 2:
+            attack.collide(hour)
+        # Others run before a file's fate goes on, and see as much of it as they do.
+        for fate in [due.popleft() for _ in range(len(due) - (2 if number < HOURS - 1 else 0))]:
+            for at, status in fate.steps():
+                attack.look(fate, at, status)
+            fate.assert_happened(siege.files())
         siege.say(f"{interval} done")
-    while siege.killed < KILLS:
-        for hour in siege.dice.sample(order, 3):
-            siege.happens([hour])
-        siege.kill(siege.dice.choice(STAGES), WHOLE)
-    for hour in order:
-        if siege.path(hour) not in siege.landing.there:
-            siege.land(hour, slice(None))
+    for stage in STAGES:
+        for _ in range(KILLS):
+            if sum(kill.stage == stage for kill in siege.kills) < KILLS / 2:
+                attack.strike(stage, siege.dice.choice(order))
     for stage in STAGES:
         siege.run(stage, WHOLE)
     siege.say("the last run is done; one run over what lies there now")
@@ -209,6 +244,18 @@ def test_a_day_under_attack(request: pytest.FixtureRequest, tmp_path: Path) -> N
     day.assert_same(anew)
     day.assert_ledger_true()
     assert {entry.status for entry in day.book().values()} == {"published"}
-    assert siege.killed >= KILLS
-    print("\n".join(sorted(siege.struck)))
+    print("\n".join(sorted(map(str, siege.kills))))
+    assert_attacked(siege, fates)
     siege.say(f"every table is as one run's; seed {SEED}")
+
+
+def assert_attacked(siege: Siege, fates: Sequence[Fate]) -> None:
+    """Nothing that the day was to be proof against has been left out."""
+    assert {fate.kind for fate in fates} == FATES.keys()
+    for stage in STAGES:
+        commits = [kill.commits for kill in siege.kills if kill.stage == stage]
+        assert len(commits) >= KILLS // 2
+        assert len(set(commits)) >= min(KILLS // 4, 3), f"all kills of {stage} came after the same commits"
+        assert any(kill.writing for kill in siege.kills if kill.stage == stage)
+        assert siege.overtaken[stage] >= 1
+    assert len(siege.kills) >= KILLS

@@ -36,7 +36,9 @@ def test_every_way_gives_the_same(spark: SparkSession, tmp_path: Path, name: str
     events = ours.withColumn("hour", F.date_trunc("hour", "event_time"))
     block = block_of(stream, peer_aggregate.BLOCK)
     computed = peer_aggregate.drained([peer_aggregate.computed(Store(spark, str(tmp_path)), stream, events)])
-    assert computed == peer_aggregate.drained(peer_aggregate.windowed(events, block))
+    windows = peer_aggregate.windowed(events, block)
+    kept = peer_aggregate.written(windows, str(tmp_path / "kept"))
+    assert computed == peer_aggregate.drained(windows) == peer_aggregate.drained([kept])
     table = tmp_path / "lake" / "drawn" / "events"
     events.write.format("delta").save(str(table))
     for way in ("raw", "granules"):

@@ -1,70 +1,22 @@
 """What becomes of a file: new, grown, changed, gone, duplicated, too far, withheld."""
 
-import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from transom.intervals import NO_HOUR, Interval
 from transom.lake.book import Book
 from transom.lake.staleness import Scope
 from transom.lake.store import Pins, Store
-from transom.stages.decisions import Decisions, decide
+from transom.stages.decisions import decide
 from transom.stages.files import (
-    Content,
-    File,
-    Listed,
-    Rules,
-    Status,
     has_to_be_read,
-    in_scope,
     source_id,
     with_duplicates,
 )
-from transom.stages.hours import HourState, hour_states
+from transom.stages.hours import hour_states
 from transom.stages.scene import Scene
-
-HOUR = timedelta(hours=1)
-DAY = datetime(2015, 5, 17, tzinfo=UTC)
-RULES = Rules(lambda hour: "shape", False, lambda hour: True)
-
-
-def at(number: int) -> datetime:
-    return DAY + number * HOUR
-
-
-def listed(path: str, hour: int | None = 0, touched: int = 1) -> Listed:
-    moment = None if hour is None else at(hour)
-    return Listed(path, 10, at(touched), {}, moment, moment, moment + HOUR if moment else None)
-
-
-def content(text: str, hours: Iterable[int] = (0,), failed: str | None = None) -> Content:
-    data = text.encode()
-    digest = hashlib.sha256(data).hexdigest()
-    prefixes = {n: hashlib.sha256(data[:n]).hexdigest() for n in range(len(data) + 1)}
-    moments = tuple(map(at, hours))
-    return Content(
-        source_id(digest, {}), digest, len(data), 1, 0, 1, 0, None, None, (), moments, prefixes, None, failed
-    )
-
-
-def run(known: dict[str, File], seen: dict[str, tuple[Listed, Content]], rules: Rules = RULES) -> Decisions:
-    there = {path: one for path, (one, _) in seen.items()}
-    read = {path: what for path, (_, what) in seen.items()}
-    return decide(known, there, read, there.keys() | known.keys(), rules)
-
-
-def after(known: dict[str, File], decisions: Decisions) -> dict[str, File]:
-    files = {**known, **decisions.files}
-    return {path: file for path, file in files.items() if path not in decisions.forgotten}
-
-
-def one(text: str = "ab", path: str = "f", **more: Iterable[int]) -> dict[str, File]:
-    return after({}, run({}, {path: (listed(path), content(text, **more))}))
+from unit.some_files import HOUR, RULES, after, at, content, listed, one, run, state
 
 
 def test_a_new_file_is_taken() -> None:
@@ -94,7 +46,9 @@ def test_a_changed_file_is_held_back_until_the_stream_says_otherwise() -> None:
     changed = {"f": (listed("f", touched=2), content("xy"))}
     held = run(known, changed)
     assert held.files["f"].status == "conflict"
-    assert held.files["f"].source_id == content("ab").source_id
+    assert (held.files["f"].source_id, held.files["f"].seen_id) == (
+        content("ab").source_id, content("xy").source_id
+    )  # fmt: skip
     assert not held.added
     assert not has_to_be_read(listed("f", touched=2), held.files["f"], RULES)
     replacing = replace(RULES, replace_changed=True)
@@ -103,6 +57,38 @@ def test_a_changed_file_is_held_back_until_the_stream_says_otherwise() -> None:
     assert taken.files["f"].source_id == content("xy").source_id
     back = run(after(known, held), {"f": (listed("f", touched=3), content("ab"))})
     assert (back.files["f"].status, back.added) == ("ingested", {})
+
+
+def test_what_is_held_back_is_known_by_its_own_size() -> None:
+    longer = replace(listed("f", touched=2), size=11)
+    held = run(one("ab"), {"f": (longer, content("xyz"))}).files["f"]
+    assert (held.status, has_to_be_read(longer, held, RULES)) == ("conflict", False)
+
+
+def test_a_file_of_which_nothing_stands_may_change() -> None:
+    far = replace(RULES, permitted=lambda hour: False)
+    known = after({}, run({}, {"f": (listed("f"), content("ab"))}, far))
+    assert known["f"].status == "waiting"
+    assert run(known, {"f": (listed("f", touched=2), content("xy"))}).files["f"].status == "ingested"
+
+
+def test_a_file_without_a_time_in_its_name_belongs_to_the_hour_of_its_first_event() -> None:
+    known = after({}, run({}, {"f": (listed("f", None), content("ab", (3, 4)))}))
+    assert (known["f"].hour, known["f"].touched) == (at(3), {at(3), at(4)})
+
+
+def test_of_many_equal_files_all_but_one_are_duplicates_until_they_are_not() -> None:
+    there = {name: listed(name) for name in "abc"}
+    known = after({}, run({}, {name: (one, content("ab")) for name, one in there.items()}))
+    assert {name: (file.status, file.detail) for name, file in known.items()} == {
+        "a": ("ingested", None), "b": ("duplicate", "the same as a"), "c": ("duplicate", "the same as a")
+    }  # fmt: skip
+    # The others are not read for that: their rows stand.
+    grown = decide(known, there, {"a": content("abc")}, {"a"}, RULES)
+    assert (grown.added, grown.removed, grown.unread) == ({content("abc").source_id: "a"}, {}, set())
+    assert {name: (file.status, file.detail) for name, file in after(known, grown).items()} == {
+        "a": ("ingested", None), "b": ("ingested", None), "c": ("duplicate", "the same as b")
+    }  # fmt: skip
 
 
 def test_a_name_that_is_gone_keeps_its_rows() -> None:
@@ -130,6 +116,20 @@ def test_a_smaller_name_of_another_hour_brings_its_own_rows() -> None:
     assert set(decisions.removed) == {content("ab").source_id}
 
 
+def test_a_file_whose_rows_another_one_holds_now_is_looked_at_anew() -> None:
+    known = one("ab")
+    there = {"f": listed("f", touched=2), "g": listed("g")}
+    held = after(known, decide(known, there, {"f": content("xy")}, {"f"}, RULES))
+    assert held["f"].status == "conflict"
+    first = decide(held, there, {"g": content("ab")}, {"g"}, RULES)
+    assert first.unread == {"f"}
+    both = decide(held, there, {"g": content("ab"), "f": content("xy")}, {"g"}, RULES)
+    assert {path: (file.status, file.source_id) for path, file in both.files.items()} == {
+        "f": ("ingested", content("xy").source_id), "g": ("ingested", content("ab").source_id)
+    }  # fmt: skip
+    assert both.unread == set()
+
+
 def test_the_rest_of_a_duplicate_is_read_when_the_canonical_file_changes() -> None:
     both = {"a": (listed("a", 4), content("ab", (5,))), "m": (listed("m", 5), content("ab", (5,)))}
     known = after({}, run({}, both))
@@ -147,6 +147,14 @@ def test_a_file_that_touches_more_than_the_run_may_publish_waits() -> None:
     assert not has_to_be_read(listed("f", 4), decisions.files["f"], near)
     assert has_to_be_read(listed("f", 4), decisions.files["f"], RULES)
     assert run(dict(decisions.files), {}).forgotten == {"f"}
+
+
+def test_a_file_waits_as_well_for_hours_that_its_rows_would_leave() -> None:
+    near = replace(RULES, permitted=lambda hour: hour >= at(3))
+    known = one("ab", hours=(2, 4))
+    grown = run(known, {"f": (listed("f", 4, 2), content("abc", (4,)))}, near)
+    assert grown.files["f"].status == "waiting"
+    assert (grown.added, grown.removed) == ({}, {})
 
 
 def test_a_file_that_fails_a_check_is_withheld_and_what_stood_stays() -> None:
@@ -205,10 +213,6 @@ def test_the_start_of_times_that_count_from_a_name_tells_equal_files_apart() -> 
     assert has_to_be_read(replace(counted, origin=at(0) + HOUR / 2), known["f"], RULES)
 
 
-def state(files: dict[str, File], hour: int = 0, rules: Rules = RULES) -> HourState:
-    return hour_states(files.values(), [at(hour)], rules.shape)[at(hour)]
-
-
 def test_what_a_content_lacks_is_lacking_as_long_as_it_stands() -> None:
     cut = replace(content("ab"), lacks="file_readable: the stream ends inside a gzip member")
     known = after({}, run({}, {"f": (listed("f"), cut)}))
@@ -237,7 +241,8 @@ def test_what_is_held_back_is_missing_in_all_its_hours_whatever_stands() -> None
         back = after(held, run(held, {"f": (listed("f", touched=3), content("ab"))}, rules))
         assert back["f"].status == "ingested"
         assert state(back, 1).missing == ()
-        assert state(after(held, run(held, {})), 1).missing == ()
+        gone = after(held, run(held, {}))
+        assert (state(gone, 1).missing, gone["f"].touched) == ((), {at(0)})
     conflict = after(one("ab"), run(one("ab"), {"f": (listed("f", touched=2), content("xy", (0, 1)))}))
     assert conflict["f"].touched == {at(0)}
 
@@ -269,6 +274,22 @@ def test_a_duplicate_that_is_gone_leaves_nothing_behind() -> None:
     decisions = run(known, {"a": (listed("a", 4, touched=2), content("abc"))})
     assert set(decisions.removed) == {content("ab").source_id}
     assert decisions.added == {content("abc").source_id: "a"}
+
+
+def test_the_rows_of_a_file_that_is_gone_are_taken_over_by_an_equal_one_of_another_hour() -> None:
+    known = one("ab", "m")
+    there = {"z": listed("z", 5)}
+    decisions = decide(known, there, {"z": content("ab")}, {"z"}, RULES)
+    assert decisions.forgotten == {"m"}
+    assert decisions.files["z"].status == "ingested"
+    assert decisions.added == {content("ab").source_id: "z"}
+
+
+def test_what_waits_in_an_hour_that_the_run_does_not_see_to_is_left_alone() -> None:
+    far = replace(RULES, permitted=lambda hour: False)
+    waiting = {name: (listed(name, hour), content(name, (hour,))) for name, hour in (("a", 1), ("b", 9))}
+    known = after({}, run({}, waiting, far))
+    assert decide(known, {}, {}, {"a"}, RULES).forgotten == {"a"}
 
 
 def test_a_canonical_file_that_is_gone_leaves_its_rows_to_a_duplicate() -> None:
@@ -319,171 +340,3 @@ def test_rows_of_another_specification_that_cannot_be_read_again_are_told() -> N
     other = replace(RULES, shape=lambda hour: "other")
     assert state(gone).missing == ()
     assert state(gone, rules=other).missing == ("f: its rows were read under another specification",)
-
-
-NAMES = {"a": 4, "b": 5, "c": 5, "d": 6}
-HOURS = {4, 5, 6, 7}
-TEXTS = ["", "a", "ab", "abc", "x", "xy", "~", "a~", "abc~", "!"]
-"""`~` is where a text breaks off, `!` cannot be read."""
-Captures = dict[str, str]
-
-
-@dataclass(frozen=True)
-class Step:
-    """A run, and the landing folder that it finds."""
-
-    texts: dict[str, str]
-    hours: set[int] = field(default_factory=lambda: HOURS)
-    shape: str = "shape"
-    shift: int = 0
-    captures: Captures = field(default_factory=dict)
-    keeps_times: bool = False
-
-
-steps = st.lists(
-    st.builds(
-        Step,
-        st.dictionaries(st.sampled_from(sorted(NAMES)), st.sampled_from(TEXTS), max_size=4),
-        st.sets(st.sampled_from(sorted(HOURS)), min_size=1),
-        st.sampled_from(["shape", "shape", "other"]),
-        st.sampled_from([0, 0, 1]),
-        st.sampled_from([{}, {}, {"host": "x"}]),
-        st.booleans(),
-    ),
-    min_size=1,
-    max_size=7,
-)
-
-
-def read_of(text: str, hour: int, captures: Captures) -> Content:
-    whole = text.rstrip("~!")
-    found = content(whole, (hour,) if whole else ())
-    found = replace(found, source_id=source_id(found.digest, captures))
-    if text.endswith("!"):
-        return replace(found, source_id="", digest="", failed="cannot be read")
-    broken = text.endswith("~")
-    return replace(found, lines=1 + broken, rejected=int(broken), lacks="breaks off" if broken else None)
-
-
-def whole_run(
-    known: dict[str, File], disk: dict[str, tuple[str, int]], step: Step, rules: Rules
-) -> tuple[dict[str, File], Decisions]:
-    """What ingest does with a landing folder of texts."""
-    there = {
-        path: replace(listed(path, NAMES[path] + step.shift, touched), captures=step.captures)
-        for path, (_, touched) in disk.items()
-    }
-    paths = in_scope(known, there, lambda hour, _: hour in set(map(at, step.hours)))
-    to_read = {p for p in paths & there.keys() if has_to_be_read(there[p], known.get(p), rules)}
-    read: dict[str, Content] = {}
-    while True:
-        for path in to_read:
-            read[path] = read_of(disk[path][0], NAMES[path] + step.shift, step.captures)
-        decisions = decide(known, there, read, paths, rules)
-        if not decisions.unread:
-            return after(known, decisions), decisions
-        assert decisions.unread.isdisjoint(read), "a path is asked for twice"
-        to_read = set(decisions.unread)
-
-
-@pytest.mark.parametrize("replacing", [True, False])
-@settings(max_examples=600)
-@given(history=steps)
-def test_any_history_of_files_keeps_rows_and_their_description_together(
-    history: list[Step], replacing: bool
-) -> None:
-    known: dict[str, File] = {}
-    rows: dict[str, tuple[datetime, str, int]] = {}
-    disk: dict[str, tuple[str, int]] = {}
-    times: dict[tuple[str, str], int] = {}
-    for moment, step in enumerate([*history, replace(history[-1], hours=HOURS, shape="shape")]):
-        # A file that is as it was keeps its time; one that comes back may have the time that it had.
-        disk = {
-            p: disk[p]
-            if p in disk and disk[p][0] == text
-            else (text, times.get((p, text), moment) if step.keeps_times else moment)
-            for p, text in step.texts.items()
-        }
-        times |= {(p, text): touched for p, (text, touched) in disk.items()}
-        rules = replace(RULES, replace_changed=replacing, shape=lambda hour, step=step: step.shape)
-        known, decisions = whole_run(known, disk, step, rules)
-        for source in decisions.removed:
-            rows.pop(source, None)
-        for source, path in decisions.added.items():
-            found = read_of(disk[path][0], NAMES[path] + step.shift, step.captures)
-            assert found.source_id == source
-            assert source not in rows, "rows twice"
-            rows[source] = at(NAMES[path] + step.shift), step.shape, found.lines
-        holders: dict[str, list[File]] = {}
-        for file in known.values():
-            if file.source_id is not None:
-                holders.setdefault(file.source_id, []).append(file)
-        assert rows.keys() == holders.keys()
-        for source, files in holders.items():
-            described = [file for file in files if file.status != "duplicate"]
-            assert len(described) == 1
-            assert rows[source] == (described[0].hour, described[0].shape, described[0].lines)
-    if replacing:
-        fresh, _ = whole_run({}, disk, replace(step, hours=HOURS), rules)
-        lived = {path: file for path, file in known.items() if file.status != "gone"}
-        standing = {path for path, file in fresh.items() if file.status != "withheld"}
-        assert {path: lived[path] for path in standing} == {path: fresh[path] for path in standing}
-        assert lived.keys() == fresh.keys()
-
-
-Disk = dict[str, tuple[int, str, set[int]]]
-"""Of each path: the hour in its name, its text, and the hours that its events lie in beside that one."""
-disks = st.dictionaries(
-    st.sampled_from("abcd"),
-    st.tuples(st.integers(-3, 12), st.sampled_from(["a", "ab"]), st.sets(st.integers(-3, 12), max_size=2)),
-)
-
-
-def ingested(
-    known: dict[str, File], asked: set[datetime], disk: Disk, stretch: Interval, chunk: int
-) -> tuple[dict[str, File], set[datetime]]:
-    """A run over a stretch in chunks, and the hours that somebody has asked for after it."""
-    for part in stretch.chunks(chunk * HOUR):
-        scope = Scope.of(part, stretch, 2 * HOUR, asked)
-        known = one_chunk(known, asked, disk, scope)
-        asked = asked | scope.asked
-    return known, asked
-
-
-def one_chunk(known: dict[str, File], asked: set[datetime], disk: Disk, scope: Scope) -> dict[str, File]:
-    def looked_at(hour: datetime, status: Status | None) -> bool:
-        return scope.looks_at(hour, status is not None or hour in asked, status == "waiting")
-
-    rules = replace(RULES, permitted=lambda hour: scope.may_publish(hour, hour in asked))
-    there = {path: listed(path, hour, len(text)) for path, (hour, text, _) in disk.items()}
-    paths = in_scope(known, there, looked_at)
-    read = {
-        path: replace(content(text, sorted({hour, *more})), source_id=path + text)
-        for path, (hour, text, more) in disk.items()
-        if path in paths and has_to_be_read(there[path], known.get(path), rules)
-    }
-    return after(known, decide(known, there, read, paths, rules))
-
-
-@settings(max_examples=400)
-@given(disks, disks, st.integers(0, 4), st.integers(1, 8), st.integers(1, 4))
-def test_chunks_leave_no_trace_among_files(
-    earlier: Disk, disk: Disk, start: int, hours: int, chunk: int
-) -> None:
-    known, asked = ingested({}, set(), earlier, Interval(at(0), at(2)), 2)
-    stretch = Interval(at(start), at(start + hours))
-    chunked, whole = (ingested(known, asked, disk, stretch, size) for size in (chunk, hours))
-    assert chunked == whole
-    standing = [
-        path for path, (hour, _, more) in disk.items() if all(at(n) in stretch for n in {hour, *more})
-    ]
-    if not known:
-        assert all(chunked[0][path].status == "ingested" for path in standing)
-
-
-def test_a_file_that_crosses_from_one_chunk_into_the_next_is_taken() -> None:
-    early, late = {"f": (4, "a", {4})}, {"f": (4, "ab", {5})}
-    for before in ({}, early):
-        known, asked = ingested({}, set(), before, Interval(at(4), at(5)), 1)
-        known, _ = ingested(known, asked, late, Interval(at(0), at(10)), 5)
-        assert (known["f"].status, known["f"].hours) == ("ingested", (at(4), at(5)))

@@ -1,66 +1,16 @@
-"""Findings without Spark: what a ledger says is wrong, one for each cause, and how the table keeps up."""
+"""What a ledger says is wrong, one finding for each cause."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
-from typing import Any
 
-import pyarrow as pa
-import pytest
-from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.intervals import NO_HOUR, Interval
-from transom.lake import findings as table
+from transom.intervals import NO_HOUR
 from transom.lake.book import Book, Entry, Node, Verdict
 from transom.lake.causes import Finding, from_ledger, identity
-from transom.lake.findings import findings, publish
-from transom.lake.ledger import Ledger
-from transom.lake.tables import Table
-
-HOUR = timedelta(hours=1)
-DAY = datetime(2015, 5, 17, tzinfo=UTC)
-GOOD = Entry("published", "a")
-WITHHELD = Entry("quarantined", "a", complete=False, cause="checks say so")
-PARTIAL = Entry("published", "a", complete=False, cause="files_expected")
-
-
-def at(number: int) -> datetime:
-    return DAY + number * HOUR
-
-
-def node(number: int, block: str = "events", stage: str = "ingest", of: str = "events") -> Node:
-    return Node(stage, block, of, at(number))
-
-
-def book(entries: Mapping[int, Entry], block: str = "events", stage: str = "ingest") -> Book:
-    return Book({node(number, block, stage): entry for number, entry in entries.items()})
-
-
-def junk(number: int, name: str = "") -> Verdict:
-    """A file of which too many lines were rejected."""
-    path = f"landing/{number:02}{name}.log"
-    rows = (f"line {number}: no_match: junk",)
-    return Verdict(
-        node(number), "rejected_share", "error", 1 / 3, "at most 0.05", False, subject=path, sample=rows
-    )
-
-
-def files(number: int, observed: int, expected: int = 1) -> Verdict:
-    """How many files came."""
-    wanted = f"at least {expected}"
-    return Verdict(node(number), "files_expected", "incomplete", observed, wanted, observed >= expected)
-
-
-def told(found: Iterable[Finding]) -> list[str]:
-    return [str(finding) for finding in found]
-
-
-def of_ingest(book: Book, failures: Sequence[Verdict] = (), stale: Sequence[Node] = ()) -> list[Finding]:
-    return from_ledger("web", "ingest", book, failures, stale)
+from unit.small_ledger import GOOD, PARTIAL, WITHHELD, at, book, files, junk, node, of_ingest, told
 
 
 def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
@@ -186,6 +136,33 @@ def test_a_file_without_an_hour_is_found_in_every_hour() -> None:
         "landing/junk.log: rejected_share: observed 1"
     )
     assert found.evidence[-1].endswith("then run ingest over any hours")
+    partial = replace(withheld, status="published")
+    assert [(f.kind, f.start) for f in of_ingest(Book({where: partial, node(5): GOOD}))] == [
+        ("incomplete", None)
+    ]
+
+
+def test_of_hours_in_a_row_the_worst_speaks_for_all() -> None:
+    warned = replace(junk(1), severity="warning", observed=0.06)
+    (found,) = of_ingest(book({1: GOOD, 2: WITHHELD}), [warned, junk(2)])
+    assert (found.severity, found.start, found.end) == ("high", at(1), at(3))
+    assert "are withheld: check rejected_share saw 0.3333" in found.title
+
+
+def test_a_withheld_hour_that_lacks_something_as_well_is_two_findings() -> None:
+    found = of_ingest(
+        book({1: replace(WITHHELD, cause="a/1.log: cannot be read"), 2: GOOD}), [files(1, 1, 2)]
+    )
+    assert told(found) == [
+        "high gate: web: events, 2015-05-17T01:00, are withheld: a/1.log: cannot be read",
+        "medium incomplete: web: events, 2015-05-17T01:00, are incomplete: "
+        "check files_expected saw 1, expected at least 2",
+    ]
+
+
+def test_a_row_at_fault_is_shown_as_far_as_a_line_goes() -> None:
+    (found,) = of_ingest(book({1: WITHHELD}), [junk(1).with_sample(["x" * 300])])
+    assert [row for row in found.evidence if row.startswith("x")] == ["x" * 200]
 
 
 def aggregated(entries: Mapping[str, Entry], ingest: Entry = GOOD) -> Book:
@@ -281,110 +258,3 @@ def test_findings_depend_on_what_the_ledger_says_and_not_on_its_order(
     for kind in ("gate", "incomplete", "silent"):
         ends = [(f.start, f.end) for f in found if f.kind == kind]
         assert not {end for _, end in ends} & {start for start, _ in ends}
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(str(tmp_path))
-
-
-def ran(ledger: Ledger, run: str, bad: Iterable[int], hours: Iterable[int] = range(4)) -> None:
-    """A run of ingest that withholds some of its hours."""
-    bad, nodes = set(bad), {node(number): number for number in hours}
-    ledger.claim("ingest", nodes, run)
-    ledger.record_checks("ingest", [junk(number) for number in nodes.values() if number in bad], run)
-    results = {n: WITHHELD if number in bad else GOOD for n, number in nodes.items()}
-    ledger.publish("ingest", {n: replace(entry, run_id=run) for n, entry in results.items()}, run)
-
-
-def spans(root: str) -> list[tuple[datetime | None, datetime | None]]:
-    return [(finding.start, finding.end) for finding in findings(root)]
-
-
-def version(ledger: Ledger) -> int:
-    return DeltaTable(f"{ledger.root}/findings").version()
-
-
-def test_a_finding_stands_until_its_cause_is_mended_and_nothing_is_written_without_need(
-    ledger: Ledger,
-) -> None:
-    ran(ledger, "a", [1, 2])
-    assert publish(ledger, "web", "ingest", {})
-    assert findings(ledger.root) == of_ingest(ledger.book(), [junk(1), junk(2)])
-    stood = version(ledger)
-    ran(ledger, "b", [1, 2])
-    assert not publish(Ledger(ledger.root), "web", "ingest", {})
-    assert version(ledger) == stood
-    ran(ledger, "c", [2])
-    assert publish(ledger, "web", "ingest", {})
-    assert spans(ledger.root) == [(at(2), at(3))]
-    ran(ledger, "d", [])
-    publish(ledger, "web", "ingest", {})
-    assert findings(ledger.root) == []
-
-
-def test_what_a_run_saw_to_be_stale_counts_as_long_as_nobody_has_changed_it(ledger: Ledger) -> None:
-    ran(ledger, "a", [])
-    seen = {n: ledger.book()[n] for n in map(node, (0, 1))} | {node(7, "new"): None}
-    ran(ledger, "b", [], [0])
-    publish(ledger, "web", "ingest", seen)
-    assert spans(ledger.root) == [(at(1), at(2)), (at(7), at(8))]
-
-
-def test_a_stage_leaves_what_is_not_of_its_ledger(ledger: Ledger) -> None:
-    ran(ledger, "a", [1])
-    publish(ledger, "web", "ingest", {})
-    (own,) = findings(ledger.root)
-    episode = replace(own, kind="episode", finding_id="e", key="10.0.0.1", exactness="1..3")
-    others = [episode, replace(own, stage="aggregate", finding_id="o")]
-    for other in others:
-        held = DeltaTable(f"{ledger.root}/findings")
-        rows = [vars(finding) | {"evidence": list(finding.evidence)} for finding in [other]]
-        write_deltalake(
-            held, pa.Table.from_pylist(rows, Table.load("findings").arrow_schema()), mode="append"
-        )
-    ran(ledger, "b", [])
-    publish(ledger, "web", "ingest", {})
-    assert findings(ledger.root) == sorted(others, key=lambda finding: finding.rank)
-
-
-@pytest.mark.parametrize("meanwhile", [[2], [1]])
-def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, meanwhile: list[int]
-) -> None:
-    ran(ledger, "a", [1])
-    publish(ledger, "web", "ingest", {})
-    ran(ledger, "b", [3])
-    made, later = table._wanted, iter([True])
-
-    def and_is_slow(*arguments: Any) -> list[Finding]:
-        wanted = made(*arguments)
-        if next(later, False):
-            # After the slow run has looked: a later one finds something else, or that all stands as it did.
-            rival = Ledger(ledger.root)
-            ran(rival, "c", meanwhile)
-            publish(rival, "web", "ingest", {})
-        return wanted
-
-    monkeypatch.setattr(table, "_wanted", and_is_slow)
-    publish(ledger, "web", "ingest", {})
-    assert spans(ledger.root) == [(at(number), at(number + 1)) for number in meanwhile]
-
-
-def test_a_reader_is_given_what_overlaps_the_worst_first(ledger: Ledger) -> None:
-    assert findings(ledger.root) == []
-    ran(ledger, "a", [1, 2])
-    publish(ledger, "web", "ingest", {node(0): ledger.book()[node(0)]})
-    assert [f.kind for f in findings(ledger.root)] == ["gate", "stale"]
-    kinds = {n: [f.kind for f in findings(ledger.root, Interval(at(n), at(n + 1)))] for n in range(4)}
-    assert kinds == {0: ["stale"], 1: ["gate"], 2: ["gate"], 3: []}
-
-
-def test_the_table_is_as_it_is_described(ledger: Ledger) -> None:
-    described = Table.load("findings")
-    assert set(described.columns) == {field.name for field in fields(Finding)}
-    assert described.promised() == tuple(described.columns)
-    publish(ledger, "web", "ingest", {})
-    stands = DeltaTable(f"{ledger.root}/findings")
-    assert [field.name for field in stands.schema().fields] == list(described.columns)
-    assert stands.metadata().partition_columns == ["stage"]

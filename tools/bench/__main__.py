@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench import aggregate, hour, ingest
+from bench import aggregate, hour, ingest, trial
 from bench.measure import Failed
 from bench.table import written
 
 CACHE = Path(__file__).resolve().parents[2] / ".transom" / "bench"
-BENCHES = ("ingest", "aggregate", "hour")
+BENCHES = ("ingest", "aggregate", "hour", "try")
 
 
 def arg_parser() -> argparse.ArgumentParser:
@@ -35,6 +35,7 @@ def rows(arguments: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
         "ingest": lambda: (r for log in logs for r in ingest.bench(CACHE, log, arguments.lines, many)),
         "aggregate": lambda: aggregate.bench(CACHE, logs[0], arguments.lines, many),
         "hour": lambda: hour.bench(CACHE, many),
+        "try": lambda: trial.bench(CACHE, many),
     }
     for name in which:
         yield from parts[name]()

@@ -17,6 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bench import version
+
 FIRST = datetime(2024, 3, 4, tzinfo=UTC)
 HOURS = 72
 END = FIRST + timedelta(hours=HOURS)
@@ -180,7 +182,7 @@ def _hour(name: str, folder: Path, hour: int, n: int) -> bytes:
 
 def drawn(cache: Path, name: str, count: int) -> Path:
     """The folder that holds a log of `count` lines, drawn where it is not there yet."""
-    log, folder = LOGS[name], cache / f"{name}-{count}"
+    log, folder = LOGS[name], version.folder(cache / f"{name}-{count}", version.DRAWING)
     if (folder / "whole").exists():
         return folder
     plain = folder / log.plain

@@ -1,6 +1,6 @@
 """The same windows by DuckDB, from the same files, for honesty: one machine's data need no cluster.
 
-Usage: duck.py WAY STREAM LAKE REPETITIONS RESULT
+Usage: duck.py WAY STREAM LAKE PASSES RESULT
 """
 
 import json
@@ -62,7 +62,7 @@ def _last() -> int:
     return int(END.timestamp()) * 1_000_000
 
 
-def main(way: str, stream_file: str, lake: str, repetitions: str, result: str) -> None:
+def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
     """Goes one way some times and writes the seconds of each, and the totals."""
     stream = load(Path(stream_file))
     block = block_of(stream, "volume")
@@ -72,7 +72,7 @@ def main(way: str, stream_file: str, lake: str, repetitions: str, result: str) -
     connection.execute(f"SET threads = {THREADS}")
     connection.execute(f"CREATE VIEW events AS SELECT * FROM read_parquet({files!r})")
     seconds = []
-    for _ in range(int(repetitions)):
+    for _ in range(int(passes)):
         began = time.monotonic()
         found = connection.execute(_TOTALS.format(windows=windows)).fetchall()
         seconds.append(round(time.monotonic() - began, 2))

@@ -11,10 +11,12 @@ from statistics import median
 from typing import Any
 
 import airflow_server
+import psutil
 from airflow_api import Airflow
 
 from bench.draw import END, FIRST, HOURS, LOGS, drawn
-from bench.measure import Failed, run
+from bench.ingest import in_turn
+from bench.measure import MIB, Failed, Watch, run
 from transom.intervals import HOUR, Interval, format_hour
 from transom.lake.ledger import Ledger
 
@@ -71,13 +73,19 @@ def bench(cache: Path, repetitions: int) -> Iterator[dict[str, Any]]:
     }
     hours = [BEFORE.end + number * HOUR for number in range(repetitions)]
     seen: dict[str, list[dict[str, float]]] = {way: [] for way in streams}
+    watched: dict[str, list[Watch]] = {way: [] for way in streams}
+    at_rest = []
     with airflow_server.running(folder / "airflow", places) as server:
         for way in streams:
             server.pause(way, False)
             _run(server, way, "before", BEFORE)
         for number, hour in enumerate(hours):
-            for way in streams:
-                asked = _run(server, way, f"hour-{number}", Interval(hour, hour + HOUR))
+            for way in in_turn(list(streams), number):
+                # Airflow's processes, and all that is below them, are below this one.
+                with Watch(_children) as watch:
+                    at_rest.append(watch.peak)
+                    asked = _run(server, way, f"hour-{number}", Interval(hour, hour + HOUR))
+                watched[way].append(watch)
                 seen[way].append(_phases(server, lake, way, f"hour-{number}", asked))
     inside = {
         way: _inside(folder, lake, streams[way], places, hours[-1] + HOUR, JOBS[way]) for way in streams
@@ -87,8 +95,15 @@ def bench(cache: Path, repetitions: int) -> Iterator[dict[str, Any]]:
         middle = {name: round(median(run.get(name, 0.0) for run in runs), 1) for name in runs[0]}
         yield {
             "bench": "hour", "log": "apache", "lines": LINES, "who": way, "seconds": min(totals),
-            "all": totals, "phases": {**middle, **inside[way]},
+            "cpu_s": round(min(watch.cpu_s for watch in watched[way]), 1),
+            "peak_mib": max(watch.peak for watch in watched[way]) // MIB,
+            "airflow_mib": round(median(at_rest)) // MIB, "all": totals,
+            "phases": {**middle, **inside[way]},
         }  # fmt: skip
+
+
+def _children() -> list[int]:
+    return [process.pid for process in psutil.Process().children()]
 
 
 def _run(server: Airflow, way: str, name: str, interval: Interval) -> float:

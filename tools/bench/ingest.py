@@ -1,16 +1,17 @@
 """Ingest: transom's stage beside Spark's own scan of the same files, each in a process of its own."""
 
 import json
-import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
 from deltalake import DeltaTable
 
+from bench import version
 from bench.draw import END, FIRST, LOGS, drawn
 from bench.measure import Failed, Measured, run, spark_submit
 from transom.intervals import format_hour
@@ -56,6 +57,11 @@ class Case:
         file.write_text(json.dumps(spec))
         return file
 
+    @property
+    def lake(self) -> Path:
+        """The lake of this code."""
+        return version.folder(self.folder / "lake", version.WRITING)
+
     def landing(self, cache: Path) -> Path:
         """The folder that the stream's path is relative to."""
         return drawn(cache / "logs", self.name, self.count)
@@ -67,8 +73,9 @@ class Case:
         return str(self.landing(cache) / below)
 
 
-def transom(case: Case, cache: Path, lake: Path) -> Measured:
+def transom(case: Case, cache: Path) -> Measured:
     """The stage, as Airflow submits it, into a lake of its own."""
+    lake = case.lake
     shutil.rmtree(lake, ignore_errors=True)
     interval = ["--from", format_hour(FIRST), "--to", format_hour(END)]
     job = [ROOT / "jobs" / "ingest.py", "--stream", case.stream, "--lake", lake, *interval]
@@ -118,26 +125,35 @@ def bench(cache: Path, name: str, count: int, repetitions: int) -> Iterator[dict
     """Rows of the result: a log in both layouts, by transom and by Spark with and without a shuffle."""
     for layout in LAYOUTS:
         folder = cache / "ingest" / f"{name}-{layout}-{count}"
-        case = Case(name, layout, count, folder)
-        lake, table = folder / "lake", folder / "spark"
+        case, table = Case(name, layout, count, folder), folder / "spark"
         case.landing(cache)
-        seen: dict[str, list[Measured]] = {"transom": [], "spark, shuffled by hour": [], "spark": []}
-        for _ in range(repetitions):
-            # Side by side: what else the machine does falls on all of them.
-            seen["transom"].append(transom(case, cache, lake))
-            seen["spark, shuffled by hour"].append(spark(case, cache, table, "--shuffle"))
-            seen["spark"].append(spark(case, cache, table))
-        agree(case, lake, table)
-        stored = sum(file.stat().st_size for file in (lake / "drawn" / "events").rglob("*.parquet"))
+        ways: dict[str, Callable[[], Measured]] = {
+            "transom": partial(transom, case, cache),
+            "spark, shuffled by hour": partial(spark, case, cache, table, "--shuffle"),
+            "spark": partial(spark, case, cache, table),
+        }
+        seen: dict[str, list[Measured]] = {who: [] for who in ways}
+        for number in range(repetitions):
+            # Side by side, and each of them first in its turn: what else the machine does falls on all.
+            for who in in_turn(list(ways), number):
+                seen[who].append(ways[who]())
+                if who != "transom" and seen["transom"]:
+                    agree(case, case.lake, table)
         for who, runs in seen.items():
             yield {
                 "bench": "ingest", "log": name, "layout": layout, "lines": count, "who": who,
-                "seconds": min(one.seconds for one in runs), "peak_mib": max(one.peak_mib for one in runs),
-                "stored_mib": stored // 2**20 if who == "transom" else None,
-                "phases": _phases(lake) if who == "transom" else None,
+                "seconds": min(one.seconds for one in runs), "cpu_s": min(one.cpu_s for one in runs),
+                "peak_mib": max(one.peak_mib for one in runs),
+                "phases": _phases(case.lake) if who == "transom" else None,
                 "all": [asdict(one) for one in runs],
             }  # fmt: skip
         shutil.rmtree(table, ignore_errors=True)
+
+
+def in_turn(ways: Sequence[str], number: int) -> Sequence[str]:
+    """The ways, of which another one is the first each time."""
+    first = number % len(ways)
+    return [*ways[first:], *ways[:first]]
 
 
 def _phases(lake: Path) -> dict[str, float]:
@@ -146,10 +162,9 @@ def _phases(lake: Path) -> dict[str, float]:
 
 
 def lake_of(cache: Path, name: str, count: int) -> tuple[Case, Path]:
-    """A lake that holds the events of the hourly files, ingested where it is not there yet."""
+    """A lake that holds the events of the hourly files, ingested by this code: where it is not there, now."""
     case = Case(name, "hourly", count, cache / "ingest" / f"{name}-hourly-{count}")
-    lake = case.folder / "lake"
-    os.environ["TRANSOM_LANDING"] = str(case.landing(cache))
-    if not (lake / "drawn" / "events").exists() or not Ledger(str(lake / "drawn")).runs():
-        transom(case, cache, lake)
-    return case, lake
+    case.landing(cache)
+    if not (case.lake / "drawn" / "events").exists() or not Ledger(str(case.lake / "drawn")).runs():
+        transom(case, cache)
+    return case, case.lake

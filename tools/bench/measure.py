@@ -1,17 +1,18 @@
-"""A command in a process of its own: how long it takes, and how much memory it and its children hold."""
+"""A command in a process of its own: how long it takes, and what it and its children hold and compute."""
 
 import os
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 MIB = 2**20
-EVERY = 0.5
-"""Seconds between two looks at the memory."""
+EVERY = 0.25
+"""Seconds between two looks at the processes."""
 
 
 class Failed(RuntimeError):
@@ -24,44 +25,106 @@ class Measured:
 
     Attributes:
         seconds: from its start to its end.
+        cpu_s: seconds that its processes computed, Java's and Python's workers' among them.
         peak_mib: the most that the processes held together at one look; what they share is counted once.
+        said: seconds from its start to the look at which its output held what was waited for.
     """
 
     seconds: float
+    cpu_s: float
     peak_mib: int
+    said: float | None = None
 
 
-def run(command: Sequence[object], log: Path, environment: Mapping[str, str] | None = None) -> Measured:
+class Watch:
+    """Looks at processes and all below them, every now and then, in a thread of its own.
+
+    Attributes:
+        peak: the most memory that they held together at one look, in bytes; each page shared by n of them
+            counts n-th.
+    """
+
+    def __init__(self, leaders: Callable[[], Iterable[int]]) -> None:
+        self._leaders = leaders
+        self._computed: dict[tuple[int, float], float] = {}
+        self._before = 0.0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look_on, daemon=True)
+        self.peak = 0
+
+    def __enter__(self) -> "Watch":
+        self.look()
+        self._before = sum(self._computed.values())
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @property
+    def cpu_s(self) -> float:
+        """Seconds that all of them computed since the first look; of one that has ended, as far as it was
+        seen."""
+        return sum(self._computed.values()) - self._before
+
+    def look(self) -> int:
+        """The memory that they hold now, in bytes."""
+        held = 0
+        for process in (process for leader in self._leaders() for process in family(leader)):
+            try:
+                spent = process.cpu_times()
+                self._computed[process.pid, process.create_time()] = spent.user + spent.system
+                held += process.memory_full_info().pss
+            except (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
+                continue
+        self.peak = max(self.peak, held)
+        return held
+
+    def _look_on(self) -> None:
+        while not self._over.wait(EVERY):
+            self.look()
+
+
+def run(
+    command: Sequence[object], log: Path, environment: Mapping[str, str] | None = None, says: str = ""
+) -> Measured:
     """Runs a command to its end.
 
+    Args:
+        says: a text of its output whose time is wanted.
+
     Raises:
-        Failed: it ended with an error.
+        Failed: it ended with an error, or never said it.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
+    said = None
     with log.open("w") as output:
         began = time.monotonic()
         process = subprocess.Popen(
             [str(part) for part in command], env={**os.environ, **(environment or {})},
             stdout=output, stderr=output,
         )  # fmt: skip
-        peak = 0
         try:
-            while True:
-                try:
-                    process.wait(EVERY)
-                    break
-                except subprocess.TimeoutExpired:
-                    peak = max(peak, _held(process.pid))
-            seconds = time.monotonic() - began
+            with Watch(lambda: [process.pid]) as watch:
+                while said is None and says and process.poll() is None:
+                    time.sleep(EVERY)
+                    if says in log.read_text(errors="replace"):
+                        said = round(time.monotonic() - began, 2)
+                process.wait()
+                seconds = time.monotonic() - began
+                if said is None and says and says in log.read_text(errors="replace"):
+                    said = round(seconds, 2)
         finally:
             _end(process.pid)
-    if process.returncode:
-        lines = log.read_text().strip().splitlines() or ["no output"]
+    if process.returncode or (says and said is None):
+        lines = log.read_text(errors="replace").strip().splitlines() or ["no output"]
         raise Failed(f"{command[0]} ended with {process.returncode}: {lines[-1]} (see {log})")
-    return Measured(round(seconds, 2), peak // MIB)
+    return Measured(round(seconds, 2), round(watch.cpu_s, 1), watch.peak // MIB, said)
 
 
-def _family(pid: int) -> list[psutil.Process]:
+def family(pid: int) -> list[psutil.Process]:
+    """A process and all below it; none where it has ended."""
     try:
         process = psutil.Process(pid)
         return [process, *process.children(recursive=True)]
@@ -69,20 +132,9 @@ def _family(pid: int) -> list[psutil.Process]:
         return []
 
 
-def _held(pid: int) -> int:
-    """The memory of a process and all below it, in bytes; each page shared by n of them counts n-th."""
-    held = 0
-    for process in _family(pid):
-        try:
-            held += process.memory_full_info().pss
-        except (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
-            continue
-    return held
-
-
 def _end(pid: int) -> None:
     """Ends what was started, where the benchmark itself is interrupted."""
-    for process in _family(pid):
+    for process in family(pid):
         try:
             process.kill()
         except psutil.NoSuchProcess:

@@ -1,6 +1,6 @@
 """Ways to the figures of three levels of windows from one table of events, each timed.
 
-Usage: spark-submit peer_aggregate.py WAY STREAM LAKE REPETITIONS RESULT
+Usage: spark-submit peer_aggregate.py WAY STREAM LAKE PASSES RESULT
 """
 
 import json
@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from functools import reduce
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, GroupedData, Observation
@@ -88,6 +89,17 @@ def windowed(events: DataFrame, block: Block) -> list[DataFrame]:
     return found
 
 
+def written(frames: Iterable[DataFrame], table: str) -> DataFrame:
+    """The rows of all levels as a Delta table holds them, written by hour, as the stage keeps its own."""
+    levels = [frame.withColumn("level", F.lit(number)) for number, frame in enumerate(frames)]
+    rows = reduce(DataFrame.unionByName, levels)
+    # A window that ends on the hour belongs to the hour that it completes.
+    completed = F.col("window_end") - F.expr("INTERVAL 1 MICROSECOND")
+    rows = rows.withColumn("hour", F.date_trunc("hour", completed)).repartition("hour")
+    rows.write.format("delta").partitionBy("hour").save(table)
+    return rows.sparkSession.read.format("delta").load(table)
+
+
 def floor(events: DataFrame, block: Block) -> DataFrame:
     """Key and base granule alone: what every way from granules has to pay first."""
     length = F.window("event_time", f"{block.base} microseconds").alias("window")
@@ -107,40 +119,47 @@ def drained(frames: Iterable[DataFrame]) -> Totals:
     return totals
 
 
-def main(way: str, stream_file: str, lake: str, repetitions: str, result: str) -> None:
+def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
     """Goes one way some times and writes the seconds of each, and the totals."""
     stream = load(Path(stream_file))
     block = block_of(stream, BLOCK)
     spark = session(f"bench {way}")
     store = Store(spark, f"{lake}/{stream.name}")
-    copies = Path(result).with_suffix(".lakes")
+    kept = Path(result).with_suffix(".kept")
+    shutil.rmtree(kept, ignore_errors=True)
 
     def events() -> DataFrame:
         return spark.read.format("delta").load(f"{store.root}/events")
 
-    def staged(number: int) -> Totals:
-        copy = str(copies / str(number))
+    def staged(copy: str) -> DataFrame:
         job.perform(spark, "aggregate", stream, INTERVAL, WORKS["aggregate"], lake=copy)
-        return []
+        return spark.read.format("delta").load(f"{copy}/{stream.name}/aggregates")
 
-    ways: dict[str, Callable[[int], Totals]] = {
-        "computed": lambda _: drained([computed(store, stream, events())]),
-        "window": lambda _: drained(windowed(events(), block)),
-        "floor": lambda _: drained([floor(events(), block)]),
+    # Those that keep their rows are asked for them when the time is over.
+    keeping: dict[str, Callable[[str], DataFrame]] = {
         "stage": staged,
+        "written": lambda place: written(windowed(events(), block), place),
+    }
+    passing: dict[str, Callable[[], Totals]] = {
+        "computed": lambda: drained([computed(store, stream, events())]),
+        "window": lambda: drained(windowed(events(), block)),
+        "floor": lambda: drained([floor(events(), block)]),
     }
     seconds = []
-    for number in range(int(repetitions)):
+    for number in range(int(passes)):
+        place = kept / str(number)
         if way == "stage":
             # Files of the lake are never changed, only added: links are a lake of their own.
-            shutil.copytree(lake, copies / str(number), copy_function=os.link)
+            shutil.copytree(lake, place, copy_function=os.link)
         began = time.monotonic()
-        totals = ways[way](number)
-        seconds.append(round(time.monotonic() - began, 2))
-    if way == "stage":
-        written = spark.read.format("delta").load(f"{copies}/0/{stream.name}/aggregates")
-        totals = drained([written])
-        shutil.rmtree(copies)
+        if way in keeping:
+            rows = keeping[way](str(place))
+            seconds.append(round(time.monotonic() - began, 2))
+            totals = drained([rows])
+        else:
+            totals = passing[way]()
+            seconds.append(round(time.monotonic() - began, 2))
+    shutil.rmtree(kept, ignore_errors=True)
     Path(result).write_text(json.dumps({"seconds": seconds, "totals": totals}))
     spark.stop()
 

@@ -18,7 +18,7 @@ from transom.formats.compression import PIECE
 from transom.formats.layout import EventTime, Field, Layout
 from transom.formats.lines import BLOCK, KEPT, LINES, LONGEST, MARK, blocks, split
 from transom.formats.reading import Chunk, Summary, read_file
-from unit.formats.reference import lines
+from unit.formats.reference_lines import lines
 
 MIB = 2**20
 POOLS: list[pa.MemoryPool] = []

@@ -1,0 +1,136 @@
+"""Layouts of every format, and whether the vectorised parsers and the plain reference read a file alike."""
+
+import io
+from datetime import UTC, datetime
+from typing import Any
+
+from transom.formats.layout import ByLines, EventTime, Field, Layout, Span
+from transom.formats.reading import Chunk, Summary, read_file
+from unit.formats.reference import Reading, read
+from unit.formats.reference_lines import lines
+
+COLUMNS = (
+    Field("client", ("client", "id.orig_h", "id_orig_h"), missing=("none",)),
+    Field("status", ("status",), "integer", missing=("-1",)),
+    Field("took", ("took", "user.took"), "number", "0.001", missing=("-1", "none")),
+    Field("size", ("size",), "number", "2.5"),
+    Field("ok", ("ok",), "boolean", missing=("false",)),
+    Field("at", ("at",), "timestamp", time_format="iso", zone="Europe/Berlin", missing=("never",)),
+    Field("tick", ("tick",), "timestamp", time_format="epoch_ms", missing=("0",)),
+    Field("name", ("user.name",)),
+)
+APACHE_NAMES = [
+    "client", "ident", "user", "time", "request", "method", "path", "protocol", "bytes", "referer", "agent",
+]  # fmt: skip
+APACHE_COLUMNS = (
+    *(Field(name, (name,)) for name in APACHE_NAMES),
+    Field("status", ("status",), "integer"),
+    Field("sent", ("bytes",), "integer", missing=("12",)),
+)
+EPOCH = EventTime(("ts",), (), "epoch")
+ENDS = EventTime(("ts",), ("duration", "took"), "epoch")
+LOCAL = EventTime(("ts", "at"), (), "iso", "Europe/Berlin")
+AMERICAN = EventTime(("ts",), (), "%m/%d/%Y %H:%M:%S", "America/New_York")
+JOINED = EventTime(("day", "status"), (), "iso", "Europe/Berlin", (("ts",),))
+
+
+# The last of its lines have no time.
+BY_LINES = EventTime((), by_lines=ByLines(3_600_000_000, 9_214_646_400_000_000 - 3 * 3_600_000_000))
+CALLS = (
+    Field("call", ("call",)),
+    Field("back", ("return",)),
+    Field("fd", ("fd",)),
+    Field("path", ("path", "n")),
+)
+PATTERN = (
+    r"(?P<ts>[^ ]+) (?P<client>\w*)(?: status=(?P<status>\d+|-1))?(?: (?:took|t) (?P<took>[0-9.]+))?(?P<x>x*)"
+)
+LETTERS = "(?P<a>a*)(?P<b>b|c{2,3})?(d|(?P<e>e))*"
+NAMES = ["ts", "client", "status", "took", "size", "ok", "at", "tick", "duration", "user.name"]
+LAYOUTS = {
+    "apache": Layout("apache", APACHE_COLUMNS, EventTime(("time",))),
+    "apache common": Layout(
+        "apache",
+        APACHE_COLUMNS[3:],
+        EventTime(("time",), (), "%d/%b/%Y:%H:%M:%S %z"),
+        {"variant": "common"},
+        keep_rest=True,
+    ),
+    "csv": Layout("csv", COLUMNS, EPOCH),
+    "csv semicolons": Layout("csv", COLUMNS[2:], AMERICAN, {"delimiter": ";", "quote": "'"}, keep_rest=True),
+    "csv names": Layout("csv", COLUMNS, LOCAL, {"header": False, "names": NAMES}),
+    "zeek": Layout("zeek", COLUMNS, ENDS, {"variant": "auto"}),
+    "zeek tsv": Layout(
+        "zeek", COLUMNS[:1] + COLUMNS[3:], EventTime(("ts",), (), "iso"), {"variant": "tsv"}, keep_rest=True
+    ),
+    "zeek json": Layout("zeek", COLUMNS, EPOCH, {"variant": "json"}),
+    "json": Layout("json", COLUMNS, ENDS),
+    "json micros": Layout("json", COLUMNS[:4], EventTime(("ts",), (), "epoch_us")),
+    "json local": Layout(
+        "json", (*COLUMNS[:4], Field("name", ("user.name", "x.a.b"))), LOCAL, keep_rest=True
+    ),
+    # A path under two types cannot be read the fast way at all.
+    "json joined": Layout("json", COLUMNS[1:4], JOINED, keep_rest=True),
+    "json records": Layout("json", COLUMNS, ENDS, {"records": "log.items[]"}),
+    "json lines": Layout("json", COLUMNS[:3], EventTime((), by_lines=ByLines(999_999))),
+    "csv joined": Layout("csv", COLUMNS[:4], JOINED),
+    "regex": Layout("regex", COLUMNS, EPOCH, {"pattern": PATTERN}),
+    "regex lines": Layout(
+        "regex", (Field("a", ("a",)), Field("b", ("b",))), BY_LINES, {"pattern": LETTERS}, keep_rest=True
+    ),
+    "kv": Layout("kv", COLUMNS, ENDS),
+    "kv commas": Layout(
+        "kv", COLUMNS[1:4], ENDS, {"separator": ",", "assign": ":", "quote": "'"}, keep_rest=True
+    ),
+    "syscalls": Layout("syscalls", CALLS, BY_LINES),
+    "syscalls lead": Layout("syscalls", CALLS[1:], EPOCH, {"lead": ["ts", "pid"]}, keep_rest=True),
+    "json twice": Layout("json", (*COLUMNS, Field("ts", ("ts",)), Field("word", ("status",))), ENDS),
+}
+NAMED = datetime(2261, 12, 31, 23, 59, 58, tzinfo=UTC)
+"""The start that a file's name says; soon after it there are no times any more."""
+
+
+def plain(reading: Reading) -> tuple[Any, ...]:
+    """With -0.0 apart from 0.0, 1 from 1.0 and from True."""
+    events = [
+        (line, time, {name: repr(value) for name, value in values.items()})
+        for line, time, values in reading.events
+    ]
+    drift = sorted(reading.unknown), sorted(reading.absent)
+    return events, reading.rejections, reading.header_lines, sorted(reading.columns), drift
+
+
+def vectorised(data: bytes, layout: Layout, span: Span | None, block: int) -> Reading:
+    reading = Reading()
+    *chunks, summary = read_file(io.BytesIO(data), "log", layout, span, start=NAMED, block=block)
+    assert isinstance(summary, Summary)
+    for chunk in chunks:
+        assert isinstance(chunk, Chunk)
+        for event in chunk.events.to_pylist():
+            line, time = event.pop("source_line"), event.pop("event_time")
+            for name, value in event.items():
+                if isinstance(value, datetime):
+                    event[name] = value.astimezone(UTC)
+            reading.events.append((line, time.astimezone(UTC), event))
+        for row in chunk.rejected.to_pylist():
+            reading.rejections.append((row["source_line"], row["reason"], row["column"], row["detail"]))
+    reading.header_lines = summary.header_lines
+    reading.columns = set(summary.columns)
+    reading.unknown, reading.absent = list(summary.unknown), list(summary.absent)
+    if "records" not in layout.options:
+        assert summary.lines == len(lines(data))
+    assert summary.lines == summary.accepted + summary.rejected + summary.header_lines
+    return reading
+
+
+def agree(data: bytes, layout: Layout, block: int = 1 << 20, bounded: bool = False) -> Reading:
+    """Both readings are one; `bounded`, also with a span that begins and ends at an event of the file."""
+    expected = read(data, layout, None, NAMED)
+    assert plain(vectorised(data, layout, None, block)) == plain(expected)
+    if "records" not in layout.options:
+        assert len(expected.events) + len(expected.rejections) + expected.header_lines == len(lines(data))
+    if bounded and expected.events:
+        times = [time for _, time, _ in expected.events]
+        span = Span(min(times), max(times))
+        assert plain(vectorised(data, layout, span, block)) == plain(read(data, layout, span, NAMED))
+    return expected

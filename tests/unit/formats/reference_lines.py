@@ -1,0 +1,90 @@
+"""The plain reading of a log: what a line is, what is found in one, and why one is refused."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from transom.formats.layout import Layout
+
+LONGEST_LINE = 2**20
+Record = Mapping[str, str | None]
+"""A line's fields by path, as text; None where the line says that there is no value."""
+
+
+class Refused(Exception):
+    """The line is no event.
+
+    Attributes:
+        detail: the reason in words, and the value that it is about, where it is about one.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        value: object = None,
+        column: str | None = None,
+        expected: str | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.column = column
+        said = [reason.replace("_", " ")]
+        said += [] if value is None else [f": {str(value)[:200]}"]
+        said += [] if expected is None else [f"; expected {expected}"]
+        self.detail = "".join(said) if said[1:] else None
+
+
+@dataclass
+class Found:
+    """What a line is.
+
+    Attributes:
+        fields: by path.
+        shown: names that the record has, whether with a value or without.
+        own: those of them that the format or the specification names, and not the file.
+        rest: what the record holds beside the columns and the time.
+    """
+
+    fields: Record
+    shown: set[str]
+    own: set[str]
+    rest: str | None
+
+
+def wanted(layout: Layout) -> set[str]:
+    """Every path that a column or the time takes."""
+    time = layout.time
+    paths = [*time.paths, *time.plus, *(path for more in time.more for path in more)]
+    return {*paths, *(path for column in layout.fields for path in column.paths)}
+
+
+def left(fields: Record, layout: Layout) -> str | None:
+    """The fields with a value that nothing takes, as JSON."""
+    rest = {name: value for name, value in fields.items() if value is not None and name not in wanted(layout)}
+    if not rest:
+        return None
+    return json.dumps(rest, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def lines(data: bytes) -> list[bytes]:
+    """A line ends at a line feed; the last one needs none. One carriage return before the end goes too.
+
+    A byte order mark at the file's beginning belongs to no line.
+    """
+    cut = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if cut[-1] == b"":
+        cut.pop()
+    return [line.removesuffix(b"\r") for line in cut]
+
+
+def text_of(line: object, longest: int = LONGEST_LINE) -> str:
+    """A line as text."""
+    assert isinstance(line, bytes)
+    if not line:
+        raise Refused("empty")
+    if len(line) > longest:
+        raise Refused("line_too_long", len(line), expected=f"at most {longest} bytes")
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        raise Refused("not_utf8") from None

@@ -1,0 +1,145 @@
+"""JSON as the vectorised parsers and the plain reference read it, on lines near the grammar."""
+
+import json
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from transom.formats import json_lines as json_way
+from transom.formats import json_records
+from transom.formats.layout import EventTime
+from unit.formats.agreement import (
+    LAYOUTS,
+    NAMES,
+    agree,
+)
+from unit.formats.drawn_lines import blocks, files, numbers, odd, sound, words
+
+json_texts = st.one_of(
+    words.map(lambda text: json.dumps(text, ensure_ascii=False)),
+    words.map(json.dumps),
+    st.sampled_from(
+        ['"\\ud800"', '"\\udc00\\ud800"', '"\\ud83d\\ude00"', '"a\\nb"', '"\\u0000"', '"\\/"', '"\\q"']
+    ),
+)
+json_values = st.recursive(
+    st.one_of(numbers, json_texts, st.sampled_from(["null", "true", "false", "NaN", "-Infinity", "True"])),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda parts: f"[{','.join(parts)}]"),
+        st.lists(st.tuples(json_texts, inner), max_size=3).map(
+            lambda parts: "{" + ", ".join(f"{name}: {value}" for name, value in parts) + "}"
+        ),
+    ),
+    max_leaves=5,
+)
+nested = st.sampled_from([98, 99, 100, 101, 500]).map(lambda depth: "[" * depth + "]" * depth)
+TEXTS = ("client", "at", "user.name", "id.orig_h", "id_orig_h")
+
+
+def as_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def is_text(name: str, time: EventTime) -> bool:
+    return name in TEXTS or (name == "ts" and time.time_format == "iso")
+
+
+def sound_member(name: str, time: EventTime) -> SearchStrategy[str]:
+    """What the fast way takes."""
+    if name == "ok":
+        return st.sampled_from(["true", "false", "null"])
+    if is_text(name, time):
+        return sound(name, time).map(as_json)
+    return (
+        st.one_of(sound(name, time), sound(name, time), st.just("null"))
+        if name != "ts"
+        else sound(name, time)
+    )
+
+
+def odd_member(name: str, time: EventTime) -> SearchStrategy[str]:
+    if name in ("user", "id"):
+        inside = st.sampled_from(['"name"', '"took"', '"orig_h"'])
+        return st.tuples(inside, json_values).map(lambda pair: f"{{{pair[0]}: {pair[1]}}}")
+    if name == "x":
+        return st.one_of(json_values, nested)
+    texts = odd(name, time)
+    return st.one_of(sound_member(name, time), texts, texts.map(as_json), json_values)
+
+
+NOT_ONE_OBJECT = [
+    "{}{}", '{"ts": 1}, {"ts": 2}', '{"ts": 1}}', '{"ts": {}', '{"ts": "}', "[{}]", "1",
+    '{"ts": 1, "x": {}', '{"ts": 1,}', '{"ts": 1, "x": -Infinity}', '{"ts": 1, "x": NaN}', "{'ts': 1}", "{}",
+]  # fmt: skip
+
+
+@st.composite
+def json_lines(draw: DrawFn, time: EventTime, strange: bool) -> str:
+    """Lines with the time first, so that most are not refused before their columns are looked at."""
+    if strange and draw(st.integers(0, 7)) == 0:
+        return draw(st.sampled_from(NOT_ONE_OBJECT))
+    known = [*NAMES[1:], "id.orig_h", "id_orig_h", "x"] + ["ts", "user", "id"] * strange
+    names = draw(st.lists(st.sampled_from(known), max_size=6, unique=not strange or draw(st.booleans())))
+    # One strange member among sound ones is what a fast way may overlook.
+    strange_ones = draw(st.sampled_from([set(names), *({name} for name in names)])) if strange else set()
+    parts = ['"ts": ' + draw(sound_member("ts", time))] if not strange or draw(st.integers(0, 3)) else []
+    for name in names:
+        if name in strange_ones or name in ("user", "id", "ts"):
+            texts = odd_member(name, time)
+        else:
+            texts = st.just("[1, {}]") if name == "x" else sound_member(name, time)
+        parts.append(f'"{name}":{draw(texts)}')
+    return "{" + draw(st.sampled_from([", ", ","])).join(parts) + "}"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["json", "json micros", "json local", "json joined", "json lines", "json twice", "zeek json", "zeek"],
+)
+@settings(max_examples=75)
+@given(st.data())
+def test_json(name: str, data: st.DataObject) -> None:
+    time = LAYOUTS[name].time
+    drawn = files(json_lines(time, False), json_lines(time, True))
+    with patch.object(json_way, "ALONE", data.draw(st.sampled_from([1, 8, 2048]))):
+        agree(data.draw(drawn), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
+
+
+@st.composite
+def json_documents(draw: DrawFn, time: EventTime, strange: bool) -> str:
+    """Lines that hold records where they are looked for, or elsewhere."""
+    records = draw(st.lists(json_lines(time, strange), max_size=4))
+    inside = "[" + draw(st.sampled_from([", ", ",", " , "])).join(records) + "]"
+    if strange:
+        deep = "[" * 101 + "]" * 101
+        inside = draw(
+            st.sampled_from(
+                [inside, inside, inside + "]", "{}", "1", "null", f"[{deep}]", '[1, "a", [], {}]']
+            )
+        )
+    forms = [
+        '{"log": {"items": %s}}',
+        '{"log":{"x":[{}],"items":%s ,"y":1e999} , "v":"}"}',
+        ' {"log.items": %s} ',
+    ]
+    if strange:
+        forms += [
+            '{"items": %s}', "%s", '{"log": %s}', '{"log": {"items": 5, "items": %s}}',
+            '{log: {"items": %s}}',
+            '{"log.items": 5, "log": {"items": %s}}', '{"log": {"items": %s}, "log": {}}',
+            '{"log": {"items" %s}}', '{"log": {"items": %s,}}', '{"log": {"items": %s}, "x": NaN}',
+            '{"log": {"items": %s}, "log.items": []}', '{"log": {"items": %s}} x',
+        ]  # fmt: skip
+    return draw(st.sampled_from(forms)) % inside
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_json_records(data: st.DataObject) -> None:
+    layout = LAYOUTS["json records"]
+    drawn = files(json_documents(layout.time, False), json_documents(layout.time, True))
+    with patch.object(json_records, "LINES", 2):
+        agree(data.draw(drawn), layout, data.draw(blocks), data.draw(st.booleans()))

@@ -1,0 +1,48 @@
+"""A ledger of a few hours, and what its checks saw."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from transom.lake.book import Book, Entry, Node, Verdict
+from transom.lake.causes import Finding, from_ledger
+
+HOUR = timedelta(hours=1)
+DAY = datetime(2015, 5, 17, tzinfo=UTC)
+GOOD = Entry("published", "a")
+WITHHELD = Entry("quarantined", "a", complete=False, cause="checks say so")
+PARTIAL = Entry("published", "a", complete=False, cause="files_expected")
+
+
+def at(number: int) -> datetime:
+    return DAY + number * HOUR
+
+
+def node(number: int, block: str = "events", stage: str = "ingest", of: str = "events") -> Node:
+    return Node(stage, block, of, at(number))
+
+
+def book(entries: Mapping[int, Entry], block: str = "events", stage: str = "ingest") -> Book:
+    return Book({node(number, block, stage): entry for number, entry in entries.items()})
+
+
+def junk(number: int, name: str = "") -> Verdict:
+    """A file of which too many lines were rejected."""
+    path = f"landing/{number:02}{name}.log"
+    rows = (f"line {number}: no_match: junk",)
+    return Verdict(
+        node(number), "rejected_share", "error", 1 / 3, "at most 0.05", False, subject=path, sample=rows
+    )
+
+
+def files(number: int, observed: int, expected: int = 1) -> Verdict:
+    """How many files came."""
+    wanted = f"at least {expected}"
+    return Verdict(node(number), "files_expected", "incomplete", observed, wanted, observed >= expected)
+
+
+def told(found: Iterable[Finding]) -> list[str]:
+    return [str(finding) for finding in found]
+
+
+def of_ingest(book: Book, failures: Sequence[Verdict] = (), stale: Sequence[Node] = ()) -> list[Finding]:
+    return from_ledger("web", "ingest", book, failures, stale)

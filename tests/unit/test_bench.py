@@ -1,0 +1,133 @@
+"""What the benchmarks' tables say of their figures, and what a measurement and a cache are worth."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench import table, version
+from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
+from bench.ingest import in_turn
+from bench.measure import Failed, run
+
+INGEST = {"bench": "ingest", "log": "zeek", "layout": "plain", "lines": 10, "cpu_s": 9.5, "peak_mib": 700}
+AGGREGATE = {"bench": "aggregate", "log": "zeek", "events": 10, "cold": 9.0, "peak_mib": 800}
+HOUR = {"bench": "hour", "log": "apache", "lines": 300, "cpu_s": 7.0, "peak_mib": 900, "airflow_mib": 500}
+
+
+def ingested(who: str, seconds: float, layout: str = "plain") -> dict[str, Any]:
+    return {**INGEST, "layout": layout, "who": who, "seconds": seconds, "all": [{"seconds": seconds}]}
+
+
+def aggregated(who: str, seconds: float) -> dict[str, Any]:
+    return {**AGGREGATE, "who": who, "seconds": seconds, "all": [[9.0, seconds]]}
+
+
+ROWS: list[dict[str, Any]] = [
+    ingested("transom", 20.0),
+    ingested("spark, shuffled by hour", 30.0),
+    ingested("spark", 19.0),
+    # Another layout is other work.
+    ingested("transom", 10.0, "hourly"),
+    ingested("spark", 10.0, "hourly"),
+    aggregated(OURS, 4.0),
+    aggregated(STAGE, 8.0),
+    aggregated(WINDOW, 48.0),
+    aggregated(WRITTEN, 60.0),
+    aggregated(FLOOR, 1.9),
+    {**HOUR, "who": "each", "seconds": 59.9, "all": [59.9], "phases": {"ingest": 5.0}},
+    {**HOUR, "who": "together", "seconds": 35.0, "all": [35.0], "phases": {"run": 6.0}},
+    {"bench": "try", "log": "zeek", "lines": 100_000, "who": "transom try", "seconds": 25.0, "whole_s": 27.0,
+     "init_s": 2.0, "cpu_s": 30.0, "peak_mib": 1000, "all": []},
+]  # fmt: skip
+JUDGED = [
+    (None, None, None), (1.5, "at least 1", True), (0.95, "at least 1", False),
+    (None, None, None), (1.0, "at least 1", True),
+    (None, None, None), (None, None, None), (12.0, "at least 10", True), (7.5, None, None),
+    (0.47, "at least 0.5", False),
+    (None, "under 60 s", True), (None, "under 35 s", False), (None, "under 60 s", True),
+]  # fmt: skip
+
+
+def test_each_figure_stands_beside_its_peers_and_its_aim() -> None:
+    judged = table.judged(ROWS)
+    assert [(row["times_as_fast"], row["aim"], row["met"]) for row in judged] == JUDGED
+    # Of figures that have not come yet nothing is said.
+    assert table.judged([ingested("spark", 19.0)])[0]["times_as_fast"] is None
+
+
+def test_markdown_and_json_hold_the_same(tmp_path: Path) -> None:
+    text = table.written(ROWS, tmp_path)
+    assert (tmp_path / "results.md").read_text() == text
+    made = json.loads((tmp_path / "results.json").read_text())
+    assert made["rows"] == table.judged(ROWS)
+    assert made["code"] == version.version(version.WRITING)
+    lines = text.splitlines()
+    assert "| zeek | plain | 10 | spark | 19.0 | 0.95 | at least 1 | no | 9.5 | 700 | 19.0 |" in lines
+    window = f"| zeek | 10 | {WINDOW} | 9.0 | 48.0 | 12.0 | at least 10 | yes | 800 | 9.0 48.0 |"
+    assert window in lines
+    assert "| `together` | 300 | 35.0 | under 35 s | no | 7.0 | 900 | 500 | 35.0 |" in lines
+    assert "| zeek | 100,000 | 25.0 | under 60 s | yes | 27.0 | 2.0 | 30.0 | 1000 |" in lines
+    assert [line for line in lines if line.startswith("## ")] == [
+        "## Ingest", "## Aggregate", "## Hour", "## Try"
+    ]  # fmt: skip
+
+
+def test_what_other_code_has_made_is_not_used(tmp_path: Path) -> None:
+    code, form = tmp_path / "code", tmp_path / "form.yaml"
+    code.mkdir()
+    (code / "a.py").write_text("1")
+    (code / "notes.txt").write_text("1")
+    form.write_text("1")
+    kept, other = tmp_path / "cache" / "lake", tmp_path / "cache" / "lake-plain"
+    other.mkdir(parents=True)
+    made = version.folder(kept, [code, form])
+    made.mkdir()
+    (code / "notes.txt").write_text("2")
+    assert version.folder(kept, [code, form]) == made
+    for file in (code / "a.py", form, code / "b.py"):
+        file.write_text(f"{file.name} is new")
+        changed = version.folder(kept, [code, form])
+        assert changed != made
+        assert sorted(kept.parent.iterdir()) == [other]
+        made = changed
+        made.mkdir()
+
+
+CHILD = """
+import subprocess, sys, time
+held = bytearray(150 * 2**20)
+if len(sys.argv) < 2:
+    subprocess.run([sys.executable, __file__, "below"], check=True)
+    print("both are done", flush=True)
+end = time.process_time() + 1
+while time.process_time() < end:
+    pass
+"""
+
+
+def test_memory_and_computing_of_all_processes_are_counted(tmp_path: Path) -> None:
+    script = tmp_path / "child.py"
+    script.write_text(CHILD)
+    measured = run([sys.executable, script], tmp_path / "log", says="both are done")
+    assert 2 * 150 < measured.peak_mib < 3 * 150
+    assert 1.2 < measured.cpu_s < 3.5
+    assert measured.said is not None
+    assert measured.said < measured.seconds
+
+
+def test_what_fails_or_does_not_say_its_word_is_no_measurement(tmp_path: Path) -> None:
+    with pytest.raises(Failed, match="ended with 3: no"):
+        run([sys.executable, "-c", "print('no'); raise SystemExit(3)"], tmp_path / "log")
+    with pytest.raises(Failed, match="ended with 0: no"):
+        run([sys.executable, "-c", "print('no')"], tmp_path / "log", says="yes")
+
+
+def test_each_way_is_the_first_in_its_turn() -> None:
+    assert [in_turn("abc", number) for number in range(4)] == [
+        list("abc"),
+        list("bca"),
+        list("cab"),
+        list("abc"),
+    ]

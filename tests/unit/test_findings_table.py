@@ -1,0 +1,187 @@
+"""The table of findings without Spark: how it keeps up with the ledger, and what a reader is given."""
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from transom.intervals import NO_HOUR, Interval
+from transom.lake import findings as table
+from transom.lake.book import Entry
+from transom.lake.causes import Finding
+from transom.lake.findings import findings, publish
+from transom.lake.ledger import Ledger
+from transom.lake.tables import Table
+from unit.small_ledger import GOOD, WITHHELD, at, book, junk, node, of_ingest
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(str(tmp_path))
+
+
+def ran(ledger: Ledger, run: str, bad: Iterable[int], hours: Iterable[int] = range(4)) -> None:
+    """A run of ingest that withholds some of its hours."""
+    bad, nodes = set(bad), {node(number): number for number in hours}
+    ledger.claim("ingest", nodes, run)
+    ledger.record_checks("ingest", [junk(number) for number in nodes.values() if number in bad], run)
+    results = {n: WITHHELD if number in bad else GOOD for n, number in nodes.items()}
+    ledger.publish("ingest", {n: replace(entry, run_id=run) for n, entry in results.items()}, run)
+
+
+def spans(root: str) -> list[tuple[datetime | None, datetime | None]]:
+    return [(finding.start, finding.end) for finding in findings(root)]
+
+
+def version(ledger: Ledger) -> int:
+    return DeltaTable(f"{ledger.root}/findings").version()
+
+
+def test_a_finding_stands_until_its_cause_is_mended_and_nothing_is_written_without_need(
+    ledger: Ledger,
+) -> None:
+    ran(ledger, "a", [1, 2])
+    assert publish(ledger, "web", "ingest", {})
+    assert findings(ledger.root) == of_ingest(ledger.book(), [junk(1), junk(2)])
+    stood = version(ledger)
+    ran(ledger, "b", [1, 2])
+    assert not publish(Ledger(ledger.root), "web", "ingest", {})
+    assert version(ledger) == stood
+    ran(ledger, "c", [2])
+    assert publish(ledger, "web", "ingest", {})
+    assert spans(ledger.root) == [(at(2), at(3))]
+    ran(ledger, "d", [])
+    publish(ledger, "web", "ingest", {})
+    assert findings(ledger.root) == []
+
+
+def test_what_a_run_saw_to_be_stale_counts_as_long_as_nobody_has_changed_it(ledger: Ledger) -> None:
+    ran(ledger, "a", [])
+    seen = {n: ledger.book()[n] for n in map(node, (0, 1))} | {node(7, "new"): None}
+    ran(ledger, "b", [], [0])
+    publish(ledger, "web", "ingest", seen)
+    assert spans(ledger.root) == [(at(1), at(2)), (at(7), at(8))]
+
+
+def test_what_another_stage_withholds_is_found_there_alone(ledger: Ledger) -> None:
+    ran(ledger, "a", [1])
+    waiting = {node(number, "traffic", "aggregate"): number for number in (1, 2)}
+    ledger.claim("aggregate", waiting, "b")
+    why = {1: f"{node(1)} is quarantined", 2: "ingest events 2015-05-17T02:00 has not run"}
+    entries = {n: Entry("blocked", "b", complete=False, cause=why[number]) for n, number in waiting.items()}
+    ledger.publish("aggregate", entries, "b")
+    for stage in ("ingest", "aggregate"):
+        publish(ledger, "web", stage, {})
+    assert [(f.stage, f.start) for f in findings(ledger.root)] == [("ingest", at(1)), ("aggregate", at(2))]
+
+
+def test_a_stage_leaves_what_is_not_of_its_ledger(ledger: Ledger) -> None:
+    ran(ledger, "a", [1])
+    publish(ledger, "web", "ingest", {})
+    (own,) = findings(ledger.root)
+    episode = replace(own, kind="episode", finding_id="e", key="10.0.0.1", exactness="1..3")
+    others = [episode, replace(own, stage="aggregate", finding_id="o")]
+    for other in others:
+        held = DeltaTable(f"{ledger.root}/findings")
+        rows = [vars(finding) | {"evidence": list(finding.evidence)} for finding in [other]]
+        write_deltalake(
+            held, pa.Table.from_pylist(rows, Table.load("findings").arrow_schema()), mode="append"
+        )
+    ran(ledger, "b", [])
+    publish(ledger, "web", "ingest", {})
+    assert findings(ledger.root) == sorted(others, key=lambda finding: finding.rank)
+
+
+@pytest.mark.parametrize("meanwhile", [[2], [1]])
+def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, meanwhile: list[int]
+) -> None:
+    ran(ledger, "a", [1])
+    publish(ledger, "web", "ingest", {})
+    ran(ledger, "b", [3])
+    made, later = table._wanted, iter([True])
+    since = []
+
+    def and_is_slow(*arguments: Any) -> list[Finding]:
+        wanted = made(*arguments)
+        if next(later, False):
+            # After the slow run has looked: a later one finds something else, or that all stands as it did.
+            rival = Ledger(ledger.root)
+            ran(rival, "c", meanwhile)
+            publish(rival, "web", "ingest", {})
+            since.append(version(ledger))
+        return wanted
+
+    monkeypatch.setattr(table, "_wanted", and_is_slow)
+    publish(ledger, "web", "ingest", {})
+    expected = [(at(number), at(number + 1)) for number in meanwhile]
+    assert spans(ledger.root) == expected
+    # Where the later one has written something, it did not even for a moment, in which it might be killed.
+    for number in range(since[0], version(ledger) + 1) if meanwhile == [2] else ():
+        found = table._read(DeltaTable(f"{ledger.root}/findings", version=number))
+        assert [(finding.start, finding.end) for finding in found] == expected
+
+
+def test_a_run_that_meets_what_one_has_written_that_knew_less_tries_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(ledger, "a", [1])
+    publish(ledger, "web", "ingest", {})
+    knew = of_ingest(book({0: WITHHELD}), [junk(0)])
+    ran(ledger, "b", [3])
+    made, first = table._wanted, iter([True])
+
+    def and_is_met(*arguments: Any) -> list[Finding]:
+        wanted = made(*arguments)
+        if next(first, False):
+            held = DeltaTable(f"{ledger.root}/findings")
+            table._replace(held, Table.load("findings"), "ingest", knew)
+        return wanted
+
+    monkeypatch.setattr(table, "_wanted", and_is_met)
+    assert publish(ledger, "web", "ingest", {})
+    assert spans(ledger.root) == [(at(3), at(4))]
+
+
+def test_a_run_that_never_has_its_turn_says_so(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    def met(*arguments: Any) -> None:
+        raise CommitFailedError("another commit came first")
+
+    monkeypatch.setattr(table, "_replace", met)
+    ran(ledger, "a", [1])
+    with pytest.raises(CommitFailedError, match="ingest: findings were written by others at every one of"):
+        publish(ledger, "web", "ingest", {})
+
+
+def test_a_reader_is_given_what_overlaps_the_worst_first(ledger: Ledger) -> None:
+    assert findings(ledger.root) == []
+    ran(ledger, "a", [1, 2])
+    publish(ledger, "web", "ingest", {node(0): ledger.book()[node(0)]})
+    assert [f.kind for f in findings(ledger.root)] == ["gate", "stale"]
+    kinds = {n: [f.kind for f in findings(ledger.root, Interval(at(n), at(n + 1)))] for n in range(4)}
+    assert kinds == {0: ["stale"], 1: ["gate"], 2: ["gate"], 3: []}
+
+
+def test_what_belongs_to_no_hour_is_given_to_every_reader(ledger: Ledger) -> None:
+    nowhere = replace(node(0), hour=NO_HOUR)
+    ledger.claim("ingest", [nowhere], "a")
+    ledger.publish("ingest", {nowhere: Entry("quarantined", "a", complete=False, cause="f: junk")}, "a")
+    publish(ledger, "web", "ingest", {})
+    for interval in (None, Interval(at(5), at(6))):
+        assert [finding.start for finding in findings(ledger.root, interval)] == [None]
+
+
+def test_the_table_is_as_it_is_described(ledger: Ledger) -> None:
+    described = Table.load("findings")
+    assert set(described.columns) == {field.name for field in fields(Finding)}
+    assert described.promised() == tuple(described.columns)
+    publish(ledger, "web", "ingest", {})
+    stands = DeltaTable(f"{ledger.root}/findings")
+    assert [field.name for field in stands.schema().fields] == list(described.columns)
+    assert stands.metadata().partition_columns == ["stage"]

@@ -1,0 +1,221 @@
+"""What a run of ingest finds, and which hours and files it sees to. No Spark."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transom.intervals import HOUR, NO_HOUR, Interval
+from transom.lake.book import Book, Entry, Node
+from transom.lake.ledger import Ledger
+from transom.lake.staleness import Scope
+from transom.lake.store import Pins, Store
+from transom.stages.files import File, Listed, Rules
+from transom.stages.ingest_tables import Tables
+from transom.stages.scene import (
+    STAGE,
+    Scene,
+    expected_of,
+    file_shape,
+    hour_checks,
+    late_files,
+    node_of,
+    scene_of,
+)
+from transom.stream import parse
+from unit.small_stream import changed
+from unit.some_files import RULES, at, listed, one
+
+EXPECTED = {"specification": "now"}
+OLD = {"specification": "then"}
+
+
+def entry(
+    status: Any = "published", inputs: Mapping[str, str] | None = EXPECTED, asked: bool = True
+) -> Entry:
+    return Entry(status, "a", inputs=inputs, asked=asked)
+
+
+def scene(
+    entries: Mapping[Node, Entry] | None = None,
+    known: Mapping[str, File] | None = None,
+    there: Mapping[str, Listed] | None = None,
+    *,
+    hours: tuple[int, int] = (10, 11),
+    stretch: tuple[int, int] | None = None,
+    rules: Rules = RULES,
+) -> Scene:
+    """What a run of some hours finds; `heal` is two hours."""
+    book = Book(entries or {})
+    chunk, whole = (Interval(*map(at, bounds)) for bounds in (hours, stretch or hours))
+    scope = Scope.of(chunk, whole, 2 * HOUR, book.hours(STAGE))
+    pins = Pins(Store(None, ""), {})  # type: ignore[arg-type]
+    return Scene(book, pins, scope, known or {}, there or {}, rules, lambda _: EXPECTED)
+
+
+def asked(*hours: int) -> dict[Node, Entry]:
+    return {node_of("events", at(hour)): entry() for hour in hours}
+
+
+def test_a_run_looks_at_the_files_of_its_hours_and_of_known_ones_near_them() -> None:
+    found = scene(asked(6, 7, 12, 13))
+    looked = [hour for hour in range(5, 16) if found.looked_at(at(hour), None)]
+    # The hour between is a gap that it fills.
+    assert looked == [10, 11, 12]
+    # Files that are known, of hours that nobody asked for.
+    assert [hour for hour in range(5, 16) if found.looked_at(at(hour), "ingested")] == [8, 9, 10, 11, 12]
+    for status in (None, "ingested", "waiting"):
+        assert found.looked_at(NO_HOUR, status)
+
+
+def test_a_file_that_waits_is_looked_at_by_every_chunk_that_may_publish_its_hour() -> None:
+    first, last = (scene(hours=hours, stretch=(10, 14)) for hours in ((10, 12), (12, 14)))
+    assert [hour for hour in range(6, 16) if first.looked_at(at(hour), "waiting")] == [8, 9, 10, 11, 14, 15]
+    assert [hour for hour in range(6, 16) if last.looked_at(at(hour), "waiting")] == [8, 9, *range(10, 16)]
+    assert [hour for hour in range(6, 16) if last.looked_at(at(hour), "ingested")] == [12, 13, 14, 15]
+
+
+def test_hours_are_stale_by_what_a_kill_has_left_and_by_another_specification() -> None:
+    found = scene(
+        {
+            node_of("events", at(1)): entry(),
+            node_of("events", at(2)): entry(inputs=OLD),
+            node_of("files", at(3)): entry(inputs=OLD),
+            node_of("files", at(4)): entry("writing"),
+            node_of("events", at(5)): entry("quarantined", None),
+        }
+    )
+    assert found.stale() == [at(2), at(4), at(5)]
+
+
+@pytest.mark.parametrize(
+    ("status", "stale"),
+    [("ingested", True), ("duplicate", True), ("gone", True),
+     ("conflict", False), ("withheld", False), ("waiting", False)],
+)  # fmt: skip
+def test_an_hour_is_stale_whose_file_may_say_something_else_than_what_stands(
+    status: Any, stale: bool
+) -> None:
+    known = {"f": replace(one()["f"], status=status)}
+    # What is held back is told as such already.
+    there = {"f": listed("f", touched=2)}
+    assert scene(known=known, there=there).stale() == [at(0)] * stale
+    assert scene(known=known).stale() == []
+    # Its name says another hour now.
+    moved = scene(known=known, there={"f": replace(listed("f", 1), modified=known["f"].modified)})
+    assert moved.stale() == [at(0)]
+
+
+def test_an_hour_has_the_inputs_of_the_run_that_sees_to_it() -> None:
+    entries = {
+        node_of("events", at(1)): entry(inputs=OLD),
+        node_of("events", at(2)): entry("writing", OLD),
+        node_of("events", at(10)): entry(inputs=OLD),
+        node_of("events", at(12)): entry("writing", OLD),
+        node_of("events", NO_HOUR): entry(inputs=OLD),
+    }
+    found = scene(entries)
+    assert {hour: found.inputs(at(hour)) for hour in (1, 2, 3, 10, 12)} == {
+        1: OLD, 2: None, 3: EXPECTED, 10: EXPECTED, 12: EXPECTED
+    }  # fmt: skip
+    assert found.inputs(NO_HOUR) == EXPECTED
+
+
+def test_files_that_came_too_late_wait_and_others_are_none_of_the_runs() -> None:
+    names = {"late": 3, "near": 9, "unasked": 4, "known": 3, "seen to": 3}
+    there = {name: listed(name, hour) for name, hour in names.items()} | {"nowhere": listed("nowhere", None)}
+    known = {"known": replace(one(path="known")["known"], hour=at(3))}
+    rules = replace(RULES, shape=lambda hour: f"shape of {hour:%H}")
+    found = late_files(scene(asked(3, 9), known, there, rules=rules), {"seen to"})
+    (late,) = found.values()
+    assert found.keys() == {"late"}
+    # Nothing is known of it yet, so that the run which takes it reads it.
+    expected = replace(
+        one(path="late")["late"], hour=at(3), status="waiting", source_id=None, seen_id=None, content=None,
+        shape="shape of 03", bytes=0, lines=0, accepted=0, hours=(), size=-1, modified=at(1),
+        detail="came later than `heal`; run 2015-05-17T03:00 again to take it",
+    )  # fmt: skip
+    assert late == expected
+
+
+def test_what_an_hour_is_made_from() -> None:
+    def inputs(**changes: Any) -> tuple[str, Mapping[str, str]]:
+        stream = parse(changed(**changes))
+        return file_shape(stream, at(1)), expected_of(stream, at(1))
+
+    shape, plain = inputs()
+    assert plain.keys() == {"specification", "version", "completeness"}
+    assert plain["specification"] == shape
+    assert inputs(title="t") == (shape, plain)
+    other, reshaped = inputs(rest="keep")
+    assert other != shape
+    assert {**reshaped, "specification": shape} == plain
+    # How many files an hour has says whether it is complete, and not how one is read.
+    expecting, counted = inputs(source__expect=2)
+    assert expecting == shape
+    assert counted["completeness"] != plain["completeness"]
+    readable, of_files = inputs(checks={"file_readable": {"severity": "error"}})
+    assert readable != shape
+    assert of_files["specification"] == readable
+
+
+@pytest.mark.parametrize(
+    ("expect", "names"), [(..., ["files_unchanged"]), (2, ["files_expected", "files_unchanged"])]
+)
+def test_the_checks_of_an_hour(expect: Any, names: list[str]) -> None:
+    checks = hour_checks(parse(changed(source__expect=expect) if expect is not ... else changed()))
+    assert [check.name for check in checks] == names
+    off = {name: {"off": True} for name in names}
+    assert (
+        hour_checks(parse(changed(checks=off) if expect is ... else changed(source__expect=2, checks=off)))
+        == ()
+    )
+
+
+def test_tables_are_pinned_at_the_state_of_the_ledger_that_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that publishes between the two readings is seen whole, or not at all."""
+    (tmp_path / "in").mkdir()
+    monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path))
+    stream = parse(changed())
+    store, ledger = Store(None, str(tmp_path / "lake")), Ledger(str(tmp_path / "lake"))  # type: ignore[arg-type]
+    tables = Tables.of(stream)
+    store.create(tables)
+    interval = Interval(at(10), at(11))
+    node = node_of("events", at(10))
+    pin, times = store.pin, []
+
+    def overtaking(names: Any, book: Any) -> Pins:
+        times.append(len(book))
+        if len(times) == 1:
+            ledger.claim(STAGE, [node], "other")
+            ledger.publish(STAGE, {node: Entry("published", "other")}, "other")
+        return pin(names, book)
+
+    monkeypatch.setattr(store, "pin", overtaking)
+    found = scene_of(store, ledger, stream, tables, interval, interval)
+    assert times == [0, 1]
+    assert found.book == {node: Entry("published", "other")}
+    assert found.scope.asked == {at(10)}
+
+
+def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").mkdir()
+    monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path))
+    stream = parse(changed(heal="2 hours", source__on_change="replace"))
+    store, ledger = Store(None, str(tmp_path / "lake")), Ledger(str(tmp_path / "lake"))  # type: ignore[arg-type]
+    tables = Tables.of(stream)
+    store.create(tables)
+    nodes = [node_of("events", at(hour)) for hour in (6, 11)]
+    ledger.claim(STAGE, nodes, "a")
+    ledger.publish(STAGE, {node: Entry("published", "a") for node in nodes}, "a")
+    interval = Interval(at(10), at(11))
+    rules = scene_of(store, ledger, stream, tables, interval, interval).rules
+    # Before its hours as far as it heals; after them what somebody has asked for.
+    assert [hour for hour in range(5, 16) if rules.permitted(at(hour))] == [8, 9, 10, 11]
+    assert rules.permitted(NO_HOUR)
+    assert rules.replace_changed
+    assert rules.shape(at(1)) == file_shape(stream, at(1))

@@ -1,0 +1,343 @@
+"""The exact text of everything that a stream's file is refused for."""
+
+# ruff: noqa: E501 - in the table of refusals, a case a line can be read down; wrapped, it cannot
+
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transom.stream import SpecificationError, parse
+from unit.small_stream import ACCEPT, BLOCK, base, changed, refusal
+
+
+def pattern(text: str) -> dict[str, Any]:
+    return {"source__format": "regex", "source__options": {"pattern": text}}
+
+
+def refused(rule: str, text: str, place: int) -> str:
+    return f"source.options.pattern: {rule}\n    {text}\n    {' ' * place}^"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        # one field
+        ({"name": "Web"}, "name: must be lower-case letters, digits and underscores, a letter first, at most 63; got 'Web'"),
+        ({"name": "web\n"}, "name: must be lower-case letters, digits and underscores, a letter first, at most 63; got 'web\\n'"),
+        ({"name": ...}, "name: is required"),
+        ({"name": 5}, "name: must be text (in quotes, if it looks like something else); got 5"),
+        ({"title": ""}, "title: must not be empty; got ''"),
+        ({"tags": "web"}, "tags: must be a list; got 'web'"),
+        ({"aggregat": {}}, "unknown field 'aggregat'; nearest: aggregate"),
+        ({"patterns": {}}, "unknown field 'patterns'; known: name, title, description, owner, tags, preset, source, columns, time, rest, unique, key, where, aggregate, checks, accept, heal, retention, start, until, schedule, catchup, submit, chunk"),
+        ({"source__pth": "x"}, "source: unknown field 'pth'; nearest: path"),
+        ({"source__holds": {"befor": "1 day"}}, "source.holds: unknown field 'befor'; nearest: before"),
+        ({"columns__user": {"frm": "x"}}, "columns.user: unknown field 'frm'; nearest: from"),
+        ({"columns__user": {"iz": "x"}}, "columns.user: unknown field 'iz'; known: from, is, type, unit, resolution, missing, format, zone"),
+        ({"aggregate__load__measure": {}}, "aggregate.load: unknown field 'measure'; nearest: measures"),
+        ({"accept": [{**ACCEPT, "whi": "x"}]}, "accept[0]: unknown field 'whi'; nearest: why"),
+        ({"schedule": "yes"}, "schedule: must be true or false; got 'yes'"),
+        ({"submit": "all"}, "submit: must be one of 'each', 'together'; got 'all'"),
+        ({"heal": 2}, "heal: must be a whole number and a unit, such as 5 minutes; got 2"),
+        ({"heal": "90 minutes"}, "heal: must be whole hours; got 90 minutes"),
+        ({"retention": "48 hours"}, "retention: must be whole hours, and no less than heal and the widest range together, 49 hours; got 2 days"),
+        ({"chunk": "0 hours"}, "chunk: must be whole hours, at least one; got 0 seconds"),
+        ({"chunk": "90 minutes"}, "chunk: must be whole hours, at least one; got 90 minutes"),
+        ({"start": "2015-05-17T10:30"}, "start: must be on the hour, in UTC; got '2015-05-17T10:30'"),
+        ({"start": "monday"}, "start: must be a time such as 2015-05-17T10:00; got 'monday'"),
+        ({"start": 2015}, "start: must be a time such as 2015-05-17T10:00; got 2015"),
+        ({"start": "2015-05-17T10:00", "until": "2015-05-17T10:00"}, "until: must be after start; got start 2015-05-17T10:00, until 2015-05-17T10:00"),
+        ({"catchup": True}, "catchup: needs start, the first hour to catch up with"),
+        ({"catchup": True, "schedule": False, "start": "2015-05-17T10:00"}, "catchup: needs schedule, which is false"),
+        # source
+        ({"source": "x"}, "source: must be a mapping; got 'x'"),
+        ({"source__path": "a/../b"}, "source.path: must not climb with `..`; got 'a/../b'"),
+        ({"source__path": "a/%H"}, "source.path: a time with its hour must also have its year; got 'a/%H'"),
+        ({"source__path": 5}, "source.path: must be text (in quotes, if it looks like something else); got 5"),
+        ({"source__zone": "Europe/Berln"}, "source.zone: must be an IANA time zone; got 'Europe/Berln'; nearest: Europe/Berlin"),
+        ({"source__zone": "../etc"}, "source.zone: must be an IANA time zone; got '../etc'"),
+        ({"source__format": "xml"}, "source.format: must be one of 'apache', 'zeek', 'csv', 'json', 'regex', 'kv', 'syscalls'; got 'xml'"),
+        ({"source__format": ...}, "source.format: is required where no preset gives it"),
+        ({"source__on_change": "drop"}, "source.on_change: must be one of 'hold', 'replace'; got 'drop'"),
+        ({"source__connection": "s3"}, "source: unknown field 'connection'; known: path, zone, format, options, holds, settle, expect, on_change"),
+        ({"source__expect": 0}, "source.expect: must be at least 1; got 0"),
+        ({"source__expect": "1"}, "source.expect: must be a whole number; got '1'"),
+        ({"source__options": {"a": 1}}, "source.options: unknown option 'a' of json; known: records"),
+        ({"source__format": "csv", "source__options": {"delimeter": ","}}, "source.options: unknown option 'delimeter' of csv; nearest: delimiter"),
+        ({"source__format": "csv", "source__options": {"delimiter": ",,"}}, "source.options.delimiter: must be one character; got ',,'"),
+        ({"source__format": "csv", "source__options": {"header": "no"}}, "source.options.header: must be true, false or w3c; got 'no'"),
+        ({"source__format": "csv", "source__options": {"header": False}}, "source.options.names: is required where header is false"),
+        ({"source__format": "csv", "source__options": {"names": ["a", "a"]}}, "source.options.names: must be a list of different names; got ['a', 'a']"),
+        ({"source__format": "zeek", "source__options": {"variant": "xml"}}, "source.options.variant: must be one of auto, tsv, json; got 'xml'"),
+        ({"source__options": {"records": "Records"}}, "source.options.records: must be the path of a list, such as Records[]; got 'Records'"),
+        ({"source__options": {"records": "a..b[]"}}, "source.options.records: must be the path of a list, such as Records[]; got 'a..b[]'"),
+        ({"source__format": "kv", "source__options": {"assign": "=="}}, "source.options.assign: must be one ASCII character, and no backslash; got '=='"),
+        ({"source__format": "kv", "source__options": {"quote": "\\"}}, "source.options.quote: must be one ASCII character, and no backslash; got '\\\\'"),
+        ({"source__format": "kv", "source__options": {"separator": "="}}, "source.options: must be three different characters; got separator '=', assign '=', quote '\"'"),
+        ({"source__format": "syscalls", "source__options": {"lead": ["time", "time"]}}, "source.options.lead: must be a list of different names; got ['time', 'time']"),
+        ({"source__format": "syscalls", "source__options": {"lead": ["call"]}}, "source.options.lead: call is a field that every line has; choose another"),
+        # regular expressions
+        ({"source__format": "regex"}, "source.options.pattern: is required by regex: a regular expression with named groups"),
+        ({"source__format": "regex", "source__options": {"pattern": 5}}, "source.options.pattern: must be a regular expression with named groups; got 5"),
+        (pattern(r"(\S+) (?:\S+)"), refused("must name its fields by groups, as (?P<client>[^ ]+) does; it has none", r"(\S+) (?:\S+)", 0)),
+        (pattern("(?P<a>.) (?P<a>.)"), refused("the group 'a' is there twice", "(?P<a>.) (?P<a>.)", 13)),
+        (pattern("(?P<a>x"), refused("no regular expression: missing ), unterminated subpattern", "(?P<a>x", 0)),
+        (pattern("(?P<a>x)[z-a]"), refused("no regular expression: bad character range z-a", "(?P<a>x)[z-a]", 9)),
+        (pattern("(?P<a>(a+)+)"), refused("(a+)+ repeats what can be read in several ways", "(?P<a>(a+)+)", 6)),
+        (pattern(r"(?P<a>x) (?:\w+\s?)*"), refused(r"(?:\w+\s?)* repeats what can be read in several ways", r"(?P<a>x) (?:\w+\s?)*", 9)),
+        (pattern("(?P<a>x)(?:b*c?){11}"), refused("(?:b*c?){11} repeats what can be read in several ways", "(?P<a>x)(?:b*c?){11}", 8)),
+        (pattern("(?P<a>x)(?=y)"), refused("a look ahead is not known here", "(?P<a>x)(?=y)", 8)),
+        (pattern("(?<!y)(?P<a>x)"), refused("a look behind is not known here", "(?<!y)(?P<a>x)", 0)),
+        (pattern(r"(?P<a>x)\1"), refused("a back reference is not known here", r"(?P<a>x)\1", 8)),
+        (pattern("(?P<a>x)(?P=a)"), refused("a back reference is not known here", "(?P<a>x)(?P=a)", 8)),
+        (pattern("(?P<a>x)(?>y)"), refused("an atomic group is not known here", "(?P<a>x)(?>y)", 8)),
+        (pattern("(?P<a>x)y++"), refused("a possessive repeat is not known here", "(?P<a>x)y++", 10)),
+        (pattern("(?P<a>x)?(?(a)y|z)"), refused("a conditional is not known here", "(?P<a>x)?(?(a)y|z)", 9)),
+        (pattern("(?P<a>x)y{1001}"), refused("repeats a part at most 1000 times; got 1001", "(?P<a>x)y{1001}", 9)),
+        (pattern("(?P<a>(?:y{40}){40})"), refused("repeats a part at most 1000 times; got 1600", "(?P<a>(?:y{40}){40})", 15)),
+        (pattern(r"(?P<a>x)\Z"), refused(r"\Z is not known here", r"(?P<a>x)\Z", 8)),
+        (pattern("(?P<a>x)(?x: y)"), refused("of the flags, i, m and s are known here; got x", "(?P<a>x)(?x: y)", 8)),
+        ({**pattern("(?P<user>.) (?P<status>.)"), "columns": {"usr": "usr | name", "status": {"type": "integer"}}, "key": [], "aggregate": ...}, "2 problems\n  columns.usr.from: regex records have no field 'usr | name'; known: user, status\n  time.column: regex records have no field 'at'; known: user, status"),
+        ({**pattern("(?P<date>.) (?P<user>.)"), "columns": {}, "key": [], "aggregate": ..., "time": {"column": ["date", "tiem"]}}, "time.column[1]: regex records have no field 'tiem'; known: date, user"),
+        # columns
+        ({"columns__Bad": "x"}, "columns.Bad: must be lower-case letters, digits and underscores, a letter first, at most 63; got 'Bad'"),
+        ({"columns__hour": "x"}, "columns.hour: is a column that every stream has; choose another name"),
+        ({"columns__host": "x"}, "source.path: {host} is also a declared column; choose another name"),
+        ({"source__path": "{hour}.log"}, "source.path: {hour} is a column that every stream has; choose another name"),
+        ({"columns__x": None}, "columns.x: must be a path or a mapping; null leaves out a preset's column, and there is none"),
+        ({"columns__x": 5}, "columns.x: must be a mapping; got 5"),
+        ({"columns__x": "a | "}, "columns.x.from: must be a field's path, or several with | between them; got 'a | '"),
+        ({"columns__x": {"type": "float"}}, "columns.x.type: must be one of 'string', 'integer', 'number', 'boolean', 'timestamp'; got 'float'"),
+        ({"columns__x": {"type": "number"}}, "columns.x.resolution: is required for a number, such as 0.001"),
+        ({"columns__x": {"type": "integer", "resolution": 1}}, "columns.x.resolution: only a number has one; got 1 for type integer"),
+        ({"columns__x": {"type": "number", "resolution": 0}}, "columns.x.resolution: must be a decimal from 1e-12 to 1e12, such as 0.001; got 0"),
+        ({"columns__x": {"type": "number", "resolution": "fine"}}, "columns.x.resolution: must be a decimal from 1e-12 to 1e12, such as 0.001; got 'fine'"),
+        ({"columns__x": {"type": "number", "resolution": "1e99"}}, "columns.x.resolution: must be a decimal from 1e-12 to 1e12, such as 0.001; got '1e99'"),
+        ({"columns__x": {"type": "number", "resolution": True}}, "columns.x.resolution: must be a decimal from 1e-12 to 1e12, such as 0.001; got True"),
+        ({"columns__x": {"missing": [-1]}}, "columns.x.missing[0]: must be text (in quotes, if it looks like something else); got -1"),
+        ({"columns__x": {"format": "epoch"}}, "columns.x.format: only a timestamp has one; got 'epoch' for type string"),
+        ({"columns__x": {"zone": "UTC"}}, "columns.x.zone: only a timestamp has one; got 'UTC' for type string"),
+        ({"columns__x": {"type": "timestamp", "format": "epoch", "zone": "UTC"}}, "columns.x.zone: times since the epoch have none; got 'UTC'"),
+        ({"source__format": "apache", "columns": {"a": "agnt", "user": "user", "took": {"from": "bytes", "type": "integer"}}, "time": {"column": "time"}}, "columns.a.from: apache records have no field 'agnt'; nearest: agent"),
+        ({"source__format": "csv", "source__options": {"names": ["user", "status", "ms", "ok", "when"]}}, "time.column: csv records have no field 'at'; known: user, status, ms, ok, when"),
+        # time
+        ({"time": ...}, "time: is required where no preset gives it"),
+        ({"time": {}}, "time: must have either column or lines; it has neither"),
+        ({"time": {"column": "at", "lines": "1 s"}}, "time: must have either column or lines; it has both"),
+        ({"time": {"column": []}}, "time.column: must be a field's path, or a list of them; got []"),
+        ({"time": {"column": 5}}, "time.column: must be a field's path, or a list of them; got 5"),
+        ({"time": {"column": ["date", "a | "]}}, "time.column: must be a field's path, or several with | between them; got 'a | '"),
+        ({"time": {"column": "at", "from": "name"}}, "time.from: goes with lines, which is missing"),
+        ({"time": {"lines": "1 s"}}, "time.from: is required with lines: a time such as 2024-01-01T00:00, or name"),
+        ({"time": {"lines": "0 s", "from": "name"}}, "time.lines: must not be nothing; got 0 seconds"),
+        ({"time": {"lines": "1 s", "from": "noon"}}, "time.from: must be name, or a time from 1970 to 2261 such as 2024-01-01T00:00; got 'noon'"),
+        ({"time": {"lines": "1 s", "from": "1969-12-31T23:59"}}, "time.from: must be name, or a time from 1970 to 2261 such as 2024-01-01T00:00; got '1969-12-31T23:59'"),
+        ({"time": {"lines": "1 s", "from": "name", "zone": "UTC"}}, "time.zone: goes with column; times by lines have none"),
+        ({"time": {"lines": "1 s", "from": "name", "format": "iso"}}, "time.format: goes with column; times by lines have none"),
+        ({"time": {"lines": "1 s", "from": "name"}, "source__path": "{host}.json"}, "time.from: name needs a time in source.path, such as %Y-%m-%d/%H; got '{host}.json'"),
+        ({"time": {"column": "at", "ties": "first"}}, "time.ties: goes with every, which is missing"),
+        ({"time": {"column": "at", "every": "5 minutes"}}, "time.ties: is required with every, one of first, last, keep"),
+        ({"time": {"column": "at", "every": "7 minutes", "ties": "last"}}, "time.every: must divide one hour, as 5 minutes does; got 7 minutes"),
+        ({"time": {"column": "at", "every": "0 s", "ties": "last"}}, "time.every: must divide one hour, as 5 minutes does; got 0 seconds"),
+        ({"time": {"column": "at", "every": "5 minutes", "ties": "mean"}}, "time.ties: must be one of 'first', 'last', 'keep'; got 'mean'"),
+        ({"rest": "maybe"}, "rest: must be one of 'keep', 'drop'; got 'maybe'"),
+        ({"rest": "keep", "columns__rest": "x"}, "columns.rest: is the column of what `rest: keep` keeps; choose another name"),
+        ({"rest": "keep", "source__path": "{rest}.log"}, "source.path: {rest} is the column of what `rest: keep` keeps; choose another name"),
+        ({"time": {"column": "at", "format": "unix"}}, "time.format: must be iso, epoch, epoch_ms, epoch_us, or a strptime format; got 'unix'"),
+        ({"time": {"column": "at", "format": "%Y-%Q"}}, "time.format: unknown part %Q in the time format; got '%Y-%Q'"),
+        ({"time": {"column": "at", "format": "%H:%M"}}, "time.format: must hold the year, else the time is not known; got '%H:%M'"),
+        ({"time": {"column": "at", "format": "epoch", "zone": "UTC"}}, "time.zone: times since the epoch have none; got 'UTC'"),
+        # derived columns
+        ({"columns__x": {"is": "sttus + 1"}}, "columns.x.is: no column 'sttus'; nearest: status\n    sttus + 1\n    ^"),
+        ({"columns__x": {"is": "status + user"}}, "columns.x.is: + takes an integer or a number; got a string\n    status + user\n             ^"),
+        ({"columns__x": {"is": "status"}, "columns__y": {"is": "1 + x"}}, "columns.y.is: x is derived, too; a derived column is made of others\n    1 + x\n        ^"),
+        ({"columns__x": {"is": "x + 1"}}, "columns.x.is: x is derived, too; a derived column is made of others\n    x + 1\n    ^"),
+        ({"columns__x": {"is": "status", "from": "a", "missing": []}}, "2 problems\n  columns.x.from: goes with what is read from a record; the column is derived (`is`)\n  columns.x.missing: goes with what is read from a record; the column is derived (`is`)"),
+        ({"columns__x": {"is": "took", "type": "integer"}}, "columns.x.type: must be number, which `is` gives; got integer"),
+        ({"columns__x": {"is": "took * 2"}}, "columns.x.resolution: is required for a number, such as 0.001"),
+        ({"columns__x": {"is": "status", "type": "number"}}, "columns.x.resolution: is required for a number, such as 0.001"),
+        ({"columns__x": {"is": "status", "resolution": 0.1}}, "columns.x.resolution: only a number has one; got 0.1 for type integer"),
+        ({"columns__x": {"is": "user"}, "time": {"column": ["x", "at"]}}, "time.column: x is derived; a time is made of a record's own fields"),
+        ({"columns__x": {"is": "status"}, "time": {"column": "at", "plus": "x"}}, "time.plus: x is derived; a time is made of a record's own fields"),
+        # unique
+        ({"unique": "user"}, "unique: must be a mapping; got 'user'"),
+        ({"unique": []}, "unique.columns: must have at least 1; got []"),
+        ({"unique": ["usr", "user"]}, "unique: no column 'usr'; nearest: user"),
+        ({"unique": ["user", "user"]}, "unique: names 'user' more than once"),
+        ({"unique": {"columns": ["user"], "kep": "first"}}, "unique: unknown field 'kep'; nearest: keep"),
+        ({"unique": {"columns": ["user"], "keep": "last"}}, "unique.keep: must be first, or longest and a column, as longest duration; got 'last'"),
+        ({"unique": {"columns": ["user"], "keep": "longest"}}, "unique.keep: must be first, or longest and a column, as longest duration; got 'longest'"),
+        ({"unique": {"columns": ["user"], "keep": "longest tok"}}, "unique.keep: no column 'tok'; nearest: took"),
+        ({"unique": {"columns": ["user"], "keep": "longest ok"}}, "unique.keep: longest takes an integer or a number; ok is a boolean"),
+        # key and where
+        ({"key": "user"}, "key: must be a list; got 'user'"),
+        ({"key": ["usr"]}, "key[0]: no column 'usr'; nearest: user"),
+        ({"key": ["user", "user"]}, "key: names 'user' 2 times"),
+        ({"columns__level": "x", "key": ["level"]}, "key[0]: level is a column that every report has; name the column otherwise"),
+        ({"where": "status"}, "where: a condition must be a boolean; got an integer\n    status\n    ^"),
+        ({"aggregate__load__where": "stats = 1"}, "aggregate.load.where: no column 'stats'; nearest: status\n    stats = 1\n    ^"),
+        ({"aggregate__load__key": ["usr"]}, "aggregate.load.key[0]: no column 'usr'; nearest: user"),
+        # measures
+        ({"aggregate__load__measures": {}}, "aggregate.load.measures: must have at least 1; got {}"),
+        ({"aggregate__load__measures": ...}, "aggregate.load.measures: is required"),
+        ({"aggregate__load__measures__n": "sum took"}, "aggregate.load.measures.n: must be count, or sum, mean, min or max of a column, as sum(bytes); got 'sum took'"),
+        ({"aggregate__load__measures__n": 5}, "aggregate.load.measures.n: must be count, or sum, mean, min or max of a column, as sum(bytes); got 5"),
+        ({"aggregate__load__measures__n": "summ(took)"}, "aggregate.load.measures.n: unknown function 'summ' in 'summ(took)'; nearest: sum"),
+        ({"aggregate__load__measures__n": "count(took)"}, "aggregate.load.measures.n: count counts records and takes no column; got 'count(took)'"),
+        ({"aggregate__load__measures__n": "sum"}, "aggregate.load.measures.n: sum needs a column, as sum(bytes); got 'sum'"),
+        ({"aggregate__load__measures__n": "sum(tok)"}, "aggregate.load.measures.n: no column 'tok' in 'sum(tok)'; nearest: took"),
+        ({"aggregate__load__measures__n": "max(user)"}, "aggregate.load.measures.n: max takes an integer or a number; user is a string"),
+        ({"aggregate__load__measures__n": "sum(ok)"}, "aggregate.load.measures.n: sum takes an integer or a number; ok is a boolean"),
+        ({"aggregate__load__measures__level": "count"}, "aggregate.load.measures.level: level is a column that every report has; choose another name"),
+        ({"aggregate__load__measures__user": "count"}, "aggregate.load.measures.user: user is a column of the key; choose another name"),
+        ({"aggregate__load__measures__max_slow": "count"}, "aggregate.load.measures.max_slow: max_slow is a figure of slow; choose another name"),
+        ({"aggregate__load__measures": {"sum_slow": "count", "slow": "max(took)"}}, "aggregate.load.measures.sum_slow: sum_slow is a figure of slow; choose another name"),
+        ({"columns__sum_slow": "x", "key": ["sum_slow"]}, "aggregate.load.key: sum_slow is a figure of slow; choose another name"),
+        ({"columns__sum_took": {"type": "integer"}, "key": ["sum_took"]}, "aggregate.load.key: sum_took is a column of the granules for took; choose another name"),
+        ({"columns__granule": "x", "key": ["granule"]}, "key[0]: granule is a column that every granule has; name the column otherwise"),
+        # between blocks
+        ({"aggregate__all": {**BLOCK, "measures": {"user": "count"}}}, "aggregate.all.measures.user: user is a column of the key of block load; choose another name"),
+        ({"columns__sum_slow": "x", "aggregate__all": {**BLOCK, "key": ["sum_slow"]}}, "aggregate.all.key: sum_slow is a figure of slow of block load; choose another name"),
+        ({"columns__min_took": "x", "aggregate__all": {**BLOCK, "key": ["min_took"]}}, "aggregate.all.key: min_took is a column of the granules for took of block load; choose another name"),
+        ({"aggregate__all": {**BLOCK, "measures": {"n": "mean(status)"}}}, "aggregate.all.measures.n: n would be a number here and an integer in block load; choose another name"),
+        ({"aggregate__all": {**BLOCK, "measures": {"slow": "max(status)"}}}, "aggregate.all.measures.slow: slow would be an integer here and a number in block load; choose another name"),
+        ({"aggregate__all": {**BLOCK, "measures": {"sum_slow": "max(status)"}}}, "aggregate.all.measures.sum_slow: sum_slow would be an integer here and a number in block load; choose another name"),
+        # levels
+        ({"aggregate__load__levels": ...}, "aggregate.load.levels: is required"),
+        ({"aggregate__load__levels": []}, "aggregate.load.levels: must have at least 1; got []"),
+        ({"aggregate__load__levels": "1 hour"}, "aggregate.load.levels: must read like RANGES 6 HOURS, 1 HOUR SLIDES 1 HOUR, 5 MINUTES, or be a list; got '1 hour'"),
+        ({"aggregate__load__levels": "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR"}, "aggregate.load.levels: must have as many slides as ranges; got 2 ranges, 1 slides"),
+        ({"aggregate__load__levels": "RANGES 2 HOURS, 1 HUOR SLIDES 1 HOUR, 1 HOUR"}, "aggregate.load.levels[1]: unknown unit 'HUOR' in '1 HUOR'; nearest: hour"),
+        ({"aggregate__load__levels": "RANGES 1 HOUR SLIDES 0 SECONDS"}, "aggregate.load.levels[0]: level 0 (range 1 hour, slide 0 seconds): the slide must be whole seconds, at least one"),
+        ({"aggregate__load__levels": "RANGES 1 HOUR SLIDES 1500 MS"}, "aggregate.load.levels[0]: level 0 (range 1 hour, slide 1500 milliseconds): the slide must be whole seconds, at least one"),
+        ({"aggregate__load__levels": "RANGES 6 HOURS, 1 HOUR SLIDES 4 HOURS, 1 HOUR"}, "aggregate.load.levels[0]: level 1 (range 6 hours, slide 4 hours): the range must be a whole multiple of the slide"),
+        ({"aggregate__load__levels": "RANGES 0 HOURS SLIDES 1 HOUR"}, "aggregate.load.levels[0]: level 0 (range 0 seconds, slide 1 hour): the range must be a whole multiple of the slide"),
+        ({"aggregate__load__levels": "RANGES 1 HOUR, 6 HOURS SLIDES 1 HOUR, 1 HOUR"}, "aggregate.load.levels[0]: level 1 (range 1 hour, slide 1 hour): the range must be longer than level 0's (range 6 hours, slide 1 hour)"),
+        ({"aggregate__load__levels": "RANGES 1 HOUR, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}, "aggregate.load.levels[0]: level 1 (range 1 hour, slide 1 hour): the range must be longer than level 0's (range 1 hour, slide 1 hour)"),
+        ({"aggregate__load__levels": "RANGES 6 HOURS, 2 HOURS SLIDES 1 HOUR, 2 HOURS"}, "aggregate.load.levels[0]: level 1 (range 6 hours, slide 1 hour): the slide must not be shorter than level 0's (range 2 hours, slide 2 hours)"),
+        # checks
+        ({"checks": {"rejected_shar": {"at_most": 0.1}}}, "3 problems\n  checks.rejected_shar.at_most: only built-in checks have it; nearest: rejected_share\n  checks.rejected_shar.stage: is required, one of ingest, aggregate (or is it a built-in check; nearest: rejected_share)\n  checks.rejected_shar: must have either every or rows; it has neither"),
+        ({"checks": {"rejected_share": {"at_most": 5}}}, "checks.rejected_share.at_most: must be at most 1; got 5"),
+        ({"checks": {"rejected_share": {"at_most": "5%"}}}, "checks.rejected_share.at_most: must be a number; got '5%'"),
+        ({"checks": {"rejected_share": {"rows": {"at_least": 1}}}}, "checks.rejected_share.rows: rejected_share is built in, only at_most, off, severity may be set"),
+        ({"checks": {"file_readable": {"at_most": 0.1}}}, "checks.file_readable.at_most: file_readable is built in, only off, severity may be set"),
+        ({"checks": {"x": {"stage": "ingest", "every": "ok", "rows": {"at_least": 1}}}}, "checks.x: must have either every or rows; it has both"),
+        ({"checks": {"x": {"stage": "ingest", "rows": {}}}}, "checks.x.rows: must have at_least, at_most or both"),
+        ({"checks": {"x": {"stage": "ingest", "rows": {"at_least": 2, "at_most": 1}}}}, "checks.x.rows: at_least must not be above at_most; got at_least 2, at_most 1"),
+        ({"checks": {"x": {"stage": "ingest", "rows": {"at_least": 1}, "share": 0.5}}}, "checks.x.share: goes with every, which is missing"),
+        ({"checks": {"x": {"stage": "ingest", "every": "stats > 1"}}}, "checks.x.every: no column 'stats'; nearest: status\n    stats > 1\n    ^"),
+        ({"checks": {"x": {"stage": "aggregate", "every": "status > 1"}}}, "checks.x.every: no column 'status'; known: level, window_start, window_end, count, user, n, slow\n    status > 1\n    ^"),
+        ({"checks": {"x": {"stage": "ingest", "block": "load", "every": "ok"}}}, "checks.x.block: ingest has no blocks; got 'load'"),
+        ({"checks": {"x": {"stage": "aggregate", "block": "laod", "every": "ok"}}}, "checks.x.block: no block 'laod'; nearest: load"),
+        ({"checks": {"x": {"stage": "ingest", "every": "ok", "severity": "fatal"}}}, "checks.x.severity: must be one of 'error', 'incomplete', 'warning'; got 'fatal'"),
+        ({"aggregate": ..., "checks": {"x": {"stage": "aggregate", "every": "true"}}}, "checks.x.stage: the stream has no block of aggregate"),
+        # accept
+        ({"accept": [{**ACCEPT, "check": "rejected"}]}, "accept[0].check: no check 'rejected'; nearest: rejected_share"),
+        ({"accept": [{**ACCEPT, "stage": "aggregate"}]}, "accept[0].stage: rejected_share is a check of ingest; got aggregate"),
+        ({"accept": [{**ACCEPT, "observed": "1"}]}, "accept[0].observed: must be a number; got '1'"),
+        ({"accept": [{**ACCEPT, "observed": True}]}, "accept[0].observed: must be a number; got True"),
+        ({"accept": [{**ACCEPT, "who": ""}]}, "accept[0].who: must not be empty; got ''"),
+        ({"accept": [{**ACCEPT, "hour": "2015-05-17T10:05"}]}, "accept[0].hour: must be on the hour, in UTC; got '2015-05-17T10:05'"),
+        # preset
+        ({"preset": "apache/combned"}, "preset: no preset 'apache/combned'; nearest: apache/combined"),
+        ({"preset": "../streams/web"}, "preset: no preset '../streams/web'; known: apache/combined, syscalls/trace, zeek/conn"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_path_rule_and_value(changes: dict[str, Any], message: str) -> None:
+    assert refusal(changed(**changes)) == f"app.yaml: {message}"
+
+
+def test_everything_that_is_wrong_is_said_at_once_in_the_order_of_the_fields() -> None:
+    data = changed(
+        chunk="90 minutes",
+        heal="soon",
+        colour="red",
+        aggregate__load__levels="RANGES 1 HOUR, 6 HOURS SLIDES 1 HOUR, 4 HOURS",
+        aggregate__other={"measures": {"n": "sum(tok)"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"},
+        key=["usr"],
+    )
+    assert refusal(data) == (
+        "app.yaml: 8 problems\n"
+        "  unknown field 'colour'; nearest: columns\n"
+        "  key[0]: no column 'usr'; nearest: user\n"
+        "  aggregate.load.levels[0]: level 1 (range 1 hour, slide 1 hour): the range must be longer than "
+        "level 0's (range 6 hours, slide 4 hours)\n"
+        "  aggregate.load.levels[0]: level 1 (range 1 hour, slide 1 hour): the slide must not be shorter "
+        "than level 0's (range 6 hours, slide 4 hours)\n"
+        "  aggregate.load.levels[1]: level 0 (range 6 hours, slide 4 hours): the range must be a whole "
+        "multiple of the slide\n"
+        "  aggregate.other.measures.n: no column 'tok' in 'sum(tok)'; nearest: took\n"
+        "  heal: must be a whole number and a unit, such as 5 minutes; got 'soon'\n"
+        "  chunk: must be whole hours, at least one; got 90 minutes"
+    )
+
+
+def test_a_broken_column_is_not_also_reported_as_missing() -> None:
+    assert refusal(changed(columns__took={"type": "number"})) == (
+        "app.yaml: columns.took.resolution: is required for a number, such as 0.001"
+    )
+
+
+def test_a_block_with_a_wrong_key_does_not_hide_what_is_wrong_with_its_checks() -> None:
+    data = changed(
+        aggregate__load__key=["usr"], checks={"x": {"stage": "aggregate", "every": "n > 1", "share": 2}}
+    )
+    assert refusal(data) == (
+        "app.yaml: 2 problems\n"
+        "  aggregate.load.key[0]: no column 'usr'; nearest: user\n"
+        "  checks.x.share: must be at most 1; got 2"
+    )
+    data["checks"]["x"]["share"] = 1
+    assert refusal(data) == "app.yaml: aggregate.load.key[0]: no column 'usr'; nearest: user"
+
+
+def test_an_error_survives_pickling() -> None:
+    with pytest.raises(SpecificationError) as error:
+        parse(changed(name="X"), "app.yaml")
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+
+
+def test_several_blocks_need_the_block_of_a_check() -> None:
+    data = changed(
+        aggregate__other={"measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"},
+        checks={"x": {"stage": "aggregate", "every": "n > 1"}},
+    )
+    assert refusal(data) == (
+        "app.yaml: checks.x.block: is required where there are several; known: load, other"
+    )
+
+
+json_like = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=6) | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+places = st.sampled_from(
+    ["name", "source", "source__path", "source__format", "source__options", "source__holds", "columns",
+     "columns__user", "columns__took", "time", "time__format", "key", "where", "aggregate",
+     "aggregate__load", "aggregate__load__levels", "aggregate__load__measures", "aggregate__load__key",
+     "unique", "unique__keep", "columns__took__is", "checks", "accept", "heal", "chunk", "preset", "start", "until", "tags"]
+)  # fmt: skip
+
+
+@given(st.dictionaries(places, json_like, max_size=3))
+def test_any_file_is_a_stream_or_a_specification_error(changes: dict[str, Any]) -> None:
+    data: Any = base()
+    for path, value in changes.items():
+        *folders, last = path.split("__")
+        place = data
+        for folder in folders:
+            place = place.get(folder) if isinstance(place, dict) else None
+        if isinstance(place, dict):
+            place[last] = value
+    try:
+        stream = parse(data, "app.yaml")
+    except SpecificationError as error:
+        refused = str(error)
+    else:
+        assert stream.layout()
+        return
+    assert refused.startswith("app.yaml: ")

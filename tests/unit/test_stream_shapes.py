@@ -1,0 +1,105 @@
+"""Which fields of a stream's file shape which tables."""
+
+import json
+from typing import Any
+
+import pytest
+
+from transom.stream import Stream, parse
+from unit.small_stream import ACCEPT, base, changed
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"title": "x"},
+        {"owner": "x"},
+        {"source__path": "elsewhere/{host}/%Y-%m-%d.%H.json"},
+        {"source__settle": "1 hour"},
+        {"source__expect": 3},
+        {"checks": {"x": {"stage": "ingest", "every": "ok"}}},
+        {"accept": [ACCEPT]},
+        {"heal": "9 days"},
+        {"chunk": "9 days"},
+        {"schedule": False},
+        {"columns__took": {"from": "ms", "type": "number", "resolution": "0.0010", "unit": "s"}},
+        {"aggregate__load__title": "x"},
+        {"where": "true", "aggregate__load__where": None},
+    ],
+)
+def test_what_shapes_no_table_changes_no_shape(changes: dict[str, Any]) -> None:
+    before, after = parse(base()), parse(changed(**changes))
+    assert before.ingest_shape() == after.ingest_shape()
+    assert before.granules_shape("load") == after.granules_shape("load")
+    assert before.reports_shape("load") == after.reports_shape("load")
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        ({"source__path": "in/{site}/%Y-%m-%d.%H.json"}, {"ingest"}),
+        ({"source__path": "in/{host}/%Y-%m-%d.*.json"}, {"ingest"}),
+        ({"source__zone": "Europe/Berlin"}, {"ingest"}),
+        ({"source__holds": {"before": "2 days"}}, {"ingest"}),
+        ({"source__format": "csv"}, {"ingest"}),
+        ({"columns__more": "x"}, {"ingest"}),
+        ({"columns__user": "user"}, {"ingest"}),
+        ({"time__format": "epoch"}, {"ingest"}),
+        ({"time__column": ["day", "at"]}, {"ingest"}),
+        ({"time": {"lines": "1 s", "from": "name"}}, {"ingest"}),
+        ({"rest": "keep"}, {"ingest"}),
+        ({"columns__x": {"is": "status"}}, {"ingest"}),
+        ({"unique": ["user"]}, {"ingest"}),
+        ({"time": {"column": "at", "every": "5 minutes", "ties": "last"}}, {"ingest"}),
+        (
+            {"columns__took": {"from": "ms", "type": "number", "resolution": 0.01}},
+            {"ingest", "granules", "reports"},
+        ),
+        ({"aggregate__load__where": "ok"}, {"granules"}),
+        ({"key": ["host"]}, {"granules", "reports"}),
+        ({"aggregate__load__measures__n": "sum(took)"}, {"granules", "reports"}),
+        ({"aggregate__load__levels": "RANGES 2 HOURS SLIDES 5 MINUTES"}, {"reports"}),
+        ({"aggregate__load__levels": "RANGES 1 HOUR SLIDES 1 MINUTE"}, {"granules", "reports"}),
+    ],
+)
+def test_what_shapes_a_table_changes_its_shape_alone(changes: dict[str, Any], parts: set[str]) -> None:
+    def shapes(stream: Stream) -> dict[str, str]:
+        return {
+            "ingest": stream.ingest_shape(),
+            "granules": stream.granules_shape("load"),
+            "reports": stream.reports_shape("load"),
+        }
+
+    before, after = shapes(parse(base())), shapes(parse(changed(**changes)))
+    assert {part for part in before if before[part] != after[part]} == parts
+
+
+def test_how_a_rule_is_written_shapes_nothing() -> None:
+    def shape(**changes: Any) -> str:
+        return parse(changed(**changes)).ingest_shape()
+
+    assert shape(unique=["user", "host"]) == shape(unique={"columns": ["host", "user"], "keep": "first"})
+    assert shape(time={"column": "at", "every": "5 minutes", "ties": "keep"}) == shape()
+    assert shape(columns__x={"is": "status+1"}) == shape(columns__x={"is": "(status + 1)", "unit": "B"})
+    assert shape(unique=["user"]) != shape(unique={"columns": ["user"], "keep": "longest status"})
+    assert shape(columns__x={"is": "status+1"}) != shape(columns__x={"is": "status+2"})
+
+
+def test_a_condition_shapes_by_what_it_says_not_by_its_spaces() -> None:
+    one = parse(changed(aggregate__load__where="status=1 and ok")).granules_shape("load")
+    assert one == parse(changed(aggregate__load__where="status = 1 AND (ok)")).granules_shape("load")
+    assert '"where":"((`status` = 1L) AND `ok`)"' in one
+
+
+def test_shapes_are_canonical_json() -> None:
+    shape = parse(base()).granules_shape("load")
+    assert shape == (
+        '{"base":300000000,"key":["user"],"measures":{"n":"count","slow":"max(took)"},'
+        '"types":{"took":["number","0.001"],"user":["string","1"]},"where":null}'
+    )
+    assert json.loads(parse(base()).ingest_shape())["name"] == {
+        "after": 3600000000,
+        "before": 86400000000,
+        "unit": "hour",
+        "zone": "UTC",
+    }

@@ -97,7 +97,7 @@ def test_a_draft_says_what_comes_next(tmp_path: Path, monkeypatch: pytest.Monkey
     Path("my log.csv").write_text("time,n\n2024-05-01T10:00:00Z,1\n2024-05-01T10:00:01Z,2\n")
     result = CliRunner().invoke(app, ["init", "my log.csv", "--output", "my.yaml"])
     assert result.stdout.splitlines() == [
-        "my.yaml: written; these come next:",
+        "my.yaml: written. Look at its question marks, then:",
         "  transom check my.yaml",
         "  transom try my.yaml 'my log.csv'",
     ]

@@ -11,6 +11,7 @@ from failpoints import killed_at
 from house import WEB, House, clock, hour, line
 from transom.intervals import Interval
 from transom.lake.gate import judge
+from transom.stages import scene
 
 Make = Callable[..., House]
 
@@ -252,3 +253,20 @@ def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(house: Make
     assert {told.stage for told in day.findings()} == {"aggregate"}
     day.aggregate(0, 6)
     assert day.findings() == []
+
+
+def test_rows_that_another_version_takes_over_are_not_those_of_files_read_otherwise(
+    house: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = house()
+    day.land(1, hourly(1, "10.0.0.1"))
+    day.ingest(1, 2)
+    stood = day.rows()["events"]
+    day.land(1, []).unlink()
+    for number in ("VERSION", "READING"):
+        monkeypatch.setattr(scene, number, 99)
+        day.ingest(1, 2)
+        assert day.rows()["events"] == stood
+        entry = day.book()[scene.node_of("events", hour(1))]
+        assert (entry.inputs or {})["version"] == "99"
+        assert entry.complete is (number == "VERSION")

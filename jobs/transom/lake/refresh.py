@@ -20,13 +20,12 @@ from transom.lake.acceptance import Accepted, in_short, verdict_of
 from transom.lake.book import EMPTY_DIGEST, INHERITED, STANDS, Book, Entry, Node, Verdict
 from transom.lake.ledger import Ledger, Overtaken
 from transom.lake.publishing import publish, stands
-from transom.lake.quality import in_words, judge
+from transom.lake.quality import judge
 from transom.lake.retention import expire
+from transom.lake.samples import in_words, sampled
 from transom.lake.stage import Computed, Request, Stage, Step
 from transom.lake.staleness import Plan, Scope, judged_by, plan
 from transom.lake.store import Pins, Store, Write, conformed, in_hours
-
-SAMPLE = 20
 
 
 @dataclass
@@ -311,8 +310,7 @@ def _sampled(step: Step, rows: DataFrame, verdict: Verdict) -> Verdict:
     node = verdict.node
     at_fault = rows.where((F.col("block") == node.block) & (F.col("hour") == F.lit(node.hour)) & fault)
     columns = [name for name in step.parts[node.block].columns if name != "hour"]
-    sample = at_fault.select(*columns).orderBy(*columns).limit(SAMPLE).toArrow().to_pylist()
-    return verdict.with_sample(map(in_words, sample))
+    return verdict.with_sample(map(in_words, sampled(at_fault, columns)))
 
 
 def _torn(book: Book, entries: Mapping[Node, Entry]) -> dict[Node, int]:

@@ -14,8 +14,8 @@ from transom.formats.layout import Span
 from transom.intervals import NO_HOUR
 from transom.lake.acceptance import in_short, verdict_of
 from transom.lake.book import Node, Verdict
-from transom.lake.quality import Check, in_words, judge
-from transom.lake.refresh import SAMPLE
+from transom.lake.quality import Check, judge
+from transom.lake.samples import SAMPLE, in_words, sampled
 from transom.stages.checks import (
     Declared,
     accepted_of,
@@ -210,12 +210,12 @@ def _sample(stream: Stream, frame: DataFrame, number: int, check: str) -> list[s
     faults = {rule.check.name: rule.every for rule in declared(stream, "ingest") if rule.every is not None}
     if check == "keys_not_null" or check in faults:
         lacks = _lacks_key(stream) if check == "keys_not_null" else ~met(faults[check], stream.event_types)
-        found = rows.where(F.col("event_time").isNotNull() & lacks).orderBy("source_line").limit(SAMPLE)
-        columns = found.select("source_line", *(f"`{name}`" for name in stream.event_columns))
-        return [f"line {row.pop('source_line')}: {in_words(row)}" for row in columns.toArrow().to_pylist()]
-    refused = rows.where(F.col("__reason").isNotNull()).orderBy("source_line").limit(SAMPLE)
-    found = refused.select("source_line", "__reason", "__raw")
-    return [f"line {r['source_line']}: {r['__reason']}: {r['__raw']}" for r in found.toArrow().to_pylist()]
+        found = rows.where(F.col("event_time").isNotNull() & lacks)
+        shown = sampled(found, ["source_line", *stream.event_columns], order=["source_line"])
+        return [f"line {row.pop('source_line')}: {in_words(row)}" for row in shown]
+    refused = rows.where(F.col("__reason").isNotNull())
+    shown = sampled(refused, ["source_line", "__reason", "__raw"], order=["source_line"])
+    return [f"line {row['source_line']}: {row['__reason']}: {row['__raw']}" for row in shown]
 
 
 def file_checks(stream: Stream) -> tuple[Check, ...]:

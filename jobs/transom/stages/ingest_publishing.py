@@ -17,6 +17,7 @@ from transom.lake.ledger import Ledger
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import judge
 from transom.lake.refresh import Outcome
+from transom.lake.samples import SAMPLE
 from transom.lake.store import Store, Write, in_hours
 from transom.lake.tables import Table
 from transom.stages.checks import accepted_of
@@ -230,7 +231,7 @@ def _entries(
         if not verdict.success:
             failed[hour].setdefault(verdict.severity, []).append(in_short(verdict))
             if verdict.check == "files_unchanged":
-                verdict = verdict.with_sample(states[hour].conflicts)
+                verdict = verdict.with_sample(states[hour].conflicts[:SAMPLE])
         verdicts.append(verdict)
     entries = {}
     for hour in ordered:

@@ -228,8 +228,11 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
 ) -> None:
     chunks = iter([{"files_waiting": 2, "files_listed": 9}, {"files_waiting": 1, "files_listed": 9}])
 
+    # What a chunk leaves stale, a later one may have published.
+    hours = iter([TEN - timedelta(days=9), TEN])
+
     def work(context: job.Context) -> Outcome:
-        left: dict[Node, Entry | None] = {Node("ingest", "events", "events", TEN): None}
+        left: dict[Node, Entry | None] = {Node("ingest", "events", "events", next(hours)): None}
         return Outcome(rows_out=5, work={"lines_rejected": 3}, standing=next(chunks), stale=left)
 
     days = Interval(TEN, TEN + timedelta(days=8))

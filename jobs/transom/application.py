@@ -33,7 +33,7 @@ def arg_parser(description: str | None) -> argparse.ArgumentParser:
         "--from", required=True, dest="start", help="first hour, UTC, such as 2015-05-17T10:00"
     )
     parser.add_argument("--to", required=True, dest="end", help="end of the interval, exclusive, on the hour")
-    parser.add_argument("--run-id", default=None, help="a name for the run in the ledger, new each time")
+    parser.add_argument("--run-id", default=None, help="a name for the run in the ledger")
     parser.add_argument("--cause", default="by hand", help="why it runs: schedule, trigger, backfill")
     return parser
 

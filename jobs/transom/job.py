@@ -98,6 +98,8 @@ def perform(
     """Runs a stage over an interval, chunk by chunk, and records the run.
 
     Args:
+        run_id: a name for the run, None is the stage's. In the ledger it is followed by a mark that no other
+            run has: claims go by it, and two runs may be given one name, a retry beside the first try say.
         began: when the run began on the monotonic clock, where that was before its session.
         say: is told in a line what was done.
 
@@ -107,7 +109,7 @@ def perform(
     require_inputs(stage, stream, lake)
     entered = time.monotonic()
     began = entered if began is None else began
-    run_id = run_id or f"{stage}-{uuid.uuid4().hex[:12]}"
+    run_id = f"{run_id or stage} {uuid.uuid4().hex[:12]}"
     root = root_of(lake, stream)
     seconds = {"session": round(entered - began, 3)}
     total = Outcome()

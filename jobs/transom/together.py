@@ -46,7 +46,7 @@ def run_stages(
 ) -> list[Judgement]:
     """Runs stages over an interval, one after the other, and judges each by its gate.
 
-    Each stage is a run of its own in the ledger; where there are several, its id is `<run_id> <stage>`.
+    Each stage is a run of its own in the ledger; where there are several, its name is `<run_id> <stage>`.
 
     Args:
         command: what runs them again, with `{from}` and `{to}`; quoted with each failure.

@@ -2,10 +2,14 @@
 
 import shutil
 from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
 
 from failpoints import killed_at
 from house import House, clock, hour, line
 from transom.intervals import Interval
+from transom.lake import retention
 from transom.lake.gate import judge
 
 Make = Callable[..., House]
@@ -76,7 +80,25 @@ def test_reports_of_the_past_under_another_specification(house: Make) -> None:
     again.assert_ledger_true()
 
 
-def test_state_that_a_killed_run_was_dropping_is_dropped(house: Make) -> None:
+def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(house: Make) -> None:
+    day = house(SHORT)
+    for number in range(7):
+        day.land(number, [line(number * 3600)])
+    day.ingest(0, 7)
+    day.aggregate(0, 5)
+    changed = house(SHORT.replace('{n: count}, levels: "', '{n: count}, where: status = 200, levels: "'))
+    for _ in range(2):
+        assert changed.aggregate(6, 7).stale_since == hour(0)
+        assert expired(changed) == {0, 1}
+        assert [(told.kind, told.start, told.end) for told in changed.findings()] == [
+            ("stale", hour(0), hour(4))
+        ]
+
+
+def test_state_that_a_killed_run_was_dropping_is_dropped(
+    house: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "SILENT", timedelta(0))
     never = house(SHORT, "never")
     for number in range(7):
         never.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])

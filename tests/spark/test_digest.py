@@ -35,6 +35,11 @@ def test_order_and_partitions_leave_no_trace(spark: SparkSession) -> None:
     assert of(spark, []) == "0:0"
 
 
+def test_the_order_in_which_columns_are_declared_leaves_no_trace(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(ROWS, SCHEMA)
+    assert digest(frame.select(*COLUMNS[::-1]), COLUMNS[::-1]) == digest(frame, COLUMNS)
+
+
 @pytest.mark.parametrize(
     "rows",
     [

@@ -16,7 +16,7 @@ from transom.commands import submit
 from transom.intervals import Interval
 from transom.lake.book import Entry, Node
 from transom.lake.findings import findings
-from transom.lake.ledger import Ledger
+from transom.lake.ledger import Ledger, Overtaken
 from transom.lake.refresh import Outcome
 from transom.lake.tables import LakeError
 from transom.stream import load
@@ -251,8 +251,11 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
 ) -> None:
     chunks = iter([{"files_waiting": 2, "files_listed": 9}, {"files_waiting": 1, "files_listed": 9}])
 
+    # What a chunk leaves stale, a later one may have published.
+    hours = iter([TEN - timedelta(days=9), TEN])
+
     def work(context: job.Context) -> Outcome:
-        left: dict[Node, Entry | None] = {Node("ingest", "events", "events", TEN): None}
+        left: dict[Node, Entry | None] = {Node("ingest", "events", "events", next(hours)): None}
         return Outcome(rows_out=5, work={"lines_rejected": 3}, standing=next(chunks), stale=left)
 
     days = Interval(TEN, TEN + timedelta(days=8))
@@ -263,3 +266,25 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
     assert run["stale_since"] == TEN
     (told,) = findings(str(tmp_path / "web"))
     assert (told.kind, told.start) == ("stale", TEN)
+
+
+def test_two_runs_of_one_name_take_nothing_for_their_own_that_is_the_others(tmp_path: Path) -> None:
+    """A retry begins while the first try is still at work."""
+    node = Node("ingest", "events", "events", TEN)
+
+    def tries(times: int) -> None:
+        def work(context: job.Context) -> Outcome:
+            context.ledger.claim("ingest", [node], context.run_id)
+            if times > 1:
+                tries(times - 1)
+            context.ledger.publish("ingest", {node: Entry("published", context.run_id)}, context.run_id)
+            return Outcome()
+
+        job.perform(Mock(), "ingest", load(WEB), TWO_HOURS, work, lake=str(tmp_path), run_id="daily 1")
+
+    with pytest.raises(Overtaken, match=r"run daily 1 [0-9a-f]+ was overtaken by run daily 1 [0-9a-f]+ "):
+        tries(2)
+    ledger = Ledger(str(tmp_path / "web"))
+    [run] = ledger.runs()
+    assert run["run_id"].startswith("daily 1 ")
+    assert ledger.book() == {node: Entry("published", run["run_id"])}

@@ -13,7 +13,7 @@ from transom.lake.acceptance import Accepted
 from transom.lake.book import Book, Entry, Node
 from transom.lake.quality import Check
 from transom.lake.stage import Computed, Part, Reads, Request, Stage, Step
-from transom.lake.staleness import Plan, Scope, completeness, expected_inputs, plan
+from transom.lake.staleness import Plan, Scope, completeness, expected_inputs, left_stale, plan
 from transom.lake.tables import Table
 
 HOUR = timedelta(hours=1)
@@ -125,7 +125,9 @@ def test_a_block_that_has_come_since_is_stale_in_every_hour_that_was_asked_for()
     book = results(Book(state(range(6), "one", "new")), step("one"), range(6))
     found = planned(of, book, between(5, 6))
     assert (targets(found), targets(found, "new")) == ([], [2, 3, 4, 5])
-    assert [(node.block, node.hour) for node in found.stale] == [("new", at(0)), ("new", at(1))]
+    scope = Scope.of(between(5, 6), between(5, 6), HEAL, book.hours("sum"))
+    left = left_stale(Stage("sum", 1, (state_of(of), of)), book, scope, ())
+    assert left == {Node("sum", "new", "result", at(n)): None for n in (0, 1)}
 
 
 def test_state_of_a_block_that_has_come_since_is_made_first_however_far_back() -> None:

@@ -3,8 +3,8 @@
 `count : sum of xxhash64(names, isnull(c1), c1, isnull(c2), c2, ...)`. A sum, because xor cancels equal
 rows; of the hashes' two halves, because a sum of 64-bit hashes overflows and one of decimals is slow; with
 the nulls spelt out, because xxhash64 skips them, so that a null which moves to the next column would go
-unseen; with the columns' names, because values under another name are other rows. No value goes through
-text.
+unseen; with the columns' names, because values under another name are other rows; in the order of the names,
+because the order in which a stream's file declares columns makes no other rows. No value goes through text.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ LOW = 2**32 - 1
 
 def row_hash(df: DataFrame, columns: Iterable[str]) -> Column:
     """A 64-bit hash of some columns of a row."""
-    names = list(columns)
+    names = sorted(columns)
     parts: list[Column] = [F.lit(" ".join(names))]
     for name in names:
         column = F.col(f"`{name}`")

@@ -12,7 +12,7 @@ the newer version, after looking again at what it assumes.
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -245,6 +245,16 @@ class Ledger:
                     )
                 )
         return sorted(verdicts, key=lambda v: (v.node, v.check, v.subject or ""))
+
+    def silence(self, run_id: str) -> timedelta:
+        """How long before the latest commit about hours a run made its own latest one.
+
+        By the times in the table's log: a run that is at work commits, and no clock is asked. A run of which
+        the log knows nothing is as silent as it goes back.
+        """
+        commits = self._open("hours").history()
+        own = next((commit for commit in commits if commit.get("run_id") == run_id), commits[-1])
+        return timedelta(milliseconds=commits[0]["timestamp"] - own["timestamp"])
 
     def runs(self) -> list[dict[str, Any]]:
         """Every finished run, oldest first."""

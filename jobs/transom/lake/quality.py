@@ -10,7 +10,6 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Literal
 
 Severity = Literal["error", "incomplete", "warning"]
@@ -68,15 +67,6 @@ class Finding:
     row: int
     observed: float | None
     success: bool
-
-
-def in_words(row: Mapping[str, Any]) -> str:
-    """A row at fault as a person reads it: `level 0, client 10.0.0.1, n 301`."""
-    return ", ".join(
-        f"{name} {value.isoformat(timespec='seconds')[:19] if isinstance(value, datetime) else value}"
-        for name, value in row.items()
-        if value is not None
-    )
 
 
 def preload() -> None:

@@ -20,13 +20,12 @@ from transom.lake.acceptance import Accepted, in_short, verdict_of
 from transom.lake.book import EMPTY_DIGEST, INHERITED, STANDS, Book, Entry, Node, Verdict
 from transom.lake.ledger import Ledger, Overtaken
 from transom.lake.publishing import publish, stands
-from transom.lake.quality import in_words, judge
+from transom.lake.quality import judge
 from transom.lake.retention import expire
+from transom.lake.samples import in_words, sampled
 from transom.lake.stage import Computed, Request, Stage, Step
-from transom.lake.staleness import Plan, Scope, judged_by, plan
+from transom.lake.staleness import Plan, Scope, judged_by, left_stale, plan
 from transom.lake.store import Pins, Store, Write, conformed, in_hours
-
-SAMPLE = 20
 
 
 @dataclass
@@ -34,7 +33,8 @@ class Outcome:
     """What a run did, for the ledger's `runs` and for the person who asked.
 
     Attributes:
-        stale: nodes that are stale and lie too far from the run, as the ledger had them when it looked.
+        stale: nodes that are stale and lie too far from the run, as the ledger has them after it;
+            of chunks the last one says it.
         work: what was done, counted; over chunks it adds up.
         standing: what there is after it, counted; of chunks the last one says it.
     """
@@ -60,7 +60,7 @@ class Outcome:
         self.published += other.published
         self.quarantined += other.quarantined
         self.blocked += other.blocked
-        self.stale |= other.stale
+        self.stale = other.stale
         for name, amount in other.work.items():
             self.work[name] = self.work.get(name, 0) + amount
         self.standing = other.standing or self.standing
@@ -113,6 +113,7 @@ def refresh(
         run(step, todo, book, pins)
     if retention is not None:
         outcome.work["expired"] = expire(store, ledger, stage, retention, run_id)
+    outcome.stale = left_stale(stage, ledger.book(), scope, accepted)
     return outcome
 
 
@@ -173,7 +174,7 @@ def _run_step(
     }
     verdicts: list[Verdict] = []
     good: dict[str | None, list[datetime]] = {}
-    outcome = Outcome(blocked=len(entries), hours_healed=todo.healed, stale=todo.stale)
+    outcome = Outcome(blocked=len(entries), hours_healed=todo.healed)
     rows: DataFrame | None = None
     size = 0
     try:
@@ -311,8 +312,7 @@ def _sampled(step: Step, rows: DataFrame, verdict: Verdict) -> Verdict:
     node = verdict.node
     at_fault = rows.where((F.col("block") == node.block) & (F.col("hour") == F.lit(node.hour)) & fault)
     columns = [name for name in step.parts[node.block].columns if name != "hour"]
-    sample = at_fault.select(*columns).orderBy(*columns).limit(SAMPLE).toArrow().to_pylist()
-    return verdict.with_sample(map(in_words, sample))
+    return verdict.with_sample(map(in_words, sampled(at_fault, columns)))
 
 
 def _torn(book: Book, entries: Mapping[Node, Entry]) -> dict[Node, int]:

@@ -2,23 +2,31 @@
 
 An expired node keeps its digest and its inputs: what was computed from it stays fresh, and the state that
 is made again comes out the same, as long as what it is computed from does.
+
+A node that another run is writing is left to that run, which is about to read it: it expires another time.
+What a killed run has left looks the same, and may be beyond the reach of every later run; so it expires once
+its run has been silent for long. One that is slower than that is overtaken; no row depends on it.
 """
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache
 
 from transom.lake.book import Entry, Node
-from transom.lake.ledger import Ledger
+from transom.lake.ledger import Ledger, Overtaken
 from transom.lake.publishing import publish
 from transom.lake.stage import Stage
 from transom.lake.store import Store, Write
+
+SILENT = timedelta(days=1)
+"""How long a run commits nothing to the ledger until it is taken for dead; alive, it writes for minutes."""
 
 
 def expire(store: Store, ledger: Ledger, stage: Stage, retention: timedelta, run_id: str) -> int:
     """Drops a stage's state older than its last hour with a row less the retention.
 
     Returns:
-        How many nodes have expired.
+        How many nodes have expired; none, where another run came in between.
     """
     steps = {step.table.name: step for step in stage.steps if step.table.state}
     book = ledger.book([stage.name])
@@ -27,9 +35,11 @@ def expire(store: Store, ledger: Ledger, stage: Stage, retention: timedelta, run
     cutoff = max(book.hours(stage.name)) - retention
     entries: dict[Node, Entry] = {}
     targets: dict[str, dict[str | None, set[datetime]]] = {name: {} for name in steps}
+    dead = cache(lambda run: ledger.silence(run) >= SILENT)
     for node, entry in book.items():
-        # What a killed run has left is out of every later run's reach, but for this one.
-        if node.table in steps and node.hour < cutoff and entry.status in ("published", "writing"):
+        if node.table not in steps or node.hour >= cutoff:
+            continue
+        if entry.status == "published" or (entry.status == "writing" and dead(entry.run_id)):
             entries[node] = replace(entry.before("expired"), rows=0)
             targets[node.table].setdefault(node.block, set()).add(node.hour)
     writes = [
@@ -42,5 +52,9 @@ def expire(store: Store, ledger: Ledger, stage: Stage, retention: timedelta, run
         for name, hours in targets.items()
         if hours
     ]
-    publish(store, ledger, stage.name, run_id, writes, entries, book)
+    try:
+        publish(store, ledger, stage.name, run_id, writes, entries, book)
+    except Overtaken:
+        # All that this run was asked for is published: what it tidies up, another may.
+        return 0
     return len(entries)

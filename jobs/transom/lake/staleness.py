@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -147,6 +147,42 @@ def is_stale(entry: Entry, inputs: Mapping[str, str], checks: str) -> bool:
             return True
 
 
+Judging = Callable[[Step, Node], tuple[dict[str, str], bool]]
+
+
+def _judging(stage: Stage, book: Book, accepted: Sequence[Accepted]) -> Judging:
+    """What tells the expected inputs of a node, and whether it is stale."""
+    rules = {step.table.name: judged_by(step.checks, accepted) for step in stage.steps}
+
+    def judged(of: Step, node: Node) -> tuple[dict[str, str], bool]:
+        decided = completeness(stage.name, of.checks, accepted, node.hour)
+        inputs = expected_inputs(of.parts[node.block], stage.version, node.hour, book, decided)
+        entry = book.get(node)
+        return inputs, entry is None or is_stale(entry, inputs, rules[of.table.name])
+
+    return judged
+
+
+def left_stale(
+    stage: Stage, book: Book, scope: Scope, accepted: Sequence[Accepted]
+) -> dict[Node, Entry | None]:
+    """Stale nodes that lie too far for every chunk of a run, as the ledger has them.
+
+    Args:
+        book: the ledger as it is when the run has published: what it computes may make hours stale that it
+            leaves.
+    """
+    judged = _judging(stage, book, accepted)
+    far = [hour for hour in book.hours(stage.name) if scope.leaves(hour)]
+    nodes = [
+        (step, Node(stage.name, block, step.table.name, hour))
+        for step in stage.steps
+        for block in step.parts
+        for hour in far
+    ]
+    return {node: book.get(node) for step, node in nodes if judged(step, node)[1]}
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a run does with the nodes of one table.
@@ -157,7 +193,6 @@ class Plan:
         blocked: nodes that cannot be computed, with the cause.
         incomplete: incomplete hours in the reach of the targets, by block.
         healed: how many of the nodes lie outside the hours that were asked for.
-        stale: nodes beyond `heal`, which this run leaves, as the ledger has them.
         needed: state of the stage that the targets read and that is not there or not fresh: to be made
             first, however far back, so that no row is computed from state of two specifications.
     """
@@ -167,7 +202,6 @@ class Plan:
     blocked: dict[Node, str]
     incomplete: dict[str, set[datetime]]
     healed: int
-    stale: dict[Node, Entry | None]
     needed: frozenset[Node]
 
 
@@ -188,19 +222,12 @@ def plan(
         accepted: failed checks that a person lets pass.
         again: nodes to compute even where they are fresh.
     """
-    result = Plan({}, {}, {}, {}, 0, {}, frozenset())
+    result = Plan({}, {}, {}, {}, 0, frozenset())
     healed = 0
     needed: set[Node] = set()
     known = book.hours(stage.name)
-    rules = {of.table.name: judged_by(of.checks, accepted) for of in stage.steps}
+    judged = _judging(stage, book, accepted)
     states = {of.table.name: of for of in takewhile(lambda of: of is not step, stage.steps)}
-
-    def judged(of: Step, node: Node) -> tuple[dict[str, str], bool]:
-        """The expected inputs of a node, and whether it is stale."""
-        decided = completeness(stage.name, of.checks, accepted, node.hour)
-        inputs = expected_inputs(of.parts[node.block], stage.version, node.hour, book, decided)
-        entry = book.get(node)
-        return inputs, entry is None or is_stale(entry, inputs, rules[of.table.name])
 
     @cache
     def unmade(read: Node) -> bool:
@@ -212,14 +239,11 @@ def plan(
 
     for block, part in step.parts.items():
         for hour in sorted(scope.asked | known):
-            if not scope.sees_to(hour) and not scope.leaves(hour):
+            if not scope.sees_to(hour):
                 continue
             node = Node(stage.name, block, step.table.name, hour)
             inputs, stale = judged(step, node)
             if not stale and node not in again:
-                continue
-            if scope.leaves(hour):
-                result.stale[node] = book.get(node)
                 continue
             reads = [read for _, read in reach(part, hour)]
             needed.update(filter(unmade, reads))

@@ -38,7 +38,7 @@ from transom.stages.checks import (
 )
 from transom.stream import Stream
 
-VERSION = 2
+VERSION = 3
 
 
 def outline(stream: Stream) -> Stage:

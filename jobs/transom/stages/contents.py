@@ -13,8 +13,8 @@ from transom.formats.reading import Summary
 from transom.intervals import NO_HOUR
 from transom.lake.acceptance import in_short, verdict_of
 from transom.lake.book import Node, Verdict
-from transom.lake.quality import Check, in_words, judge
-from transom.lake.refresh import SAMPLE
+from transom.lake.quality import Check, judge
+from transom.lake.samples import SAMPLE, in_words, sampled
 from transom.stages.checks import (
     Declared,
     accepted_of,
@@ -208,12 +208,11 @@ def _sample(stream: Stream, rows: ReadRows, read: Read, check: str) -> list[str]
     faults = {rule.check.name: rule.every for rule in declared(stream, "ingest") if rule.every is not None}
     if check == "keys_not_null" or check in faults:
         lacks = _lacks_key(stream) if check == "keys_not_null" else ~met(faults[check], stream.event_types)
-        found = rows.events([read]).where(lacks).orderBy("source_line").limit(SAMPLE)
-        columns = found.select("source_line", *(f"`{name}`" for name in stream.event_columns))
-        return [f"line {row.pop('source_line')}: {in_words(row)}" for row in columns.toArrow().to_pylist()]
-    refused = rows.rejected([read]).orderBy("source_line").limit(SAMPLE)
-    found = refused.select("source_line", "reason", "raw")
-    return [f"line {r['source_line']}: {r['reason']}: {r['raw']}" for r in found.toArrow().to_pylist()]
+        found = rows.events([read]).where(lacks)
+        shown = sampled(found, ["source_line", *stream.event_columns], order=["source_line"])
+        return [f"line {row.pop('source_line')}: {in_words(row)}" for row in shown]
+    shown = sampled(rows.rejected([read]), ["source_line", "reason", "raw"], order=["source_line"])
+    return [f"line {row['source_line']}: {row['reason']}: {row['raw']}" for row in shown]
 
 
 def file_checks(stream: Stream) -> tuple[Check, ...]:

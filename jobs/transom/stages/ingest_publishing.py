@@ -18,6 +18,7 @@ from transom.lake.parts import Part
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import judge
 from transom.lake.refresh import Outcome
+from transom.lake.samples import SAMPLE
 from transom.lake.store import Store, Write, in_hours
 from transom.lake.tables import Table
 from transom.stages.checks import accepted_of
@@ -90,14 +91,14 @@ def publish_found(
     forgotten = {hour for hour in changed - touched if not scene.asked_before(hour)}
     states = hour_states(files.values(), changed - forgotten, scene.rules.shape)
     entries, checks = _entries(stream, scene, states, run_id)
-    left = [node_of("events", hour) for hour in stale if hour != NO_HOUR and scene.scope.leaves(hour)]
-    outcome = Outcome(stale={node: book.get(node) for node in left})
+    outcome = Outcome()
     # An hour that was asked for and comes out as it stands is left alone.
     to_publish = {
         h for h, entry in entries.items() if h in affected or not _as_it_stands(book, tables, h, entry)
     }
     publishing = sorted(to_publish | forgotten)
     if not publishing:
+        outcome.stale = _left_stale(scene, files, {})
         return outcome, ()
     outcome.hours_healed = len(to_publish - asked)
     stored = {table.name: _stored(book, table, publishing) for table in tables}
@@ -152,6 +153,7 @@ def publish_found(
     not_read = files.keys() - reads.keys()
     seen += [verdict for verdict in ledger.checks(book, STAGE, to_publish) if verdict.subject in not_read]
     publish(store, ledger, STAGE, run_id, writes, results, book, seen)
+    outcome.stale = _left_stale(scene, files, results)
     return outcome, taken
 
 
@@ -159,6 +161,16 @@ def _parts(decisions: Decisions, reads: Mapping[str, Read]) -> list[Part] | None
     """The parts of the files that enter; None where one of them is of several hours."""
     parts = [part for path in decisions.added.values() for part in reads[path].events]
     return None if any(part.hour is None for part in parts) else parts
+
+
+def _left_stale(
+    scene: Scene, files: Mapping[str, File], results: Mapping[Node, Entry | None]
+) -> dict[Node, Entry | None]:
+    """Stale nodes that lie too far from the run, as it has left files and ledger: it publishes what a file of
+    its hours touches, wherever that lies."""
+    after = replace(scene, known=files, book=scene.book.updated(results))
+    far = [hour for hour in after.stale() if hour != NO_HOUR and scene.scope.leaves(hour)]
+    return {node: after.book.get(node) for node in (node_of("events", hour) for hour in far)}
 
 
 def _gathered(decisions: Decisions, files: Mapping[str, File]) -> bool:
@@ -250,7 +262,7 @@ def _entries(
         if not verdict.success:
             failed[hour].setdefault(verdict.severity, []).append(in_short(verdict))
             if verdict.check == "files_unchanged":
-                verdict = verdict.with_sample(states[hour].conflicts)
+                verdict = verdict.with_sample(states[hour].conflicts[:SAMPLE])
         verdicts.append(verdict)
     entries = {}
     for hour in ordered:

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import Result
 
 from transom.lake.book import Entry, Node, Verdict
+from transom.stages.aggregate import VERSION
 from transom.stages.scene import node_of
 from unit.cli.by_hand import WEB, Lake, at
 
@@ -80,7 +81,7 @@ def test_another_specification_another_version(run: Ask, lake: Lake, monkeypatch
     lines = said(run, lake, "2015-05-17T01:00")
     assert lines[2:4] == [
         "    the stream's file says something else of it than when it was computed",
-        "    transom computes it otherwise since: version 2 then, 99 now",
+        f"    transom computes it otherwise since: version {VERSION} then, 99 now",
     ]
     assert lines[-2:] == ["  to run it:", command(lake, "2015-05-17T01:00", "2015-05-17T02:00")]
 

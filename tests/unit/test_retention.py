@@ -1,0 +1,105 @@
+"""What expires and what is left to others, by the ledger alone."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from deltalake import DeltaTable
+
+from transom.lake import retention
+from transom.lake.book import Entry, Node
+from transom.lake.ledger import Ledger
+from transom.lake.retention import SILENT, expire
+from transom.lake.store import Store
+from transom.stages.aggregate import outline
+from transom.stream import parse
+
+HOUR = timedelta(hours=1)
+DAY = datetime(2015, 5, 17, tzinfo=UTC)
+STREAM = parse(
+    {
+        "name": "web",
+        "preset": "apache/combined",
+        "source": {"path": "landing/web/%Y-%m-%d/access.%H*.log.gz"},
+        "key": [],
+        "aggregate": {"site": {"measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"}},
+    }
+)
+STAGE = outline(STREAM)
+
+
+def node(number: int) -> Node:
+    return Node("aggregate", "site", "granules", DAY + number * HOUR)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> tuple[Store, Ledger]:
+    """Granules of seven hours, of which four are kept."""
+    store, ledger = Store(Mock(), str(tmp_path)), Ledger(str(tmp_path))
+    store.create(step.table for step in STAGE.steps)
+    nodes = [node(number) for number in range(7)]
+    ledger.claim("aggregate", nodes, "first")
+    ledger.publish("aggregate", dict.fromkeys(nodes, Entry("published", "first", inputs={})), "first")
+    return store, ledger
+
+
+def statuses(ledger: Ledger) -> list[str]:
+    return [entry.status for _, entry in sorted(ledger.book().items())]
+
+
+def drop(lake: tuple[Store, Ledger], run: str) -> int:
+    return expire(*lake, STAGE, 4 * HOUR, run)
+
+
+def time_goes_by(ledger: Ledger, time: timedelta) -> None:
+    """Makes all commits so far older."""
+    for path in Path(f"{ledger.root}/hours/_delta_log").glob("*.json"):
+        actions = [json.loads(action) for action in path.read_text().splitlines()]
+        for action in actions:
+            if "commitInfo" in action:
+                action["commitInfo"]["timestamp"] -= time // timedelta(milliseconds=1)
+        path.write_text("\n".join(map(json.dumps, actions)))
+
+
+def test_what_another_run_is_writing_is_left_to_it(lake: tuple[Store, Ledger]) -> None:
+    _, ledger = lake
+    versions = {"granules": DeltaTable(f"{ledger.root}/granules").version()}
+    ledger.claim("aggregate", [node(0)], "backfill", versions=versions)
+    assert drop(lake, "hourly") == 1
+    assert statuses(ledger) == ["writing", "expired", *["published"] * 5]
+    ledger.publish("aggregate", {node(0): Entry("published", "backfill", inputs={})}, "backfill")
+    assert drop(lake, "hourly again") == 1
+    assert statuses(ledger) == ["expired", "expired", *["published"] * 5]
+
+
+def test_what_a_killed_run_has_left_expires_when_it_has_been_silent_for_long(
+    lake: tuple[Store, Ledger],
+) -> None:
+    _, ledger = lake
+    ledger.claim("aggregate", [node(0)], "killed")
+    time_goes_by(ledger, SILENT - timedelta(minutes=1))
+    assert drop(lake, "too early") == 1
+    assert statuses(ledger)[:2] == ["writing", "expired"]
+    time_goes_by(ledger, timedelta(minutes=1))
+    # A run that says nothing of hours shows no time; the next one that does shows how much has gone by.
+    ledger.claim("aggregate", [node(6)], "at work")
+    assert drop(lake, "later") == 1
+    assert statuses(ledger) == ["expired", "expired", *["published"] * 4, "writing"]
+
+
+def test_a_run_that_meets_another_while_it_tidies_up_has_done_its_work(
+    lake: tuple[Store, Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, ledger = lake
+    publish = retention.publish
+
+    def and_is_overtaken(*arguments: Any) -> None:
+        ledger.claim("aggregate", [node(1)], "backfill")
+        publish(*arguments)
+
+    monkeypatch.setattr(retention, "publish", and_is_overtaken)
+    assert drop(lake, "hourly") == 0
+    assert statuses(ledger) == ["published", "writing", *["published"] * 5]

@@ -72,30 +72,33 @@ def test_a_table_gains_columns_and_refuses_another_type(tmp_path: Path) -> None:
 
 def kept(root: Path) -> tuple[str | None, int]:
     """What a table says of its old versions, and how many it has had."""
-    table = DeltaTable(str(root / "runs"))
+    table = DeltaTable(str(root / "files"))
     return table.metadata().configuration.get(KEPT), table.version()
 
 
 def old(root: Path) -> None:
     """A table as it was made before versions were kept."""
-    table = Table.load("runs")
-    DeltaTable.create(str(root / "runs"), table.arrow_schema(), partition_by=["stage"])
+    table = Table.load("files")
+    DeltaTable.create(str(root / "files"), table.arrow_schema(), partition_by=["hour"])
 
 
 def test_versions_in_which_rows_stand_are_kept_of_new_tables_and_of_old_ones(tmp_path: Path) -> None:
     old(tmp_path / "old")
     for _ in range(2):
         for root in ("old", "new"):
-            create(str(tmp_path / root), Table.load("runs"))
+            create(str(tmp_path / root), Table.load("files"))
         assert kept(tmp_path / "old") == ("false", 1)
         assert kept(tmp_path / "new") == ("false", 0)
+    # Nobody reads the ledger as it was.
+    create(str(tmp_path), Table.load("hours"))
+    assert DeltaTable(str(tmp_path / "hours")).metadata().configuration == {}
 
 
 def test_a_table_that_two_runs_mend_at_a_time_is_mended_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old(tmp_path)
-    table = Table.load("runs")
+    table = Table.load("files")
     opened = iter([True])
 
     class Met(DeltaTable):
@@ -122,5 +125,5 @@ def test_a_table_that_others_never_leave_alone_is_no_table(
             DeltaTable(uri).alter.set_table_description(f"as of {self.version()}")
 
     monkeypatch.setattr(tables, "DeltaTable", Busy)
-    with pytest.raises(LakeError, match=r"runs cannot be opened or created: .*Metadata changed"):
-        create(str(tmp_path), Table.load("runs"))
+    with pytest.raises(LakeError, match=r"files cannot be opened or created: .*Metadata changed"):
+        create(str(tmp_path), Table.load("files"))

@@ -42,9 +42,8 @@ SPARK_TYPES = {
 
 
 KEPT = {"delta.enableExpiredLogCleanup": "false"}
-"""Rows that a killed run has begun to replace stand in an earlier version, until their hour is run again."""
-
-
+"""Of tables of rows by hour: rows that a killed run has begun to replace stand in an earlier version, until
+their hour is run again. Nobody reads the ledger as it was, and its log would grow by every run."""
 ATTEMPTS = 20
 """How often a commit that has met another one is tried again."""
 FEW = 20
@@ -140,10 +139,13 @@ def create(root: str, table: Table) -> None:
 
 def _create(uri: str, table: Table) -> None:
     wanted = Schema.from_arrow(table.arrow_schema())
+    properties = KEPT if "hour" in table.partition else {}
     try:
         existing = DeltaTable(uri)
     except TableNotFoundError:
-        DeltaTable.create(uri, wanted, mode="ignore", partition_by=list(table.partition), configuration=KEPT)
+        DeltaTable.create(
+            uri, wanted, mode="ignore", partition_by=list(table.partition), configuration=properties
+        )
         return
     held: dict[str, Field] = {field.name: field for field in existing.schema().fields}
     missing = []
@@ -157,8 +159,8 @@ def _create(uri: str, table: Table) -> None:
             )
     if missing:
         existing.alter.add_columns(missing)
-    if KEPT.items() - existing.metadata().configuration.items():
-        existing.alter.set_table_properties(KEPT)
+    if properties.items() - existing.metadata().configuration.items():
+        existing.alter.set_table_properties(properties)
 
 
 def read_rows(table: DeltaTable, where: str = "TRUE") -> list[dict[str, Any]]:

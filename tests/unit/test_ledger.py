@@ -202,6 +202,10 @@ def test_a_ledger_says_the_same_when_its_files_are_brought_together(
         if number < 3:
             tidying.tidy(ledger, "ingest")
     scattered = said(ledger.root)
+    assert [(ledger.last_run(of) or {})["run_id"] for of in ("ingest", "aggregate")] == [
+        "ingest 3", "aggregate 3",
+    ]  # fmt: skip
+    assert ledger.last_run("frame") is None
     token = ledger.open("hours").version()
     assert files(ledger, "ingest") == {"hours": 4, "checks": 4, "runs": 4}
     tidying.tidy(ledger, "ingest")
@@ -217,10 +221,12 @@ def test_files_that_are_full_are_left_alone(ledger: Ledger, monkeypatch: pytest.
     monkeypatch.setattr(tidying, "SCATTERED", 3)
     for number in range(4):
         run_of(ledger, number)
-    versions = {name: ledger.open(name).version() for name in ("hours", "checks", "runs")}
-    monkeypatch.setattr(tidying, "FULL", 2000)
+    monkeypatch.setattr(tidying, "FULL", 5000)
+    monkeypatch.setattr(TableOptimizer, "compact", lambda *arguments, **named: pytest.fail("not left alone"))
     tidying.tidy(ledger, "ingest")
-    assert {name: ledger.open(name).version() for name in versions} == versions
+    monkeypatch.setattr(tidying, "FULL", 50_000)
+    with pytest.raises(pytest.fail.Exception, match="not left alone"):
+        tidying.tidy(ledger, "ingest")
 
 
 def test_a_claim_that_meets_files_being_brought_together_is_tried_again(

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from house import House, hour, line
 from transom.lake import small, tables
+from transom.lake.ledger import Overtaken
 from transom.lake.store import Store, Write
 from transom.lake.tables import read_rows
 
@@ -42,13 +43,13 @@ def test_rows_of_the_hours_that_are_asked_for_are_taken_in_the_tables_own_types(
     assert taken(tmp_path) is None
 
 
-def test_rows_that_lie_in_many_files_are_few_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    store = Store(spark, str(tmp_path))
+def test_rows_that_lie_in_many_files_are_one_batch_for_spark(tmp_path: Path) -> None:
     for _ in range(4):
         table(tmp_path, ["one", "two"])
-    rows = store.pin(["lines"]).read("lines", [hour(0), hour(1)])
-    assert sorted(row.raw for row in rows.collect()) == ["one"] * 4 + ["two"] * 4
-    assert rows.rdd.getNumPartitions() == 1
+    rows = small.held([(small.Stored(str(tmp_path), "lines"), {hour(0), hour(1)})])
+    assert rows is not None
+    assert sorted(rows["raw"].to_pylist()) == ["one"] * 4 + ["two"] * 4
+    assert rows["raw"].num_chunks == 1
 
 
 def test_many_rows_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,6 +124,12 @@ def test_rows_of_other_blocks_are_written_again_by_spark_where_they_are_many(
     monkeypatch.setattr(small, "MOST", 100_000)
     store.write(Write(of, rows("a", 1), {"a": [hour(1)]}), stage="stage", token=len(writes), run_id="run")
     assert writers_of(str(tmp_path), "lines")[0] == "delta"
+    # A later write stands, whoever makes the earlier one.
+    version = DeltaTable(str(tmp_path / "lines")).version()
+    for late in (rows("d", 0), spark.createDataFrame(rows("d", 0))):
+        with pytest.raises(Overtaken, match="table lines holds a later run's write; run late wrote nothing"):
+            store.write(Write(of, late, {None: both}), stage="stage", token=2, run_id="late")
+    assert DeltaTable(str(tmp_path / "lines")).version() == version
 
 
 def writers_of(root: str, name: str) -> list[str]:

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import deltalake
 from deltalake import DeltaTable
-from deltalake.table import TableAlterer, TableMerger
+from deltalake.table import TableAlterer, TableMerger, TableOptimizer
 from pyspark.sql import DataFrameWriter
 
 Side = Literal["before", "after"]
@@ -25,7 +25,9 @@ METHODS: tuple[tuple[type, str], ...] = (
     (DeltaTable, "delete"),
     (DeltaTable, "update"),
     (TableAlterer, "add_columns"),
+    (TableAlterer, "set_table_properties"),
     (TableMerger, "execute"),
+    (TableOptimizer, "compact"),
     (DataFrameWriter, "save"),
 )
 

@@ -22,6 +22,7 @@ from transom.lake.ledger import Ledger, Run
 from transom.lake.refresh import Outcome
 from transom.lake.store import Store
 from transom.lake.tables import LakeError, in_a_line
+from transom.lake.tidying import tidy
 from transom.stream import Stream
 
 NOTED = {
@@ -119,6 +120,7 @@ def perform(
     names = [run_id] if len(chunks) == 1 else [f"{run_id} {number}" for number in range(len(chunks))]
     for name, chunk in zip(names, chunks, strict=True):
         total.add(work(Context(Store(spark, root), ledger, stream, interval, name, chunk, seconds)))
+        tidy(ledger, stage)
     found = time.monotonic()
     findings.publish(ledger, stream.name, stage, total.stale)
     seconds["findings"] = round(time.monotonic() - found, 3)

@@ -9,7 +9,10 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from house import House, hour, line
-from transom.lake import small
+from transom.lake import small, tables
+from transom.lake.ledger import Overtaken
+from transom.lake.store import Store, Write
+from transom.lake.tables import read_rows
 
 Make = Callable[..., House]
 
@@ -22,18 +25,31 @@ def table(root: Path, texts: list[str]) -> None:
             "names": pa.array([["a", None]] * len(texts)),
         }
     )
-    write_deltalake(str(root / "lines"), rows, partition_by=["hour"])
+    write_deltalake(str(root / "lines"), rows, partition_by=["hour"], mode="append")
+
+
+def taken(root: Path, *numbers: int) -> pa.Table | None:
+    return small.held([(small.Stored(str(root), "lines", 0), {hour(number) for number in numbers})])
 
 
 def test_rows_of_the_hours_that_are_asked_for_are_taken_in_the_tables_own_types(tmp_path: Path) -> None:
     table(tmp_path, ["one", "two", "three"])
-    table_of_one = small.held(str(tmp_path), "lines", {0: [hour(0)], 1: []})
+    table_of_one = taken(tmp_path, 0)
     assert table_of_one is not None
     assert table_of_one.to_pylist() == [
         {"hour": hour(0), "raw": raw, "names": ["a", None]} for raw in ("one", "three")
     ]
     assert table_of_one.schema.field("raw").type == pa.string()
-    assert small.held(str(tmp_path), "lines", {0: []}) is None
+    assert taken(tmp_path) is None
+
+
+def test_rows_that_lie_in_many_files_are_one_batch_for_spark(tmp_path: Path) -> None:
+    for _ in range(4):
+        table(tmp_path, ["one", "two"])
+    rows = small.held([(small.Stored(str(tmp_path), "lines"), {hour(0), hour(1)})])
+    assert rows is not None
+    assert sorted(rows["raw"].to_pylist()) == ["one"] * 4 + ["two"] * 4
+    assert rows["raw"].num_chunks == 1
 
 
 def test_many_rows_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,12 +58,15 @@ def test_many_rows_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyP
     stored = sum(file.stat().st_size for file in (tmp_path / "lines").rglob("*.parquet"))
     assert stored < 20_000
     monkeypatch.setattr(small, "MOST", 500_000)
-    assert small.held(str(tmp_path), "lines", {0: [hour(0)]}) is None
+    assert taken(tmp_path, 0) is None
     monkeypatch.setattr(small, "MOST", 1_200_000)
-    assert small.held(str(tmp_path), "lines", {0: [hour(0)]}) is not None
-    assert small.held(str(tmp_path), "lines", {0: [hour(0), hour(1)]}) is None
+    assert taken(tmp_path, 0) is not None
+    assert taken(tmp_path, 0, 1) is None
+    # However many versions they are read at.
+    versions = [small.Stored(str(tmp_path), "lines") for _ in range(2)]
+    assert small.held([(stored, {hour(at)}) for at, stored in enumerate(versions)]) is None
     monkeypatch.setattr(small, "MOST", stored // 3)
-    assert small.held(str(tmp_path), "lines", {0: [hour(0), hour(1)]}) is None
+    assert taken(tmp_path, 0, 1) is None
 
 
 def test_what_rows_take_is_known_before_they_are_taken(spark: SparkSession) -> None:
@@ -58,8 +77,10 @@ def test_what_rows_take_is_known_before_they_are_taken(spark: SparkSession) -> N
 
 def test_both_ways_leave_the_same_lake(house: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     lakes = {}
-    for lake, most in (("few", small.MOST), ("many", 0)):
+    # By Spark the hours are named one by one, as scattered ones are.
+    for lake, most, few in (("few", small.MOST, tables.FEW), ("many", 0, 0)):
         monkeypatch.setattr(small, "MOST", most)
+        monkeypatch.setattr(tables, "FEW", few)
         lakes[lake] = house(lake=lake)
         for number in range(3):
             lakes[lake].land(number, [line(number * 3600 + i, f"10.0.0.{i % 5}") for i in range(30)])
@@ -68,13 +89,50 @@ def test_both_ways_leave_the_same_lake(house: Make, monkeypatch: pytest.MonkeyPa
         lakes[lake].run(2, 3)
         late.unlink()
     lakes["few"].assert_same(lakes["many"])
-    writers = {
-        lake: {commit.get("engineInfo", commit.get("clientVersion", ""))[:5] for commit in commits(of)}
-        for lake, of in lakes.items()
-    }
+    writers = {lake: set(writers_of(of.root, "aggregates")) for lake, of in lakes.items()}
     assert writers == {"few": {"delta"}, "many": {"delta", "Apach"}}
 
 
-def commits(of: House) -> list[dict[str, str]]:
-    history = DeltaTable(f"{of.root}/aggregates").history()
-    return [{name: str(value) for name, value in commit.items()} for commit in history]
+def test_rows_of_other_blocks_are_written_again_by_spark_where_they_are_many(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = tables.Table(
+        "lines", {"hour": "timestamp", "block": "string", "n": "bigint"}, ("hour",), frozenset()
+    )
+
+    def rows(block: str, *numbers: int) -> pa.Table:
+        found = [{"hour": hour(n % 2), "block": block, "n": n} for n in numbers]
+        return pa.Table.from_pylist(found, of.arrow_schema())
+
+    store = Store(spark, str(tmp_path))
+    store.create([of])
+    both = [hour(0), hour(1)]
+    # Nothing stands in the hours, or all that does is replaced; then another block's rows stay.
+    writes = [
+        (Write(of, rows("b", *range(6)), {"b": both}), "delta"),
+        (Write(of, pa.concat_tables([rows("a", 0), rows("b", *range(6))]), {None: both}), "delta"),
+        (Write(of, rows("a", 1, 2), {"a": both}), "Apach"),
+        (Write(of, rows("a", 4), {"a": [hour(0)]}), "Apach"),
+        (Write(of, rows("c"), {"a": [hour(1)]}), "Apach"),
+    ]
+    monkeypatch.setattr(small, "MOST", 1)
+    for token, (write, writer) in enumerate(writes):
+        store.write(write, stage="stage", token=token, run_id="run")
+        assert writers_of(str(tmp_path), "lines")[0] == writer, token
+    stands = read_rows(DeltaTable(str(tmp_path / "lines")))
+    assert sorted((row["block"], row["n"]) for row in stands) == [("a", 4), *(("b", n) for n in range(6))]
+    monkeypatch.setattr(small, "MOST", 100_000)
+    store.write(Write(of, rows("a", 1), {"a": [hour(1)]}), stage="stage", token=len(writes), run_id="run")
+    assert writers_of(str(tmp_path), "lines")[0] == "delta"
+    # A later write stands, whoever makes the earlier one.
+    version = DeltaTable(str(tmp_path / "lines")).version()
+    for late in (rows("d", 0), spark.createDataFrame(rows("d", 0))):
+        with pytest.raises(Overtaken, match="table lines holds a later run's write; run late wrote nothing"):
+            store.write(Write(of, late, {None: both}), stage="stage", token=2, run_id="late")
+    assert DeltaTable(str(tmp_path / "lines")).version() == version
+
+
+def writers_of(root: str, name: str) -> list[str]:
+    """Who has made each commit of a table but the first, the latest first."""
+    commits = DeltaTable(f"{root}/{name}").history()
+    return [str(commit.get("engineInfo", commit.get("clientVersion", "")))[:5] for commit in commits]

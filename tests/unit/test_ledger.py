@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from deltalake.table import TableOptimizer
 
 from transom.intervals import Interval
+from transom.lake import tidying
 from transom.lake.book import Entry, Node, Verdict
 from transom.lake.gate import judge
-from transom.lake.ledger import Ledger, Overtaken
-from transom.lake.tables import Table, TableMismatch, create
+from transom.lake.ledger import Ledger, Overtaken, Run
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
@@ -95,7 +96,7 @@ def test_a_ledger_that_remembers_reads_what_another_reads(ledger: Ledger) -> Non
 
 
 def test_a_commit_that_meets_another_is_tried_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: Callable[[str], object] = ledger._open
+    opened: Callable[[str], object] = ledger.open
     rivals = iter([True, False])
 
     def open_and_be_overtaken(name: str) -> object:
@@ -104,7 +105,7 @@ def test_a_commit_that_meets_another_is_tried_again(ledger: Ledger, monkeypatch:
             Ledger(ledger.root).claim("ingest", [node(7)], "rival")
         return table
 
-    monkeypatch.setattr(ledger, "_open", open_and_be_overtaken)
+    monkeypatch.setattr(ledger, "open", open_and_be_overtaken)
     ledger.claim("ingest", [node(0)], "a")
     assert {n.hour.hour: e.run_id for n, e in ledger.book().items()} == {0: "a", 7: "rival"}
 
@@ -159,15 +160,132 @@ def test_a_gate_warns_of_hours_that_a_run_mends_outside_its_interval(ledger: Led
     assert judge(ledger, "ingest", "web", interval, "", heal=(abs(apart) - 1) * HOUR).warnings == ()
 
 
-def test_a_table_gains_columns_and_refuses_another_type(tmp_path: Path) -> None:
-    table = Table.load("events")
-    create(str(tmp_path), table.declare(columns={"client": "string"}))
-    create(str(tmp_path), table.declare(columns={"client": "string", "bytes": "bigint"}))
-    with pytest.raises(TableMismatch, match=r"column client is .*string.* in the lake and .*long"):
-        create(str(tmp_path), table.declare(columns={"client": "bigint"}))
+def run_of(ledger: Ledger, number: int, stage: str = "ingest") -> None:
+    """All that an hourly run of a stage writes into its ledger."""
+    name, of = f"{stage} {number}", node(number, stage)
+    ledger.claim(stage, [of], name, ledger.book())
+    verdict = Verdict(
+        of, "rejected_share", "error", number / 10, "at most 0.05", number % 2 > 0, sample=("a",)
+    )
+    ledger.record_checks(stage, [verdict], name)
+    ledger.publish(stage, {of: published(name, f"1:{number}")}, name)
+    hour = DAY + number * HOUR
+    ledger.record_run(
+        Run(name, "schedule", stage, hour, hour + HOUR, 0, None, 1, 1, {"total": 1.5}, 100, "1", hour + HOUR)
+    )
 
 
-def test_no_version_in_which_rows_stand_is_cleaned_up(tmp_path: Path) -> None:
-    Ledger(str(tmp_path))
-    kept = DeltaTable(f"{tmp_path}/hours").metadata().configuration
-    assert kept["delta.enableExpiredLogCleanup"] == "false"
+def said(root: str) -> object:
+    """Everything that a ledger says."""
+    ledger = Ledger(root)
+    book = ledger.book()
+    every = {of.hour for of in book}
+    checks = {stage: ledger.checks(book, stage, every) for stage in ("ingest", "aggregate")}
+    last = {stage: ledger.last_run(stage) for stage in checks}
+    return dict(book), checks, ledger.failures(book, "ingest"), ledger.runs(), last
+
+
+def files(ledger: Ledger, stage: str) -> dict[str, int]:
+    return {
+        name: len(ledger.open(name).file_uris(file_pruning_predicate=[("stage", "=", stage)]))
+        for name in ("hours", "checks", "runs")
+    }
+
+
+def test_a_ledger_says_the_same_when_its_files_are_brought_together(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tidying, "SCATTERED", 3)
+    for number in range(4):
+        run_of(ledger, number)
+        run_of(ledger, number, "aggregate")
+        if number < 3:
+            tidying.tidy(ledger, "ingest")
+    scattered = said(ledger.root)
+    assert [(ledger.last_run(of) or {})["run_id"] for of in ("ingest", "aggregate")] == [
+        "ingest 3", "aggregate 3",
+    ]  # fmt: skip
+    assert ledger.last_run("frame") is None
+    token = ledger.open("hours").version()
+    assert files(ledger, "ingest") == {"hours": 4, "checks": 4, "runs": 4}
+    tidying.tidy(ledger, "ingest")
+    assert files(ledger, "ingest") == {"hours": 1, "checks": 1, "runs": 1}
+    assert files(ledger, "aggregate") == {"hours": 4, "checks": 4, "runs": 4}
+    assert said(ledger.root) == scattered
+    # One that remembers sees it, and the token of a claim is above all earlier ones.
+    assert ledger.book() == Ledger(ledger.root).book()
+    assert ledger.claim("ingest", [node(0)], "later", ledger.book()) > token + 1
+
+
+def test_files_that_are_full_are_left_alone(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tidying, "SCATTERED", 3)
+    for number in range(4):
+        run_of(ledger, number)
+    monkeypatch.setattr(tidying, "FULL", 5000)
+    monkeypatch.setattr(TableOptimizer, "compact", lambda *arguments, **named: pytest.fail("not left alone"))
+    tidying.tidy(ledger, "ingest")
+    monkeypatch.setattr(tidying, "FULL", 50_000)
+    with pytest.raises(pytest.fail.Exception, match="not left alone"):
+        tidying.tidy(ledger, "ingest")
+
+
+def test_a_claim_that_meets_files_being_brought_together_is_tried_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tidying, "SCATTERED", 3)
+    for number in range(4):
+        run_of(ledger, number)
+    opened: Callable[[str], DeltaTable] = ledger.open
+    rivals = iter([True])
+
+    def open_and_be_tidied(name: str) -> DeltaTable:
+        table = opened(name)
+        if next(rivals, False):
+            tidying.tidy(Ledger(ledger.root), "ingest")
+        return table
+
+    monkeypatch.setattr(ledger, "open", open_and_be_tidied)
+    ledger.claim("ingest", [node(0)], "a")
+    assert {n.hour.hour: e.run_id for n, e in Ledger(ledger.root).book().items()} == {
+        0: "a", 1: "ingest 1", 2: "ingest 2", 3: "ingest 3",
+    }  # fmt: skip
+
+
+def test_files_that_a_claim_takes_first_are_left_to_a_later_run(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tidying, "SCATTERED", 3)
+    for number in range(4):
+        run_of(ledger, number)
+    compact = TableOptimizer.compact
+
+    def claimed_before(optimizer: TableOptimizer, *arguments: object, **named: object) -> object:
+        if optimizer.table._table.table_uri().rstrip("/").endswith("hours"):
+            Ledger(ledger.root).claim("ingest", [node(0)], "rival")
+        return compact(optimizer, *arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TableOptimizer, "compact", claimed_before)
+        tidying.tidy(ledger, "ingest")
+    assert files(ledger, "ingest") == {"hours": 4, "checks": 1, "runs": 1}
+    assert ledger.book()[node(0)].run_id == "rival"
+    tidying.tidy(ledger, "ingest")
+    assert files(ledger, "ingest") == {"hours": 1, "checks": 1, "runs": 1}
+    assert ledger.book()[node(0)].run_id == "rival"
+
+
+def test_a_record_that_meets_a_change_of_its_table_is_kept(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: Callable[[str], DeltaTable] = ledger.open
+    rivals = iter([True])
+
+    def open_and_be_changed(name: str) -> DeltaTable:
+        table = opened(name)
+        if name == "runs" and next(rivals, False):
+            opened(name).alter.set_table_properties({"delta.enableExpiredLogCleanup": "false"})
+        return table
+
+    monkeypatch.setattr(ledger, "open", open_and_be_changed)
+    run_of(ledger, 0)
+    assert [run["run_id"] for run in ledger.runs()] == ["ingest 0"]

@@ -17,8 +17,8 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from transom.intervals import Interval
 from transom.lake.book import Entry, Node
 from transom.lake.causes import KINDS, Finding, from_ledger
-from transom.lake.ledger import ATTEMPTS, Ledger
-from transom.lake.tables import Table, create, read_rows
+from transom.lake.ledger import Ledger
+from transom.lake.tables import ATTEMPTS, Table, create, read_rows
 
 NAME = "findings"
 COLUMNS = tuple(field.name for field in fields(Finding))

@@ -124,8 +124,8 @@ def _incomplete(book: Book, nodes: Sequence[Node]) -> dict[str, list[datetime]]:
 
 
 def _stale(ledger: Ledger, stage: str, command: str, interval: Interval) -> list[str]:
-    latest = [row for row in ledger.runs() if row["stage"] == stage]
-    since = latest[-1]["stale_since"] if latest else None
+    latest = ledger.last_run(stage)
+    since = latest["stale_since"] if latest else None
     if since is None:
         return []
     return [f"stale since {format_hour(since)}: {_filled(command, [since, interval.start - HOUR])}"]

@@ -20,11 +20,10 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from transom.lake.book import EMPTY_DIGEST, STOOD_AT, STOOD_BY, Book, Entry, Node, Verdict
-from transom.lake.tables import Table, create, instant, read_rows
+from transom.lake.tables import ATTEMPTS, Table, create, in_hours_sql, read_rows
 
 FORGOTTEN = "forgotten"
 """What a commit is told of a row that is to be deleted; it stands in no table."""
-ATTEMPTS = 20
 
 
 class Overtaken(RuntimeError):
@@ -62,7 +61,8 @@ class Ledger:
         for table in self.tables.values():
             create(root, table)
 
-    def _open(self, name: str) -> DeltaTable:
+    def open(self, name: str) -> DeltaTable:
+        """A table of the ledger, as it stands."""
         return DeltaTable(f"{self.root}/{name}")
 
     def _schema(self, name: str) -> pa.Schema:
@@ -70,7 +70,7 @@ class Ledger:
 
     def book(self, stages: Sequence[str] | None = None) -> Book:
         """All nodes, of some stages or of all."""
-        return self._book(self._open("hours"), stages)
+        return self._book(self.open("hours"), stages)
 
     def _book(self, table: DeltaTable, stages: Sequence[str] | None) -> Book:
         # Years of hours take a second to read, and a run looks at them several times.
@@ -145,7 +145,7 @@ class Ledger:
 
     def _commit(self, stage: str, entries: Callable[[Book], Mapping[Node, Entry | None]], run_id: str) -> int:
         for attempt in range(ATTEMPTS):
-            table = self._open("hours")
+            table = self.open("hours")
             read_at, changed = table.version(), entries(self._book(table, [stage]))
             rows = [_row(node, entry) for node, entry in changed.items()]
             source = pa.Table.from_pylist(rows, schema=self._schema("hours"))
@@ -211,16 +211,20 @@ class Ledger:
         self._append("runs", [row])
 
     def _append(self, name: str, rows: list[dict[str, object]]) -> None:
-        write_deltalake(
-            self._open(name), pa.Table.from_pylist(rows, schema=self._schema(name)), mode="append"
-        )
+        source = pa.Table.from_pylist(rows, schema=self._schema(name))
+        for attempt in range(ATTEMPTS):
+            try:
+                return write_deltalake(self.open(name), source, mode="append")
+            except CommitFailedError:
+                # Rows that are added conflict with nothing but a change of the table itself.
+                if attempt == ATTEMPTS - 1:
+                    raise
 
     def checks(self, book: Book, stage: str, hours: set[datetime]) -> list[Verdict]:
         """What the checks saw in some hours, by the run that each node now stands by."""
         if not hours:
             return []
-        between = f"hour BETWEEN {instant(min(hours))} AND {instant(max(hours))}"
-        return [v for v in self._verdicts(book, stage, between) if v.node.hour in hours]
+        return self._verdicts(book, stage, in_hours_sql(hours))
 
     def failures(self, book: Book, stage: str) -> list[Verdict]:
         """The checks that failed in any hour, by the run that each node now stands by."""
@@ -228,7 +232,7 @@ class Ledger:
 
     def _verdicts(self, book: Book, stage: str, where: str) -> list[Verdict]:
         verdicts = []
-        for row in read_rows(self._open("checks"), f"stage = '{stage}' AND {where}"):
+        for row in read_rows(self.open("checks"), f"stage = '{stage}' AND {where}"):
             node = Node(row["stage"], row["block"], row["table"], _utc(row["hour"]))
             if node in book and book[node].stood_by == row["run_id"]:
                 verdicts.append(
@@ -258,7 +262,12 @@ class Ledger:
 
     def runs(self) -> list[dict[str, Any]]:
         """Every finished run, oldest first."""
-        return sorted(read_rows(self._open("runs")), key=lambda row: row["finished_at"])
+        return sorted(read_rows(self.open("runs")), key=lambda row: (row["finished_at"], row["run_id"]))
+
+    def last_run(self, stage: str) -> dict[str, Any] | None:
+        """The run of a stage that finished last."""
+        where = f"stage = '{stage}' ORDER BY finished_at DESC, run_id DESC LIMIT 1"
+        return next(iter(read_rows(self.open("runs"), where)), None)
 
 
 def _claimed(node: Node, held: Entry | None, run_id: str, versions: Mapping[str, int], asked: bool) -> Entry:

@@ -4,17 +4,18 @@ An hour of a quiet log is some hundred rows. Spark's Delta takes half a second f
 and in an application that has just started several for its code alone; delta-rs takes milliseconds.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from datetime import datetime
+from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
-from transom.intervals import ranges
-from transom.lake.tables import instant, query
+from transom.lake.tables import in_hours_sql, query
 
 MOST = 8 * 2**20
 """Bytes that the driver takes at most, as Arrow holds them; of files, as they are stored."""
@@ -36,38 +37,59 @@ def taken(rows: DataFrame, schema: pa.Schema) -> pa.Table:
     return rows.toArrow().select(schema.names).cast(schema)
 
 
-def held(root: str, name: str, hours: Mapping[int, Iterable[datetime]]) -> pa.Table | None:
+class Stored:
+    """A table as it stood at one version: opened once, however often it is asked.
+
+    Args:
+        root: the stream's folder in the lake.
+        version: None is the present one.
+    """
+
+    def __init__(self, root: str, name: str, version: int | None = None) -> None:
+        self.table = DeltaTable(f"{root}/{name}", version=version)
+
+    @cached_property
+    def _files(self) -> pa.Table:
+        return pa.table(self.table.get_add_actions(flatten=True)).select(["size_bytes", "partition.hour"])
+
+    def size(self, hours: Collection[datetime]) -> int:
+        """The bytes of the files that hold the rows of some hours."""
+        sizes, of_hours = self._files.columns
+        wanted = pc.is_in(of_hours, pa.array(hours, of_hours.type))
+        return pc.sum(sizes.filter(wanted)).as_py() or 0
+
+    def unpacked(self, hours: Collection[datetime]) -> int:
+        """About how many bytes the rows of some hours take: files hold a text that repeats once."""
+        fields = self.table.schema().fields
+        texts = [_length(field.name) for field in fields if field.type.type == "string"]
+        size = " + ".join([f"{FIXED * len(fields)}", *texts])
+        [total] = self._ask(f"sum({size}) AS bytes", hours).to_pylist()
+        return total["bytes"] or 0
+
+    def rows(self, hours: Collection[datetime]) -> pa.Table:
+        """The rows of some hours."""
+        # What reads the files has types of its own for text.
+        return self._ask("*", hours).cast(pa.schema(self.table.schema().to_arrow()))
+
+    def _ask(self, what: str, hours: Collection[datetime]) -> pa.Table:
+        return query(self.table, f"SELECT {what} FROM t WHERE {in_hours_sql(hours)}")
+
+
+def held(parts: Iterable[tuple[Stored, Collection[datetime]]]) -> pa.Table | None:
     """The rows of some hours of a table, None where they may be too many.
 
     Args:
-        hours: by the version that they are read at.
+        parts: the hours, with the version that they are read at.
     """
-    parts = []
-    for version, some in hours.items():
-        wanted = set(some)
-        if not wanted:
-            continue
-        table = DeltaTable(f"{root}/{name}", version=version)
-        files = pa.table(table.get_add_actions(flatten=True)).select(["size_bytes", "partition.hour"])
-        sizes = zip(*(column.to_pylist() for column in files.columns), strict=True)
-        if sum(size for size, hour in sizes if hour in wanted) > MOST:
-            return None
-        parts.append(_rows(table, wanted))
-    if any(part is None for part in parts):
+    parts = [(stored, hours) for stored, hours in parts if hours]
+    # The files' sizes are known; what they unpack to is asked before it is taken.
+    if not parts or any(
+        sum(size(stored, hours) for stored, hours in parts) > MOST for size in (Stored.size, Stored.unpacked)
+    ):
         return None
-    return pa.concat_tables(parts, promote_options="default") if parts else None
-
-
-def _rows(table: DeltaTable, hours: Iterable[datetime]) -> pa.Table | None:
-    where = " OR ".join(f"hour >= {instant(s.start)} AND hour < {instant(s.end)}" for s in ranges(hours))
-    texts = [field.name for field in table.schema().fields if field.type.type == "string"]
-    size = " + ".join([f"{FIXED * len(table.schema().fields)}", *map(_length, texts)])
-    # Files hold a text that repeats once: what they unpack to is asked before it is taken.
-    [total] = query(table, f"SELECT sum({size}) AS bytes FROM t WHERE {where}").to_pylist()
-    if (total["bytes"] or 0) > MOST:
-        return None
-    # What reads the files has types of its own for text.
-    return query(table, f"SELECT * FROM t WHERE {where}").cast(pa.schema(table.schema().to_arrow()))
+    return pa.concat_tables(
+        (stored.rows(hours) for stored, hours in parts), promote_options="default"
+    ).combine_chunks()
 
 
 def _length(name: str) -> str:

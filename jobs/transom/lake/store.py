@@ -20,6 +20,7 @@ from delta.exceptions import (
     ConcurrentDeleteReadException,
     ConcurrentTransactionException,
     ConcurrentWriteException,
+    MetadataChangedException,
 )
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
@@ -27,12 +28,11 @@ from deltalake.transaction import AddAction
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from transom.intervals import ranges
 from transom.lake import small
 from transom.lake.book import Book
-from transom.lake.ledger import ATTEMPTS, Overtaken
+from transom.lake.ledger import Overtaken
 from transom.lake.parts import Part
-from transom.lake.tables import Table, create, read_rows
+from transom.lake.tables import ATTEMPTS, Table, create, in_hours_sql, in_terms, read_rows
 
 CONFLICTS = (
     ConcurrentAppendException,
@@ -47,18 +47,18 @@ CONFLICTS = (
 
 def in_hours(hours: Iterable[datetime], column: str = "hour") -> Column:
     """A condition that holds in some hours, as few comparisons as their stretches allow."""
-    condition = F.lit(False)
-    for stretch in ranges(hours):
-        condition = condition | (
-            (F.col(column) >= F.lit(stretch.start)) & (F.col(column) < F.lit(stretch.end))
-        )
-    return condition
+    stretches, others = in_terms(hours)
+    terms = [
+        (F.col(column) >= F.lit(stretch.start)) & (F.col(column) < F.lit(stretch.end))
+        for stretch in stretches
+    ]
+    if others:
+        terms.append(F.col(column).isin(others))
+    return reduce(Column.__or__, terms) if terms else F.lit(False)
 
 
-def _sql_hours(hours: Iterable[datetime]) -> str:
-    form = "'%Y-%m-%dT%H:%M:%SZ'"
-    parts = [f"(hour >= {s.start.strftime(form)} AND hour < {s.end.strftime(form)})" for s in ranges(hours)]
-    return "(" + " OR ".join(parts) + ")"
+def _as_text(hour: datetime) -> str:
+    return hour.strftime("'%Y-%m-%dT%H:%M:%SZ'")
 
 
 def conformed(rows: DataFrame, table: Table, *more: Column) -> DataFrame:
@@ -96,13 +96,25 @@ class Write:
     bytes: int | None = None
     gathered: bool = False
 
+    @property
+    def hours(self) -> set[datetime]:
+        """Every hour of which something is replaced."""
+        return set().union(*self.targets.values())
+
+    @property
+    def by_block(self) -> bool:
+        """Whether other blocks' rows stay in the hours, so that they have to be written again."""
+        alike = len({frozenset(hours) for hours in self.targets.values()}) == 1
+        return None not in self.targets and not (self.whole and alike)
+
     def predicate(self) -> str:
         """What the write replaces, as a Delta predicate."""
-        hour_sets = {frozenset(hours) for hours in self.targets.values()}
-        if (self.whole and len(hour_sets) == 1) or None in self.targets:
-            return _sql_hours(set().union(*hour_sets))
+        if not self.by_block:
+            return in_hours_sql(self.hours, _as_text)
         return " OR ".join(
-            f"(block = '{block}' AND {_sql_hours(hours)})" for block, hours in self.targets.items() if hours
+            f"(block = '{block}' AND {in_hours_sql(hours, _as_text)})"
+            for block, hours in self.targets.items()
+            if hours
         )
 
 
@@ -133,7 +145,9 @@ class Store:
         for node, entry in (book or {}).items():
             if entry.stood_at is not None:
                 torn.setdefault(node.table, {})[node.hour] = entry.stood_at
-        return Pins(self, {name: DeltaTable(f"{self.root}/{name}").version() for name in tables}, torn)
+        present = {name: small.Stored(self.root, name) for name in tables}
+        versions = {name: stored.table.version() for name, stored in present.items()}
+        return Pins(self, versions, torn, {(name, versions[name]): present[name] for name in present})
 
     def write(self, write: Write, *, stage: str, token: int, run_id: str) -> None:
         """Replaces the targets of a write.
@@ -146,22 +160,31 @@ class Store:
             f"{stage}: table {write.table.name} holds a later run's write; run {run_id} wrote nothing to "
             "it, run the interval again"
         )
+        rows, where = write.rows, write.predicate()
         try:
-            if isinstance(write.rows, pa.Table):
-                _write_arrow(uri, write.rows, write.predicate(), stage, token, run_id)
-            elif isinstance(write.rows, tuple):
-                _take_parts(uri, write.rows, write.targets[None], stage, token, run_id)
-            elif write.bytes is not None and write.bytes <= small.MOST:
-                rows = small.taken(write.rows, write.table.arrow_schema())
-                _write_arrow(uri, rows, write.predicate(), stage, token, run_id)
+            if isinstance(rows, tuple):
+                _take_parts(uri, rows, write.hours, stage, token, run_id)
+            elif self._few(write):
+                if isinstance(rows, DataFrame):
+                    rows = small.taken(rows, write.table.arrow_schema())
+                _write_arrow(uri, rows, where, stage, token, run_id)
             else:
-                rows = write.rows if write.gathered else write.rows.repartition("hour")
-                _write_frame(uri, rows, write.predicate(), stage, token, run_id)
+                if not isinstance(rows, DataFrame):
+                    rows = self.spark.createDataFrame(rows)
+                rows = rows if write.gathered else rows.repartition("hour")
+                _write_frame(uri, rows, where, stage, token, run_id)
         except CONFLICTS as error:
             raise overtaken from error
         # Delta skips a write whose token is not above the last one's, and does not say so.
         if _token(DeltaTable(uri), stage) != token:
             raise overtaken
+
+    def _few(self, write: Write) -> bool:
+        """Whether the driver takes what is written, and what has to be written again with it."""
+        if isinstance(write.rows, DataFrame) and (write.bytes is None or write.bytes > small.MOST):
+            return False
+        stored = small.Stored(self.root, write.table.name) if write.by_block else None
+        return stored is None or stored.size(write.hours) <= small.MOST
 
 
 def _token(table: DeltaTable, stage: str) -> int:
@@ -171,15 +194,21 @@ def _token(table: DeltaTable, stage: str) -> int:
 
 
 def _write_frame(uri: str, rows: DataFrame, predicate: str, stage: str, token: int, run_id: str) -> None:
-    (
+    writer = (
         rows.write.format("delta")
         .mode("overwrite")
         .option("replaceWhere", predicate)
         .option("txnAppId", stage)
         .option("txnVersion", token)
         .option("userMetadata", run_id)
-        .save(uri)
     )
+    for attempt in range(ATTEMPTS):
+        try:
+            return writer.save(uri)
+        except MetadataChangedException:
+            # Another run has given the table a column or a property, and taken no row.
+            if attempt == ATTEMPTS - 1:
+                raise
 
 
 def _write_arrow(uri: str, rows: pa.Table, predicate: str, stage: str, token: int, run_id: str) -> None:
@@ -261,19 +290,25 @@ class Pins:
     store: Store
     versions: Mapping[str, int]
     torn: Mapping[str, Mapping[datetime, int]] = field(default_factory=dict)
+    _stored: dict[tuple[str, int], small.Stored] = field(default_factory=dict, compare=False)
     _loaded: dict[tuple[str, int], DataFrame] = field(default_factory=dict, compare=False)
 
     def read(self, table: str, hours: Iterable[datetime]) -> DataFrame:
         """The rows of some hours of a table, at the pinned version."""
-        by_version: dict[int, list[datetime]] = {self.versions[table]: []}
+        by_version: dict[int, set[datetime]] = {self.versions[table]: set()}
         for hour in hours:
             version = self.torn.get(table, {}).get(hour, self.versions[table])
-            by_version.setdefault(version, []).append(hour)
-        few = small.held(self.store.root, table, by_version)
+            by_version.setdefault(version, set()).add(hour)
+        few = small.held((self._at(table, version), some) for version, some in by_version.items())
         if few is not None:
             return self.store.spark.createDataFrame(few)
         frames = [self._load(table, version).where(in_hours(some)) for version, some in by_version.items()]
         return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+
+    def _at(self, table: str, version: int) -> small.Stored:
+        if (table, version) not in self._stored:
+            self._stored[table, version] = small.Stored(self.store.root, table, version)
+        return self._stored[table, version]
 
     def _load(self, table: str, version: int) -> DataFrame:
         # Once a table: Delta computes a snapshot for each reader that asks for a version.
@@ -287,6 +322,6 @@ class Pins:
         torn = self.torn.get(table, {})
         found = []
         for version in {self.versions[table], *torn.values()}:
-            rows = read_rows(DeltaTable(f"{self.store.root}/{table}", version=version))
+            rows = read_rows(self._at(table, version).table)
             found += [row for row in rows if torn.get(row["hour"], self.versions[table]) == version]
         return found

@@ -7,7 +7,7 @@ columns, from their description alone; what a description does not say is refuse
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -17,7 +17,9 @@ from typing import Any
 import pyarrow as pa
 import yaml
 from deltalake import DeltaTable, Field, QueryBuilder, Schema
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from transom.intervals import Interval, ranges
 
 ARROW_TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -42,7 +44,12 @@ SPARK_TYPES = {
 
 
 KEPT = {"delta.enableExpiredLogCleanup": "false"}
-"""Rows that a killed run has begun to replace stand in an earlier version, until their hour is run again."""
+"""Of tables of rows by hour: rows that a killed run has begun to replace stand in an earlier version, until
+their hour is run again. Nobody reads the ledger as it was, and its log would grow by every run."""
+ATTEMPTS = 20
+"""How often a commit that has met another one is tried again."""
+FEW = 20
+"""Stretches of hours up to which a condition has a comparison for each."""
 
 
 class TableMismatch(ValueError):
@@ -111,7 +118,9 @@ class LakeError(OSError):
 
 
 def create(root: str, table: Table) -> None:
-    """Creates a table where there is none, and adds columns that its description has gained.
+    """Creates a table where there is none, and gives it columns and properties that it lacks.
+
+    Several runs may do so at a time.
 
     Raises:
         LakeError: the lake cannot be read or written.
@@ -119,7 +128,13 @@ def create(root: str, table: Table) -> None:
     """
     uri = f"{root}/{table.name}"
     try:
-        _create(uri, table)
+        for _ in range(ATTEMPTS):
+            try:
+                return _create(uri, table)
+            except CommitFailedError as error:
+                # Another run has changed the table since it was opened: perhaps to what it lacks.
+                met = error
+        raise met
     except (DeltaError, OSError) as error:
         raise LakeError(f"lake: {uri} cannot be opened or created: {in_a_line(error)}") from error
 
@@ -133,10 +148,13 @@ def in_a_line(error: Exception) -> str:
 
 def _create(uri: str, table: Table) -> None:
     wanted = Schema.from_arrow(table.arrow_schema())
+    properties = KEPT if "hour" in table.partition else {}
     try:
         existing = DeltaTable(uri)
     except TableNotFoundError:
-        DeltaTable.create(uri, wanted, mode="ignore", partition_by=list(table.partition), configuration=KEPT)
+        DeltaTable.create(
+            uri, wanted, mode="ignore", partition_by=list(table.partition), configuration=properties
+        )
         return
     held: dict[str, Field] = {field.name: field for field in existing.schema().fields}
     missing = []
@@ -150,6 +168,8 @@ def _create(uri: str, table: Table) -> None:
             )
     if missing:
         existing.alter.add_columns(missing)
+    if properties.items() - existing.metadata().configuration.items():
+        existing.alter.set_table_properties(properties)
 
 
 def read_rows(table: DeltaTable, where: str = "TRUE") -> list[dict[str, Any]]:
@@ -170,3 +190,26 @@ def query(table: DeltaTable, sql: str) -> pa.Table:
 def instant(moment: datetime) -> str:
     """A time as a condition of `read_rows` writes it."""
     return f"""arrow_cast('{moment.astimezone(UTC).isoformat()}', 'Timestamp(Microsecond, Some("UTC"))')"""
+
+
+def in_terms(hours: Iterable[datetime]) -> tuple[list[Interval], list[datetime]]:
+    """Hours as a condition says them: as a few stretches, and one by one where they are scattered.
+
+    What plans a condition of hundreds of comparisons takes seconds, and longer the deeper they nest; a
+    list of values it looks up.
+    """
+    found = sorted(ranges(hours), key=len, reverse=True)
+    return sorted(found[:FEW]), sorted(hour for stretch in found[FEW:] for hour in stretch.hours())
+
+
+def in_hours_sql(hours: Iterable[datetime], spelled: Callable[[datetime], str] = instant) -> str:
+    """An SQL condition that holds in some hours.
+
+    Args:
+        spelled: how a time is written.
+    """
+    stretches, others = in_terms(hours)
+    terms = [f"hour >= {spelled(s.start)} AND hour < {spelled(s.end)}" for s in stretches]
+    if others:
+        terms.append(f"hour IN ({', '.join(map(spelled, others))})")
+    return f"({' OR '.join(f'({term})' for term in terms) or 'FALSE'})"

@@ -1,0 +1,129 @@
+"""The lake's tables without Spark: conditions on hours, and tables that several runs make and mend."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transom.intervals import HOUR
+from transom.lake import tables
+from transom.lake.store import Write
+from transom.lake.tables import LakeError, Table, TableMismatch, create, in_hours_sql, in_terms, read_rows
+
+DAY = datetime(2015, 5, 17, tzinfo=UTC)
+KEPT = "delta.enableExpiredLogCleanup"
+
+
+def hours(*numbers: int) -> list[datetime]:
+    return [DAY + number * HOUR for number in numbers]
+
+
+@given(st.sets(st.integers(0, 80)))
+def test_hours_are_said_by_few_stretches_and_a_list_of_the_others(numbers: set[int]) -> None:
+    asked = hours(*numbers)
+    stretches, others = in_terms(asked)
+    said = [hour for stretch in stretches for hour in stretch.hours()] + others
+    assert sorted(said) == sorted(asked)
+    assert len(stretches) <= tables.FEW
+    longest = max((len(stretch) for stretch in stretches), default=0)
+    assert not others or len(stretches) == tables.FEW
+    assert all(len(stretch) <= longest for stretch in stretches)
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> str:
+    """A table of a row an hour, four days long."""
+    of = hours(*range(96))
+    rows = pa.table({"hour": pa.array(of, pa.timestamp("us", "UTC")), "n": range(96)})
+    write_deltalake(str(tmp_path / "lines"), rows, partition_by=["hour"])
+    return str(tmp_path / "lines")
+
+
+@pytest.mark.parametrize(
+    "numbers", [[], [5], [*range(10, 40), 50], range(0, 96, 2), [*range(0, 60, 2), *range(60, 80)]]
+)
+def test_a_condition_on_hours_takes_their_rows(lines: str, numbers: list[int]) -> None:
+    found = read_rows(DeltaTable(lines), in_hours_sql(hours(*numbers)))
+    assert sorted(row["n"] for row in found) == sorted(numbers)
+
+
+def test_a_write_replaces_hours_however_scattered(lines: str) -> None:
+    numbers = range(0, 96, 2)
+    table = Table("lines", {"hour": "timestamp", "n": "bigint"}, ("hour",), frozenset())
+    write = Write(table, table.arrow_schema().empty_table(), {None: hours(*numbers)})
+    write_deltalake(lines, write.rows, mode="overwrite", predicate=write.predicate())
+    assert {row["n"] for row in read_rows(DeltaTable(lines))} == set(range(1, 96, 2))
+    # Only files have gone, and none was written again.
+    metrics = DeltaTable(lines).history(1)[0]["operationMetrics"]
+    assert (metrics["num_removed_files"], metrics["num_added_files"]) == (48, 0)
+
+
+def test_a_table_gains_columns_and_refuses_another_type(tmp_path: Path) -> None:
+    table = Table.load("events")
+    create(str(tmp_path), table.declare(columns={"client": "string"}))
+    create(str(tmp_path), table.declare(columns={"client": "string", "bytes": "bigint"}))
+    with pytest.raises(TableMismatch, match=r"column client is .*string.* in the lake and .*long"):
+        create(str(tmp_path), table.declare(columns={"client": "bigint"}))
+
+
+def kept(root: Path) -> tuple[str | None, int]:
+    """What a table says of its old versions, and how many it has had."""
+    table = DeltaTable(str(root / "files"))
+    return table.metadata().configuration.get(KEPT), table.version()
+
+
+def old(root: Path) -> None:
+    """A table as it was made before versions were kept."""
+    table = Table.load("files")
+    DeltaTable.create(str(root / "files"), table.arrow_schema(), partition_by=["hour"])
+
+
+def test_versions_in_which_rows_stand_are_kept_of_new_tables_and_of_old_ones(tmp_path: Path) -> None:
+    old(tmp_path / "old")
+    for _ in range(2):
+        for root in ("old", "new"):
+            create(str(tmp_path / root), Table.load("files"))
+        assert kept(tmp_path / "old") == ("false", 1)
+        assert kept(tmp_path / "new") == ("false", 0)
+    # Nobody reads the ledger as it was.
+    create(str(tmp_path), Table.load("hours"))
+    assert DeltaTable(str(tmp_path / "hours")).metadata().configuration == {}
+
+
+def test_a_table_that_two_runs_mend_at_a_time_is_mended_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old(tmp_path)
+    table = Table.load("files")
+    opened = iter([True])
+
+    class Met(DeltaTable):
+        """A table that another run mends as soon as this one has opened it."""
+
+        def __init__(self, uri: str) -> None:
+            super().__init__(uri)
+            if next(opened, False):
+                create(str(tmp_path), table)
+
+    monkeypatch.setattr(tables, "DeltaTable", Met)
+    create(str(tmp_path), table)
+    assert kept(tmp_path) == ("false", 1)
+
+
+def test_a_table_that_others_never_leave_alone_is_no_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old(tmp_path)
+
+    class Busy(DeltaTable):
+        def __init__(self, uri: str) -> None:
+            super().__init__(uri)
+            DeltaTable(uri).alter.set_table_description(f"as of {self.version()}")
+
+    monkeypatch.setattr(tables, "DeltaTable", Busy)
+    with pytest.raises(LakeError, match=r"files cannot be opened or created: .*Metadata changed"):
+        create(str(tmp_path), Table.load("files"))

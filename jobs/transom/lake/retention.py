@@ -30,15 +30,10 @@ def expire(store: Store, ledger: Ledger, stage: Stage, retention: timedelta, run
     for node, entry in book.items():
         # What a killed run has left is out of every later run's reach, but for this one.
         if node.table in steps and node.hour < cutoff and entry.status in ("published", "writing"):
-            entries[node] = replace(entry.before("expired"), rows=0)
+            entries[node] = replace(entry.before(), status="expired", rows=0)
             targets[node.table].setdefault(node.block, set()).add(node.hour)
     writes = [
-        Write(
-            steps[name].table,
-            steps[name].table.arrow_schema().empty_table(),
-            hours,
-            whole=hours.keys() >= steps[name].parts.keys(),
-        )
+        Write(steps[name].table, steps[name].table.arrow_schema().empty_table(), hours)
         for name, hours in targets.items()
         if hours
     ]

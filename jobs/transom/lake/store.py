@@ -1,8 +1,9 @@
-"""Reading and replacing hours of the lake's tables through Spark.
+"""Reading and replacing hours of the lake's tables: through Spark, and where rows are few by delta-rs.
 
-Reads are pinned: a `Pins` holds one version of each table, and nothing else can be read. Writes
-replace exactly the hours (and blocks) that they name, in one Delta commit, and carry the fencing token
-of the claim that they belong to: Delta skips a write whose token is not above the last one's.
+Reads are pinned: a `Pins` holds one version of each table, and of hours that a killed run had begun to
+replace the version in which they stand; nothing else can be read. Writes replace exactly the hours (and
+blocks) that they name, in one Delta commit, and carry the fencing token of the claim that they belong to. One
+whose token is not above the last one's writes nothing, and is told so.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -26,7 +27,7 @@ from pyspark.sql import functions as F
 
 from transom.intervals import ranges
 from transom.lake import small
-from transom.lake.book import Book
+from transom.lake.book import Book, Node
 from transom.lake.ledger import ATTEMPTS, Overtaken
 from transom.lake.tables import Table, create, read_rows
 
@@ -75,31 +76,43 @@ class Write:
     """Rows that replace some hours of a table.
 
     Attributes:
-        rows: the new rows, conformed, nothing outside `targets`; as an Arrow table where they are few and
-            the driver has them anyway.
+        rows: what is to stand in `targets`, nothing outside of them, in the table's types; columns that are
+            missing become null. An Arrow table where they are few and the driver has them anyway.
         targets: the hours to replace, by block; a table without blocks has the one key None.
         bytes: about how many the rows take; None where nobody knows.
         gathered: whether the rows of an hour lie in few partitions already, so that no shuffle has to bring
             them together.
-        whole: whether the targets are every block that the table has in these hours, so that rows of
-            blocks that the specification has dropped go as well.
     """
 
     table: Table
     rows: DataFrame | pa.Table
     targets: Mapping[str | None, Collection[datetime]]
-    whole: bool = False
     bytes: int | None = None
     gathered: bool = False
 
-    def predicate(self) -> str:
-        """What the write replaces, as a Delta predicate."""
-        hour_sets = {frozenset(hours) for hours in self.targets.values()}
-        if (self.whole and len(hour_sets) == 1) or None in self.targets:
-            return _sql_hours(set().union(*hour_sets))
-        return " OR ".join(
-            f"(block = '{block}' AND {_sql_hours(hours)})" for block, hours in self.targets.items() if hours
-        )
+    def predicate(self, known: Iterable[Node]) -> str:
+        """What the write replaces, as a Delta predicate.
+
+        An hour that no other block has is named without its blocks: Delta then drops its files, and does not
+        look for rows to keep in them.
+
+        Args:
+            known: the nodes of the stage, as the ledger has them since this run's claim. What another run
+                claims later has a higher token, and its rows are not there yet, or this write is refused.
+        """
+        hours = set().union(*self.targets.values())
+        if None in self.targets:
+            return _sql_hours(hours)
+        shared = {
+            node.hour
+            for node in known
+            if node.table == self.table.name and node.hour not in self.targets.get(node.block, ())
+        }
+        parts = [_sql_hours(hours - shared)] if hours - shared else []
+        for block, some in self.targets.items():
+            beside = shared.intersection(some)
+            parts += [f"(block = '{block}' AND {_sql_hours(beside)})"] if beside else []
+        return " OR ".join(parts)
 
 
 class Store:
@@ -127,26 +140,30 @@ class Store:
                 torn.setdefault(node.table, {})[node.hour] = entry.stood_at
         return Pins(self, {name: DeltaTable(f"{self.root}/{name}").version() for name in tables}, torn)
 
-    def write(self, write: Write, *, stage: str, token: int, run_id: str) -> None:
+    def write(self, write: Write, *, stage: str, token: int, run_id: str, known: Iterable[Node] = ()) -> None:
         """Replaces the targets of a write.
+
+        Args:
+            known: as in `Write.predicate`.
 
         Raises:
             Overtaken: another run of the stage has written the table in the meantime.
         """
         uri = f"{self.root}/{write.table.name}"
+        predicate = write.predicate(known)
         overtaken = Overtaken(
             f"{stage}: table {write.table.name} holds a later run's write; run {run_id} wrote nothing to "
             "it, run the interval again"
         )
         try:
             if isinstance(write.rows, pa.Table):
-                _write_arrow(uri, write.rows, write.predicate(), stage, token, run_id)
+                _write_arrow(uri, write.rows, predicate, stage, token, run_id)
             elif write.bytes is not None and write.bytes <= small.MOST:
                 rows = small.taken(write.rows, write.table.arrow_schema())
-                _write_arrow(uri, rows, write.predicate(), stage, token, run_id)
+                _write_arrow(uri, rows, predicate, stage, token, run_id)
             else:
                 rows = write.rows if write.gathered else write.rows.repartition("hour")
-                _write_frame(uri, rows, write.predicate(), stage, token, run_id)
+                _write_frame(uri, rows, predicate, stage, token, run_id)
         except CONFLICTS as error:
             raise overtaken from error
         # Delta skips a write whose token is not above the last one's, and does not say so.
@@ -230,6 +247,11 @@ class Pins:
             reader = self.store.spark.read.format("delta").option("versionAsOf", version)
             self._loaded[table, version] = reader.load(f"{self.store.root}/{table}")
         return self._loaded[table, version]
+
+    def form(self, table: Table) -> Table:
+        """A table with every column that it has at the pinned version."""
+        held = DeltaTable(f"{self.store.root}/{table.name}", version=self.versions[table.name])
+        return table.widened(pa.schema(held.schema().to_arrow()))
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """All rows of a small table at the pinned version, read by the driver."""

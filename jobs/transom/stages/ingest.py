@@ -45,6 +45,7 @@ def ingest(
     """
     tables, types = Tables.of(stream), event_types(stream)
     scene = scene_of(store, ledger, stream, tables, interval, stretch or interval)
+    tables = tables.as_held(scene.pins)
     paths = in_scope(scene.known, scene.there, scene.looked_at)
     to_read = {
         path

@@ -7,6 +7,8 @@ from datetime import UTC, timedelta
 from functools import reduce
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -14,7 +16,7 @@ from transom.formats.layout import Span
 from transom.intervals import NO_HOUR
 from transom.lake.acceptance import in_short, verdict_of
 from transom.lake.book import Node, Verdict
-from transom.lake.quality import Check, in_words, judge
+from transom.lake.quality import Check, Finding, in_words, judge
 from transom.lake.refresh import SAMPLE
 from transom.stages.checks import (
     Declared,
@@ -32,6 +34,7 @@ from transom.stages.parsing import Reading
 from transom.stream import Stream
 
 SECOND = timedelta(seconds=1)
+SCATTERED = "hours_bounded"
 
 
 def contents(
@@ -54,6 +57,7 @@ def contents(
         LandingError: an executor does not see a file that the driver sees.
     """
     paths = {reading.number: reading.path for reading in readings}
+    numbers = {path: number for number, path in paths.items()}
     spans = {reading.path: reading.span for reading in readings}
     rules = declared(stream, "ingest")
     hour = F.date_trunc("hour", "event_time")
@@ -70,9 +74,12 @@ def contents(
             if rule.every is not None
         ),
     )
+    by_hour = groups.toArrow()
+    scattered = _scattered(stream, node, there, paths, by_hour)
+    few = pc.invert(pc.is_in(by_hour["__file"], pa.array(list(scattered), by_hour["__file"].type)))
     hours: dict[str, list[dict[str, Any]]] = {path: [] for path in paths.values()}
     summaries: dict[str, dict[str, Any]] = {}
-    for row in groups.toArrow().to_pylist():
+    for row in by_hour.filter(pc.or_(few, pc.is_null(by_hour["hour"]))).to_pylist():
         path = paths[row["__file"]]
         if row["hour"] is None:
             summaries[path] = json.loads(row["summary"])
@@ -88,10 +95,33 @@ def contents(
             continue
         found[path] = _content(there[path], facts, hours[path])
         drift[path] = _drift(stream, facts)
-        metrics[path] = _metrics(found[path], hours[path], spans[path], rules)
+        if numbers[path] in scattered:
+            metrics[path] = {"hours": scattered[numbers[path]]}
+        else:
+            metrics[path] = _metrics(found[path], hours[path], spans[path], rules)
         metrics[path] |= {check: len(names) for check, names in drift[path].items()}
-    numbers = {path: number for number, path in paths.items()}
     return _judged(stream, node, there, found, metrics, drift, frame, numbers)
+
+
+def _scattered(
+    stream: Stream, node: Node, there: Mapping[str, Listed], paths: Mapping[int, str], by_hour: pa.Table
+) -> dict[int, int]:
+    """How many hours the events of a file fall in, of the files that are withheld for that.
+
+    They may be as many as its lines, where a field is taken for a time that is none. So nothing more is said
+    of these files, neither to the driver nor, hour by hour, to the ledger: they are withheld in the hour of
+    their name.
+    """
+    found = {}
+    counts = by_hour["__file"].filter(pc.is_valid(by_hour["hour"])).value_counts().to_pylist()
+    for check in built_in(stream, SCATTERED, metric="hours"):
+        for number, count in ((row["values"], row["counts"]) for row in counts):
+            if check.severity == "error" and check.at_most is not None and count > check.at_most:
+                named = replace(node, hour=there[paths[number]].hour or NO_HOUR)
+                finding = Finding(check, 0, count, success=False)
+                if not verdict_of(named, finding, accepted_of(stream)).success:
+                    found[number] = count
+    return found
 
 
 def _drift(stream: Stream, facts: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -148,6 +178,7 @@ def _metrics(
         "seconds_outside": _seconds_outside(content, span),
         "broken": float(content.broken is not None or content.failed is not None),
         "rows": events,
+        "hours": len(hours),
     }
     for rule in rules:
         if rule.every is not None:
@@ -178,7 +209,11 @@ def _judged(
     for finding in judge(file_checks(stream), [metrics[path] for path in paths]):
         path = paths[finding.row]
         content = contents[path]
-        hour = there[path].hour or (content.hours[0] if content.hours else NO_HOUR)
+        # Of a file whose times are in doubt, the first one says nothing: as in `_scattered`.
+        doubted = (
+            finding.check.name == SCATTERED and finding.check.severity == "error" and not finding.success
+        )
+        hour = there[path].hour or (content.hours[0] if content.hours and not doubted else NO_HOUR)
         verdict = verdict_of(replace(node, hour=hour), finding, accepted_of(stream), path)
         if not verdict.success:
             sample = drift[path].get(verdict.check)
@@ -213,6 +248,10 @@ def _sample(stream: Stream, frame: DataFrame, number: int, check: str) -> list[s
         found = rows.where(F.col("event_time").isNotNull() & lacks).orderBy("source_line").limit(SAMPLE)
         columns = found.select("source_line", *(f"`{name}`" for name in stream.event_columns))
         return [f"line {row.pop('source_line')}: {in_words(row)}" for row in columns.toArrow().to_pylist()]
+    if check == SCATTERED:
+        earliest = rows.where(F.col("event_time").isNotNull()).orderBy("event_time").limit(SAMPLE)
+        times = earliest.select("source_line", "event_time").toArrow().to_pylist()
+        return [f"line {row.pop('source_line')}: {in_words(row)}" for row in times]
     refused = rows.where(F.col("__reason").isNotNull()).orderBy("source_line").limit(SAMPLE)
     found = refused.select("source_line", "__reason", "__raw")
     return [f"line {r['source_line']}: {r['__reason']}: {r['__raw']}" for r in found.toArrow().to_pylist()]
@@ -223,6 +262,7 @@ def file_checks(stream: Stream) -> tuple[Check, ...]:
     return (
         *built_in(stream, "lines_accounted", metric="unaccounted", at_least=0, at_most=0),
         *built_in(stream, "rejected_share", metric="rejected_share"),
+        *built_in(stream, SCATTERED, metric="hours"),
         *built_in(stream, "keys_not_null", metric="null_keys", at_most=0),
         *built_in(stream, "times_inside_hour", metric="seconds_outside", at_most=0),
         *built_in(stream, "file_readable", metric="broken", at_most=0),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.intervals import NO_HOUR, Interval
-from transom.lake.book import Book
+from transom.lake.book import Book, Entry
 from transom.lake.staleness import Scope
 from transom.lake.store import Pins, Store
 from transom.stages.decisions import Decisions, decide
@@ -26,7 +26,7 @@ from transom.stages.files import (
     with_duplicates,
 )
 from transom.stages.hours import HourState, hour_states
-from transom.stages.scene import Scene
+from transom.stages.scene import Scene, node_of
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
@@ -319,6 +319,36 @@ def test_rows_of_another_specification_that_cannot_be_read_again_are_told() -> N
     other = replace(RULES, shape=lambda hour: "other")
     assert state(gone).missing == ()
     assert state(gone, rules=other).missing == ("f: its rows were read under another specification",)
+    assert not state(gone, rules=other).mixed
+
+
+def test_rows_of_another_specification_that_can_be_read_again_make_their_hours_mixed() -> None:
+    known = after({}, run({}, {"f": (listed("f", 5), content("ab", (3, 5)))}))
+    other = replace(RULES, shape=lambda hour: "other")
+    for rules, mixed in ((RULES, False), (other, True)):
+        states = hour_states(known.values(), [at(3), at(4), at(5)], rules.shape, {"f"})
+        assert [states[at(number)].mixed for number in (3, 4, 5)] == [mixed, False, mixed]
+        words = "its rows were read under another specification"
+        again = f"f: {words}; run 2015-05-17T03:00 to 2015-05-17T05:00 to read it again"
+        assert states[at(3)].missing == ((again,) if mixed else ())
+    # What is held back has its own say, and a second name has no rows.
+    for status in ("conflict", "withheld", "waiting", "duplicate"):
+        held = [replace(known["f"], status=status, detail="")]
+        assert not hour_states(held, [at(3)], other.shape, {"f"})[at(3)].mixed
+
+
+def test_what_an_hour_is_made_of_is_said_only_where_it_is_known() -> None:
+    chunk, stretch = Interval(at(10), at(12)), Interval(at(8), at(14))
+    scope = Scope.of(chunk, stretch, HOUR, ())
+    pins = Pins(Store(None, ""), {})  # type: ignore[arg-type]
+    made = {n: {"specification": "now" if n % 2 else "then"} for n in range(5, 16)}
+    book = Book({node_of("events", at(n)): Entry("published", "a", inputs=made[n]) for n in made})
+    scene = Scene(book, pins, scope, {}, {}, RULES, lambda _: {"specification": "now"})
+    # Earlier chunks have seen to 7 to 9, this one sees to 10 and 11; 6 is too far, 12 a later chunk's.
+    unknown = {n for n in made if scene.inputs(at(n), mixed=False) is None}
+    assert unknown == {6, 12, 14}
+    assert {n for n in made if scene.inputs(at(n), mixed=True) is None} == made.keys()
+    assert scene.inputs(at(20), mixed=False) == scene.inputs(at(7), mixed=False) == {"specification": "now"}
 
 
 NAMES = {"a": 4, "b": 5, "c": 5, "d": 6}

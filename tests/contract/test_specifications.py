@@ -1,12 +1,14 @@
 """What a specification that is changed, and put back, leaves behind: nothing."""
 
+import shutil
 from collections.abc import Callable
 
 import pytest
 
 from failpoints import Side, killed_at, watched
-from house import WEB, House, hour, line
+from house import WEB, House, Standing, hour, line
 from transom.cli.freshness import Freshness
+from transom.cli.reasons import Reasons
 
 Make = Callable[..., House]
 
@@ -27,6 +29,11 @@ def stale(house: House) -> set[int]:
     return {moment.hour for moment in Freshness(house.stream, house.book()).stale("ingest")}
 
 
+def in_hour(house: House, number: int) -> list[tuple[str, Standing]]:
+    moment = f"T{number:02}:00"
+    return sorted((name, standing) for name, standing in house.state().items() if name.endswith(moment))
+
+
 def test_rows_that_stay_under_another_specification_are_what_they_were_when_it_is_put_back(
     house: Make,
 ) -> None:
@@ -41,6 +48,13 @@ def test_rows_that_stay_under_another_specification_are_what_they_were_when_it_i
     plain.ingest(3, 4)
     # What file 5 has in hour 3 is of the other specification, and nobody calls that hour fresh.
     assert stale(plain) == {0, 1, 3, 5}
+    told = Reasons(plain.stream, plain.ledger, hour(3))
+    assert (told.troubled, told.files(), told.stretch) == (True, [], (hour(3), hour(5)))
+    shutil.copytree(plain.root, plain.folder / "again" / "web")
+    again, one = house(BRIEF, "again"), house(BRIEF, "one")
+    again.ingest(3, 6)
+    one.ingest(0, 6)
+    assert in_hour(again, 3) == in_hour(one, 3)
     lived = house(WEIGHED, "lived")
     assert stale(lived) == {2, 3, 4}
     lived.ingest(3, 4)

@@ -26,6 +26,8 @@ def test_an_hour_goes_whole_only_where_no_other_block_has_it() -> None:
     one = Write(TABLE, TABLE.arrow_schema().empty_table(), {"a": at(1, 2, 3), "b": at(2, 3)})
     assert one.predicate(known(a=(1, 2, 3), b=(2, 3))) == between(1, 4)
     assert one.predicate([*known(a=(1, 2), b=(2,)), *known("aggregates", c=(1, 2))]) == between(1, 4)
+    by_block = f"(block = 'a' AND {between(1, 4)}) OR (block = 'b' AND {between(2, 4)})"
+    assert one.predicate() == by_block
     # Another run has claimed a block that this one does not know; or b has not been made in hour 1.
     assert one.predicate(known(a=(1, 2), b=(2,), c=(2, 9))) == (
         f"((hour >= '2015-05-17T01:00:00Z' AND hour < '2015-05-17T02:00:00Z') OR "

@@ -90,7 +90,7 @@ class Write:
     bytes: int | None = None
     gathered: bool = False
 
-    def predicate(self, known: Iterable[Node]) -> str:
+    def predicate(self, known: Iterable[Node] | None = None) -> str:
         """What the write replaces, as a Delta predicate.
 
         An hour that no other block has is named without its blocks: Delta then drops its files, and does not
@@ -99,15 +99,15 @@ class Write:
         Args:
             known: the nodes of the stage, as the ledger has them since this run's claim. What another run
                 claims later has a higher token, and its rows are not there yet, or this write is refused.
+                None where nobody has looked.
         """
         hours = set().union(*self.targets.values())
         if None in self.targets:
             return _sql_hours(hours)
-        shared = {
-            node.hour
-            for node in known
-            if node.table == self.table.name and node.hour not in self.targets.get(node.block, ())
-        }
+        shared = hours
+        if known is not None:
+            in_table = (node for node in known if node.table == self.table.name)
+            shared = {node.hour for node in in_table if node.hour not in self.targets.get(node.block, ())}
         parts = [_sql_hours(hours - shared)] if hours - shared else []
         for block, some in self.targets.items():
             beside = shared.intersection(some)
@@ -140,7 +140,9 @@ class Store:
                 torn.setdefault(node.table, {})[node.hour] = entry.stood_at
         return Pins(self, {name: DeltaTable(f"{self.root}/{name}").version() for name in tables}, torn)
 
-    def write(self, write: Write, *, stage: str, token: int, run_id: str, known: Iterable[Node] = ()) -> None:
+    def write(
+        self, write: Write, *, stage: str, token: int, run_id: str, known: Iterable[Node] | None = None
+    ) -> None:
         """Replaces the targets of a write.
 
         Args:

@@ -67,7 +67,7 @@ class Scene:
         stands = known.status in (*HOLDING, "gone")
         return says_otherwise(there, known) or (stands and has_to_be_read(there, known, self.rules))
 
-    def inputs(self, hour: datetime, mixed: bool) -> Mapping[str, str] | None:
+    def inputs(self, hour: datetime, mixed: bool = False) -> Mapping[str, str] | None:
         """What an hour is made from once it is published; None, which is stale under any specification, where
         nobody can say.
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from house import House, hour, line
 from transom.formats.layout import Span
 from transom.formats.reading import Summary
-from transom.intervals import Interval
+from transom.intervals import NO_HOUR, Interval
 from transom.lake.book import Node, Verdict
 from transom.lake.gate import judge
 from transom.lake.parts import written
@@ -119,6 +119,38 @@ def test_a_truncated_file_is_not_readable(house: Make) -> None:
     entry = day.book()[Node("ingest", "events", "events", hour(2))]
     assert (entry.status, entry.complete) == ("published", False)
     assert day.table("rejected").where("reason = 'truncated'").count() == 1
+
+
+SCATTERING = """
+name: web
+preset: apache/combined
+source: {path: "landing/*.log"}
+checks: {hours_bounded: {hours: 3}, rejected_share: {at_most: 0.5}}
+"""
+
+
+def test_a_file_of_too_many_hours_touches_none(house: Make, tmp_path: Path) -> None:
+    (tmp_path / "landing").mkdir()
+    for name, hours in (("good", 3), ("random", 4)):
+        lines = [*(line(7200 * number, f"10.0.0.{number}") for number in range(hours)), "junk"]
+        (tmp_path / f"landing/{name}.log").write_text("".join(text + "\n" for text in lines))
+    day = house(SCATTERING)
+    day.ingest(0, 10)
+    found = failed(day, "ingest")
+    assert found.keys() == {"hours_bounded"}
+    verdict = found["hours_bounded"]
+    assert (verdict.subject, verdict.node.hour, verdict.observed) == ("landing/random.log", NO_HOUR, 4)
+    assert verdict.sample[0] == "line 1: event_time 2015-05-17T00:00:00"
+    assert {node.hour for node, entry in day.book().items() if entry.status == "quarantined"} == {NO_HOUR}
+    assert day.table("events").count() == 3
+    passed = "hour: 1970-01-01T00:00, stage: ingest, check: hours_bounded, observed: 4, who: a, why: b"
+    accepting = f"{SCATTERING}accept: [{{{passed}}}]"
+    for number, text in enumerate((SCATTERING.replace("hours: 3", "hours: 4"), accepting)):
+        lenient = house(text, f"lake-{number}")
+        lenient.ingest(0, 10)
+        assert not failed(lenient, "ingest")
+        assert lenient.table("events").count() == 7
+        lenient.assert_ledger_true()
 
 
 DRIFTING = """

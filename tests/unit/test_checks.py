@@ -36,6 +36,7 @@ def test_a_check_of_a_file_names_the_columns_that_it_is_about() -> None:
     assert {check.name: check.column for check in file_checks(parse(data()))} == {
         "lines_accounted": None,
         "rejected_share": None,
+        "hours_bounded": "event_time",
         "keys_not_null": "site, user",
         "times_inside_hour": "event_time",
         "file_readable": None,

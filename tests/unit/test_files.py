@@ -340,3 +340,19 @@ def test_rows_of_another_specification_that_cannot_be_read_again_are_told() -> N
     other = replace(RULES, shape=lambda hour: "other")
     assert state(gone).missing == ()
     assert state(gone, rules=other).missing == ("f: its rows were read under another specification",)
+    assert not state(gone, rules=other).mixed
+
+
+def test_rows_of_another_specification_that_can_be_read_again_make_their_hours_mixed() -> None:
+    known = after({}, run({}, {"f": (listed("f", 5), content("ab", (3, 5)))}))
+    other = replace(RULES, shape=lambda hour: "other")
+    for rules, mixed in ((RULES, False), (other, True)):
+        states = hour_states(known.values(), [at(3), at(4), at(5)], rules.shape, {"f"})
+        assert [states[at(number)].mixed for number in (3, 4, 5)] == [mixed, False, mixed]
+        words = "its rows were read under another specification"
+        again = f"f: {words}; run 2015-05-17T03:00 to 2015-05-17T05:00 to read it again"
+        assert states[at(3)].missing == ((again,) if mixed else ())
+    # What is held back has its own say, and a second name has no rows.
+    for status in ("conflict", "withheld", "waiting", "duplicate"):
+        held = [replace(known["f"], status=status, detail="")]
+        assert not hour_states(held, [at(3)], other.shape, {"f"})[at(3)].mixed

@@ -70,6 +70,26 @@ def test_a_claim_says_where_what_it_replaces_stands(ledger: Ledger) -> None:
     assert ledger.book()[node(0)].digest == published("a").digest
 
 
+@pytest.mark.parametrize(
+    "stood",
+    [
+        replace(published("a"), status="quarantined", complete=False, cause="f: rejected_share"),
+        replace(published("a"), complete=False, cause="f: truncated"),
+        replace(published("a"), inputs=None),
+    ],
+)
+def test_what_a_node_was_is_known_when_the_runs_that_replaced_it_were_killed(
+    ledger: Ledger, stood: Entry
+) -> None:
+    ledger.claim("ingest", [node(0)], "a")
+    ledger.publish("ingest", {node(0): stood}, "a")
+    for run in ("b", "c"):
+        ledger.claim("ingest", [node(0)], run, ledger.book(), versions={"events": 7})
+    entry = ledger.book()[node(0)]
+    assert (entry.status, entry.before()) == ("writing", stood)
+    assert stood.before() is stood
+
+
 def test_an_hour_is_asked_for_once_and_for_all(ledger: Ledger) -> None:
     ledger.claim("ingest", [node(0), node(1)], "a", unasked={node(1)})
     assert ledger.book().hours("ingest") == {DAY}

@@ -219,3 +219,17 @@ def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert rules.permitted(NO_HOUR)
     assert rules.replace_changed
     assert rules.shape(at(1)) == file_shape(stream, at(1))
+
+
+def test_what_an_hour_is_made_of_is_said_only_where_it_is_known() -> None:
+    chunk, stretch = Interval(at(10), at(12)), Interval(at(8), at(14))
+    scope = Scope.of(chunk, stretch, HOUR, ())
+    pins = Pins(Store(None, ""), {})  # type: ignore[arg-type]
+    made = {n: {"specification": "now" if n % 2 else "then"} for n in range(5, 16)}
+    book = Book({node_of("events", at(n)): Entry("published", "a", inputs=made[n]) for n in made})
+    scene = Scene(book, pins, scope, {}, {}, RULES, lambda _: {"specification": "now"})
+    # Earlier chunks have seen to 7 to 9, this one sees to 10 and 11; 6 is too far, 12 a later chunk's.
+    unknown = {n for n in made if scene.inputs(at(n), mixed=False) is None}
+    assert unknown == {6, 12, 14}
+    assert {n for n in made if scene.inputs(at(n), mixed=True) is None} == made.keys()
+    assert scene.inputs(at(20), mixed=False) == scene.inputs(at(7), mixed=False) == {"specification": "now"}

@@ -223,6 +223,8 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"checks": {"rejected_share": {"at_most": 5}}}, "checks.rejected_share.at_most: must be at most 1; got 5"),
         ({"checks": {"rejected_share": {"at_most": "5%"}}}, "checks.rejected_share.at_most: must be a number; got '5%'"),
         ({"checks": {"rejected_share": {"rows": {"at_least": 1}}}}, "checks.rejected_share.rows: rejected_share is built in, only at_most, off, severity may be set"),
+        ({"checks": {"hours_bounded": {"at_most": 0.1}}}, "checks.hours_bounded.at_most: hours_bounded is built in, only hours, off, severity may be set"),
+        ({"checks": {"hours_bounded": {"hours": 0}}}, "checks.hours_bounded.hours: must be at least 1; got 0"),
         ({"checks": {"file_readable": {"at_most": 0.1}}}, "checks.file_readable.at_most: file_readable is built in, only off, severity may be set"),
         ({"checks": {"x": {"stage": "ingest", "every": "ok", "rows": {"at_least": 1}}}}, "checks.x: must have either every or rows; it has both"),
         ({"checks": {"x": {"stage": "ingest", "rows": {}}}}, "checks.x.rows: must have at_least, at_most or both"),

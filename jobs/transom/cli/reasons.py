@@ -13,6 +13,7 @@ from transom.lake.ledger import Ledger
 from transom.lake.tables import read_rows
 from transom.stages.files import File
 from transom.stages.landing import listed
+from transom.stages.scene import file_shape
 from transom.stream import Stream
 
 OWN = {
@@ -78,8 +79,11 @@ class Reasons:
     def _node(self, node: Node, entry: Entry) -> Iterator[str]:
         if entry.status == "writing":
             yield "a run has begun to write it and has not published it: it is at work, or was killed"
-        for name in self.fresh.differs(node):
-            yield self._input(node, entry, name)
+        differs = self.fresh.differs(node)
+        if differs and entry.inputs is None:
+            yield "what it was made of cannot be told: rows of several specifications, or of a killed run"
+        else:
+            yield from (self._input(node, entry, name) for name in differs)
         if entry.status == "quarantined":
             self.advice = "mend the data, or accept the value in the stream's file, then run"
             yield f"withheld, what was published before stays: {entry.cause}"
@@ -154,6 +158,9 @@ class Reasons:
                 if now is not None and self.hour in now.named:
                     lines.append(f"file {path}: new, {now.size} bytes; no run has seen it")
             elif self.hour in file.touched:
+                # Taken, or read again, with all its hours.
+                if file.status == "waiting" or (now and file.shape != file_shape(self.stream, file.hour)):
+                    self._hours |= file.touched - {NO_HOUR}
                 if file.status in ("waiting", "withheld", "conflict"):
                     lines.append(f"file {path}: {file.status}: {file.detail}")
                 elif now is None and file.status != "gone":

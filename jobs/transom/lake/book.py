@@ -9,9 +9,11 @@ from typing import Literal
 Status = Literal["writing", "published", "quarantined", "blocked", "expired"]
 STANDS: tuple[Status, ...] = ("published", "expired")
 """What others may rely on: an expired node's rows are gone, and known by their digest."""
+NOT_PUBLISHED: tuple[Status, ...] = ("quarantined", "blocked", "expired")
 EMPTY_DIGEST = "0:0"
-STOOD_AT, STOOD_BY = "stood_at", "stood_by"
-"""What a claim notes of the rows that it is about to replace: their version of the table, their run."""
+STOOD_AT, STOOD_BY, STOOD_AS, STOOD_FOR = "stood_at", "stood_by", "stood_as", "stood_for"
+"""What a claim notes of the rows that it is about to replace: their version of the table, their run, and
+status and cause of their node, where it was not simply published."""
 INHERITED = "incomplete hours, first"
 """How the cause of an hour says that it is incomplete only as what it is computed from is."""
 
@@ -63,11 +65,15 @@ class Entry:
         """The run whose rows stand, or stood until a run began to replace them."""
         return (self.inputs or {}).get(STOOD_BY, self.run_id)
 
-    def before(self, status: Status) -> "Entry":
-        """This entry as it was before a run began to replace what it holds, in another status."""
-        noted = (STOOD_AT, STOOD_BY)
-        inputs = {name: digest for name, digest in (self.inputs or {}).items() if name not in noted}
-        return replace(self, status=status, run_id=self.stood_by, inputs=inputs)
+    def before(self) -> "Entry":
+        """This entry as it was before a run began to replace what it holds."""
+        if self.status != "writing":
+            return self
+        inputs = dict(self.inputs or {})
+        status, cause = (inputs.pop(note, None) for note in (STOOD_AS, STOOD_FOR))
+        inputs = {name: value for name, value in inputs.items() if name not in (STOOD_AT, STOOD_BY)}
+        stood: Status = next((known for known in NOT_PUBLISHED if known == status), "published")
+        return replace(self, status=stood, run_id=self.stood_by, inputs=inputs or None, cause=cause)
 
 
 @dataclass(frozen=True)

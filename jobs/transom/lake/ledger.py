@@ -19,7 +19,17 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from transom.lake.book import EMPTY_DIGEST, STOOD_AT, STOOD_BY, Book, Entry, Node, Verdict
+from transom.lake.book import (
+    EMPTY_DIGEST,
+    STOOD_AS,
+    STOOD_AT,
+    STOOD_BY,
+    STOOD_FOR,
+    Book,
+    Entry,
+    Node,
+    Verdict,
+)
 from transom.lake.tables import ATTEMPTS, Table, create, in_hours_sql, read_rows
 
 FORGOTTEN = "forgotten"
@@ -256,7 +266,7 @@ class Ledger:
         By the times in the table's log: a run that is at work commits, and no clock is asked. A run of which
         the log knows nothing is as silent as it goes back.
         """
-        commits = self._open("hours").history()
+        commits = self.open("hours").history()
         own = next((commit for commit in commits if commit.get("run_id") == run_id), commits[-1])
         return timedelta(milliseconds=commits[0]["timestamp"] - own["timestamp"])
 
@@ -274,6 +284,10 @@ def _claimed(node: Node, held: Entry | None, run_id: str, versions: Mapping[str,
     held = held or Entry("published", run_id, asked=asked)
     inputs = dict(held.inputs or {})
     inputs.setdefault(STOOD_BY, held.run_id)
+    if held.status not in ("writing", "published"):
+        inputs[STOOD_AS] = held.status
+    if held.cause:
+        inputs[STOOD_FOR] = held.cause
     if node.table in versions:
         inputs.setdefault(STOOD_AT, str(versions[node.table]))
     return Entry("writing", run_id, held.complete, held.digest, inputs, held.rows, asked=asked or held.asked)

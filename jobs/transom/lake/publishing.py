@@ -41,8 +41,9 @@ def publish(
     # A node that is to be forgotten is not asked for by that, should this run be killed.
     unasked = {node for node, entry in entries.items() if entry is None or not entry.asked}
     token = ledger.claim(stage, entries, run_id, seen, versions, unasked)
+    known = ledger.book([stage]) if writes else None
     for write in writes:
-        store.write(write, stage=stage, token=token, run_id=run_id)
+        store.write(write, stage=stage, token=token, run_id=run_id, known=known)
     ledger.record_checks(stage, verdicts, run_id)
     ledger.publish(stage, entries, run_id)
 

@@ -230,7 +230,8 @@ def _standing(step: Step, book: Book) -> dict[tuple[str, str], dict[datetime, in
 def _withheld(
     status: str, node: Node, book: Book, run_id: str, inputs: Mapping[str, str] | None, cause: str
 ) -> Entry:
-    """A node whose rows stay as they are."""
+    """A node that is not published. What it held stands, or comes back (`_torn`), and is what digest and rows
+    are of; the inputs are of what was computed, so that it is looked at again when they change."""
     held = book.get(node)
     return Entry(
         "blocked" if status == "blocked" else "quarantined",
@@ -342,13 +343,12 @@ def _writes(
         stood.setdefault(version, {}).setdefault(node.block, []).append(node.hour)
     for version, blocks in stood.items():
         hours = {hour for hours in blocks.values() for hour in hours}
-        held = Pins(store, {step.table.name: version}).read(step.table.name, hours)
-        frames.append(conformed(held.where(_in(blocks)), step.table))
+        # As they stood, in columns too that the specification has no longer.
+        frames.append(Pins(store, {step.table.name: version}).read(step.table.name, hours).where(_in(blocks)))
     if not targets:
         return []
-    together = reduce(DataFrame.unionByName, frames)
-    whole, size_known = set(targets) == set(step.parts), None if torn else size
-    return [Write(step.table, together, targets, whole, size_known)]
+    together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+    return [Write(step.table, together, targets, bytes=None if torn else size)]
 
 
 def _in(targets: Mapping[str | None, Iterable[datetime]]) -> Column:

@@ -40,15 +40,10 @@ def expire(store: Store, ledger: Ledger, stage: Stage, retention: timedelta, run
         if node.table not in steps or node.hour >= cutoff:
             continue
         if entry.status == "published" or (entry.status == "writing" and dead(entry.run_id)):
-            entries[node] = replace(entry.before("expired"), rows=0)
+            entries[node] = replace(entry.before(), status="expired", rows=0)
             targets[node.table].setdefault(node.block, set()).add(node.hour)
     writes = [
-        Write(
-            steps[name].table,
-            steps[name].table.arrow_schema().empty_table(),
-            hours,
-            whole=hours.keys() >= steps[name].parts.keys(),
-        )
+        Write(steps[name].table, steps[name].table.arrow_schema().empty_table(), hours)
         for name, hours in targets.items()
         if hours
     ]

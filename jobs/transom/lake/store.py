@@ -1,8 +1,9 @@
-"""Reading and replacing hours of the lake's tables through Spark.
+"""Reading and replacing hours of the lake's tables: through Spark, and where rows are few by delta-rs.
 
-Reads are pinned: a `Pins` holds one version of each table, and nothing else can be read. Writes
-replace exactly the hours (and blocks) that they name, in one Delta commit, and carry the fencing token
-of the claim that they belong to: Delta skips a write whose token is not above the last one's.
+Reads are pinned: a `Pins` holds one version of each table, and of hours that a killed run had begun to
+replace the version in which they stand; nothing else can be read. Writes replace exactly the hours (and
+blocks) that they name, in one Delta commit, and carry the fencing token of the claim that they belong to. One
+whose token is not above the last one's writes nothing, and is told so.
 """
 
 import json
@@ -29,7 +30,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from transom.lake import small
-from transom.lake.book import Book
+from transom.lake.book import Book, Node
 from transom.lake.ledger import Overtaken
 from transom.lake.parts import Part
 from transom.lake.tables import ATTEMPTS, Table, create, in_hours_sql, in_terms, read_rows
@@ -79,20 +80,18 @@ class Write:
     """Rows that replace some hours of a table.
 
     Attributes:
-        rows: the new rows, conformed, nothing outside `targets`; as an Arrow table where they are few and
-            the driver has them anyway; as parts where they have been written already.
+        rows: what is to stand in `targets`, nothing outside of them, in the table's types; columns that are
+            missing become null. An Arrow table where they are few and the driver has them anyway; parts where
+            they have been written already.
         targets: the hours to replace, by block; a table without blocks has the one key None.
         bytes: about how many the rows take; None where nobody knows.
         gathered: whether the rows of an hour lie in few partitions already, so that no shuffle has to bring
             them together.
-        whole: whether the targets are every block that the table has in these hours, so that rows of
-            blocks that the specification has dropped go as well.
     """
 
     table: Table
     rows: DataFrame | pa.Table | tuple[Part, ...]
     targets: Mapping[str | None, Collection[datetime]]
-    whole: bool = False
     bytes: int | None = None
     gathered: bool = False
 
@@ -101,21 +100,37 @@ class Write:
         """Every hour of which something is replaced."""
         return set().union(*self.targets.values())
 
-    @property
-    def by_block(self) -> bool:
-        """Whether other blocks' rows stay in the hours, so that they have to be written again."""
-        alike = len({frozenset(hours) for hours in self.targets.values()}) == 1
-        return None not in self.targets and not (self.whole and alike)
+    def shared(self, known: Iterable[Node] | None = None) -> set[datetime]:
+        """The hours in which other blocks' rows stay, so that they have to be written again.
 
-    def predicate(self) -> str:
-        """What the write replaces, as a Delta predicate."""
-        if not self.by_block:
-            return in_hours_sql(self.hours, _as_text)
-        return " OR ".join(
-            f"(block = '{block}' AND {in_hours_sql(hours, _as_text)})"
-            for block, hours in self.targets.items()
-            if hours
-        )
+        Args:
+            known: the nodes of the stage, as the ledger has them since this run's claim. What another run
+                claims later has a higher token, and its rows are not there yet, or this write is refused.
+                None where nobody has looked: there may be some in every hour.
+        """
+        if None in self.targets:
+            return set()
+        if known is None:
+            return self.hours
+        in_table = (node for node in known if node.table == self.table.name)
+        beside = {node.hour for node in in_table if node.hour not in self.targets.get(node.block, ())}
+        return beside & self.hours
+
+    def predicate(self, known: Iterable[Node] | None = None) -> str:
+        """What the write replaces, as a Delta predicate.
+
+        An hour that no other block has is named without its blocks: Delta then drops its files, and does not
+        look for rows to keep in them.
+
+        Args:
+            known: as in `shared`.
+        """
+        shared = self.shared(known)
+        parts = [in_hours_sql(self.hours - shared, _as_text)] if self.hours - shared else []
+        for block, hours in self.targets.items():
+            beside = shared.intersection(hours)
+            parts += [f"(block = '{block}' AND {in_hours_sql(beside, _as_text)})"] if beside else []
+        return " OR ".join(parts)
 
 
 class Store:
@@ -149,8 +164,13 @@ class Store:
         versions = {name: stored.table.version() for name, stored in present.items()}
         return Pins(self, versions, torn, {(name, versions[name]): present[name] for name in present})
 
-    def write(self, write: Write, *, stage: str, token: int, run_id: str) -> None:
+    def write(
+        self, write: Write, *, stage: str, token: int, run_id: str, known: Iterable[Node] | None = None
+    ) -> None:
         """Replaces the targets of a write.
+
+        Args:
+            known: as in `Write.shared`.
 
         Raises:
             Overtaken: another run of the stage has written the table in the meantime.
@@ -160,11 +180,11 @@ class Store:
             f"{stage}: table {write.table.name} holds a later run's write; run {run_id} wrote nothing to "
             "it, run the interval again"
         )
-        rows, where = write.rows, write.predicate()
+        rows, where = write.rows, write.predicate(known)
         try:
             if isinstance(rows, tuple):
                 _take_parts(uri, rows, write.hours, stage, token, run_id)
-            elif self._few(write):
+            elif self._few(write, known):
                 if isinstance(rows, DataFrame):
                     rows = small.taken(rows, write.table.arrow_schema())
                 _write_arrow(uri, rows, where, stage, token, run_id)
@@ -179,12 +199,12 @@ class Store:
         if _token(DeltaTable(uri), stage) != token:
             raise overtaken
 
-    def _few(self, write: Write) -> bool:
+    def _few(self, write: Write, known: Iterable[Node] | None) -> bool:
         """Whether the driver takes what is written, and what has to be written again with it."""
         if isinstance(write.rows, DataFrame) and (write.bytes is None or write.bytes > small.MOST):
             return False
-        stored = small.Stored(self.root, write.table.name) if write.by_block else None
-        return stored is None or stored.size(write.hours) <= small.MOST
+        shared = write.shared(known)
+        return not shared or small.Stored(self.root, write.table.name).size(shared) <= small.MOST
 
 
 def _token(table: DeltaTable, stage: str) -> int:
@@ -316,6 +336,11 @@ class Pins:
             reader = self.store.spark.read.format("delta").option("versionAsOf", version)
             self._loaded[table, version] = reader.load(f"{self.store.root}/{table}")
         return self._loaded[table, version]
+
+    def form(self, table: Table) -> Table:
+        """A table with every column that it has at the pinned version."""
+        held = DeltaTable(f"{self.store.root}/{table.name}", version=self.versions[table.name])
+        return table.widened(pa.schema(held.schema().to_arrow()))
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """All rows of a small table at the pinned version, read by the driver."""

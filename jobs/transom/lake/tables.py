@@ -104,6 +104,13 @@ class Table:
                     )
         return replace(self, columns=columns)
 
+    def widened(self, held: pa.Schema) -> "Table":
+        """This table with the columns as well that the lake has of earlier specifications. They are outside
+        the promise: rows that stay keep what they hold there, new rows hold nothing."""
+        kinds = {kind: name for name, kind in ARROW_TYPES.items()}
+        former = {field.name: kinds[field.type] for field in held if field.name not in self.columns}
+        return replace(self, columns={**self.columns, **former}, outside=self.outside | former.keys())
+
     def promised(self) -> tuple[str, ...]:
         """The columns inside the promise, in order."""
         return tuple(column for column in self.columns if column not in self.outside)

@@ -81,6 +81,7 @@ def _columns(stream: Stream, metric: str) -> str | None:
     about = {
         "null_keys": ", ".join(key_columns(stream)),
         "seconds_outside": "event_time",
+        "hours": "event_time",
         "ends_outside": "window_end",
         "wide_short_of_narrow": "count",
     }

@@ -13,7 +13,8 @@ from transom.formats.reading import Summary
 from transom.intervals import NO_HOUR
 from transom.lake.acceptance import in_short, verdict_of
 from transom.lake.book import Node, Verdict
-from transom.lake.quality import Check, judge
+from transom.lake.parts import moment_of
+from transom.lake.quality import Check, Finding, judge
 from transom.lake.samples import SAMPLE, in_words, sampled
 from transom.stages.checks import (
     Declared,
@@ -32,6 +33,7 @@ from transom.stages.read_rows import PART, ReadRows
 from transom.stream import Stream
 
 SECOND = timedelta(seconds=1)
+SCATTERED = "hours_bounded"
 
 
 def contents(
@@ -56,19 +58,23 @@ def contents(
     """
     spans = {reading.path: reading.span for reading in readings}
     rules = [rule for rule in declared(stream, "ingest") if rule.every is not None]
+    scattered = {path for path, read in reads.items() if _scattered(stream, node, there[path], read)}
     found: dict[str, Content] = {}
     for path, read in reads.items():
         if read.summary is None and read.unreadable is None:
             if is_there(path):
                 raise LandingError(f"{path}: the driver sees this file and an executor does not")
             continue
-        found[path] = _content(there[path], read)
-    counts = _counts(stream, rules, [reads[path] for path in found], rows)
+        found[path] = _content(there[path], read, scattered=path in scattered)
+    counts = _counts(stream, rules, [reads[path] for path in found.keys() - scattered], rows)
     metrics: dict[str, dict[str, float | None]] = {}
     drift: dict[str, Mapping[str, list[str]]] = {}
     for path, content in found.items():
         drift[path] = _drift(stream, reads[path].summary)
-        metrics[path] = _metrics(content, reads[path], counts, spans[path], rules)
+        if path in scattered:
+            metrics[path] = {"hours": len(reads[path].hours)}
+        else:
+            metrics[path] = _metrics(content, reads[path], counts, spans[path], rules)
         metrics[path] |= {check: len(names) for check, names in drift[path].items()}
     return _judged(stream, node, there, found, metrics, drift, reads, rows)
 
@@ -85,6 +91,21 @@ def _counts(
     }
     groups = rows.events(reads).groupBy(PART).agg(*(column.alias(name) for name, column in counted.items()))
     return {row.pop(PART): row for row in groups.toArrow().to_pylist()}
+
+
+def _scattered(stream: Stream, node: Node, there: Listed, read: Read) -> bool:
+    """Whether a file is withheld for the many hours that its events fall in.
+
+    They may be as many as its lines, where a field is taken for a time that is none. So nothing more is said
+    of such a file, neither to the driver nor, hour by hour, to the ledger: it is withheld in the hour of its
+    name.
+    """
+    for check in built_in(stream, SCATTERED, metric="hours"):
+        if check.severity == "error" and check.at_most is not None and len(read.hours) > check.at_most:
+            named = replace(node, hour=there.hour or NO_HOUR)
+            finding = Finding(check, 0, len(read.hours), success=False)
+            return not verdict_of(named, finding, accepted_of(stream)).success
+    return False
 
 
 def _drift(stream: Stream, summary: Summary | None) -> dict[str, list[str]]:
@@ -104,7 +125,7 @@ def _lacks_key(stream: Stream) -> Column:
     return reduce(Column.__or__, lacks, F.lit(False))
 
 
-def _content(file: Listed, read: Read) -> Content:
+def _content(file: Listed, read: Read, *, scattered: bool) -> Content:
     summary = read.summary
     if summary is None:
         return Content(
@@ -118,10 +139,10 @@ def _content(file: Listed, read: Read) -> Content:
         header_lines=summary.header_lines,
         accepted=summary.accepted,
         rejected=summary.rejected,
-        first_event=read.first_event,
-        last_event=read.last_event,
+        first_event=None if scattered else read.first_event,
+        last_event=None if scattered else read.last_event,
         columns=summary.columns,
-        hours=read.hours,
+        hours=() if scattered else tuple(map(moment_of, read.hours.tolist())),
         prefixes=summary.prefix_digests,
         broken=summary.broken,
     )
@@ -150,6 +171,7 @@ def _metrics(
         "seconds_outside": _seconds_outside(content, span),
         "broken": float(content.broken is not None or content.failed is not None),
         "rows": events,
+        "hours": len(read.hours),
     }
     return figures | {rule.metric: total(rule.metric) / events if events else None for rule in rules}
 
@@ -177,7 +199,11 @@ def _judged(
     for finding in judge(file_checks(stream), [metrics[path] for path in paths]):
         path = paths[finding.row]
         content = contents[path]
-        hour = there[path].hour or (content.hours[0] if content.hours else NO_HOUR)
+        # Of a file whose times are in doubt, the first one says nothing: as in `_scattered`.
+        doubted = (
+            finding.check.name == SCATTERED and finding.check.severity == "error" and not finding.success
+        )
+        hour = there[path].hour or (content.hours[0] if content.hours and not doubted else NO_HOUR)
         verdict = verdict_of(replace(node, hour=hour), finding, accepted_of(stream), path)
         if not verdict.success:
             sample = drift[path].get(verdict.check)
@@ -211,6 +237,9 @@ def _sample(stream: Stream, rows: ReadRows, read: Read, check: str) -> list[str]
         found = rows.events([read]).where(lacks)
         shown = sampled(found, ["source_line", *stream.event_columns], order=["source_line"])
         return [f"line {row.pop('source_line')}: {in_words(row)}" for row in shown]
+    if check == SCATTERED:
+        earliest = sampled(rows.events([read]), ["source_line", "event_time"], order=["event_time"])
+        return [f"line {row.pop('source_line')}: {in_words(row)}" for row in earliest]
     shown = sampled(rows.rejected([read]), ["source_line", "reason", "raw"], order=["source_line"])
     return [f"line {row['source_line']}: {row['reason']}: {row['raw']}" for row in shown]
 
@@ -220,6 +249,7 @@ def file_checks(stream: Stream) -> tuple[Check, ...]:
     return (
         *built_in(stream, "lines_accounted", metric="unaccounted", at_least=0, at_most=0),
         *built_in(stream, "rejected_share", metric="rejected_share"),
+        *built_in(stream, SCATTERED, metric="hours"),
         *built_in(stream, "keys_not_null", metric="null_keys", at_most=0),
         *built_in(stream, "times_inside_hour", metric="seconds_outside", at_most=0),
         *built_in(stream, "file_readable", metric="broken", at_most=0),

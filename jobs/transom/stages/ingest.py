@@ -45,6 +45,7 @@ def ingest(
     """
     tables, rows = Tables.of(stream), ReadRows(store, stream)
     scene = scene_of(store, ledger, stream, tables, interval, stretch or interval)
+    tables = tables.as_held(scene.pins)
     try:
         found = _found(stream, scene, rows, node_of("events", interval.start))
     except BaseException:

@@ -19,7 +19,7 @@ from transom.lake.publishing import publish, stands
 from transom.lake.quality import judge
 from transom.lake.refresh import Outcome
 from transom.lake.samples import SAMPLE
-from transom.lake.store import Store, Write, in_hours
+from transom.lake.store import Store, Write, conformed, in_hours
 from transom.lake.tables import Table
 from transom.stages.checks import accepted_of
 from transom.stages.decisions import Decisions
@@ -89,7 +89,7 @@ def publish_found(
     touched = asked.union(*(file.touched for file in files.values()))
     # As if there had never been a file of them.
     forgotten = {hour for hour in changed - touched if not scene.asked_before(hour)}
-    states = hour_states(files.values(), changed - forgotten, scene.rules.shape)
+    states = hour_states(files.values(), changed - forgotten, scene.rules.shape, scene.there)
     entries, checks = _entries(stream, scene, states, run_id)
     outcome = Outcome()
     # An hour that was asked for and comes out as it stands is left alone.
@@ -111,7 +111,7 @@ def publish_found(
     if compares(stream) or stored["duplicates"]:
         records = keep(marked(records, stream))
         frames["events"] = records.where(~F.col(REPEATS)).drop(REPEATS)
-        frames["duplicates"] = records.where(REPEATS).drop(REPEATS)
+        frames["duplicates"] = conformed(records.where(REPEATS), tables.duplicates)
         more = _more(frames["duplicates"], repeated_before(tables, pins, decisions, stored))
         files = with_duplicates(found.files, scene.known, decisions.added, more)
     # Where files have won or lost a duplicate, and nothing else: their rows alone are published.
@@ -124,6 +124,7 @@ def publish_found(
     lie_together = frames["events"] is records and _gathered(decisions, files)
     parts = _parts(decisions, reads) if lie_together and not stored["events"] and not stream.derived else None
     taken: list[Part] = []
+    leaving: set[datetime] = set().union(*decisions.removed.values())
     results: dict[Node, Entry | None] = {}
     writes = []
     for table in tables:
@@ -133,8 +134,10 @@ def publish_found(
             node = node_of(table.name, hour)
             entry = _as_held(book[node], run_id) if hour in recounted else entries.get(hour)
             results[node] = replace(entry, digest=digest, rows=count) if entry else None
-            # The columns outside the promise change under an equal digest.
-            if table.name == "files" or not stands(book, node, digest):
+            # The columns outside the promise change under an equal digest: of files always, of rows where
+            # some leave that may hold something there.
+            unseen = table.name == "files" or (hour in leaving and bool(table.outside))
+            if unseen or not stands(book, node, digest):
                 targets.append(hour)
                 total += size
             outcome.rows_out += count if table.name == "events" else 0
@@ -174,7 +177,8 @@ def _left_stale(
 
 
 def _gathered(decisions: Decisions, files: Mapping[str, File]) -> bool:
-    """Whether few of the files that enter hold rows of the same hour: a task reads its files whole."""
+    """Whether the rows that enter an hour come, on average, from few files, and so from few partitions: a
+    task reads a file whole. What stays in the hour comes from the lake, in a partition or two of its own."""
     hours = [hour for path in decisions.added.values() for hour in files[path].hours]
     return len(hours) <= SCATTERED * len(set(hours))
 
@@ -193,9 +197,9 @@ def _more(now: DataFrame, before: DataFrame) -> dict[str, int]:
 
 
 def _as_held(held: Entry, run_id: str) -> Entry:
-    """An entry of which nothing changes but the rows."""
-    stood = held.before("published") if held.status == "writing" else held
-    return replace(stood, run_id=run_id)
+    """An entry of which nothing changes but the rows: it is withheld, incomplete or stale as it was, also
+    where a killed run had begun to replace it."""
+    return replace(held.before(), run_id=run_id)
 
 
 def _affected(known: Mapping[str, File], files: Mapping[str, File], decisions: Decisions) -> set[datetime]:
@@ -273,7 +277,7 @@ def _entries(
             "quarantined" if wrong else "published",
             run_id,
             complete=not (wrong or missing),
-            inputs=scene.inputs(hour),
+            inputs=scene.inputs(hour, state.mixed),
             cause="; ".join(wrong or missing) or None,
             asked=hour in scene.scope.asked or scene.asked_before(hour),
         )

@@ -1,7 +1,7 @@
 """The tables of the ingest stage, and the rows that a run puts into them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
 from typing import Any
@@ -39,6 +39,12 @@ class Tables:
         types = event_types(stream)
         events, duplicates = (Table.load(name).declare(columns=types) for name in ("events", "duplicates"))
         return cls(events, duplicates, Table.load("rejected"), Table.load("files"))
+
+    def as_held(self, pins: Pins) -> "Tables":
+        """These tables with the columns as well that they have of earlier specifications. What is read again
+        holds nothing in them; rows that stay, because their file is another run's to read, or gone, have to
+        be what they were when the specification is put back."""
+        return replace(self, events=pins.form(self.events), duplicates=pins.form(self.duplicates))
 
     def __iter__(self) -> Iterator[Table]:
         return iter((self.events, self.duplicates, self.rejected, self.files))

@@ -9,19 +9,20 @@ executor lost, and what is decided on is what was read.
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from tempfile import SpooledTemporaryFile
 from typing import IO
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from transom.formats.layout import Layout, Span
 from transom.formats.reading import Chunk, Summary, read_file
-from transom.lake.parts import Part, hours_of, moment_of, written
+from transom.lake.parts import Part, hours_of, written
 from transom.lake.tables import ARROW_TYPES
 from transom.stages.files import source_id
 from transom.stages.landing import opened
@@ -30,8 +31,9 @@ TASK_BYTES = 32 * 2**20
 """Stored bytes that one task reads, where files are small enough to share one."""
 SPOOLED = 64 * 2**20
 """Bytes of rows that wait in memory until their file has been read, and its identity is known."""
-MOST_HOURS = 1000
-"""Hours that the events of a file are divided into; of a file that touches more they stay together."""
+MOST_HOURS = 500
+"""Hours that the events of a file are divided into, each with a file open; of one that touches more they stay
+together."""
 REJECTED = {
     "source_id": "string",
     "source_line": "bigint",
@@ -66,13 +68,13 @@ class Read:
 
     Attributes:
         unreadable: why there are no bytes of it.
-        hours: hours of its events, ascending.
+        hours: of its events, counted from the epoch, ascending.
         events, rejected: where its rows are.
     """
 
     summary: Summary | None = None
     unreadable: str | None = None
-    hours: tuple[datetime, ...] = ()
+    hours: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     first_event: datetime | None = None
     last_event: datetime | None = None
     events: tuple[Part, ...] = ()
@@ -158,8 +160,7 @@ class _Task:
                 yield reading.path, Read(unreadable=None if gone else str(error))
 
     def _read(self, reading: Reading) -> Read:
-        hours: set[int] = set()
-        first, last = [], []
+        seen, first, last = [], [], []
         with _scratch() as event_file, _scratch() as rejected_file:
             events, rejected = _Spool(event_file), _Spool(rejected_file)
             for part in self._parsed(reading):
@@ -170,21 +171,24 @@ class _Task:
                 if part.events.num_rows:
                     events.add(part.events)
                     times = part.events.column("event_time")
-                    hours.update(np.unique(hours_of(times)).tolist())
+                    seen.append(np.unique(hours_of(times)))
                     bounds = pc.min_max(times).as_py()
                     first.append(bounds["min"])
                     last.append(bounds["max"])
-            identity = source_id(summary.sha256, reading.captures, reading.start)
-            constant = {**reading.captures, "source_id": identity}
-            divided = "event_time" if len(hours) <= self.most_hours else None
-            return Read(
+            read = Read(
                 summary,
                 None,
-                tuple(map(moment_of, sorted(hours))),
+                np.unique(np.concatenate(seen)) if seen else Read().hours,
                 min(first, default=None),
                 max(last, default=None),
-                tuple(self._written("events", _with(constant, events, self.schema), divided)),
-                tuple(self._written("rejected", _with(constant, rejected, _arrow(REJECTED)))),
+            )
+            identity = source_id(summary.sha256, reading.captures, reading.start)
+            constant = {**reading.captures, "source_id": identity}
+            divided = "event_time" if len(read.hours) <= self.most_hours else None
+            return replace(
+                read,
+                events=tuple(self._written("events", _with(constant, events, self.schema), divided)),
+                rejected=tuple(self._written("rejected", _with(constant, rejected, _arrow(REJECTED)))),
             )
 
     def _parsed(self, reading: Reading) -> Iterator[Chunk | Summary]:

@@ -70,13 +70,22 @@ class Scene:
         stands = known.status in (*HOLDING, "gone")
         return says_otherwise(there, known) or (stands and has_to_be_read(there, known, self.rules))
 
-    def inputs(self, hour: datetime) -> Mapping[str, str] | None:
-        """What an hour is made from once it is published. One that the run does not see to, and that a file
-        touches all the same, stays as stale as it is."""
-        held = self.book.get(node_of("events", hour))
-        if held is None or hour == NO_HOUR or self.scope.sees_to(hour):
-            return self.expected(hour)
-        return None if held.status == "writing" else held.inputs
+    def inputs(self, hour: datetime, mixed: bool = False) -> Mapping[str, str] | None:
+        """What an hour is made from once it is published; None, which is stale under any specification, where
+        nobody can say.
+
+        That is so of an hour with rows of several specifications; and of one that was stale, that a file
+        touches, and whose own files the run does not look at: it is no longer what it was, and not what it
+        should be.
+
+        Args:
+            mixed: as in `HourState`.
+        """
+        held, expected = self.book.get(node_of("events", hour)), self.expected(hour)
+        # An earlier chunk of the run has seen to what lies before this one, as far as `heal`.
+        seen_to = self.scope.sees_to(hour) or (hour < self.scope.chunk.start and not self.scope.leaves(hour))
+        fresh = held is None or hour == NO_HOUR or seen_to or held.inputs == expected
+        return expected if fresh and not mixed else None
 
 
 def node_of(table: str, hour: datetime) -> Node:

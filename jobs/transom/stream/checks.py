@@ -25,8 +25,9 @@ class BuiltIn:
         stage: whose output is checked.
         severity: what a failure does, unless the stream says otherwise.
         meaning: the rule in words.
-        at_most: the largest share that passes, where the check has a tolerance.
+        at_most: the largest figure that passes, where the check has a tolerance.
         advice: what helps, where the check's name and figures do not tell.
+        tolerance: the field by which a stream says another one.
     """
 
     stage: Stage
@@ -34,6 +35,7 @@ class BuiltIn:
     meaning: str
     at_most: float | None = None
     advice: str | None = None
+    tolerance: Literal["at_most", "hours"] = "at_most"
 
 
 BUILT_IN: dict[str, BuiltIn] = {
@@ -42,6 +44,15 @@ BUILT_IN: dict[str, BuiltIn] = {
     ),
     "rejected_share": BuiltIn("ingest", "error", "share of a file's lines that were rejected", at_most=0.05),
     "times_inside_hour": BuiltIn("ingest", "error", "every event lies inside what its file may hold"),
+    "hours_bounded": BuiltIn(
+        "ingest",
+        "error",
+        "the events of a file fall in no more hours than a year has",
+        at_most=366 * 24,
+        advice="are its times what the stream takes them for? A longer log comes in several files, or with "
+        "`checks: {hours_bounded: {hours: ...}}`",
+        tolerance="hours",
+    ),
     "keys_not_null": BuiltIn(
         "ingest", "error", "no event lacks a column of the stream's key or of a block's"
     ),
@@ -116,6 +127,8 @@ class Check(Model):
     such, warning is recorded."""
     at_most: Share | None = None
     """Another tolerance for a built-in check that has one, from 0 to 1."""
+    hours: Annotated[StrictInt, Field(ge=1)] | None = None
+    """Of `hours_bounded`: in how many hours the events of a file may fall; each is published by itself."""
     off: StrictBool | None = None
     """True leaves a built-in check out."""
 
@@ -147,7 +160,7 @@ class Gate:
         severity: what a failure does.
         block: the block that it is of; None is every block of the stage.
         built_in: whether it is one of `BUILT_IN`; then `every` and `rows` are None.
-        at_most: the largest share that passes, for built-in checks with a tolerance.
+        at_most: the largest figure that passes, for built-in checks with a tolerance.
         every: the condition on the rows, as written.
         share: how much of the rows must meet it.
         rows: bounds on the number of rows.
@@ -170,13 +183,14 @@ def resolve(declared: dict[Name, Check]) -> tuple[Gate, ...]:
     for name, default in BUILT_IN.items():
         change = declared.get(name, Check())
         if not change.off:
+            told = change.hours if default.tolerance == "hours" else change.at_most
             gates.append(
                 Gate(
                     name,
                     default.stage,
                     change.severity or default.severity,
                     built_in=True,
-                    at_most=default.at_most if change.at_most is None else change.at_most,
+                    at_most=default.at_most if told is None else told,
                 )
             )
     for name, check in declared.items():
@@ -202,14 +216,15 @@ def problems(name: str, check: Check, blocks: list[str]) -> list[Problem]:
     """Return what is wrong with one check; paths are relative to it. Conditions are not read here."""
     given = set(check.model_fields_set)
     if name in BUILT_IN:
-        allowed = {"severity", "off"} | ({"at_most"} if BUILT_IN[name].at_most is not None else set())
+        default = BUILT_IN[name]
+        allowed = {"severity", "off"} | ({default.tolerance} if default.at_most is not None else set())
         return [
             Problem(field, f"{name} is built in, only {', '.join(sorted(allowed))} may be set")
             for field in sorted(given - allowed)
         ]
     found = [
         Problem(field, f"only built-in checks have it{nearest(name, BUILT_IN)}")
-        for field in ("at_most", "off")
+        for field in ("at_most", "hours", "off")
         if field in given
     ]
     if check.stage is None:

@@ -86,6 +86,16 @@ def test_another_specification_another_version(run: Ask, lake: Lake, monkeypatch
     assert lines[-2:] == ["  to run it:", command(lake, "2015-05-17T01:00", "2015-05-17T02:00")]
 
 
+def test_an_hour_of_several_specifications(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(2))
+    node = node_of("events", at(1))
+    lake.run("a", "ingest", {node: replace(lake.ledger.book()[node], inputs=None)})
+    assert said(run, lake, "2015-05-17T01:00")[:2] == [
+        "  ingest events: published, stale, 1 rows, by run a, 2015-05-20 12:00",
+        "    what it was made of cannot be told: rows of several specifications, or of a killed run",
+    ]
+
+
 def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
     lake.ingest([0, 2])
     node = node_of("events", at(1))

@@ -1,6 +1,6 @@
 """Claim, write, record, in this order: what the ledger says at each step, and who is refused. No Spark."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,7 +49,10 @@ class Shelf(Store):
     def pin(self, tables: object, book: Book | None = None) -> Pins:
         return Pins(self, dict.fromkeys(tables, 5))  # type: ignore[call-overload]
 
-    def write(self, write: Write, *, stage: str, token: int, run_id: str) -> None:
+    def write(
+        self, write: Write, *, stage: str, token: int, run_id: str, known: Iterable[Node] | None = None
+    ) -> None:
+        assert known == self.ledger.book([stage])
         self.meanwhile()
         entries = sorted(self.ledger.book().items())
         said = [f"{entry.status} by {entry.run_id}" for _, entry in entries]

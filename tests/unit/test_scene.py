@@ -118,7 +118,7 @@ def test_an_hour_has_the_inputs_of_the_run_that_sees_to_it() -> None:
     }
     found = scene(entries)
     assert {hour: found.inputs(at(hour)) for hour in (1, 2, 3, 10, 12)} == {
-        1: OLD, 2: None, 3: EXPECTED, 10: EXPECTED, 12: EXPECTED
+        1: None, 2: None, 3: EXPECTED, 10: EXPECTED, 12: EXPECTED
     }  # fmt: skip
     assert found.inputs(NO_HOUR) == EXPECTED
 

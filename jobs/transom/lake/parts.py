@@ -8,7 +8,6 @@ until a commit names it: until then, or where a run is killed before, no reader 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +50,7 @@ def written(
     """Writes rows into a file for each hour of them, in the order in which they come.
 
     Args:
-        table: path or URI of the table.
+        table: absolute path or URI of the table.
         folder: below it, to write into.
         name: what the files' names begin with.
         time_column: the column, a timestamp in microseconds, by whose hours they are divided; None where
@@ -89,8 +88,12 @@ class _Writer:
         for hour, batches in self.waiting.items():
             if hour not in self.files:
                 path = f"{self.folder}/{self.name}{'' if hour is None else f'-{hour}'}.parquet"
-                sink = self.system.open_output_stream(f"{self.root}/{path}")
-                self.files[hour] = path, pq.ParquetWriter(sink, self.schema, store_schema=False)
+                self.files[hour] = (
+                    path,
+                    pq.ParquetWriter(
+                        f"{self.root}/{path}", self.schema, filesystem=self.system, store_schema=False
+                    ),
+                )
             rows = pa.Table.from_batches(batches, self.schema)
             self.files[hour][1].write_table(rows)
             self.rows[hour] = self.rows.get(hour, 0) + rows.num_rows
@@ -131,15 +134,19 @@ def _by_hour(batch: pa.RecordBatch, time_column: str) -> Iterator[tuple[int, pa.
 
 
 def remove(table: str, parts: Iterable[Part]) -> None:
-    """Removes parts that no commit has taken."""
+    """Removes parts that no commit has taken.
+
+    Args:
+        table: absolute path or URI of the table.
+    """
     system, root = located(table)
     for part in parts:
         system.delete_file(f"{root}/{part.path}")
 
 
 def located(uri: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a path or URI, and the path on it."""
+    """The file system of an absolute path or a URI, and the path on it."""
     if split_scheme(uri)[0]:
         system, path = fs.FileSystem.from_uri(uri)
         return system, path
-    return fs.LocalFileSystem(), str(Path(uri).absolute())
+    return fs.LocalFileSystem(), uri

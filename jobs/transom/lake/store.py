@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial, reduce
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +35,7 @@ from transom.lake.book import Book, Node
 from transom.lake.ledger import Overtaken
 from transom.lake.parts import Part
 from transom.lake.tables import ATTEMPTS, Table, create, in_hours_sql, in_terms, read_rows
+from transom.paths import split_scheme
 
 CONFLICTS = (
     ConcurrentAppendException,
@@ -141,8 +143,9 @@ class Store:
         self.root = root
 
     def uri(self, table: str) -> str:
-        """Where a table is."""
-        return f"{self.root}/{table}"
+        """Where a table is, as an executor has to be told it: its working folder may be another."""
+        uri = f"{self.root}/{table}"
+        return uri if split_scheme(uri)[0] else str(Path(uri).absolute())
 
     def create(self, tables: Iterable[Table]) -> None:
         """Creates the tables that are missing."""

@@ -1,7 +1,7 @@
 """What files hold, once they have been read: Spark's frames over the parts that tasks have written."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -40,12 +40,12 @@ class ReadRows:
 
     def events(self, reads: Iterable[Read]) -> DataFrame:
         """The events of some files, derived columns among them, each with the name of its part."""
-        rows = self._rows("events", self.columns, (part for read in reads for part in read.events))
+        rows = self._rows("events", self.columns, [part for read in reads for part in read.events])
         return with_derived(rows, self.stream)
 
     def rejected(self, reads: Iterable[Read]) -> DataFrame:
         """The rejected lines of some files."""
-        return self._rows("rejected", REJECTED, (part for read in reads for part in read.rejected))
+        return self._rows("rejected", REJECTED, [part for read in reads for part in read.rejected])
 
     def discard(self, taken: Iterable[Part] = ()) -> None:
         """Removes all that was read but the parts that a commit has taken."""
@@ -54,12 +54,15 @@ class ReadRows:
             parts: list[Part] = [part for read in self._reads for part in getattr(read, name)]
             remove(self.store.uri(name), (part for part in parts if part.path not in kept))
 
-    def _rows(self, table: str, columns: Mapping[str, str], parts: Iterable[Part]) -> DataFrame:
+    def _rows(self, table: str, columns: Mapping[str, str], parts: Collection[Part]) -> DataFrame:
         ddl = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-        # Spark takes a path for a pattern of paths.
-        folder = re.sub(r"([\\*?\[\]{}])", r"\\\1", self.store.uri(table))
-        paths = [f"{folder}/{part.path}" for part in parts]
-        if not paths:
+        names = {part.name for part in parts}
+        if not names:
             return self.store.spark.createDataFrame([], f"{ddl}, {PART} string")
-        rows = self.store.spark.read.schema(ddl).parquet(*paths)
-        return rows.select("*", F.col("_metadata.file_name").alias(PART))
+        # Spark takes a path for a pattern of paths.
+        table_path = re.sub(r"([\\*?\[\]{}])", r"\\\1", self.store.uri(table))
+        folders = sorted({f"{table_path}/{part.path.rpartition('/')[0]}" for part in parts})
+        # By folders: many paths would be listed by a job of their own. What a failed task has left lies there
+        # too, and files of a name that is not asked for are not opened.
+        rows = self.store.spark.read.schema(ddl).parquet(*folders)
+        return rows.select("*", F.col("_metadata.file_name").alias(PART)).where(F.col(PART).isin(names))

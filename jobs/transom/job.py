@@ -67,6 +67,7 @@ def perform(
     work: Callable[[Context], Outcome],
     *,
     lake: str,
+    ledger: Ledger | None = None,
     run_id: str | None = None,
     cause: str = "by hand",
     began: float | None = None,
@@ -75,6 +76,7 @@ def perform(
     """Runs a stage over an interval, chunk by chunk, and records the run.
 
     Args:
+        ledger: the stream's, where there is one at hand.
         began: when the run began on the monotonic clock, where that was before its session.
         say: is told in a line what was done.
     """
@@ -84,7 +86,7 @@ def perform(
     root = root_of(lake, stream)
     seconds = {"session": round(entered - began, 3)}
     total = Outcome()
-    ledger = Ledger(root)
+    ledger = ledger or Ledger(root)
     chunks = list(interval.chunks(stream.chunk))
     # What a chunk's checks saw is told from what an earlier chunk's saw in the same hour.
     names = [run_id] if len(chunks) == 1 else [f"{run_id} {number}" for number in range(len(chunks))]

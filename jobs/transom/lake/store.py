@@ -41,15 +41,15 @@ CONFLICTS = (
 """How Delta refuses a commit that meets another one; they have no name in common."""
 
 
-def in_hours(hours: Iterable[datetime], column: str = "hour") -> Column:
-    """A condition that holds in some hours, as few comparisons as their stretches allow."""
+def in_hours(hours: Iterable[datetime]) -> Column:
+    """A condition that the column `hour` is one of some hours, as few comparisons as there can be."""
     stretches, others = in_terms(hours)
     terms = [
-        (F.col(column) >= F.lit(stretch.start)) & (F.col(column) < F.lit(stretch.end))
+        (F.col("hour") >= F.lit(stretch.start)) & (F.col("hour") < F.lit(stretch.end))
         for stretch in stretches
     ]
     if others:
-        terms.append(F.col(column).isin(others))
+        terms.append(F.col("hour").isin(others))
     return reduce(Column.__or__, terms) if terms else F.lit(False)
 
 
@@ -157,16 +157,17 @@ class Store:
             if self._few(write):
                 if isinstance(rows, DataFrame):
                     rows = small.taken(rows, write.table.arrow_schema())
-                _write_arrow(uri, rows, where, stage, token, run_id)
+                written = _write_arrow(uri, rows, where, stage, token, run_id)
             else:
                 if not isinstance(rows, DataFrame):
                     rows = self.spark.createDataFrame(rows)
                 rows = rows if write.gathered else rows.repartition("hour")
                 _write_frame(uri, rows, where, stage, token, run_id)
+                # Delta skips a write whose token is not above the last one's, and does not say so.
+                written = _token(DeltaTable(uri), stage) == token
         except CONFLICTS as error:
             raise overtaken from error
-        # Delta skips a write whose token is not above the last one's, and does not say so.
-        if _token(DeltaTable(uri), stage) != token:
+        if not written:
             raise overtaken
 
     def _few(self, write: Write) -> bool:
@@ -201,7 +202,8 @@ def _write_frame(uri: str, rows: DataFrame, predicate: str, stage: str, token: i
                 raise
 
 
-def _write_arrow(uri: str, rows: pa.Table, predicate: str, stage: str, token: int, run_id: str) -> None:
+def _write_arrow(uri: str, rows: pa.Table, predicate: str, stage: str, token: int, run_id: str) -> bool:
+    """Returns whether it wrote: not where the last write's token is not below its own."""
     fence = CommitProperties(
         custom_metadata={"run_id": run_id},
         app_transactions=[Transaction(stage, token)],
@@ -210,7 +212,7 @@ def _write_arrow(uri: str, rows: pa.Table, predicate: str, stage: str, token: in
     for attempt in range(ATTEMPTS):
         table = DeltaTable(uri)
         if _token(table, stage) >= token:
-            return
+            return False
         try:
             # `merge`: the lake keeps columns that the specification has dropped.
             write_deltalake(
@@ -221,10 +223,11 @@ def _write_arrow(uri: str, rows: pa.Table, predicate: str, stage: str, token: in
                 predicate=predicate,
                 commit_properties=fence,
             )
-            return
+            return True
         except CommitFailedError:
             if attempt == ATTEMPTS - 1:
                 raise
+    raise AssertionError("unreachable")
 
 
 @dataclass(frozen=True)

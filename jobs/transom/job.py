@@ -91,6 +91,7 @@ def perform(
     work: Callable[[Context], Outcome],
     *,
     lake: str,
+    ledger: Ledger | None = None,
     run_id: str | None = None,
     cause: str = "by hand",
     began: float | None = None,
@@ -101,6 +102,7 @@ def perform(
     Args:
         run_id: a name for the run, None is the stage's. In the ledger it is followed by a mark that no other
             run has: claims go by it, and two runs may be given one name, a retry beside the first try say.
+        ledger: the stream's, where there is one at hand.
         began: when the run began on the monotonic clock, where that was before its session.
         say: is told in a line what was done.
 
@@ -114,7 +116,7 @@ def perform(
     root = root_of(lake, stream)
     seconds = {"session": round(entered - began, 3)}
     total = Outcome()
-    ledger = Ledger(root)
+    ledger = ledger or Ledger(root)
     chunks = list(interval.chunks(stream.chunk))
     # What a chunk's checks saw is told from what an earlier chunk's saw in the same hour.
     names = [run_id] if len(chunks) == 1 else [f"{run_id} {number}" for number in range(len(chunks))]

@@ -70,7 +70,7 @@ def run_stages(
         try:
             perform(
                 spark, stage, stream, interval, WORKS[stage],
-                lake=lake, run_id=own, cause=cause, began=before, say=say,
+                lake=lake, ledger=ledger, run_id=own, cause=cause, began=before, say=say,
             )  # fmt: skip
         except Exception as error:
             error.add_note(f"in stage {stage} of {stream.name}, {interval}")

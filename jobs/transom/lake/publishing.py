@@ -21,6 +21,7 @@ def publish(
     entries: Mapping[Node, Entry | None],
     seen: Book,
     verdicts: Sequence[Verdict] = (),
+    pinned: Mapping[str, int] | None = None,
 ) -> None:
     """Publishes what a stage computed.
 
@@ -30,6 +31,8 @@ def publish(
             where it is to forget one.
         seen: the ledger as it was when the run was planned.
         verdicts: what the checks saw.
+        pinned: versions of the nodes' tables that were read when the ledger was as `seen`; None are the
+            present ones.
 
     Raises:
         Overtaken: another run has claimed or written the same; nothing of this run is called fresh.
@@ -37,7 +40,7 @@ def publish(
     if not entries:
         return
     # Nobody has written these nodes since they were seen, or the claim is refused.
-    versions = store.pin({node.table for node in entries}).versions
+    versions = store.pin({node.table for node in entries}).versions if pinned is None else pinned
     # A node that is to be forgotten is not asked for by that, should this run be killed.
     unasked = {node for node, entry in entries.items() if entry is None or not entry.asked}
     token = ledger.claim(stage, entries, run_id, seen, versions, unasked)

@@ -48,15 +48,15 @@ CONFLICTS = (
 """How Delta refuses a commit that meets another one; they have no name in common."""
 
 
-def in_hours(hours: Iterable[datetime], column: str = "hour") -> Column:
-    """A condition that holds in some hours, as few comparisons as their stretches allow."""
+def in_hours(hours: Iterable[datetime]) -> Column:
+    """A condition that the column `hour` is one of some hours, as few comparisons as there can be."""
     stretches, others = in_terms(hours)
     terms = [
-        (F.col(column) >= F.lit(stretch.start)) & (F.col(column) < F.lit(stretch.end))
+        (F.col("hour") >= F.lit(stretch.start)) & (F.col("hour") < F.lit(stretch.end))
         for stretch in stretches
     ]
     if others:
-        terms.append(F.col(column).isin(others))
+        terms.append(F.col("hour").isin(others))
     return reduce(Column.__or__, terms) if terms else F.lit(False)
 
 
@@ -186,20 +186,21 @@ class Store:
         rows, where = write.rows, write.predicate(known)
         try:
             if isinstance(rows, tuple):
-                _take_parts(uri, rows, write.hours, stage, token, run_id)
+                written = _take_parts(uri, rows, write.hours, stage, token, run_id)
             elif self._few(write, known):
                 if isinstance(rows, DataFrame):
                     rows = small.taken(rows, write.table.arrow_schema())
-                _write_arrow(uri, rows, where, stage, token, run_id)
+                written = _write_arrow(uri, rows, where, stage, token, run_id)
             else:
                 if not isinstance(rows, DataFrame):
                     rows = self.spark.createDataFrame(rows)
                 rows = rows if write.gathered else rows.repartition("hour")
                 _write_frame(uri, rows, where, stage, token, run_id)
+                # Delta skips a write whose token is not above the last one's, and does not say so.
+                written = _token(DeltaTable(uri), stage) == token
         except CONFLICTS as error:
             raise overtaken from error
-        # Delta skips a write whose token is not above the last one's, and does not say so.
-        if _token(DeltaTable(uri), stage) != token:
+        if not written:
             raise overtaken
 
     def _few(self, write: Write, known: Iterable[Node] | None) -> bool:
@@ -234,19 +235,19 @@ def _write_frame(uri: str, rows: DataFrame, predicate: str, stage: str, token: i
                 raise
 
 
-def _write_arrow(uri: str, rows: pa.Table, predicate: str, stage: str, token: int, run_id: str) -> None:
+def _write_arrow(uri: str, rows: pa.Table, predicate: str, stage: str, token: int, run_id: str) -> bool:
     def act(table: DeltaTable, fence: CommitProperties) -> None:
         # `merge`: the lake keeps columns that the specification has dropped.
         write_deltalake(
             table, rows, mode="overwrite", schema_mode="merge", predicate=predicate, commit_properties=fence
         )
 
-    _fenced(uri, act, stage, token, run_id)
+    return _fenced(uri, act, stage, token, run_id)
 
 
 def _take_parts(
     uri: str, parts: Iterable[Part], hours: Collection[datetime], stage: str, token: int, run_id: str
-) -> None:
+) -> bool:
     def act(table: DeltaTable, fence: CommitProperties) -> None:
         # Partitions are told apart by the hour that they are, not by how a writer has spelt it.
         replaced = [("hour", "in", [_partition(hour) for hour in sorted(hours)])]
@@ -259,7 +260,7 @@ def _take_parts(
             commit_properties=fence,
         )
 
-    _fenced(uri, act, stage, token, run_id)
+    return _fenced(uri, act, stage, token, run_id)
 
 
 def _added(part: Part) -> AddAction:
@@ -282,8 +283,8 @@ def _partition(hour: datetime) -> str:
 
 def _fenced(
     uri: str, act: Callable[[DeltaTable, CommitProperties], None], stage: str, token: int, run_id: str
-) -> None:
-    """A commit by delta-rs, unless the table holds the same token or a later one."""
+) -> bool:
+    """A commit by delta-rs; whether it was made: not where the last write's token is not below its own."""
     fence = CommitProperties(
         custom_metadata={"run_id": run_id},
         app_transactions=[Transaction(stage, token)],
@@ -292,13 +293,14 @@ def _fenced(
     for attempt in range(ATTEMPTS):
         table = DeltaTable(uri)
         if _token(table, stage) >= token:
-            return
+            return False
         try:
             act(table, fence)
-            return
+            return True
         except CommitFailedError:
             if attempt == ATTEMPTS - 1:
                 raise
+    raise AssertionError("unreachable")
 
 
 @dataclass(frozen=True)

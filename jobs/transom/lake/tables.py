@@ -210,7 +210,7 @@ def in_terms(hours: Iterable[datetime]) -> tuple[list[Interval], list[datetime]]
 
 
 def in_hours_sql(hours: Iterable[datetime], spelled: Callable[[datetime], str] = instant) -> str:
-    """An SQL condition that holds in some hours.
+    """An SQL condition that the column `hour` is one of some hours.
 
     Args:
         spelled: how a time is written.

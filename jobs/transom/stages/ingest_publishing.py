@@ -155,7 +155,7 @@ def publish_found(
     # What earlier runs saw in files that are still there and were not read again.
     not_read = files.keys() - reads.keys()
     seen += [verdict for verdict in ledger.checks(book, STAGE, to_publish) if verdict.subject in not_read]
-    publish(store, ledger, STAGE, run_id, writes, results, book, seen)
+    publish(store, ledger, STAGE, run_id, writes, results, book, seen, pins.versions)
     outcome.stale = _left_stale(scene, files, results)
     return outcome, taken
 

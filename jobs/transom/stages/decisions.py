@@ -149,8 +149,7 @@ def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) ->
     )
     stands = known if known is not None and known.source_id is not None else None
     if not content.readable:
-        unseen = replace(listed, size=-1)
-        return _held_back(stands, fresh, content, unseen, "withheld", content.failed or "cannot be read")
+        return _held_back(stands, fresh, content, listed, "withheld", content.failed or "cannot be read")
     if stands is not None and stands.source_id != content.source_id and not rules.replace_changed:
         grown = stands.content in (content.digest, content.prefixes.get(stands.bytes))
         if not grown:

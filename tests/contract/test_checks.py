@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -256,7 +257,8 @@ def of_tampered(
     parts = tuple(written(rows.store.uri("events"), "read", "part", [batch], "event_time"))
     summary = Summary("0", 1, claimed, 0, claimed, 0, (), None, {})
     moments = [event["event_time"] for event in events]
-    read = Read(summary, None, (hour(2),), min(moments), max(moments), parts)
+    touched = np.array([hour(2).timestamp() // 3600], dtype=np.int64)
+    read = Read(summary, None, touched, min(moments), max(moments), parts)
     listed = Listed(PATH, 1, hour(2), {}, hour(2), hour(2), hour(3))
     reading = Reading(PATH, PATH, 1, {}, span, ())
     node = Node("ingest", "events", "events", hour(2))

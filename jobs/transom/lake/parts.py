@@ -31,12 +31,14 @@ class Part:
         path: below the table's folder, as a commit names it.
         hour: the hour that all its rows are of; None where they are of several.
         bytes: as it is stored.
+        modified: when it was written, as its file system says, in milliseconds since 1970.
     """
 
     path: str
     hour: datetime | None
     rows: int
     bytes: int
+    modified: int
 
     @property
     def name(self) -> str:
@@ -104,9 +106,9 @@ class _Writer:
         self._flush()
         for hour, (path, file) in self.files.items():
             file.close()
-            size = self.system.get_file_info(f"{self.root}/{path}").size
+            stored = self.system.get_file_info(f"{self.root}/{path}")
             of = None if hour is None else moment_of(hour)
-            yield Part(path, of, self.rows[hour], size)
+            yield Part(path, of, self.rows[hour], stored.size, stored.mtime_ns // 1_000_000)
 
 
 def hours_of(times: pa.Array) -> npt.NDArray[np.int64]:

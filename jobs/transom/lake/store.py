@@ -7,7 +7,6 @@ whose token is not above the last one's writes nothing, and is told so.
 """
 
 import json
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -269,7 +268,7 @@ def _added(part: Part) -> AddAction:
         path=part.path,
         size=part.bytes,
         partition_values={"hour": _partition(part.hour)},
-        modification_time=int(time.time() * 1000),
+        modification_time=part.modified,
         data_change=True,
         # Bounds of columns would save a reader little: an hour is found by its partition.
         stats=json.dumps({"numRecords": part.rows}),

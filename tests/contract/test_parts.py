@@ -3,10 +3,13 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from house import WEB, House, line
+from transom.lake.tables import LakeError
+from transom.stages.decisions import Decisions, decide
 from transom.stages.landing import LandingError
 
 Make = Callable[..., House]
@@ -86,3 +89,26 @@ def test_a_file_of_more_hours_than_it_is_divided_into(house: Make, monkeypatch: 
     together.assert_same(divided)
     assert (len(read(divided, "events")), len(read(together, "events"))) == (2, 0)
     assert there(together, "events") == named(together, "events")
+
+
+@pytest.mark.parametrize("table", ["events", "rejected"])
+def test_rows_that_are_lost_after_they_were_read_are_not_left_out(
+    house: Make, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    day = house()
+    day.land(0, [*map(line, range(40)), "torn"])
+    day.land(1, [*map(line, range(3600, 3640)), "torn"])
+
+    def loses(*given: Any) -> Decisions:
+        min(Path(day.root, table).glob("read-*/*.parquet")).unlink()
+        return decide(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("transom.stages.ingest.decide", loses)
+        with pytest.raises(
+            LakeError, match=r"lake: \d+ rows are found of \d+ that were written for " + table
+        ):
+            day.ingest(0, 2)
+    assert not day.book()
+    day.ingest(0, 2)
+    assert (day.table("events").count(), day.table("rejected").count()) == (80, 2)

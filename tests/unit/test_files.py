@@ -352,7 +352,9 @@ def test_rows_of_another_specification_that_can_be_read_again_make_their_hours_m
         words = "its rows were read under another specification"
         again = f"f: {words}; run 2015-05-17T03:00 to 2015-05-17T05:00 to read it again"
         assert states[at(3)].missing == ((again,) if mixed else ())
-    # What is held back has its own say, and a second name has no rows.
-    for status in ("conflict", "withheld", "waiting", "duplicate"):
-        held = [replace(known["f"], status=status, detail="")]
-        assert not hour_states(held, [at(3)], other.shape, {"f"})[at(3)].mixed
+    # What stands was read for the last time where another content lies there; a second name has no rows.
+    for status, same in (("conflict", False), ("withheld", True), ("waiting", True), ("duplicate", False)):
+        for seen in (known["f"].source_id, "another"):
+            held = [replace(known["f"], status=status, detail="", seen_id=seen)]
+            mixed = hour_states(held, [at(3)], other.shape, {"f"})[at(3)].mixed
+            assert mixed == (same and seen != "another")

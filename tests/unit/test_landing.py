@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
+from transom.lake import systems
 from transom.paths import PathPattern
 from transom.stages import landing
 from transom.stages.landing import LandingError, absolute, is_there, listed, opened
@@ -97,13 +98,13 @@ def test_an_object_stores_path_is_its_bucket_and_key_as_they_stand(monkeypatch: 
         asked.append(uri)
         return fs.LocalFileSystem(), "logs"
 
-    monkeypatch.setattr(landing, "fs", type("fs", (), {"FileSystem": type("F", (), {"from_uri": from_uri})}))
-    landing._opened_host.cache_clear()
+    monkeypatch.setattr(systems, "fs", type("fs", (), {"FileSystem": type("F", (), {"from_uri": from_uri})}))
+    systems._host.cache_clear()
     try:
-        for name in ("a b%20:c.log", "d.log"):
-            assert landing.locate(f"s3://logs/web/{name}")[1] == f"logs/web/{name}"
+        for scheme, name in (("s3", "a b%20:c.log"), ("s3a", "d.log")):
+            assert landing.locate(f"{scheme}://logs/web/{name}")[1] == f"logs/web/{name}"
     finally:
-        landing._opened_host.cache_clear()
+        systems._host.cache_clear()
     assert asked == ["s3://logs/"]
 
 
@@ -111,7 +112,7 @@ def test_a_landing_folder_that_is_not_there_or_of_no_known_kind(tmp_path: Path) 
     for path in (f"{tmp_path}/nothing", f"file://{tmp_path}/nothing"):
         with pytest.raises(LandingError, match=r"landing folder .*/nothing cannot be listed"):
             listed(PathPattern(f"{path}/%Y.log"))
-    with pytest.raises(LandingError, match=r"source\.path: gopher://host/ cannot be opened"):
+    with pytest.raises(LandingError, match=r"source\.path: gopher://host/logs cannot be opened"):
         listed(PathPattern("gopher://host/logs/%Y.log"))
 
 

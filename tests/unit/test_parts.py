@@ -1,6 +1,6 @@
 """Parts: rows that a task has written, an hour a file."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,10 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import fs
 
 from transom.intervals import hour_of
 from transom.lake import parts
-from transom.lake.parts import Part, remove, written
+from transom.lake.parts import Part, discard, written
+from transom.lake.systems import opened
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SCHEMA = pa.schema([("time", pa.timestamp("us", "UTC")), ("text", pa.string())])
@@ -75,9 +77,44 @@ def test_a_column_of_times_is_written_as_spark_and_delta_read_it(tmp_path: Path)
 
 
 def test_parts_that_nothing_took_are_removed_and_no_others(tmp_path: Path) -> None:
-    def rows() -> Iterator[pa.RecordBatch]:
-        yield batch([(EPOCH, "a"), (EPOCH + timedelta(hours=1), "b")])
+    rows = batch([(EPOCH, "a"), (EPOCH + timedelta(hours=1), "b")])
+    _, second = written(str(tmp_path), "read", "part", [rows], "time")
+    [other] = written(str(tmp_path), "another", "part", [rows])
+    # What a task that failed has left, and of which nobody was told.
+    (tmp_path / "read" / "part-of-none.parquet").write_bytes(b"")
+    discard(str(tmp_path), "read", [second, other])
+    assert sorted(tmp_path.rglob("*.parquet")) == [tmp_path / other.path, tmp_path / second.path]
+    discard(str(tmp_path), "read", [other])
+    assert [path.name for path in tmp_path.iterdir()] == ["another"]
+    discard(str(tmp_path), "never", [])
 
-    first, second = written(str(tmp_path), "read", "part", rows(), "time")
-    remove(str(tmp_path), [first])
-    assert [path.name for path in tmp_path.rglob("*.parquet")] == [second.name]
+
+def test_what_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [part] = written(str(tmp_path), "read", "part", [batch([(EPOCH, "a")])])
+
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("transom.lake.parts.opened", lambda _: (SystemThatRefuses(refused), str(tmp_path)))
+    discard(str(tmp_path), "read", [])
+    assert (tmp_path / part.path).exists()
+
+
+class SystemThatRefuses:
+    def __init__(self, delete: Callable[..., None]) -> None:
+        self.delete_file = self.delete_dir = delete
+        self.get_file_info = fs.LocalFileSystem().get_file_info
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [("/a b/c#d%20", "/a b/c#d%20"), ("file:///a b/c#d%20", "/a b/c#d%20"), ("/", "/"), ("file:///", "/")],
+)
+def test_a_place_is_taken_as_it_stands(uri: str, path: str) -> None:
+    system, found = opened(uri)
+    assert (type(system), found) == (fs.LocalFileSystem, path)
+
+
+def test_a_scheme_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(pa.ArrowInvalid, match="Unrecognized filesystem type in URI: foo"):
+        opened("foo://bucket/lake")

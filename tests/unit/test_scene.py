@@ -108,6 +108,12 @@ def test_an_hour_is_stale_whose_file_may_say_something_else_than_what_stands(
     assert moved.stale() == [at(0)]
 
 
+def test_every_hour_that_a_changed_file_touches_is_stale() -> None:
+    """Its rows lie in them, whichever hour its name says."""
+    known = {"f": replace(one()["f"], hours=(at(0), at(2)), held_back=(at(3),))}
+    assert scene(known=known, there={"f": listed("f", touched=2)}).stale() == [at(0), at(2), at(3)]
+
+
 def test_an_hour_has_the_inputs_of_the_run_that_sees_to_it() -> None:
     entries = {
         node_of("events", at(1)): entry(inputs=OLD),

@@ -34,6 +34,13 @@ def test_what_shapes_no_table_changes_no_shape(changes: dict[str, Any]) -> None:
     assert before.reports_shape("load") == after.reports_shape("load")
 
 
+def test_the_order_of_columns_shapes_no_table() -> None:
+    data = base()
+    turned = data | {"columns": dict(reversed(data["columns"].items()))}
+    assert list(turned["columns"]) != list(data["columns"])
+    assert parse(turned).ingest_shape() == parse(data).ingest_shape()
+
+
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [

@@ -5,7 +5,8 @@ writes it whole columns at a time. A part lies in its table's folder and belongs
 until a commit names it: until then, or where a run is killed before, no reader of the table sees it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from transom.paths import split_scheme
+from transom.lake.systems import opened
 
 HELD = 64 * 2**20
 """Bytes of rows, as Arrow holds them, that wait until they make a row group."""
@@ -70,7 +71,7 @@ class _Writer:
     """Files that grow side by side, one for each hour."""
 
     def __init__(self, table: str, folder: str, name: str, schema: pa.Schema) -> None:
-        self.system, self.root = located(table)
+        self.system, self.root = opened(table)
         self.folder, self.name, self.schema = folder, name, schema
         self.waiting: dict[int | None, list[pa.RecordBatch]] = {}
         self.held = 0
@@ -135,20 +136,20 @@ def _by_hour(batch: pa.RecordBatch, time_column: str) -> Iterator[tuple[int, pa.
         yield int(sorted_hours[start]), ordered.slice(start, end - start)
 
 
-def remove(table: str, parts: Iterable[Part]) -> None:
-    """Removes parts that no commit has taken.
+def discard(table: str, folder: str, kept: Collection[Part]) -> None:
+    """Removes the parts of a folder but for some, and the folder where none is kept.
+
+    What cannot be removed stays; no reader sees it.
 
     Args:
         table: absolute path or URI of the table.
     """
-    system, root = located(table)
-    for part in parts:
-        system.delete_file(f"{root}/{part.path}")
-
-
-def located(uri: str) -> tuple[fs.FileSystem, str]:
-    """The file system of an absolute path or a URI, and the path on it."""
-    if split_scheme(uri)[0]:
-        system, path = fs.FileSystem.from_uri(uri)
-        return system, path
-    return fs.LocalFileSystem(), uri
+    system, root = opened(table)
+    names = {part.path for part in kept}
+    with suppress(OSError):
+        for entry in system.get_file_info(fs.FileSelector(f"{root}/{folder}", allow_not_found=True)):
+            if f"{folder}/{entry.base_name}" not in names:
+                with suppress(OSError):
+                    system.delete_file(entry.path)
+        if not any(part.path.startswith(f"{folder}/") for part in kept):
+            system.delete_dir(f"{root}/{folder}")

@@ -211,6 +211,9 @@ def _judged(
                 sample = _sample(stream, rows, reads[path], verdict.check)
             verdict = verdict.with_sample(sample[:SAMPLE])
             contents[path] = _marked(content, verdict)
+        elif doubted:
+            # Somebody answers for its times: what it was asked by is told where the file stands now.
+            verdict = replace(verdict, node=replace(node, hour=there[path].hour or content.hours[0]))
         verdicts.append(verdict)
     return contents, verdicts
 

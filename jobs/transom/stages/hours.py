@@ -56,8 +56,9 @@ def hour_states(
             lacks += [file.lacks] if file.lacks else []
             if file.status != "duplicate" and file.shape != shape(file.hour):
                 of_old = "its rows were read under another specification"
-                # What is held back has its own say; what stands of it was read for the last time.
-                if file.path in there and file.status in ("ingested", "gone"):
+                # Where another content is held back, what stands was read for the last time.
+                same = file.status in ("waiting", "withheld") and file.seen_id == file.source_id
+                if file.path in there and (same or file.status in ("ingested", "gone")):
                     mixed |= file.touched
                     of_old += f"; run {_stretch(file)} to read it again"
                 lacks.append(of_old)

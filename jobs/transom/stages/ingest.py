@@ -48,17 +48,15 @@ def ingest(
     tables = tables.as_held(scene.pins)
     try:
         found = _found(stream, scene, rows, node_of("events", interval.start))
-    except BaseException:
+        with ExitStack() as kept:
+
+            def keep(frame: DataFrame) -> DataFrame:
+                kept.callback(frame.unpersist)
+                return frame.persist()
+
+            outcome = publish_found(store, ledger, stream, tables, scene, found, rows, keep, run_id)
+    finally:
         rows.discard()
-        raise
-    with ExitStack() as kept:
-
-        def keep(frame: DataFrame) -> DataFrame:
-            kept.callback(frame.unpersist)
-            return frame.persist()
-
-        outcome, taken = publish_found(store, ledger, stream, tables, scene, found, rows, keep, run_id)
-    rows.discard(taken)
     outcome.work |= {
         "files_read": len(found.contents),
         "lines_read": sum(content.lines for content in found.contents.values()),

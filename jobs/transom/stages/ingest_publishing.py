@@ -20,7 +20,7 @@ from transom.lake.quality import judge
 from transom.lake.refresh import Outcome
 from transom.lake.samples import SAMPLE
 from transom.lake.store import Store, Write, conformed, in_hours
-from transom.lake.tables import Table
+from transom.lake.tables import LakeError, Table
 from transom.stages.checks import accepted_of
 from transom.stages.decisions import Decisions
 from transom.stages.files import Content, File, with_duplicates
@@ -70,15 +70,15 @@ def publish_found(
     rows: ReadRows,
     keep: Callable[[DataFrame], DataFrame],
     run_id: str,
-) -> tuple[Outcome, Sequence[Part]]:
+) -> Outcome:
     """Publishes every hour that a new, changed or withdrawn file touches, and those that are stale or were
     asked for and do not stand yet.
 
     Args:
         keep: persists rows that are read several times.
 
-    Returns:
-        What was done, and the parts that have become the tables'.
+    Raises:
+        LakeError: Spark does not read what was written of the files.
     """
     decisions, reads = found.decisions, found.reads
     files = with_duplicates(found.files, scene.known, decisions.added, {})
@@ -99,7 +99,7 @@ def publish_found(
     publishing = sorted(to_publish | forgotten)
     if not publishing:
         outcome.stale = _left_stale(scene, files, {})
-        return outcome, ()
+        return outcome
     outcome.hours_healed = len(to_publish - asked)
     stored = {table.name: _stored(book, table, publishing) for table in tables}
     records = candidates(tables, pins, decisions, reads, rows, stored)
@@ -121,9 +121,9 @@ def publish_found(
     )
     frames["files"] = store.spark.createDataFrame(in_file_rows)
     figures = _figures(tables, frames)
+    _refuse_lost_rows(decisions, reads, stored, figures)
     lie_together = frames["events"] is records and _gathered(decisions, files)
     parts = _parts(decisions, reads) if lie_together and not stored["events"] and not stream.derived else None
-    taken: list[Part] = []
     leaving: set[datetime] = set().union(*decisions.removed.values())
     results: dict[Node, Entry | None] = {}
     writes = []
@@ -143,8 +143,8 @@ def publish_found(
             outcome.rows_out += count if table.name == "events" else 0
         if targets:
             if table is tables.events and parts is not None:
-                taken = [part for part in parts if part.hour in set(targets)]
-                writes.append(Write(table, tuple(taken), {None: targets}))
+                rows.taken = tuple(part for part in parts if part.hour in set(targets))
+                writes.append(Write(table, rows.taken, {None: targets}))
                 continue
             new = in_file_rows if table.name == "files" else frames[table.name].where(in_hours(targets))
             gathered = table is tables.events and lie_together
@@ -157,7 +157,30 @@ def publish_found(
     seen += [verdict for verdict in ledger.checks(book, STAGE, to_publish) if verdict.subject in not_read]
     publish(store, ledger, STAGE, run_id, writes, results, book, seen, pins.versions)
     outcome.stale = _left_stale(scene, files, results)
-    return outcome, taken
+    return outcome
+
+
+def _refuse_lost_rows(
+    decisions: Decisions,
+    reads: Mapping[str, Read],
+    stored: Mapping[str, Sequence[datetime]],
+    figures: Mapping[tuple[str, datetime], tuple[int, str, int]],
+) -> None:
+    """A file system that lists less than has been written to it must not make rows go."""
+    entering = [reads[path] for path in decisions.added.values()]
+    for names, written in (
+        (("events", "duplicates"), [part for read in entering for part in read.events]),
+        (("rejected",), [part for read in entering for part in read.rejected]),
+    ):
+        if any(stored[name] for name in names):
+            continue
+        rows = sum(part.rows for part in written)
+        found = sum(count for (name, _), (count, _, _) in figures.items() if name in names)
+        if found != rows:
+            raise LakeError(
+                f"lake: {found} rows are found of {rows} that were written for {names[0]}; run the interval "
+                "again"
+            )
 
 
 def _parts(decisions: Decisions, reads: Mapping[str, Read]) -> list[Part] | None:

@@ -8,13 +8,13 @@ they stand, in a URI too: the library is only told a URI's scheme and host, neve
 import os
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import pyarrow as pa
 from pyarrow import fs
 
+from transom.lake import systems
 from transom.paths import PathPattern, split_scheme
 from transom.stages.files import Listed
 
@@ -43,22 +43,10 @@ def locate(path: str) -> tuple[fs.FileSystem, str]:
         LandingError: a URI of a kind that is not known, or of a host that is none.
     """
     where = absolute(path)
-    scheme, rest = split_scheme(where)
-    if not scheme:
-        return fs.LocalFileSystem(), where or "/"
-    host, _, inside = rest.partition("/")
-    system, root = _opened_host(f"{scheme}{host}/")
-    return system, f"{root.rstrip('/')}/{inside}".rstrip("/") or "/"
-
-
-@cache
-def _opened_host(uri: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a URI's host, opened once: an object store may be asked where a bucket lies."""
     try:
-        system, root = fs.FileSystem.from_uri(uri)
+        return systems.opened(where)
     except (pa.ArrowException, OSError) as error:
-        raise LandingError(f"source.path: {uri} cannot be opened: {error}") from error
-    return system, root
+        raise LandingError(f"source.path: {where} cannot be opened: {error}") from error
 
 
 def listed(pattern: PathPattern, times_by_name: bool = False) -> dict[str, Listed]:

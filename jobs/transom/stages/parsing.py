@@ -100,18 +100,20 @@ def read_files(
     layout: Layout,
     columns: Mapping[str, str],
     tables: Mapping[str, str],
+    folder: str,
 ) -> dict[str, Read]:
     """Reads files, and writes their events and rejections as parts, each file's by itself.
 
     Args:
         columns: `event_columns`.
-        tables: path or URI of the tables `events` and `rejected`.
+        tables: absolute path or URI of the tables `events` and `rejected`.
+        folder: below each of them, for the parts of this reading alone.
 
     Returns:
         What was read, by path.
     """
     bins = _bins(readings, spark.sparkContext.defaultParallelism)
-    task = _Task(layout, _arrow(columns), tables, uuid.uuid4().hex, MOST_HOURS)
+    task = _Task(layout, _arrow(columns), tables, folder, MOST_HOURS)
     # What comes back is a few words for each file; the rows are written where they will stand.
     found = spark.sparkContext.parallelize(bins, max(len(bins), 1)).flatMap(task).collect()
     return dict(found)
@@ -140,7 +142,7 @@ class _Task:
 
     Attributes:
         schema: of the events' parts.
-        folder: below each table, for the parts of this reading alone.
+        tables, folder: as in `read_files`.
         most_hours: `MOST_HOURS`.
     """
 
@@ -211,7 +213,7 @@ class _Task:
     ) -> Iterator[Part]:
         # A second try of a task writes files of its own.
         name = f"part-{uuid.uuid4()}"
-        return written(self.tables[table], f"read-{self.folder}", name, batches, time_column)
+        return written(self.tables[table], self.folder, name, batches, time_column)
 
 
 def _scratch() -> SpooledTemporaryFile[bytes]:

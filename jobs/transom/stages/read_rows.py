@@ -1,29 +1,39 @@
 """What files hold, once they have been read: Spark's frames over the parts that tasks have written."""
 
 import re
+import uuid
 from collections.abc import Collection, Iterable, Mapping
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.lake.parts import Part, remove
+from transom.lake.parts import Part, discard
 from transom.lake.store import Store
-from transom.lake.tables import SPARK_TYPES
+from transom.lake.systems import opened
+from transom.lake.tables import SPARK_TYPES, LakeError
 from transom.stages.derived import with_derived
 from transom.stages.parsing import REJECTED, Read, Reading, event_columns, read_files
 from transom.stream import Stream
 
+TABLES = ("events", "rejected")
+"""The tables whose rows are read from files."""
 PART = "__part"
 """The column that holds the name of a row's part."""
 
 
 class ReadRows:
-    """The rows of the files that a run reads."""
+    """The rows of the files that a run reads.
+
+    Attributes:
+        taken: the parts that the run has begun to make the tables'.
+    """
 
     def __init__(self, store: Store, stream: Stream) -> None:
         self.store = store
         self.stream = stream
-        self._reads: list[Read] = []
+        self.taken: Collection[Part] = ()
+        self._folders: list[str] = []
 
     @property
     def columns(self) -> dict[str, str]:
@@ -32,11 +42,22 @@ class ReadRows:
         return event_columns(declared)
 
     def read(self, readings: Iterable[Reading]) -> dict[str, Read]:
-        """Reads files."""
-        tables = {name: self.store.uri(name) for name in ("events", "rejected")}
-        found = read_files(self.store.spark, list(readings), self.stream.layout(), self.columns, tables)
-        self._reads += found.values()
-        return found
+        """Reads files.
+
+        Raises:
+            LakeError: the lake lies where Arrow cannot write.
+        """
+        tables = {name: self.store.uri(name) for name in TABLES}
+        for uri in tables.values():
+            try:
+                opened(uri)
+            except (pa.ArrowException, OSError) as error:
+                raise LakeError(f"lake: {uri} cannot be opened: {error}") from error
+        # Known before anything is read, so that what a failed task has left is found.
+        folder = f"read-{uuid.uuid4().hex}"
+        self._folders.append(folder)
+        layout = self.stream.layout()
+        return read_files(self.store.spark, list(readings), layout, self.columns, tables, folder)
 
     def events(self, reads: Iterable[Read]) -> DataFrame:
         """The events of some files, derived columns among them, each with the name of its part."""
@@ -47,12 +68,11 @@ class ReadRows:
         """The rejected lines of some files."""
         return self._rows("rejected", REJECTED, [part for read in reads for part in read.rejected])
 
-    def discard(self, taken: Iterable[Part] = ()) -> None:
-        """Removes all that was read but the parts that a commit has taken."""
-        kept = {part.path for part in taken}
-        for name in ("events", "rejected"):
-            parts: list[Part] = [part for read in self._reads for part in getattr(read, name)]
-            remove(self.store.uri(name), (part for part in parts if part.path not in kept))
+    def discard(self) -> None:
+        """Removes all that was read but the parts that are the tables' or may have become so."""
+        for table in TABLES:
+            for folder in self._folders:
+                discard(self.store.uri(table), folder, self.taken)
 
     def _rows(self, table: str, columns: Mapping[str, str], parts: Collection[Part]) -> DataFrame:
         ddl = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())

@@ -23,7 +23,7 @@ BLOCK = "events"
 VERSION = 5
 """Raised when the code changes what comes out, `READING` with it where a file has to be read again for that:
 the rows of one that is gone cannot be made anew."""
-READING = 4
+READING = 5
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Scene:
             or (node.table == "events" and entry.inputs != self.expected(node.hour))
         }
         both = self.known.keys() & self.there.keys()
-        return sorted(found.union(self.known[path].hour for path in both if self.may_differ(path)))
+        return sorted(found.union(*(self.known[path].touched for path in both if self.may_differ(path))))
 
     def may_differ(self, path: str) -> bool:
         """Whether a file may say something else than what stands of it: no part of any hour's inputs."""

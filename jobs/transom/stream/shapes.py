@@ -7,6 +7,7 @@ not a preset's name, a title, a unit, a check. Durations are microseconds, defau
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from transom.units import microseconds
@@ -44,7 +45,7 @@ def ingest(stream: "Stream") -> str:
             }
             if stream.path_pattern.unit
             else None,
-            "columns": [asdict(field) for field in layout.fields],
+            "columns": sorted((asdict(field) for field in layout.fields), key=itemgetter("name")),
             "time": asdict(layout.time),
             "rest": layout.keep_rest,
             "derived": {

@@ -59,7 +59,7 @@ def test_what_is_missing_is_said_in_one_line() -> None:
 
 def test_a_step_that_fails_names_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup, "HOUSE", tmp_path)
-    failing = "import sys; print('first'); sys.exit('the reason')"
+    failing = "import sys; print('first', flush=True); sys.exit('the reason')"
     with pytest.raises(SetupError, match=r"^a step failed: the reason \(see .*a-step\.log\)$"):
         setup.run("a step", sys.executable, "-c", failing)
 

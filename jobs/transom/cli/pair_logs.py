@@ -3,8 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 
-from transom.cli.kinds import partial_times_of, times_of
+from transom.cli.kinds import kind_of, partial_times_of, times_of
 from transom.cli.line_pattern import guess, name_of
 from transom.cli.log import MOST, Log, Near
 
@@ -38,12 +39,11 @@ def pairs(lines: Sequence[str]) -> Log | Near:
     fields = {name: fields[name] for name in ordered}
     options: dict[str, object] = {"separator": between} if between else {}
     before = [_before(line, between) for line in lines]
-    time, others = _lead(before, fields)
+    time, lead = _lead(before, fields)
     if not time:
         if not any(map(_holds_time, fields.values())) and guess(lines).timed:
             return Near(sum(most), "a time stands before the pairs in a form that is no word of its own")
         return Log("kv", fields, {}, options)
-    lead = [*time, *others]
     found = [words[: len(lead)] for words in before if len(words) >= len(lead)]
     leading = {name: [words[index] for words in found] for index, name in enumerate(lead)}
     more = any(len(words) > len(lead) for words in before)
@@ -67,7 +67,7 @@ def _holds_time(texts: Sequence[str]) -> bool:
 
 
 def _lead(before: Sequence[Sequence[str]], fields: dict[str, list[str]]) -> tuple[list[str], list[str]]:
-    """The names of the words that make a time, and of those behind them; none where no time begins a line.
+    """The names of the words that make a time, and of all that lead; none where no time is before the pairs.
 
     Args:
         before: the words before the pairs, of each line.
@@ -85,24 +85,25 @@ def _lead(before: Sequence[Sequence[str]], fields: dict[str, list[str]]) -> tupl
         names.append(name)
         return name
 
-    for width in range(min(length, 5), 0, -1):
-        texts = [" ".join(words[:width]) for words in rows]
+    for at, width in product(range(length), range(5, 0, -1)):
+        if at + width > length:
+            continue
+        texts = [" ".join(words[at : at + width]) for words in rows]
         found, partial = times_of(texts), partial_times_of(texts)
-        form = found.form if found is not None else partial[0] if partial is not None else None
-        if form is None:
+        form = found.form if found is not None else partial[0] if partial is not None else ""
+        parts = form.split(" ") if " " in form else ["date", "time"][-width:]
+        nanoseconds = width == 1 and kind_of(texts).nanoseconds
+        if not (form or nanoseconds) or len(parts) != width:
             continue
-        parts = form.split(" ") if " " in form else ["date", "time"] if width == 2 else ["time"]
-        if len(parts) != width:
-            continue
+        before_time = [named(name_of([words[place] for words in rows], place)) for place in range(at)]
         time = [named(part if part in ("date", "time") else _part(part)) for part in parts]
         # Behind a time without a year syslog has a host and a process.
-        others = ["host", "process"] if partial is not None and found is None else []
-        return time, [
-            named(
-                others[at] if at < len(others) else name_of([words[width + at] for words in rows], width + at)
-            )
-            for at in range(_alike([words[width:] for words in rows]))
-        ]
+        known = ["host", "process"] if partial is not None and found is None else []
+        behind = []
+        for place in range(at + width, at + width + _alike([words[at + width :] for words in rows])):
+            texts = [words[place] for words in rows]
+            behind.append(named(known.pop(0) if known else name_of(texts, place)))
+        return time, [*before_time, *time, *behind]
     return [], []
 
 

@@ -473,6 +473,13 @@ PAIRS = 'level=info client=10.0.0.{n} msg="a b {n}"'
             ("date", "time"),
             {"field_3": "h1"},
         ),
+        (
+            "<30>1 2024-03-01T10:00:{n:02}Z 10.0.0.9 app - request=4f1a9c0d7e path=/index.html ",
+            "a.log",
+            ["field_1", "time", "ip", "field_4", "field_5"],
+            ("time",),
+            {"ip": "10.0.0.9", "field_4": "app"},
+        ),
         ("2024-03-01T10:00:{n:02}Z time=no ", "a.log", ["lead_time"], ("lead_time",), {"time": "no"}),
         (
             "Mar  1 10:00:{n:02} fw kernel: [{n}.5] [UFW BLOCK] IN=eth0 OUT= MAC=aa:bb DST=192.0.2.1 LEN=60 "
@@ -508,6 +515,12 @@ def test_a_time_before_pairs_with_commas_between_them(tmp_path: Path) -> None:
     found = drafted(tmp_path, lines)
     assert found.stream.source.options == {"separator": ",", "lead": ["time"]}
     assert (found.times[1], found.column("n")[1]) == ("2024-03-01T10:00:01.000", 1)
+
+
+def test_nanoseconds_before_pairs_are_named(tmp_path: Path) -> None:
+    found = drafted(tmp_path, [f"{1700000000123456789 + n} {PAIRS.format(n=n)}" for n in range(20)])
+    assert found.stream.source.options == {"lead": ["time"]}
+    assert "# ?: time is in nanoseconds since 1970, of which no format of a time reads more" in found.text
 
 
 def test_a_time_in_brackets_before_pairs_is_taken_by_a_pattern(tmp_path: Path) -> None:

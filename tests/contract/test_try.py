@@ -22,13 +22,11 @@ EVENTS = {
 TOLD = {
     "conn_json": ["fields_known"] * 2,
     "conn_tsv": ["fields_known"],
-    "nginx": ["fields_present"],
 }
 """The checks that an example fails, of two days that are apart one each."""
 FIELDS = {
     "conn_json": ["@proc", "@stream", "@system", "orig_l2_addr", "resp_l2_addr"],
     "conn_tsv": ["tunnel_parents"],
-    "nginx": ["request"],
 }
 """The fields that are shown for that."""
 

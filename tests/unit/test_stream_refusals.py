@@ -77,6 +77,7 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"source__format": "kv", "source__options": {"assign": "=="}}, "source.options.assign: must be one ASCII character, and no backslash; got '=='"),
         ({"source__format": "kv", "source__options": {"quote": "\\"}}, "source.options.quote: must be one ASCII character, and no backslash; got '\\\\'"),
         ({"source__format": "kv", "source__options": {"separator": "="}}, "source.options: must be three different characters; got separator '=', assign '=', quote '\"'"),
+        ({"source__format": "kv", "source__options": {"lead": "time"}}, "source.options.lead: must be a list of different names; got 'time'"),
         ({"source__format": "syscalls", "source__options": {"lead": ["time", "time"]}}, "source.options.lead: must be a list of different names; got ['time', 'time']"),
         ({"source__format": "syscalls", "source__options": {"lead": ["call"]}}, "source.options.lead: call is a field that every line has; choose another"),
         # regular expressions

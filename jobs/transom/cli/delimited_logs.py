@@ -87,7 +87,8 @@ def delimited(lines: Sequence[str]) -> Log | Near:
         log = _log(best)
         # Commas here and there in lines that begin with a time of several words.
         if best.delimiter != "\t" and not _has_time(log) and guess(lines).timed:
-            return Near(len(best.rows))
+            why = "no column is a time, while the lines begin with one of several words"
+            return Near(len(best.rows), why)
         return log
     for table in tables:
         over = table.records < table.lines and len(table.rows) >= MOST * table.records

@@ -27,10 +27,15 @@ FIRST = "2024-01-01T00:00"
 
 @dataclass(frozen=True)
 class Draft:
-    """A stream file, and what becomes of the lines that it was drafted from."""
+    """A stream file, and what becomes of the lines that it was drafted from.
+
+    Attributes:
+        untimed: why each line counts for a second; empty where lines say their time.
+    """
 
     text: str
     found: Tried
+    untimed: str = ""
 
 
 def draft(samples: Sequence[Sample], name: str | None = None) -> Draft:
@@ -59,7 +64,8 @@ def draft(samples: Sequence[Sample], name: str | None = None) -> Draft:
         raise Refusal(f"{samples[0].path}: none of {found.lines} lines became an event{first}")
     data |= first_blocks(stream, found)
     parse(data, name)
-    return Draft(text_of(data, log, columns, left, when, samples, found), found)
+    text = text_of(data, log, columns, left, when, samples, found)
+    return Draft(text, found, "" if when is None else when.untimed)
 
 
 def _recognised(samples: Sequence[Sample]) -> Log:

@@ -10,7 +10,7 @@ from transom.cli.guesses import Column
 from transom.cli.log import Log
 from transom.cli.sample import MOST, Sample
 from transom.cli.sample_events import Tried
-from transom.cli.yaml_text import comment, flow, lined, scalar
+from transom.cli.yaml_text import comment, counted, flow, lined, scalar
 from transom.intervals import HOUR, format_hour, hour_of
 from transom.paths import PathPattern
 
@@ -35,7 +35,7 @@ def text_of(
         [
             *_heading(samples, found),
             f"name: {scalar(data['name'])}",
-            *_source(data, log),
+            *_source(data, log, when),
             *_columns(columns, left, log),
             *([] if when is None else lined([(f"time: {flow(data['time'])}", when.note)])),
             *_blocks(data, found),
@@ -51,12 +51,13 @@ def _heading(samples: Sequence[Sample], found: Tried) -> list[str]:
     cut = "" if all(sample.whole for sample in samples) else f" (the first {MOST // 2**20} MiB of each)"
     stretch = f"{format_hour(hour_of(first))} to {format_hour(hour_of(last) + HOUR)} UTC"
     return [
-        f"# Drafted from {comment(names)}{cut}: {found.lines} lines, {found.events.num_rows} events,",
-        f"# {stretch} ({hours} hour{'' if hours == 1 else 's'}). A question mark is a guess to look at.",
+        f"# Drafted from {comment(names)}{cut}: {counted(found.lines, 'line')}, "
+        f"{counted(found.events.num_rows, 'event')},",
+        f"# {stretch} ({counted(hours, 'hour')}). A question mark is a guess to look at.",
     ]
 
 
-def _source(data: Mapping[str, Any], log: Log) -> list[str]:
+def _source(data: Mapping[str, Any], log: Log, when: When | None) -> list[str]:
     source = data["source"]
     timed = PathPattern(source["path"]).unit is not None
     path_note = "times in the names are in UTC; else say their `zone`" if timed else ""
@@ -64,7 +65,21 @@ def _source(data: Mapping[str, Any], log: Log) -> list[str]:
     rows += [(f"format: {source['format']}", "; ".join(log.notes))] if "format" in source else []
     rows += [(f"options: {flow(source['options'])}", "")] if "options" in source else []
     preset = [f"preset: {log.preset}"] if log.preset is not None else []
-    return [*preset, "source:", *lined(rows, 2)]
+    return [
+        *([] if timed or (when and when.path) else _landing(data["name"])),
+        *preset,
+        "source:",
+        *lined(rows, 2),
+    ]
+
+
+def _landing(name: str) -> list[str]:
+    """What a person has to know of a path that says no time."""
+    return [
+        "# The path says no time: one rotated file is good for `transom try`. A DAG wants a file for each",
+        f"# hour, under a name that says it, such as landing/{name}/%Y-%m-%d/access.%H.log: what is",
+        "# rotated is another text under a name that was read already, and is held back as a conflict.",
+    ]
 
 
 def _columns(columns: Sequence[Column], left: Sequence[str], log: Log) -> list[str]:
@@ -81,8 +96,8 @@ def _blocks(data: Mapping[str, Any], found: Tried) -> list[str]:
     lines = []
     if "key" in data:
         (key,) = data["key"]
-        values = pc.count_distinct(found.events[key]).as_py()
-        lines += lined([(f"key: {flow(data['key'])}", f"{values} values in these lines")])
+        values = counted(pc.count_distinct(found.events[key]).as_py(), "value")
+        lines += lined([(f"key: {flow(data['key'])}", f"{values} in these lines")])
     block = data["aggregate"]["activity"]
     lines += ["aggregate:", "  activity:", f"    measures: {flow(block['measures'])}"]
     lines.append(f"    levels: {block['levels']}")

@@ -29,7 +29,10 @@ def first_blocks(stream: Stream, found: Tried) -> dict[str, Any]:
     ]
     key = key_of(seen, found.events.num_rows)
     # What Spark derives is not there yet.
-    figure = figure_of([*seen, *(Seen(name, stream.event_types[name], 0, 2) for name in stream.derived)])
+    figure = figure_of(
+        [*seen, *(Seen(name, stream.event_types[name], 0, 2) for name in stream.derived)],
+        found.events.num_rows,
+    )
     measures = {"n": "count"}
     if figure is not None:
         function, column = figure

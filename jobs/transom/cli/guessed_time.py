@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from transom.cli.kinds import EPOCHS, Kind, Lacks, kind_of, partial_times_of, times_of
-from transom.cli.log import Log
+from transom.cli.log import MOST, Log
 from transom.cli.naming import captured_of, dated, identifier
 
 TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "ts", "date", "when", "at")
@@ -22,12 +22,14 @@ class When:
         declared: what the stream file says.
         note: what a person has to look at.
         path: the pattern of the files, where they say what the records do not.
+        untimed: why no time is read, and each line counts a second; empty where one is.
     """
 
     fields: tuple[str, ...]
     declared: Mapping[str, object]
     note: str
     path: str | None = None
+    untimed: str = ""
 
 
 def time_of(log: Log, paths: Sequence[str], start: str) -> When:
@@ -44,65 +46,86 @@ def time_of(log: Log, paths: Sequence[str], start: str) -> When:
         if texts and "|" not in field and field == field.strip()
     }
     times = [field for field, kind in kinds.items() if kind.type == "timestamp"]
+    leading = _several(log, log.time) if len(log.time) > 1 else None
+    if leading is not None:
+        return leading
     if times:
         return _alone(log, kinds, times)
-    return _joined(log, kinds) or _partial(log, kinds, paths, start) or _by_lines(start)
+    return _joined(log, kinds) or _partial(log, kinds, paths, start) or _by_lines(kinds, start)
 
 
 def _alone(log: Log, kinds: Mapping[str, Kind], times: Sequence[str]) -> When:
     best = min(times, key=lambda field: rank(identifier(field), TIMES))
     kind = kinds[best]
-    notes = [_seen(log, best)]
-    if kind.otherwise:
-        notes.append(f"?: or {kind.otherwise}, these lines fit both")
+    notes = [_seen(log.fields[best])]
+    notes += _doubts(kind.otherwise, kind.doubt)
     if len(times) > 1:
         notes.append(f"other times: {', '.join(field for field in times if field != best)}")
     return _when(log, [best], str(kind.form), kind.local, notes)
 
 
 def _joined(log: Log, kinds: Mapping[str, Kind]) -> When | None:
+    """A day and a time of day beside it, in columns of any name."""
     days = [
         field
         for field, kind in kinds.items()
-        if kind.type in ("string", "integer") and re.search("date|day", field.lower())
+        if kind.type in ("string", "integer")
+        and times_of([f"{text} 00:00:00" for text in log.fields[field][:2000]]) is not None
     ]
-    clocks = [field for field in kinds if all(map(CLOCK.match, log.fields[field]))]
+    days.sort(key=lambda field: rank(identifier(field), ("date", "day")))
+    clocks = [
+        field
+        for field in kinds
+        if sum(map(bool, map(CLOCK.match, log.fields[field]))) >= MOST * len(log.fields[field])
+    ]
+    clocks.sort(key=lambda field: rank(identifier(field), TIMES))
     for day in days:
         for clock in clocks:
-            both = zip(log.fields[day], log.fields[clock], strict=False)
-            found = times_of([f"{one} {other}" for one, other in both][:2000] or [""])
+            found = _several(log, [day, clock])
             if found is not None:
-                form, local, otherwise = found
-                notes = [f"{_seen(log, day)} {_seen(log, clock)}"]
-                notes += [f"?: or {otherwise}, these lines fit both"] if otherwise else []
-                return _when(log, [day, clock], form, local, notes)
+                return found
     return None
+
+
+def _several(log: Log, fields: Sequence[str]) -> When | None:
+    """A whole time of several fields, with blanks between them."""
+    texts = _texts(log, fields)
+    found = times_of(texts[:2000]) if texts else None
+    if found is None:
+        return None
+    kind = Kind("timestamp", form=found.form, share=found.share)
+    notes = [_seen(texts), *_doubts(found.otherwise, kind.doubt)]
+    return _when(log, fields, found.form, found.local, notes)
+
+
+def _doubts(otherwise: str | None, doubt: str) -> list[str]:
+    return [*([f"?: or {otherwise}, these lines fit both"] if otherwise else []), *([doubt] if doubt else [])]
 
 
 def _partial(log: Log, kinds: Mapping[str, Kind], paths: Sequence[str], start: str) -> When | None:
     """A time without a year, or without a day, which the files' names may say."""
-    found: list[tuple[str, str, Lacks]] = []
-    for field, kind in kinds.items():
-        partial = partial_times_of(log.fields[field]) if kind.type == "string" else None
+    found: list[tuple[tuple[str, ...], str, Lacks]] = []
+    leads = [log.time] if len(log.time) > 1 else []
+    for fields in [*leads, *((field,) for field, kind in kinds.items() if kind.type == "string")]:
+        partial = partial_times_of(_texts(log, fields))
         if partial is not None:
-            found.append((field, *partial))
+            found.append((fields, *partial))
     if not found:
         return None
-    field, form, lacks = min(found, key=lambda one: (one[2] != "year", rank(identifier(one[0]), TIMES)))
+    fields, form, lacks = min(found, key=lambda one: (one[2] != "year", rank(identifier(one[0][-1]), TIMES)))
+    seen = _seen(_texts(log, fields))
     captured = captured_of(paths, lacks, log.fields)
     if captured is None:
-        note = (
-            f"?: the times in {field} ({_seen(log, field)}) have no {lacks}, so they are not read and each "
-            f"line counts a second; {_advice(paths[0], lacks)}"
-        )
-        return When((), {"lines": "1 second", "from": start}, note)
+        why = f"the times in {' '.join(fields)} ({seen}) have no {lacks}"
+        note = f"?: {why}, so they are not read and each line counts a second; {_advice(paths[0], lacks)}"
+        return When((), {"lines": "1 second", "from": start}, note, untimed=why)
     edge = "a new year" if lacks == "year" else "midnight"
     notes = [
-        f"{_seen(log, field)}, with the {lacks} of the file's name",
+        f"{seen}, with the {lacks} of the file's name",
         f"?: a file must not go over {edge}",
     ]
-    when = _when(log, [field], f"{captured.form} {form}", True, notes)
-    return When((field,), {**when.declared, "column": [*captured.names, field]}, when.note, captured.pattern)
+    when = _when(log, fields, f"{captured.form} {form}", True, notes)
+    return When(fields, {**when.declared, "column": [*captured.names, *fields]}, when.note, captured.pattern)
 
 
 def _advice(path: str, lacks: Lacks) -> str:
@@ -112,9 +135,14 @@ def _advice(path: str, lacks: Lacks) -> str:
     )
 
 
-def _by_lines(start: str) -> When:
-    note = "?: no field looks like a time; each line counts a second"
-    return When((), {"lines": "1 second", "from": start}, note)
+def _by_lines(kinds: Mapping[str, Kind], start: str) -> When:
+    why = "no field looks like a time"
+    nanos = [field for field, kind in kinds.items() if kind.nanoseconds]
+    if nanos:
+        why = (
+            f"{nanos[0]} is in nanoseconds since 1970, of which no format of a time reads more than epoch_us"
+        )
+    return When((), {"lines": "1 second", "from": start}, f"?: {why}; each line counts a second", untimed=why)
 
 
 def _when(log: Log, fields: Sequence[str], form: str, local: bool, notes: Sequence[str]) -> When:
@@ -129,8 +157,14 @@ def _when(log: Log, fields: Sequence[str], form: str, local: bool, notes: Sequen
     return When(tuple(fields), declared, "; ".join(said))
 
 
-def _seen(log: Log, field: str) -> str:
-    text = log.fields[field][0]
+def _texts(log: Log, fields: Sequence[str]) -> Sequence[str]:
+    if len(fields) == 1:
+        return log.fields[fields[0]]
+    return [" ".join(row) for row in zip(*(log.fields[field] for field in fields), strict=False)]
+
+
+def _seen(texts: Sequence[str]) -> str:
+    text = texts[0]
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 

@@ -23,6 +23,8 @@ NO_FIGURE = re.compile(
 )
 
 
+SPARSE = 0.1
+"""The share of events without a value from which a whole file may well have none."""
 NO_KEY = re.compile(r"message|msg|text|.*_text|extension|arguments|request|agent|referer|before")
 """Texts that are no name of anything."""
 
@@ -65,10 +67,13 @@ class Column:
         """Some values, for a person."""
         if self.note:
             return self.note
+        if self.kind.nanoseconds:
+            return f"nanoseconds since 1970: no format of a time is finer than epoch_us; {self.sample[0]}"
         texts = [text if len(text) <= 30 else f"{text[:27]}..." for text in self.sample]
         while len(texts) > 1 and sum(map(len, texts)) > 36:
             texts.pop()
-        return ", ".join(texts) or "no values here"
+        said = ", ".join(texts) or "no values here"
+        return f"{said}; {self.kind.doubt}" if self.kind.doubt else said
 
 
 def columns_of(log: Log, when: When | None, taken: Sequence[str] = ()) -> tuple[list[Column], list[str]]:
@@ -145,11 +150,18 @@ def key_of(seen: Sequence[Seen], events: int) -> Seen | None:
     return fit[0] if fit else None
 
 
-def figure_of(seen: Sequence[Seen]) -> tuple[str, str] | None:
-    """A column worth adding up or averaging, with the function; None where there is none."""
+def figure_of(seen: Sequence[Seen], events: int) -> tuple[str, str] | None:
+    """A column worth adding up or averaging, with the function; None where there is none.
+
+    One that many events lack comes last: a file in which no event has it would be withheld, as something
+    uses the column.
+    """
     numbers = [s for s in seen if s.type in ("integer", "number") and s.distinct > 1]
     fit = [s for s in numbers if not NO_FIGURE.search(s.name)]
     if not fit:
         return None
-    best = min(fit, key=lambda s: (ADDED.search(s.name) is None, s.type != "number"))
+    best = min(
+        fit,
+        key=lambda s: (s.nulls > SPARSE * events, ADDED.search(s.name) is None, s.type != "number", s.nulls),
+    )
     return ("sum" if ADDED.search(best.name) else "mean"), best.name

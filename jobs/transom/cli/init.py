@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transom.cli.asked import Refusal, refusals
-from transom.cli.yaml_text import comment
+from transom.cli.yaml_text import comment, counted
 from transom.commands import transom
 
 if TYPE_CHECKING:
@@ -35,14 +35,15 @@ def init(
     # Arrow and the parsers, which other commands do without.
     from transom.cli.draft import draft
     from transom.cli.naming import identifier
-    from transom.cli.sample import read_sample
+    from transom.cli.sample import not_utf8, read_sample
 
     with refusals():
         if output is not None and output.exists():
             raise Refusal(f"{output}: is there already, and is not overwritten; name another file")
         if name is None and output is not None:
             name = identifier(output.stem)[:40].strip("_")
-        drafted = draft([read_sample(file) for file in files], name)
+        samples = [read_sample(file) for file in files]
+        drafted = draft(samples, name)
         if output is None:
             typer.echo(drafted.text, nl=False)
         else:
@@ -51,7 +52,15 @@ def init(
                     written.write(drafted.text)
             except OSError as error:
                 raise Refusal(f"{output}: cannot be written: {error.strerror}") from None
+        if drafted.untimed:
+            words = (
+                f"transom: {drafted.untimed}, so each line counts for a second; look at `time` in the draft"
+            )
+            typer.echo(comment(words), err=True)
         _print_refused(drafted.found)
+        for sample in samples:
+            if sample.other:
+                typer.echo(f"transom: {not_utf8(sample)}", err=True)
         if output is not None:
             check, try_ = transom("check", output), transom("try", output, *files)
             typer.echo(f"{output}: written. Look at its question marks, then:\n  {check}\n  {try_}")
@@ -61,7 +70,8 @@ def _print_refused(found: "Tried") -> None:
     """Prints the lines that became no event, beside the stream's file."""
     if not found.rejected:
         return
-    typer.echo(f"transom: {found.rejected} of {found.lines} lines are refused by this draft:", err=True)
+    lines, are = counted(found.lines, "line"), "is" if found.rejected == 1 else "are"
+    typer.echo(f"transom: {found.rejected} of {lines} {are} refused by this draft:", err=True)
     for refused in found.refused:
         typer.echo(f"  {comment(refused.reason)[:160]}\n    {comment(refused.text)[:160]}", err=True)
     if found.rejected > len(found.refused):

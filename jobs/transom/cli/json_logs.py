@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -82,13 +83,13 @@ def _leaves(record: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, A
 def _flat(records: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[str]], dict[str, FieldType]]:
     """The texts of every path, and the types of those that are no text in JSON already."""
     fields: dict[str, list[str]] = {}
-    kinds: dict[str, set[type]] = {}
+    kinds: dict[str, Counter[type]] = {}
     for record in records:
         for path, value in _leaves(record):
-            texts, seen = fields.setdefault(path, []), kinds.setdefault(path, set())
+            texts, seen = fields.setdefault(path, []), kinds.setdefault(path, Counter())
             if value is not None:
                 texts.append(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-                seen.add(type(value))
+                seen[type(value)] += 1
     # An object that is null in some records.
     for path in [
         path for path in fields if not kinds[path] and any(o.startswith(f"{path}.") for o in fields)
@@ -96,9 +97,9 @@ def _flat(records: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[str]], d
         del fields[path], kinds[path]
     types: dict[str, FieldType] = {}
     for path, seen in kinds.items():
-        if seen == {bool}:
+        if seen.keys() == {bool}:
             types[path] = "boolean"
-        elif not seen <= {int, float}:
+        elif seen[int] + seen[float] < MOST * seen.total():
             # A text in JSON is one on purpose, unless it is a time.
             types[path] = "string"
     return fields, types

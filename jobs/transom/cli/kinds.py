@@ -1,14 +1,17 @@
 """What a column of texts holds: its type, its step, the texts that mean nothing, the form of its times."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from itertools import product
+from math import floor
 from typing import Literal
 
+from transom.cli.log import MOST
 from transom.formats.layout import FieldType
 
 NOTHING = ("-", "--", "?", "N/A", "n/a", "NA", "null", "NULL", "None", "none", "nan", "NaN")
@@ -20,6 +23,10 @@ TRUTH = {"true", "false", "True", "False", "TRUE", "FALSE", "T", "F"}
 DECIMAL_COMMA = re.compile(r"-?[0-9]{1,15},[0-9]+")
 INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})")
 NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?")
+DIGITS = re.compile(r"[-+]?[0-9][-+0-9.,:/' ]*")
+"""Beside a number it says that numbers were not meant: 007, an address, a decimal comma."""
+INSTANT = re.compile(r"[0-9]{9,16}(?:\.[0-9]*)?")
+NANOS = re.compile("[0-9]{18,19}")
 ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 EPOCHS = {"epoch": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000}
 YEARS = (datetime(1995, 1, 1, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzinfo=UTC).timestamp())
@@ -54,6 +61,8 @@ class Kind:
         local: of a time, whether it does not say its zone.
         otherwise: another format that all times have as well, so that nobody but a person knows.
         comma: of texts that are numbers with a decimal comma, the step of their digits.
+        share: of the texts that say something, those that are of the type.
+        nanoseconds: whether the texts are nanoseconds since the epoch, which no format reads.
     """
 
     type: FieldType
@@ -63,6 +72,16 @@ class Kind:
     local: bool = False
     otherwise: str | None = None
     comma: str | None = None
+    share: float = 1.0
+    nanoseconds: bool = False
+
+    @property
+    def doubt(self) -> str:
+        """What a person should know where not all texts are of the type."""
+        if self.share == 1:
+            return ""
+        words = {"timestamp": "such times"}.get(self.type, f"{self.type}s")
+        return f"?: {floor(self.share * 10_000) / 100:g} % are {words}, lines with others are refused"
 
 
 def kind_of(values: Sequence[str]) -> Kind:
@@ -71,20 +90,29 @@ def kind_of(values: Sequence[str]) -> Kind:
     rest = [text for text in values if text not in missing and text != ""]
     if not rest:
         return Kind("string", missing)
-    if TRUTH.issuperset(rest):
+    # One letter alone, in all lines, may be the first of any alphabet.
+    if TRUTH.issuperset(rest) and set(rest) not in ({"T"}, {"F"}):
         return Kind("boolean", missing)
     time = times_of(rest)
     # A day alone is no time of an event.
-    if time is not None and (time[0] in EPOCHS or len(rest[0]) > len("2024-05-01")):
-        form, local, otherwise = time
-        return Kind("timestamp", missing, form=form, local=local, otherwise=otherwise)
-    if all(map(NUMBER.fullmatch, rest)):
-        sentinels = _sentinels(rest)
-        numbers = [text for text in rest if text not in sentinels]
+    if time is not None and (
+        time.form in EPOCHS or sorted(map(len, rest))[len(rest) // 2] > len("2024-05-01")
+    ):
+        form, local, otherwise = time.form, time.local, time.otherwise
+        return Kind("timestamp", missing, form=form, local=local, otherwise=otherwise, share=time.share)
+    if all(map(NANOS.fullmatch, rest)) and _are_instants(rest, 10**9):
+        return Kind("string", missing, nanoseconds=True)
+    numbers = [text for text in rest if NUMBER.fullmatch(text)]
+    if len(numbers) >= MOST * len(rest) and not any(
+        DIGITS.fullmatch(t) for t in rest if not NUMBER.fullmatch(t)
+    ):
+        share = len(numbers) / len(rest)
+        sentinels = _sentinels(numbers)
         missing += sentinels
-        if all(map(INTEGER.fullmatch, rest)):
-            return Kind("integer", missing)
-        return Kind("number", missing, resolution=_resolution(numbers))
+        if all(map(INTEGER.fullmatch, numbers)):
+            return Kind("integer", missing, share=share)
+        step = _resolution([text for text in numbers if text not in sentinels])
+        return Kind("number", missing, resolution=step, share=share)
     commas = [text for text in rest if DECIMAL_COMMA.fullmatch(text)]
     if commas and len(commas) + sum(INTEGER.fullmatch(text) is not None for text in rest) == len(rest):
         return Kind("string", missing, comma=_resolution([text.replace(",", ".") for text in rest]))
@@ -113,40 +141,82 @@ def _resolution(numbers: Sequence[str]) -> str:
     return format(Decimal(1).scaleb(-digits), "f")
 
 
-def times_of(values: Sequence[str]) -> tuple[str, bool, str | None] | None:
-    """The format of some times, whether they do not say their zone, and another format that fits as well;
-    None where they are no times."""
-    if all(map(NUMBER.fullmatch, values)) and not all(len(text) == 14 and text.isdigit() for text in values):
-        for form, unit in EPOCHS.items():
-            if all(YEARS[0] <= float(text) / unit < YEARS[1] for text in values):
-                return form, False, None
+@dataclass(frozen=True)
+class Times:
+    """What times are written in: as in `Kind`.
+
+    Attributes:
+        share: of the texts that are such times.
+    """
+
+    form: str
+    local: bool
+    otherwise: str | None
+    share: float
+
+
+def times_of(values: Sequence[str]) -> Times | None:
+    """The form that most of some times have; None where they are no times."""
+    least = MOST * len(values)
+    compact = sum(len(text) == 14 and text.isdigit() for text in values) >= least
+    instants = [text for text in values if INSTANT.fullmatch(text)]
+    if len(instants) >= least and not compact:
+        fitting = [form for form, unit in EPOCHS.items() if _are_instants(instants, unit)]
+        # A number that is no time is no odd text among times: the others may be none either.
+        sound = fitting and not any(NUMBER.fullmatch(text) for text in values if not INSTANT.fullmatch(text))
+        return Times(fitting[0], False, None, len(instants) / len(values)) if sound else None
+    moments = [moment for moment in map(_iso, values) if moment is not None]
+    if len(moments) >= least:
+        local = any(moment.tzinfo is None for moment in moments)
+        return Times("iso", local, None, len(moments) / len(values))
+    return _written(values[:2000])
+
+
+def _are_instants(texts: Sequence[str], unit: int) -> bool:
+    return all(YEARS[0] <= float(text) / unit < YEARS[1] for text in texts)
+
+
+def _iso(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if ISO.match(text) else None
+    except ValueError:
         return None
-    if all(map(ISO.match, values)):
-        try:
-            moments = [datetime.fromisoformat(text) for text in values]
-        except ValueError:
-            pass
-        else:
-            return "iso", any(moment.tzinfo is None for moment in moments), None
-    if len(values[0]) < 8 or not any(map(str.isdigit, values[0])):
+
+
+def _written(values: Sequence[str]) -> Times | None:
+    """The form of `FORMS` that most of some times have."""
+    ((usual, number),) = Counter(map(skeleton, values)).most_common(1)
+    if number < MOST * len(values) or "1" not in usual:
         return None
-    fitting = [form for form in _alike(values[0]) if form in FORMS and _fits(form, values[0])]
-    for index in range(1, min(len(values), 2000)):
-        if not fitting:
-            return None
-        fitting = [form for form in fitting if _fits(form, values[index])]
-    if not fitting:
+    alike = [text for text in values if skeleton(text) == usual]
+    forms = [form for form in _alike(alike[0]) if form in FORMS and len(alike[0]) >= 8]
+    fits = {form: sum(_fits(form, text) for text in alike) for form in forms if _fits_some(form, alike)}
+    most = max(fits.values(), default=0)
+    if not most or most < MOST * len(values):
         return None
-    other = next((form for form in fitting[1:] if _days(form) != _days(fitting[0])), None)
-    return fitting[0], "%z" not in fitting[0], other
+    best, *others = (form for form, number in fits.items() if number == most)
+    other = next((form for form in others if _days(form) != _days(best)), None)
+    return Times(best, "%z" not in best, other, most / len(values))
+
+
+def _fits_some(form: str, values: Sequence[str]) -> bool:
+    """Whether it is worth to look at all of them: strptime is slow."""
+    return any(_fits(form, text) for text in values[:20])
 
 
 def partial_times_of(values: Sequence[str]) -> tuple[str, Lacks] | None:
-    """The format of some times that say no year, or no day, and what they lack; None where they are none."""
-    for form in _alike(values[0]) if values else ():
+    """The format of most of some times that say no year, or no day, and what they lack; None where they are
+    none."""
+    if not values:
+        return None
+    ((usual, _),) = Counter(map(skeleton, values[:2000])).most_common(1)
+    alike = [text for text in values[:2000] if skeleton(text) == usual]
+    for form in _alike(alike[0]):
         # Of any year there is a leap day.
-        if form in PARTIAL and all(moment_of(f"2000 {text}", f"%Y {form}") for text in values[:2000]):
-            return form, PARTIAL[form]
+        if form in PARTIAL:
+            fits = sum(moment_of(f"2000 {text}", f"%Y {form}") is not None for text in alike)
+            if fits >= MOST * len(values[:2000]):
+                return form, PARTIAL[form]
     return None
 
 

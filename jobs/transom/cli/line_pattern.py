@@ -30,6 +30,8 @@ KNOWN = {
 SPOKEN = re.compile("[A-Za-z]?[a-z']+[,.:]?")
 BLANKS, TABS = ("[^ ]+", " +"), (r"\S+", r"\s+")
 """A word, and what stands between words, of lines with blanks alone, and with tabs too."""
+QUOTED, ESCAPED = '[^"]*)', r'(?:[^"\\]|\\.)*)'
+"""The end of a group between quotes, without and with quotes in it behind a backslash."""
 TRIED = 50
 
 
@@ -89,6 +91,8 @@ def guess(lines: Sequence[str]) -> Guess:
     before = r"\s*" if any(line[0].isspace() for line in lines) else ""
     after = r"\s*" if whole and any(line[-1].isspace() for line in lines) else ""
     pattern = before + gap.join(parts) + after
+    if any('\\"' in line for line in lines):
+        pattern = pattern.replace(QUOTED, ESCAPED)
     form = re.compile(pattern)
     found = [match.groupdict() for match in map(form.fullmatch, lines) if match]
     fields = {name: [row[name] for row in found if row[name]] for name in form.groupindex}
@@ -159,7 +163,7 @@ def _parts(
         values = [token.text for token in part if token != DASH]
         form, label = forms[at]
         width = timed[1] if timed is not None and at == timed[0] else 1
-        name = "time" if timed is not None and at == timed[0] else label or _name(values, at)
+        name = "time" if timed is not None and at == timed[0] else label or name_of(values, at)
         if combined and at < len(COMBINED):
             name = COMBINED[at]
         if not combined and form == "word" and values and _is_sign(values) and len(values) == len(part):
@@ -201,7 +205,8 @@ def _time(rows: Sequence[Sequence[Token]], length: int) -> tuple[int, int] | Non
     return None
 
 
-def _name(texts: Sequence[str], at: int) -> str:
+def name_of(texts: Sequence[str], at: int) -> str:
+    """What a part of lines is called: by its form, else by its place."""
     for name, form in KNOWN.items():
         fitting = sum(form.fullmatch(text) is not None for text in texts)
         if fitting and (fitting == len(texts) or (name == "process" and all(t.endswith(":") for t in texts))):
@@ -214,5 +219,5 @@ def _expression(form: str, label: str, name: str, words: str, dashes: bool) -> s
     if form == "word":
         return before + rf"(?P<{name}>{words})"
     around = r'"{}"' if form == "quoted" else r"\[{}\]"
-    inside = before + around.format(rf'(?P<{name}>[^"]*)' if form == "quoted" else rf"(?P<{name}>[^\]]*)")
+    inside = before + around.format(f"(?P<{name}>{QUOTED}" if form == "quoted" else rf"(?P<{name}>[^\]]*)")
     return f"(?:{inside}|-)" if dashes else inside

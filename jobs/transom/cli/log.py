@@ -21,6 +21,7 @@ class Log:
         preset: a known log, which says columns and time.
         notes: what a person should know of the guess.
         utc: whether times that do not say their zone are in UTC, as the form has it.
+        time: fields that make the time together, as far as the form says it.
     """
 
     format: str
@@ -30,6 +31,7 @@ class Log:
     preset: str | None = None
     notes: tuple[str, ...] = ()
     utc: bool = False
+    time: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,11 @@ class Near:
 
     Attributes:
         lines: how many have it.
+        why: they are not taken by it all the same.
     """
 
     lines: int
+    why: str = ""
 
 
 class NotRead(ValueError):

@@ -1,4 +1,4 @@
-"""Lines of a form of their own: web servers', system calls, pairs, or by a regular expression."""
+"""Lines of a form of their own: web servers', system calls, or by a regular expression."""
 
 import re
 from collections import Counter
@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from transom.cli.kinds import kind_of, skeleton
 from transom.cli.line_pattern import guess, tokens
 from transom.cli.log import MOST, Log, Near
+from transom.cli.pair_logs import PAIR
 from transom.formats.apache import COMBINED, COMMON
 from transom.formats.layout import FieldType
 
@@ -93,39 +94,16 @@ def syscalls(lines: Sequence[str]) -> Log | Near:
     fields["return"] = [row["result"] for row in found if row["result"]]
     arguments: dict[str, list[str]] = {}
     for row in found:
-        for name, text in _PAIR.findall(row["pairs"] or ""):
+        for name, text in PAIR.findall(row["pairs"] or ""):
             arguments.setdefault(name, []).append(text.strip('"'))
     fields |= {name: texts for name, texts in arguments.items() if name not in fields}
     return Log("syscalls", fields, {"return": "string"}, {"lead": names} if names else {})
 
 
-_PAIR = re.compile(r'([^\s="]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
 _CALL = re.compile(
     r"\s*(?P<words>(?:[^\s=\"]+\s+){0,5}[a-z_][a-z0-9_]*)"
     r'(?P<pairs>(?:\s+[^\s="]+=(?:"[^"]*"|[^\s"]*))*)(?P<arrow>\s+=>(?:\s+(?P<result>.*))?)?\s*'
 )
-
-
-def pairs(lines: Sequence[str]) -> Log | Near:
-    """Pairs, of which most of each line is made."""
-    rows = [_PAIR.findall(line) for line in lines]
-    most = [
-        len(row) >= 3 and sum(len(name) + len(text) + 2 for name, text in row) > 0.6 * len(line)
-        for row, line in zip(rows, lines, strict=True)
-    ]
-    if sum(most) < MOST * len(lines):
-        return Near(sum(most))
-    texts = [text for row in rows for _, text in row[:-1]]
-    ends = Counter(text[-1:] for text in texts)
-    between = next((sign for sign in ",;|" if ends[sign] > MOST * len(texts)), "")
-    fields: dict[str, list[str]] = {}
-    for row in rows:
-        for name, text in dict(reversed(row)).items():
-            plain = text.removesuffix(between).strip('"')
-            fields.setdefault(name, []).extend([plain] if plain else [])
-    first = [name for row in rows[:50] for name, _ in row]
-    ordered = dict.fromkeys([*first, *fields])
-    return Log("kv", {name: fields[name] for name in ordered}, {}, {"separator": between} if between else {})
 
 
 def own_form(lines: Sequence[str]) -> Log | Near:
@@ -145,5 +123,6 @@ def own_form(lines: Sequence[str]) -> Log | Near:
             notes.append("lines that do not begin with a time, as of a stack trace, are refused")
     if not found.takes_apart or found.matched < LEAST * len(lines):
         alike = Counter(tuple(token.shape for token in tokens(line)) for line in lines)
-        return Near(alike.most_common(1)[0][1])
+        why = "" if found.takes_apart else "it would take a line for one message, with no time in it"
+        return Near(alike.most_common(1)[0][1], why)
     return Log("regex", found.fields, {}, {"pattern": found.pattern}, notes=tuple(notes))

@@ -1,20 +1,25 @@
 """What kind of log some lines are: the first of the known forms that most of them have."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from transom.cli.cef_logs import cef
 from transom.cli.delimited_logs import delimited, w3c, zeek
 from transom.cli.json_logs import json_lines
 from transom.cli.line_pattern import guess
-from transom.cli.log import LOOKED_AT, Log, Near
-from transom.cli.plain_logs import apache, own_form, pairs, strace, syscalls
-from transom.cli.yaml_text import scalar
+from transom.cli.log import LOOKED_AT, MOST, Log, Near
+from transom.cli.pair_logs import pairs
+from transom.cli.plain_logs import apache, own_form, strace, syscalls
+from transom.cli.yaml_text import comment, scalar
 
 FORMS: Mapping[str, Callable[[Sequence[str]], Log | Near]] = {
     "Zeek": zeek, "W3C extended": w3c, "JSON": json_lines, "CEF": cef, "Apache": apache,
     "system calls": syscalls, "strace": strace, "key=value": pairs, "CSV": delimited, "a pattern": own_form,
 }  # fmt: skip
 """The forms, the narrower before those that take more."""
+
+LONGEST = 1000
+"""Characters of a pattern that is shown."""
 
 
 class Unknown(ValueError):
@@ -29,19 +34,26 @@ def recognise(lines: Sequence[str]) -> Log:
         NotRead: they have one that no format reads.
     """
     lines = lines[:LOOKED_AT]
-    near: dict[str, int] = {}
+    near: dict[str, Near] = {}
     for name, form in FORMS.items():
         found = form(lines)
         if isinstance(found, Log):
             return found
-        near[name] = found.lines
-    name, taken = max(near.items(), key=lambda one: one[1])
-    nearest = f"{name}, {taken} of {len(lines)} lines" if taken else "none takes a line"
-    first = lines[0]
-    pattern = guess([first]).pattern
+        near[name] = found
+    name, found = max(near.items(), key=lambda one: one[1].lines)
+    nearest = f"{name}, {found.lines} of {len(lines)} lines" if found.lines else "none takes a line"
+    why = f", but {found.why}" if found.why and found.lines >= MOST * len(lines) else ""
     raise Unknown(
-        f"is of no form that is known. Tried: {', '.join(near)}; nearest: {nearest}. If its lines have a "
-        "form of their own, write `format: regex`, with a pattern that takes a whole line and names its "
-        f"fields. This one takes the first line:\n  {first[:300]}\n"
-        f"  options: {{pattern: {scalar(pattern[:1000])}}}"
+        f"is of no form that is known. Tried: {', '.join(near)}; nearest: {nearest}{why}. If its lines have "
+        "a form of their own, write `format: regex`, with a pattern that takes a whole line and names its "
+        f"fields.{_first_pattern(lines[0])}"
     )
+
+
+def _first_pattern(line: str) -> str:
+    """A pattern for the first line to go on with, where there is one of a length that a person reads."""
+    pattern = guess([line]).pattern
+    if len(pattern) > LONGEST or re.fullmatch(pattern, line) is None:
+        return f" The first line:\n  {comment(line)[:300]}"
+    shown = f"{line[:300]}\n  options: {{pattern: {scalar(pattern)}}}"
+    return f" This one takes the first line:\n  {shown}"

@@ -77,7 +77,7 @@ def events_of(stream: Stream, samples: Sequence[Sample], paths: Sequence[str]) -
                 continue
             events.append(part.events)
             for row in part.rejected.slice(0, kept - len(refused)).to_pylist():
-                refused.append(Refused(row["raw"], ", ".join(filter(None, (row["reason"], row["detail"])))))
+                refused.append(Refused(row["raw"], row["detail"] or row["reason"]))
     schema = events[0].schema if events else pa.schema([("event_time", pa.timestamp("us", "UTC"))])
     return Tried(pa.Table.from_batches(events, schema), lines, rejected, tuple(refused))
 
@@ -105,7 +105,7 @@ def times_are_in_names(stream: Stream, samples: Sequence[Sample], paths: Sequenc
 def _read(
     stream: Stream, sample: Sample, span: Span | None, match: Match | None
 ) -> Iterator[Chunk | Summary]:
-    data = "".join(f"{line}\n" for line in sample.lines).encode()
+    data = b"".join(line + b"\n" for line in (*(line.encode() for line in sample.lines), *sample.other))
     return read_file(
         io.BytesIO(data),
         "sample",

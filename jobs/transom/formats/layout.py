@@ -99,7 +99,8 @@ class Layout:
             first line that is not empty; "tsv", "json"). json: `records` (the path, ending in [], of the list
             of records that a line holds; without it a line is a record). regex: `pattern` (with named
             groups; required). kv: `separator` (blanks and tabs), `assign` ("="),
-            `quote` ('"'). syscalls: `lead` (names of the words before the call's; none).
+            `quote` ('"'), `lead` (names of a line's first words; none). syscalls: `lead` (names of the words
+            before the call's; none).
         fields: the declared columns, in order. Captures of the path are not among them.
         time: where event times come from.
         keep_rest: whether what a record holds beside these is kept, in a column `rest`.

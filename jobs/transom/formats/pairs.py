@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from transom.formats import rest
 from transom.formats.drift import Names
 from transom.formats.layout import Layout
-from transom.formats.typed import mask
+from transom.formats.rest import Records
+from transom.formats.typed import Refusals, mask
 
 Rows = npt.NDArray[np.int64]
 LINE_END = ord("\n")
@@ -85,6 +86,8 @@ class Pairs:
 
     def behind(self, fields: Mapping[str, pa.Array]) -> "Pairs":
         """The pairs with fields of the lines before them."""
+        if not fields:
+            return self
         rows = np.arange(self.lines, dtype=np.int64)
         names = [pa.repeat(name, self.lines) for name in fields]
         return Pairs(
@@ -237,15 +240,31 @@ def _joined(text: pa.Array, without: npt.NDArray[np.bool_]) -> bytes:
 
 
 class OfPairs:
-    """What formats of pairs have in common: no header lines, and fields that only the lines know."""
+    """What formats of pairs have in common: no header lines, words that lead by their place in the line, and
+    fields that only the lines know."""
 
     columns: frozenset[str] = frozenset()
 
     def __init__(self, layout: Layout, scanner: Scanner) -> None:
         self._scanner = scanner
         self._keeps_rest = layout.keep_rest
+        lead = layout.options.get("lead", ())
+        self._lead = [str(name) for name in lead] if isinstance(lead, Sequence) else []
         self.shown = Names(layout)
 
     def header(self, text: pa.Array) -> int:
         """The format has no header lines."""
         return 0
+
+    def _records(self, own: dict[str, pa.Array], pairs: Pairs, refused: Refusals) -> Records:
+        """What the lines hold: fields by their place, and pairs, of which one that is named as such a field
+        is left out."""
+        nothing = pa.scalar(None, pa.string())
+        own = {name: pc.if_else(pc.equal(values, ""), nothing, values) for name, values in own.items()}
+        if not refused.any.all():
+            there = (name for name, values in own.items() if values.null_count < len(values))
+            self.shown.show(there, declared=True)
+            self.shown.show(pairs.distinct.difference(own))
+        wanted = self.shown.wanted
+        fields = own | {path: pairs.field(path) for path in sorted(wanted - own.keys())}
+        return Records(fields, pairs.behind(own).rest(wanted) if self._keeps_rest else None)

@@ -32,6 +32,6 @@ class Regex:
             values = pc.struct_field(found, index)
             fields[found.type.field(index).name] = pc.if_else(pc.equal(values, ""), nothing, values)
         if not refused.any.all():
-            here = (name for name, values in fields.items() if values.null_count < len(values))
-            self.shown.show(here, declared=True)
+            # What a line shows is up to the pattern: a group that takes part in none has drifted nowhere.
+            self.shown.show(fields, declared=True)
         return Records(fields)

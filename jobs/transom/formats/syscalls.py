@@ -1,7 +1,6 @@
 """Traces of calls, one a line: `name [arg=value ...] [=> return]`, with or without words before the name."""
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +28,6 @@ class Syscalls(OfPairs):
 
     def __init__(self, layout: Layout) -> None:
         super().__init__(layout, Scanner())
-        lead = layout.options.get("lead", ())
-        self._lead = [str(name) for name in lead] if isinstance(lead, Sequence) else []
         self._own = (*self._lead, CALL, RETURN)
         heads = "".join(rf"(?P<h{i}>{WORD})[ \t]+" for i in range(len(self._lead)))
         self._line = rf"^[ \t]*{heads}(?P<{CALL}>{NAME})(?P<args>{ARGUMENTS}){RESULT}[ \t]*$"
@@ -49,20 +46,7 @@ class Syscalls(OfPairs):
                    for name, values in own.items()}  # fmt: skip
             arguments = _patched(arguments, {row: one.get("args") for row, one in rows.items()})
         refused.add(mask(pc.and_(pc.is_valid(text), pc.is_null(own[CALL]))), "no_match", expected=self._form)
-        nothing = pa.scalar(None, pa.string())
-        own = {name: pc.if_else(pc.equal(values, ""), nothing, values) for name, values in own.items()}
-        pairs = self._scanner.pairs(arguments)
-        self._show(own, pairs.distinct, refused)
-        wanted = self.shown.wanted
-        fields = own | {path: pairs.field(path) for path in sorted(wanted - own.keys())}
-        return Records(fields, pairs.behind(own).rest(wanted) if self._keeps_rest else None)
-
-    def _show(self, own: dict[str, pa.Array], arguments: set[str], refused: Refusals) -> None:
-        if not refused.any.all():
-            self.shown.show(
-                (n for n, values in own.items() if values.null_count < len(values)), declared=True
-            )
-            self.shown.show(arguments.difference(own))
+        return self._records(own, self._scanner.pairs(arguments), refused)
 
     def _one(self, line: str, row: int, refused: Refusals) -> dict[str, str]:
         """The fields of a line with quotes, and its arguments as they stand; none of another form."""

@@ -59,7 +59,7 @@ _OPTIONS: dict[str, dict[str, Rule]] = {
     },
     "json": {"records": _RECORDS},
     "regex": {"pattern": ("a regular expression with named groups", lambda value: isinstance(value, str))},
-    "kv": {"separator": _ASCII, "assign": _ASCII, "quote": _ASCII},
+    "kv": {"separator": _ASCII, "assign": _ASCII, "quote": _ASCII, "lead": _NAMES},
     "syscalls": {"lead": _NAMES},
 }
 
@@ -87,6 +87,7 @@ def _together(format: str, options: Mapping[str, Any]) -> list[Problem]:
         return _pattern(options.get("pattern"))
     if format == "kv":
         signs = {"separator": options.get("separator", " "), "assign": "=", "quote": '"', **options}
+        signs.pop("lead", None)
         if len(set(signs.values())) < len(signs):
             got = ", ".join(f"{name} {sign!r}" for name, sign in signs.items())
             return [Problem("options", f"must be three different characters; got {got}")]

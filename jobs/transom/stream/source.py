@@ -49,8 +49,8 @@ class Source(Model):
     options: dict[str, Any] = Field(default_factory=dict)
     """What the format leaves open: variant of apache (combined, common) and of zeek (auto, tsv, json);
     delimiter, quote, header (true, false, w3c) and names of csv; records of json, the path of a list such as
-    Records[]; pattern of regex, with named groups; separator, assign and quote of kv; lead of syscalls, the
-    names of the words before the call."""
+    Records[]; pattern of regex, with named groups; separator, assign, quote and lead of kv, the names of
+    the words with which each line begins; lead of syscalls, the names of the words before the call."""
     holds: Holds = Holds()
     """The times that a file may hold, beside the stretch in its name."""
     settle: Duration = timedelta(minutes=10)

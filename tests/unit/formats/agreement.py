@@ -82,6 +82,10 @@ LAYOUTS = {
     "kv commas": Layout(
         "kv", COLUMNS[1:4], ENDS, {"separator": ",", "assign": ":", "quote": "'"}, keep_rest=True
     ),
+    "kv lead": Layout("kv", COLUMNS, EPOCH, {"lead": ["ts", "client"]}),
+    "kv lead commas": Layout(
+        "kv", COLUMNS[1:4], EPOCH, {"separator": ",", "lead": ["x", "ts"]}, keep_rest=True
+    ),
     "syscalls": Layout("syscalls", CALLS, BY_LINES),
     "syscalls lead": Layout("syscalls", CALLS[1:], EPOCH, {"lead": ["ts", "pid"]}, keep_rest=True),
     "json twice": Layout("json", (*COLUMNS, Field("ts", ("ts",)), Field("word", ("status",))), ENDS),

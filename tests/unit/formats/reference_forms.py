@@ -195,8 +195,7 @@ class Regex:
         if found is None:
             raise Refused("no_match", expected="the pattern")
         fields = {name: value or None for name, value in found.groupdict().items()}
-        shown = {name for name, value in fields.items() if value is not None}
-        return Found(fields, shown, shown, left(fields, self.layout))
+        return Found(fields, set(fields), set(fields), left(fields, self.layout))
 
 
 @dataclass
@@ -257,21 +256,35 @@ def firsts(pairs: Iterable[Word]) -> dict[str, str | None]:
 
 
 class KeyValue:
-    """Pairs; other words count for nothing."""
+    """Words that lead, as they stand between separators, then pairs; other words count for nothing."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.columns: set[str] = set()
         options = {"separator": " \t", "assign": "=", "quote": '"', **layout.options}
         self.signs = [str(options[name]) for name in ("separator", "assign", "quote")]
+        lead = options.get("lead", [])
+        assert isinstance(lead, list)
+        self.lead = [str(name) for name in lead]
 
     def record(self, line: object) -> Found | None:
-        fields = firsts(words(text_of(line), *self.signs))
-        if not fields:
-            raise Refused("no_match", expected=f"a line with name{self.signs[1]}value in it")
-        return Found(
-            dict.fromkeys(wanted(self.layout)) | fields, set(fields), set(), left(fields, self.layout)
-        )
+        rest, own = text_of(line), dict[str, str | None]()
+        expected = f"a line with name{self.signs[1]}value in it"
+        if self.lead:
+            expected += f", behind {' '.join(self.lead)}"
+        for name in self.lead:
+            rest = rest.lstrip(self.signs[0])
+            length = next((at for at, letter in enumerate(rest) if letter in self.signs[0]), None)
+            if length is None:
+                raise Refused("no_match", expected=expected)
+            own[name], rest = rest[:length].strip(" ") or None, rest[length:]
+        pairs = firsts(words(rest, *self.signs))
+        if not pairs:
+            raise Refused("no_match", expected=expected)
+        given = {name: value for name, value in pairs.items() if name not in own}
+        shown = {name for name, value in own.items() if value is not None}
+        fields = dict.fromkeys(wanted(self.layout)) | given | own
+        return Found(fields, shown | given.keys(), shown, left(given | own, self.layout))
 
 
 class Syscalls:

@@ -153,7 +153,9 @@ def kv_lines(draw: DrawFn, layout: Layout, strange: bool) -> str:
 
     kind = odd if strange else sound
     names = draw(st.lists(st.sampled_from([*NAMES[1:], "x", "é", " y", "OUT"]), max_size=6))
-    parts = [name + assign + value(draw(kind(name.strip(), layout.time))) for name in ["ts", *names]]
+    lead = [str(name) for name in layout.options.get("lead", [])]
+    names = names if lead else ["ts", *names]
+    parts = [name + assign + value(draw(kind(name.strip(), layout.time))) for name in names]
     flags = st.sampled_from(["flag", "", assign, assign + "x", "Apr", *(SIGNS if strange else [])])
     for flag in draw(st.lists(flags, max_size=3)):
         parts.insert(draw(st.integers(0, len(parts))), flag)
@@ -161,10 +163,16 @@ def kv_lines(draw: DrawFn, layout: Layout, strange: bool) -> str:
         parts.insert(
             draw(st.integers(0, len(parts))), "".join(draw(st.lists(st.sampled_from(SIGNS), max_size=6)))
         )
-    return draw(st.sampled_from([separator, separator, separator * 2])).join(parts)
+    heads = [
+        draw(instants) if name == "ts" else draw(st.sampled_from(["7", " b", 'a"', "a=b", " "]))
+        for name in lead
+    ]
+    heads = heads[: draw(st.integers(0, 2))] if strange else heads
+    before = draw(st.sampled_from(["", "", separator]))
+    return before + draw(st.sampled_from([separator, separator, separator * 2])).join(heads + parts)
 
 
-@pytest.mark.parametrize("name", ["kv", "kv commas"])
+@pytest.mark.parametrize("name", ["kv", "kv commas", "kv lead", "kv lead commas"])
 @settings(max_examples=150)
 @given(st.data())
 def test_kv(name: str, data: st.DataObject) -> None:

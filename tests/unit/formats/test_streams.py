@@ -37,6 +37,12 @@ source: {format: kv}
 columns: {in: IN, out: OUT, from: SRC}
 time: {lines: 100 ms, from: 2024-04-19T05:00}
 """
+LEADING = """
+source: {format: kv, options: {lead: [month, day, clock, host]}, path: "in/{year}-04-19.*.log"}
+columns: {host: host, in: IN, from: SRC}
+time: {column: [year, month, day, clock], format: "%Y %b %d %H:%M:%S", zone: UTC}
+rest: keep
+"""
 COMMAS = """
 source: {format: kv, options: {separator: ";", assign: ":", quote: "'"}}
 columns: {a: a, b: b}
@@ -70,7 +76,12 @@ def given(text: str, log: str) -> tuple[list[dict[str, Any]], Summary]:
     match = stream.path_pattern.match("in/2024-04-19.05.log")
     assert match is not None
     *chunks, summary = read_file(
-        io.BytesIO(log.encode()), "log", stream.layout(), stream.span(match), start=match.start
+        io.BytesIO(log.encode()),
+        "log",
+        stream.layout(),
+        stream.span(match),
+        start=match.start,
+        captures=match.captures,
     )
     events = []
     for chunk in chunks:
@@ -118,6 +129,15 @@ def given(text: str, log: str) -> tuple[list[dict[str, Any]], Summary]:
             ],
         ),
         (
+            LEADING,
+            'Apr 19 05:00:01 fw1 kernel: [ 12.5] [UFW BLOCK] IN=eth0 OUT= SRC=10.0.0.1 DF host="x y"\n'
+            "Apr  19 05:00:02 fw2 IN=",
+            [
+                {"seconds": 1.0, "host": "fw1", "in": "eth0", "from": "10.0.0.1", "rest": None},
+                {"seconds": 2.0, "host": "fw2", "in": None, "from": None, "rest": None},
+            ],
+        ),
+        (
             COMMAS,
             f"t:{FIVE.timestamp()}; a:x y ;b:'1;2'",
             [{"seconds": 0.0, "a": "x y ", "b": "1;2"}],
@@ -154,7 +174,7 @@ def given(text: str, log: str) -> tuple[list[dict[str, Any]], Summary]:
             ],
         ),
     ],
-    ids=["nginx", "firewall", "iptables", "commas", "trace", "led", "cloud"],
+    ids=["nginx", "firewall", "iptables", "leading", "commas", "trace", "led", "cloud"],
 )  # fmt: skip
 def test_a_log_of_each_format_is_read_as_its_stream_says(
     text: str, log: str, events: list[dict[str, Any]]

@@ -254,7 +254,7 @@ def test_a_wrong_stream_file_is_shown_and_takes_no_other_away(tmp_path: Path) ->
     (tmp_path / "bad.yaml").write_text("name: bad\npreset: apache/combind\nsource: {path: 'landing/x.log'}\n")
     found, error = imported(tmp_path)
     assert found == ["web"]
-    assert "bad.yaml" in error
+    assert f"{tmp_path}/bad.yaml: " in error
     assert "apache/combind" in error
 
 

@@ -4,7 +4,7 @@ ENV := . .transom/env &&
 CODE := jobs dags plugins tools tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways attack airflow cluster demo bench schema format clean
+.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways attack histories airflow cluster demo bench schema format clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -45,6 +45,11 @@ three-ways: setup ## 84 hours triggered, hourly and by backfill: the same tables
 
 attack: setup ## a day of a real log, twenty drivers killed at their work: the same tables (half an hour)
 	@$(ENV) pytest tests/long/test_attack.py -m long -s
+
+histories: setup ## other drawn histories than those of the suite (TRANSOM_LAKES=20 of each kind, TRANSOM_SEED)
+	@$(ENV) export TRANSOM_LAKES=$${TRANSOM_LAKES:-20} TRANSOM_SEED=$${TRANSOM_SEED:-$$(date +%s)} && \
+	  echo "TRANSOM_LAKES=$$TRANSOM_LAKES TRANSOM_SEED=$$TRANSOM_SEED" && \
+	  pytest tests/contract/test_drawn_hold.py tests/contract/test_drawn_replace.py -n 2 --dist loadfile
 
 airflow: setup ## Airflow on the streams of this checkout, until Ctrl-C (PORT=8080)
 	@$(ENV) python tools/airflow_server.py

@@ -163,6 +163,7 @@ class Settle(BaseOperator):
         _require_scheduled(interval, context)
         ready = interval.end + timedelta(seconds=self.seconds)
         if ready > datetime.now(UTC):
+            # Airflow gives its constructor no types.
             raise AirflowRescheduleException(ready)  # type: ignore[no-untyped-call]
         return str(interval)
 

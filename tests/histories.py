@@ -14,6 +14,7 @@ history, too. All is compared: the ledger, and every row of every table.
 import gzip
 import hashlib
 import os
+import secrets
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from typing import Literal
 from unittest.mock import patch
 
 from deltalake import DeltaTable
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, note, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -46,15 +47,29 @@ NAMES = (".a", "", ".z")
 """Of an hour's files, in the order of their paths."""
 
 LAKES = os.environ.get("TRANSOM_LAKES")
-DRAWN = settings(
+SEED = int(os.environ.get("TRANSOM_SEED") or secrets.randbelow(1_000_000))
+_SETTINGS = settings(
     max_examples=int(LAKES or "20"),
     # The same ones each time, unless others are asked for.
     derandomize=LAKES is None,
-    suppress_health_check=list(HealthCheck),
+    suppress_health_check=[
+        # A machine that does other work is no fault of what is tested.
+        HealthCheck.too_slow,
+        # Each lake has folders of its own, numbered, below the one of the test.
+        HealthCheck.function_scoped_fixture,
+    ],
     # A smaller one that fails as well is found in minutes, a lake each try.
     phases=(Phase.generate,) if LAKES is None else (Phase.generate, Phase.shrink),
 )
-"""TRANSOM_LAKES asks for so many lakes, drawn anew, and for the smallest that fails."""
+
+
+def _as_asked(test: Callable[..., None]) -> Callable[..., None]:
+    return seed(SEED)(_SETTINGS(test)) if LAKES else _SETTINGS(test)
+
+
+DRAWN = _as_asked
+"""Puts twenty lakes to a test, the same ones each time. TRANSOM_LAKES asks for so many others, and for the
+smallest that fails; TRANSOM_SEED for those of a seed, which a failure names."""
 
 TEXT = """
 name: web
@@ -264,6 +279,8 @@ class Told:
 
     def one(self, spark: SparkSession, folder: Path, history: History) -> None:
         """Lives a history, and holds the lake against a new one of what it comes to."""
+        if LAKES:
+            note(f"drawn with TRANSOM_LAKES={LAKES} TRANSOM_SEED={SEED}")
 
         def make(of: Path) -> House:
             os.environ["TRANSOM_HOME"] = str(of)

@@ -172,10 +172,8 @@ class Airflow:
         Raises:
             ServerError: it takes longer.
         """
-        states: dict[str, str] = {}
-        for states in self.follow(dag, run, seconds):  # noqa: B007
-            pass
-        return states
+        *_, last = self.follow(dag, run, seconds)
+        return last
 
     def task_log(self, dag: str, run: str, task: str) -> str:
         """What a task logged, all tries."""

@@ -213,6 +213,7 @@ def _local_start(parts: dict[str, str]) -> datetime:
     if "y" in parts and year % 100 != int(parts["y"]):
         raise ValueError("the two years differ")
     if "j" in parts:
+        # The zone is the pattern's, and is put on by the caller; so below.
         begin = datetime(year, 1, 1) + timedelta(days=int(parts["j"]) - 1)  # noqa: DTZ001
         month, day = begin.month, begin.day
         if begin.year != year or int(parts.get("m", month)) != month or int(parts.get("d", day)) != day:
@@ -223,7 +224,6 @@ def _local_start(parts: dict[str, str]) -> datetime:
     if "b" in parts and _MONTHS.index(parts["b"].lower()) + 1 != month:
         raise ValueError("the two months differ")
     hour, minute, second = (int(parts.get(part, 0)) for part in ("H", "M", "S"))
-    # The zone is the pattern's, and is put on by the caller.
     return datetime(year, month, day, hour, minute, second)  # noqa: DTZ001
 
 

@@ -14,6 +14,6 @@ def offsets(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
 
 def test_driver_java_and_workers_are_in_a_zone_that_would_show(spark: SparkSession) -> None:
     half_past = -int(5.5 * 3600)
-    zone = spark._jvm.java.util.TimeZone.getDefault()  # type: ignore[union-attr]
+    zone = spark._jvm.java.util.TimeZone.getDefault()
     (worker,) = spark.range(1).mapInArrow(offsets, "offset long").toArrow().to_pylist()
     assert (time.timezone, zone.getRawOffset() / -1000, worker["offset"]) == (half_past,) * 3

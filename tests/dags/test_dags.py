@@ -254,7 +254,7 @@ def test_a_wrong_stream_file_is_shown_and_takes_no_other_away(tmp_path: Path) ->
     (tmp_path / "bad.yaml").write_text("name: bad\npreset: apache/combind\nsource: {path: 'landing/x.log'}\n")
     found, error = imported(tmp_path)
     assert found == ["web"]
-    assert "bad.yaml" in error
+    assert f"{tmp_path}/bad.yaml: " in error
     assert "apache/combind" in error
 
 
@@ -264,7 +264,8 @@ def test_files_that_declare_one_name_are_named_and_none_is_run(tmp_path: Path) -
     (tmp_path / "copy.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
     found, error = imported(tmp_path)
     assert found == ["conn"]
-    assert "copy.yaml, web.yaml: name: must be that of one stream alone; got 'web'" in error
+    both = f"{tmp_path}/copy.yaml, {tmp_path}/web.yaml"
+    assert f"{both}: name: must be that of one stream alone; got 'web'" in error
 
 
 def test_a_stream_may_be_called_as_something_in_the_code_is(tmp_path: Path) -> None:

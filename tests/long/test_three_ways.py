@@ -91,7 +91,7 @@ def test_three_ways_leave_the_same_tables(spark: object, tmp_path: Path) -> None
             name: {run["cause"] for run in Ledger(str(tmp_path / "lake" / name)).runs()} for name in WAYS
         }
     assert causes == {"triggered": {"trigger"}, "hourly": {"schedule"}, "backfilled": {"backfill"}}
-    houses = {name: House(spark, tmp_path, text) for name, text in texts.items()}  # type: ignore[arg-type]
+    houses = {name: House(spark, tmp_path, text) for name, text in texts.items()}
     one = houses["triggered"]
     assert {entry.status for entry in one.book().values()} == {"published"}
     assert len({node.hour for node in one.book()}) == HOURS

@@ -133,7 +133,7 @@ def test_what_the_language_has_becomes_spark_sql(text: str, sql: str, kind: str)
 
 
 def test_every_function_is_compiled_by_a_test_above() -> None:
-    marks = test_what_the_language_has_becomes_spark_sql.pytestmark  # type: ignore[attr-defined]
+    marks = test_what_the_language_has_becomes_spark_sql.pytestmark
     texts = " ".join(case[0] for case in marks[0].args[1])
     assert [name for name in FUNCTIONS if f"{name}(" not in texts] == []
 

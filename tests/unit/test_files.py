@@ -191,7 +191,7 @@ def test_a_name_that_says_something_else_is_no_conflict(text: str) -> None:
 def test_hours_of_names_that_say_something_else_are_stale() -> None:
     interval = Interval(at(9), at(10))
     scope = Scope.of(interval, interval, HOUR, ())
-    pins = Pins(Store(None, ""), {})  # type: ignore[arg-type]
+    pins = Pins(Store(None, ""), {})
     for there, stale in ((listed("f"), []), (listed("f", 1), [at(0)])):
         scene = Scene(Book({}), pins, scope, one("ab"), {"f": there}, RULES, lambda _: {})
         assert scene.stale() == stale

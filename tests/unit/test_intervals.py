@@ -195,6 +195,7 @@ def test_chunks_cut_without_loss(length: int, size: int) -> None:
     assert all(len(part) <= size for part in parts)
 
 
+# The bounds of the strategy are local times.
 @given(st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001
 def test_the_hour_of_an_instant_by_its_definition(moment: datetime) -> None:
     assert hour_of(moment) <= moment < hour_of(moment) + HOUR

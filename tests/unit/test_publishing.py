@@ -47,7 +47,7 @@ class Shelf(Store):
         self.written: list[tuple[str, str, int, str, list[str]]] = []
 
     def pin(self, tables: object, book: Book | None = None) -> Pins:
-        return Pins(self, dict.fromkeys(tables, 5))  # type: ignore[call-overload]
+        return Pins(self, dict.fromkeys(tables, 5))
 
     def write(
         self, write: Write, *, stage: str, token: int, run_id: str, known: Iterable[Node] | None = None

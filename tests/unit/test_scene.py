@@ -51,7 +51,7 @@ def scene(
     book = Book(entries or {})
     chunk, whole = (Interval(*map(at, bounds)) for bounds in (hours, stretch or hours))
     scope = Scope.of(chunk, whole, 2 * HOUR, book.hours(STAGE))
-    pins = Pins(Store(None, ""), {})  # type: ignore[arg-type]
+    pins = Pins(Store(None, ""), {})
     return Scene(book, pins, scope, known or {}, there or {}, rules, lambda _: EXPECTED)
 
 
@@ -187,7 +187,7 @@ def test_tables_are_pinned_at_the_state_of_the_ledger_that_was_read(
     (tmp_path / "in").mkdir()
     monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path))
     stream = parse(changed())
-    store, ledger = Store(None, str(tmp_path / "lake")), Ledger(str(tmp_path / "lake"))  # type: ignore[arg-type]
+    store, ledger = Store(None, str(tmp_path / "lake")), Ledger(str(tmp_path / "lake"))
     tables = Tables.of(stream)
     store.create(tables)
     interval = Interval(at(10), at(11))
@@ -212,7 +212,7 @@ def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "in").mkdir()
     monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path))
     stream = parse(changed(heal="2 hours", source__on_change="replace"))
-    store, ledger = Store(None, str(tmp_path / "lake")), Ledger(str(tmp_path / "lake"))  # type: ignore[arg-type]
+    store, ledger = Store(None, str(tmp_path / "lake")), Ledger(str(tmp_path / "lake"))
     tables = Tables.of(stream)
     store.create(tables)
     nodes = [node_of("events", at(hour)) for hour in (6, 11)]
@@ -230,7 +230,7 @@ def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_what_an_hour_is_made_of_is_said_only_where_it_is_known() -> None:
     chunk, stretch = Interval(at(10), at(12)), Interval(at(8), at(14))
     scope = Scope.of(chunk, stretch, HOUR, ())
-    pins = Pins(Store(None, ""), {})  # type: ignore[arg-type]
+    pins = Pins(Store(None, ""), {})
     made = {n: {"specification": "now" if n % 2 else "then"} for n in range(5, 16)}
     book = Book({node_of("events", at(n)): Entry("published", "a", inputs=made[n]) for n in made})
     scene = Scene(book, pins, scope, {}, {}, RULES, lambda _: {"specification": "now"})

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 
 from transom.stream import SpecificationError, parse

@@ -208,7 +208,7 @@ def test_any_text_is_a_pattern_or_a_value_error(text: str) -> None:
     pattern.match(text)
 
 
-@given(st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1)))  # noqa: DTZ001
+@given(st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1)))  # noqa: DTZ001 - local times are drawn
 def test_a_written_name_is_read_back(local: datetime) -> None:
     text = "in/%Y/%j/%m-%d_%H.%M*"
     match = PathPattern(text).match(local.strftime(text.replace("*", "x")))

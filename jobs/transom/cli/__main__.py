@@ -14,10 +14,11 @@ A stream is a log that a YAML file declares. It is named by that file or, if it 
 the folder in TRANSOM_STREAMS), by its name.
 
 \b
-  transom init access.log > web.yaml        a first stream file, made of the log's first lines
-  transom try web.yaml access.log           what it finds in them
-  transom status                            what stands in the lake
-  transom explain web 2015-05-17T10:00      why an hour is not fresh, and what mends it
+  transom init access.log --output schemas/streams/site.yaml
+                                          a first stream file, made of the log's first lines
+  transom try site access.log             what it finds in them
+  transom status site                     what stands in the lake, once the DAG or a job has run
+  transom explain site 2015-05-17T10:00   why an hour is not fresh, and what mends it
 """
 
 # Plain help and errors: they read the same in a terminal, a log and a mail.
@@ -30,11 +31,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(init)
-app.command()(check)
-app.command("try")(try_)
-app.command()(status)
-app.command()(explain)
+# The first sentence of each command's own help is cut in the list of all.
+app.command(short_help="draft a stream file from a log's first lines")(init)
+app.command(short_help="read stream files, and say all that is wrong with them")(check)
+app.command("try", short_help="run all stages on some files, and show what comes out")(try_)
+app.command(short_help="count hours by what became of them; what was found")(status)
+app.command(short_help="say why an hour is not fresh, and what mends it")(explain)
 
 if __name__ == "__main__":
     app(prog_name="transom")

@@ -22,18 +22,20 @@ def check(
     \b
     Example:
       transom check
-      transom check web.yaml
+      transom check schemas/streams/site.yaml
 
-    Exit code 1 where one cannot be used.
+    Exit code 1 where one cannot be used, 2 where one is not there.
     """
     sound: dict[Path, Stream] = {}
     wrong: list[str] = []
+    missing = False
     if named:
         for name in named:
             try:
                 file, stream = stream_of(name)
                 sound[file] = stream
             except typer.BadParameter as error:
+                missing = True
                 wrong.append(error.message)
             except SpecificationError as error:
                 wrong.append(str(error))
@@ -43,13 +45,13 @@ def check(
         if not sound and not wrong:
             raise typer.BadParameter(f"no stream file in {folder()}", param_hint="STREAM")
     for file, stream in sound.items():
-        typer.echo(f"{file.name}: {declared(stream)}")
+        typer.echo(f"{file}: {declared(stream)}")
     for mistakes in wrong:
         typer.echo(mistakes, err=True)
     if wrong:
         if len(sound) + len(wrong) > 1:
             typer.echo(f"{len(wrong)} of {len(sound) + len(wrong)} cannot be used", err=True)
-        raise typer.Exit(1)
+        raise typer.Exit(2 if missing else 1)
 
 
 def declared(stream: Stream) -> str:

@@ -26,7 +26,7 @@ def explain(
 
     \b
     Example:
-      transom explain web 2015-05-17T10:00
+      transom explain site 2015-05-17T10:00
 
     Exit code 1 where the hour is not fresh, 2 where the stream or the lake cannot be read.
     """

@@ -6,14 +6,11 @@ from functools import cached_property
 
 from transom.lake.book import STANDS, Book, Node
 from transom.lake.stage import Step
-from transom.lake.staleness import completeness, expected_inputs, is_stale, judged_by, reach
+from transom.lake.staleness import completeness, expected_inputs, judged_by, reach, recorded_inputs
 from transom.stages import scene
 from transom.stages.aggregate import VERSION, outline
 from transom.stages.checks import accepted_of
 from transom.stream import Stream
-
-CHECKS = "checks"
-"""What a withheld hour's inputs hold beside those of its rows."""
 
 
 class Freshness:
@@ -51,9 +48,8 @@ class Freshness:
             return None
         decided = completeness(node.stage, step.checks, accepted_of(self.stream), node.hour)
         inputs = expected_inputs(step.parts[node.block], VERSION, node.hour, self.book, decided)
-        if self.book[node].status == "quarantined":
-            inputs[CHECKS] = judged_by(step.checks, accepted_of(self.stream))
-        return inputs
+        rules = judged_by(step.checks, accepted_of(self.stream))
+        return recorded_inputs(self.book[node].status, inputs, rules)
 
     def differs(self, node: Node) -> tuple[str, ...]:
         """Which inputs of a node that stands are no longer those that are recorded; none: it is fresh."""
@@ -61,10 +57,6 @@ class Freshness:
         if expected is None:
             return ("specification",)
         if entry.status in ("writing", "blocked"):
-            return ()
-        if node.stage != scene.STAGE and not is_stale(
-            entry, _less_checks(expected), expected.get(CHECKS, "")
-        ):
             return ()
         held = entry.inputs or {}
         return tuple(name for name in sorted({*held, *expected}) if held.get(name) != expected.get(name))
@@ -94,7 +86,3 @@ class Freshness:
     def _troubled(self, node: Node) -> bool:
         entry = self.book.get(node)
         return entry is not None and (entry.status not in STANDS or not entry.complete)
-
-
-def _less_checks(inputs: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in inputs.items() if name != CHECKS}

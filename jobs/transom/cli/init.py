@@ -30,7 +30,7 @@ def init(
 
     \b
     Example:
-      transom init /var/log/nginx/access.log* --output schemas/streams/web.yaml
+      transom init /var/log/nginx/access.log* --output schemas/streams/site.yaml
     """
     # Arrow and the parsers, which other commands do without.
     from transom.cli.draft import draft

@@ -10,6 +10,7 @@ from transom.intervals import HOUR, NO_HOUR, format_hour, ranges
 from transom.lake.book import STANDS, Entry, Node
 from transom.lake.gate import words
 from transom.lake.ledger import Ledger
+from transom.lake.staleness import CHECKS
 from transom.lake.tables import read_rows
 from transom.stages.files import File
 from transom.stages.landing import listed
@@ -20,7 +21,7 @@ OWN = {
     "specification": "the stream's file says something else of it than when it was computed",
     "version": "transom computes it otherwise since",
     "completeness": "what decides whether it is complete has changed: a check, `expect`, or an `accept`",
-    "checks": "its checks, or what is accepted of them, have changed since they withheld it",
+    CHECKS: "its checks, or what is accepted of them, have changed since they withheld it",
 }
 """Inputs that are no table."""
 MOST = 5
@@ -68,7 +69,7 @@ class Reasons:
                 continue
             told = list(self._node(node, entry))
             self.troubled |= bool(told)
-            when = self._finished.get(entry.run_id)
+            when = self._when(entry)
             by = f"run {entry.run_id}" + (f", {when:%Y-%m-%d %H:%M}" if when else "")
             state: str = entry.status
             state += "" if entry.complete or entry.status != "published" else ", incomplete"
@@ -115,8 +116,13 @@ class Reasons:
         held = self.book.get(read)
         if held is None:
             return False
-        mine, theirs = self._finished.get(entry.run_id), self._finished.get(held.run_id)
+        mine, theirs = self._when(entry), self._when(held)
         return mine is not None and theirs is not None and theirs > mine
+
+    def _when(self, entry: Entry) -> datetime | None:
+        """When the run ended that a node is of; a chunk of it goes by the run's name and a number."""
+        run, _, _ = entry.run_id.rpartition(" ")
+        return self._finished.get(entry.run_id) or self._finished.get(run)
 
     def _verdicts(self, node: Node) -> Iterator[str]:
         for verdict in self.ledger.checks(self.book, node.stage, {node.hour}):
@@ -157,6 +163,8 @@ class Reasons:
             if file is None:
                 if now is not None and self.hour in now.named:
                     lines.append(f"file {path}: new, {now.size} bytes; no run has seen it")
+                elif now is not None and now.start is None:
+                    lines.append(f"file {path}: new, no run has seen it; its hours are known when it is read")
             elif self.hour in file.touched:
                 # Taken, or read again, with all its hours.
                 if file.status == "waiting" or (now and file.shape != file_shape(self.stream, file.hour)):

@@ -37,7 +37,7 @@ def status(
     \b
     Example:
       transom status
-      transom status web --lake /data/lake
+      transom status site --lake /data/lake
 
     Exit code 1 where something is not fresh, 2 where a stream or the lake cannot be read.
     """

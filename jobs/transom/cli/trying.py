@@ -26,7 +26,6 @@ def try_(
     lake: Annotated[
         str | None, typer.Option(metavar="DIR", help="Keep the tables here, in a folder that is not there.")
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the tables, and say where.")] = False,
 ) -> None:
     """Run all stages of a stream on some files, and print what comes out.
 
@@ -35,8 +34,8 @@ def try_(
 
     \b
     Example:
-      transom try schemas/streams/web.yaml /var/log/nginx/access.log
-      transom try web access.*.log.gz --lake /tmp/tried
+      transom try site /var/log/nginx/access.log
+      transom try schemas/streams/site.yaml access.*.log.gz --lake /tmp/tried
 
     Exit code 1 where a check withholds something or no line is an event.
     """
@@ -46,13 +45,13 @@ def try_(
     file = stream_file(stream)
     with refusals():
         require_spark()
-    with refusals(LandingError, LakeError, TableMismatch), _folder(lake, keep) as (folder, root):
+    with refusals(LandingError, LakeError, TableMismatch), _folder(lake) as (folder, root):
         if not try_in(folder, root, file, files):
             raise typer.Exit(1)
 
 
 @contextmanager
-def _folder(lake: str | None, keep: bool) -> Iterator[tuple[Path, str]]:
+def _folder(lake: str | None) -> Iterator[tuple[Path, str]]:
     """A folder for the landing links, and the lake: inside of it unless it is named."""
     if lake is not None and Path(lake).exists():
         raise Refusal(f"--lake: must not be there yet, so that nothing is mixed; got {lake}")
@@ -60,13 +59,10 @@ def _folder(lake: str | None, keep: bool) -> Iterator[tuple[Path, str]]:
     try:
         yield folder, str(Path(lake).absolute()) if lake else str(folder / "lake")
     finally:
-        if keep and lake is None:
-            typer.echo(f"kept: {folder}/lake", err=True)
-            shutil.rmtree(folder / "landing", ignore_errors=True)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-            if lake is not None:
-                typer.echo(f"kept: {lake}", err=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        # What fails before the first stage leaves none.
+        if lake is not None and Path(lake).exists():
+            typer.echo(f"kept: {lake}", err=True)
 
 
 def try_in(

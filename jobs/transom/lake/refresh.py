@@ -24,7 +24,7 @@ from transom.lake.quality import judge
 from transom.lake.retention import expire
 from transom.lake.samples import in_words, sampled
 from transom.lake.stage import Computed, Request, Stage, Step
-from transom.lake.staleness import Plan, Scope, judged_by, left_stale, plan
+from transom.lake.staleness import Plan, Scope, judged_by, left_stale, plan, recorded_inputs
 from transom.lake.store import Pins, Store, Write, conformed, in_hours
 
 
@@ -189,7 +189,7 @@ def _run_step(
                 if wrong:
                     outcome.quarantined += 1
                     cause = "; ".join(map(in_short, wrong))
-                    withheld = {**inputs, "checks": rules}
+                    withheld = recorded_inputs("quarantined", inputs, rules)
                     entries[node] = _withheld("quarantined", node, book, run_id, withheld, cause)
                     continue
                 missing = [v.check for v in failed if v.severity == "incomplete"]

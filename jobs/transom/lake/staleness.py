@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from transom.intervals import HOUR, Interval
 from transom.lake.acceptance import Accepted
-from transom.lake.book import EMPTY_DIGEST, STANDS, Book, Entry, Node
+from transom.lake.book import EMPTY_DIGEST, STANDS, Book, Entry, Node, Status
 from transom.lake.quality import Check
 from transom.lake.stage import Part, Stage, Step
 
@@ -133,18 +133,31 @@ def expected_inputs(
     }
 
 
+CHECKS = "checks"
+"""Among the inputs of a withheld node: what withheld it."""
+
+
+def recorded_inputs(status: Status, inputs: Mapping[str, str], checks: str) -> dict[str, str]:
+    """What the ledger holds as the inputs of a node of some status.
+
+    A withheld hour is looked at again, too, when the checks that withheld it have changed.
+
+    Args:
+        inputs: what its rows are computed from.
+        checks: the hash of the checks of its table, as `judged_by` gives it.
+    """
+    return {**inputs, CHECKS: checks} if status == "quarantined" else dict(inputs)
+
+
 def is_stale(entry: Entry, inputs: Mapping[str, str], checks: str) -> bool:
     """Whether a node's recorded inputs differ from the expected ones.
 
-    A quarantined hour is looked at again, too, when the checks that withheld it have changed.
+    Args:
+        inputs, checks: as in `recorded_inputs`.
     """
-    match entry.status:
-        case "published" | "expired":
-            return entry.inputs != inputs
-        case "quarantined":
-            return entry.inputs != {**inputs, "checks": checks}
-        case _:
-            return True
+    if entry.status in ("writing", "blocked"):
+        return True
+    return entry.inputs != recorded_inputs(entry.status, inputs, checks)
 
 
 Judging = Callable[[Step, Node], tuple[dict[str, str], bool]]

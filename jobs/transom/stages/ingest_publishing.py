@@ -1,6 +1,6 @@
 """From what a run of ingest decided to what stands: the rows of each hour, and what the ledger says of it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
@@ -40,6 +40,8 @@ from transom.stream import Stream
 
 SCATTERED = 4
 """Files of an hour, on average, up to which each writes its part of it: more are brought together first."""
+NOTHING = (0, EMPTY_DIGEST, 0)
+"""Number, digest and size of no rows."""
 
 
 @dataclass(frozen=True)
@@ -80,84 +82,151 @@ def publish_found(
     Raises:
         LakeError: Spark does not read what was written of the files.
     """
-    decisions, reads = found.decisions, found.reads
+    decisions, reads, book = found.decisions, found.reads, scene.book
     files = with_duplicates(found.files, scene.known, decisions.added, {})
-    book, pins, asked = scene.book, scene.pins, scene.scope.asked
-    affected = _affected(scene.known, files, decisions)
-    stale = scene.stale()
-    changed = affected.union(asked, (h for h in stale if h == NO_HOUR or scene.scope.sees_to(h)))
-    touched = asked.union(*(file.touched for file in files.values()))
-    # As if there had never been a file of them.
-    forgotten = {hour for hour in changed - touched if not scene.asked_before(hour)}
-    states = hour_states(files.values(), changed - forgotten, scene.rules.shape, scene.there)
-    entries, checks = _entries(stream, scene, states, run_id)
+    due = _due(stream, tables, scene, decisions, files, run_id)
     outcome = Outcome()
-    # An hour that was asked for and comes out as it stands is left alone.
-    to_publish = {
-        h for h, entry in entries.items() if h in affected or not _as_it_stands(book, tables, h, entry)
-    }
-    publishing = sorted(to_publish | forgotten)
-    if not publishing:
+    if not due.hours:
         outcome.stale = _left_stale(scene, files, {})
         return outcome
-    outcome.hours_healed = len(to_publish - asked)
-    stored = {table.name: _stored(book, table, publishing) for table in tables}
-    records = candidates(tables, pins, decisions, reads, rows, stored)
-    frames = {
-        "events": records,
-        "duplicates": records.where(F.lit(False)),
-        "rejected": rejected(tables.rejected, pins, decisions, reads, rows, stored, files),
-    }
-    if compares(stream) or stored["duplicates"]:
-        records = keep(marked(records, stream))
-        frames["events"] = records.where(~F.col(REPEATS)).drop(REPEATS)
-        frames["duplicates"] = conformed(records.where(REPEATS), tables.duplicates)
-        more = _more(frames["duplicates"], repeated_before(tables, pins, decisions, stored))
+    outcome.hours_healed = len(due.entries.keys() - scene.scope.asked)
+    stored = {table.name: _stored(book, table, due.hours) for table in tables}
+    frames, more = _frames(stream, tables, scene, found, files, rows, stored, keep)
+    if more is not None:
         files = with_duplicates(found.files, scene.known, decisions.added, more)
     # Where files have won or lost a duplicate, and nothing else: their rows alone are published.
-    recounted = {file.hour for path, file in files.items() if file != scene.known.get(path)} - to_publish
+    recounted = {file.hour for path, file in files.items() if file != scene.known.get(path)}
+    recounted -= due.entries.keys()
     in_file_rows = file_rows(
-        tables.files, [file for file in files.values() if file.hour in to_publish | recounted]
+        tables.files, [file for file in files.values() if file.hour in due.entries.keys() | recounted]
     )
     frames["files"] = store.spark.createDataFrame(in_file_rows)
     figures = _figures(tables, frames)
     _refuse_lost_rows(decisions, reads, stored, figures)
-    lie_together = frames["events"] is records and _gathered(decisions, files)
+    results, changed = _results(tables, book, due, recounted, decisions, figures, run_id)
+    lie_together = more is None and _gathered(decisions, files)
     parts = _parts(decisions, reads) if lie_together and not stored["events"] and not stream.derived else None
-    leaving: set[datetime] = set().union(*decisions.removed.values())
-    results: dict[Node, Entry | None] = {}
     writes = []
     for table in tables:
-        targets, total = [], 0
-        for hour in [*publishing, *(sorted(recounted) if table.name == "files" else ())]:
-            count, digest, size = figures.get((table.name, hour), (0, EMPTY_DIGEST, 0))
+        hours = changed.get(table.name)
+        if not hours:
+            continue
+        if table is tables.events and parts is not None:
+            rows.taken = tuple(part for part in parts if part.hour in set(hours))
+            writes.append(Write(table, rows.taken, {None: hours}))
+            continue
+        size = sum(figures.get((table.name, hour), NOTHING)[2] for hour in hours)
+        new = in_file_rows if table is tables.files else frames[table.name].where(in_hours(hours))
+        gathered = table is tables.events and lie_together
+        writes.append(Write(table, new, {None: hours}, bytes=size, gathered=gathered))
+    outcome.rows_out = sum(entry.rows for node, entry in results.items() if entry and node.table == "events")
+    outcome.quarantined = sum(entry.status == "quarantined" for entry in due.entries.values())
+    outcome.published = len(due.entries) - outcome.quarantined
+    seen = [verdict for verdict in [*found.verdicts, *due.checks] if verdict.node.hour in due.entries]
+    # What earlier runs saw in files that are still there and were not read again.
+    not_read = files.keys() - reads.keys()
+    earlier = ledger.checks(book, STAGE, set(due.entries))
+    seen += [verdict for verdict in earlier if verdict.subject in not_read]
+    publish(store, ledger, STAGE, run_id, writes, results, book, seen, scene.pins.versions)
+    outcome.stale = _left_stale(scene, files, results)
+    return outcome
+
+
+@dataclass(frozen=True)
+class _Due:
+    """The hours that a run publishes.
+
+    Attributes:
+        entries: what the ledger will say of each, but for its rows.
+        checks: what the checks of hours saw.
+        forgotten: hours as if there had never been a file of them.
+    """
+
+    entries: Mapping[datetime, Entry]
+    checks: Sequence[Verdict]
+    forgotten: Set[datetime]
+
+    @property
+    def hours(self) -> list[datetime]:
+        """All of them, in order."""
+        return sorted(self.entries.keys() | self.forgotten)
+
+
+def _due(
+    stream: Stream,
+    tables: Tables,
+    scene: Scene,
+    decisions: Decisions,
+    files: Mapping[str, File],
+    run_id: str,
+) -> _Due:
+    """What a run has to publish: of the hours that it sees to, those that do not stand as they come out."""
+    asked = scene.scope.asked
+    affected = _affected(scene.known, files, decisions)
+    stale = (h for h in scene.stale() if h == NO_HOUR or scene.scope.sees_to(h))
+    changed = affected.union(asked, stale)
+    touched = asked.union(*(file.touched for file in files.values()))
+    forgotten = {hour for hour in changed - touched if not scene.asked_before(hour)}
+    states = hour_states(files.values(), changed - forgotten, scene.rules.shape, scene.there)
+    entries, checks = _entries(stream, scene, states, run_id)
+    # An hour that was asked for and comes out as it stands is left alone.
+    to_publish = {
+        hour: entry
+        for hour, entry in entries.items()
+        if hour in affected or not _as_it_stands(scene.book, tables, hour, entry)
+    }
+    return _Due(to_publish, checks, forgotten)
+
+
+def _frames(
+    stream: Stream,
+    tables: Tables,
+    scene: Scene,
+    found: Found,
+    files: Mapping[str, File],
+    rows: ReadRows,
+    stored: Mapping[str, Sequence[datetime]],
+    keep: Callable[[DataFrame], DataFrame],
+) -> tuple[dict[str, DataFrame], dict[str, int] | None]:
+    """The rows of every table but `files`; and how many duplicates more each source has, None where the
+    stream compares no records."""
+    decisions, reads, pins = found.decisions, found.reads, scene.pins
+    records = candidates(tables, pins, decisions, reads, rows, stored)
+    refused = rejected(tables.rejected, pins, decisions, reads, rows, stored, files)
+    if not compares(stream) and not stored["duplicates"]:
+        return {"events": records, "duplicates": records.where(F.lit(False)), "rejected": refused}, None
+    records = keep(marked(records, stream))
+    repeats = conformed(records.where(REPEATS), tables.duplicates)
+    more = _more(repeats, repeated_before(tables, pins, decisions, stored))
+    events = records.where(~F.col(REPEATS)).drop(REPEATS)
+    return {"events": events, "duplicates": repeats, "rejected": refused}, more
+
+
+def _results(
+    tables: Tables,
+    book: Book,
+    due: _Due,
+    recounted: Set[datetime],
+    decisions: Decisions,
+    figures: Mapping[tuple[str, datetime], tuple[int, str, int]],
+    run_id: str,
+) -> tuple[dict[Node, Entry | None], dict[str, list[datetime]]]:
+    """What the ledger will say of each node; and the hours of each table whose rows are others than stand."""
+    leaving: set[datetime] = set().union(*decisions.removed.values())
+    results: dict[Node, Entry | None] = {}
+    changed: dict[str, list[datetime]] = {}
+    for table in tables:
+        for hour in [*due.hours, *(sorted(recounted) if table is tables.files else ())]:
+            count, digest, _ = figures.get((table.name, hour), NOTHING)
             node = node_of(table.name, hour)
-            entry = _as_held(book[node], run_id) if hour in recounted else entries.get(hour)
+            entry = _as_held(book[node], run_id) if hour in recounted else due.entries.get(hour)
             results[node] = replace(entry, digest=digest, rows=count) if entry else None
             # The columns outside the promise change under an equal digest: of files always, of rows where
             # some leave that may hold something there.
-            unseen = table.name == "files" or (hour in leaving and bool(table.outside))
+            unseen = table is tables.files or (hour in leaving and bool(table.outside))
             if unseen or not stands(book, node, digest):
-                targets.append(hour)
-                total += size
-            outcome.rows_out += count if table.name == "events" else 0
-        if targets:
-            if table is tables.events and parts is not None:
-                rows.taken = tuple(part for part in parts if part.hour in set(targets))
-                writes.append(Write(table, rows.taken, {None: targets}))
-                continue
-            new = in_file_rows if table.name == "files" else frames[table.name].where(in_hours(targets))
-            gathered = table is tables.events and lie_together
-            writes.append(Write(table, new, {None: targets}, bytes=total, gathered=gathered))
-    outcome.quarantined = sum(entries[hour].status == "quarantined" for hour in to_publish)
-    outcome.published = len(to_publish) - outcome.quarantined
-    seen = [verdict for verdict in [*found.verdicts, *checks] if verdict.node.hour in to_publish]
-    # What earlier runs saw in files that are still there and were not read again.
-    not_read = files.keys() - reads.keys()
-    seen += [verdict for verdict in ledger.checks(book, STAGE, to_publish) if verdict.subject in not_read]
-    publish(store, ledger, STAGE, run_id, writes, results, book, seen, pins.versions)
-    outcome.stale = _left_stale(scene, files, results)
-    return outcome
+                changed.setdefault(table.name, []).append(hour)
+    return results, changed
 
 
 def _refuse_lost_rows(

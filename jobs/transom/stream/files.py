@@ -21,12 +21,14 @@ _MAX_DEPTH = 20
 class _Loader(yaml.SafeLoader):
     """The safe loader, with the rules of this module."""
 
-    # Not the parent's table, which adding a resolver would change for everybody.
+    # Not the parent's table, which adding a resolver would change for everybody. It is the class's, and
+    # PyYAML changes it in `add_implicit_resolver`.
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
     depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Compose one node, unless it is an alias, carries an anchor or a tag, or lies too deep."""
+        # PyYAML's stubs leave this one out of the types.
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if getattr(event, "anchor", None) is not None:
             raise yaml.MarkedYAMLError(

@@ -33,7 +33,7 @@ def streams() -> tuple[dict[Path, Stream], list[SpecificationError]]:
     for name, named in files.items():
         if len(named) > 1:
             rule = f"must be that of one stream alone; got {name!r} in each of these files"
-            wrong.append(SpecificationError(", ".join(file.name for file in named), [Problem("name", rule)]))
+            wrong.append(SpecificationError(", ".join(map(str, named)), [Problem("name", rule)]))
             for file in named:
                 del sound[file]
     return sound, wrong

@@ -18,7 +18,7 @@ def load(path: str | Path) -> Stream:
         SpecificationError: the file cannot be read or breaks a rule; its text has every problem, each
             with the field's path, the rule and the value.
     """
-    return parse(read_mapping(path), Path(path).name)
+    return parse(read_mapping(path), str(path))
 
 
 def parse(data: Mapping[str, Any], name: str = "stream") -> Stream:

@@ -167,6 +167,19 @@ def test_a_new_file_of_the_hour(run: Ask, lake: Lake) -> None:
     ]
 
 
+def test_a_new_file_whose_name_says_no_hour(run: Ask, lake: Lake) -> None:
+    lake.file.write_text(WEB.replace("%Y-%m-%d/access.%H*.log", "access*.log"))
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    (lake.folder / "landing/web/access.log.1").write_text("a line of another log\n")
+    (lake.folder / "landing/web/access.1.log").write_text("a line\n")
+    assert said(run, lake, "2015-05-17T00:00")[3:] == [
+        "  file landing/web/access.1.log: new, no run has seen it; its hours are known when it is read",
+        "  to run it:",
+        command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

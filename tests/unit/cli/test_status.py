@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from typer.testing import Result
 
 from transom.lake.book import Entry, Node
@@ -59,7 +60,7 @@ def test_check_says_what_is_declared_and_all_that_is_wrong(run: Ask, lake: Lake)
     sound = run("check")
     assert (sound.exit_code, sound.stdout) == (
         0,
-        "web.yaml: stream web, apache/combined, 11 columns, from landing/web/%Y-%m-%d/access.%H*.log\n"
+        f"{lake.file}: stream web, apache/combined, 11 columns, from landing/web/%Y-%m-%d/access.%H*.log\n"
         "  aggregate: traffic (n by client, 2 hours, 1 hour)\n",
     )
     bad = lake.file.with_name("bad.yaml")
@@ -68,7 +69,7 @@ def test_check_says_what_is_declared_and_all_that_is_wrong(run: Ask, lake: Lake)
         result = run("check", *arguments)
         assert (result.exit_code, result.stdout) == (1, sound.stdout)
         assert result.stderr == (
-            "bad.yaml: 3 problems\n"
+            f"{bad}: 3 problems\n"
             "  unknown field 'nmae'; nearest: name\n"
             "  name: is required\n"
             "  aggregate.traffic.measures.n: unknown function 'suum' in 'suum(bytes)'; nearest: sum\n"
@@ -76,16 +77,35 @@ def test_check_says_what_is_declared_and_all_that_is_wrong(run: Ask, lake: Lake)
         )
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (WEB + "nmae: x\n", "unknown field 'nmae'; nearest: name"),
+        (WEB + "tags: [a\n", "line 11, column 1: expected ',' or ']', but got '<stream end>'"),
+    ],
+)
+def test_a_wrong_file_is_named_as_it_was_given(
+    run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    lake.file.write_text(text)
+    monkeypatch.chdir(lake.folder)
+    for given in ("streams/web.yaml", lake.file):
+        assert run("check", given).stderr == f"{given}: {words}\n"
+        for command in (("status", given), ("explain", given, "2015-05-17T10:00")):
+            result = run(*command)
+            assert (result.exit_code, result.stderr) == (2, f"transom: {given}: {words}\n")
+
+
 def test_check_goes_on_behind_a_stream_that_is_not_there(run: Ask, lake: Lake) -> None:
     result = run("check", "wbe", "gone.yaml", "web")
-    assert (result.exit_code, result.stdout) == (1, run("check").stdout)
+    assert (result.exit_code, result.stdout) == (2, run("check").stdout)
     assert result.stderr == (
         f"no stream 'wbe' in {lake.file.parent}; nearest: web\n"
         "no stream file 'gone.yaml'\n"
         "2 of 3 cannot be used\n"
     )
     alone = run("check", "gone.yaml")
-    assert (alone.exit_code, alone.stdout, alone.stderr) == (1, "", "no stream file 'gone.yaml'\n")
+    assert (alone.exit_code, alone.stdout, alone.stderr) == (2, "", "no stream file 'gone.yaml'\n")
 
 
 def test_streams_of_one_file_name_are_all_said(run: Ask, lake: Lake, tmp_path: Path) -> None:
@@ -93,8 +113,8 @@ def test_streams_of_one_file_name_are_all_said(run: Ask, lake: Lake, tmp_path: P
     other.write_text(WEB.replace("name: web", "name: other"))
     said = run("check", lake.file, other).stdout.splitlines()
     assert [line.partition(",")[0] for line in said[::2]] == [
-        "web.yaml: stream web",
-        "web.yaml: stream other",
+        f"{lake.file}: stream web",
+        f"{other}: stream other",
     ]
 
 

@@ -47,8 +47,8 @@ seconds = st.one_of(
 )
 moments = st.one_of(
     st.sampled_from(HOURS).map(datetime.fromisoformat),
-    st.datetimes(datetime(2015, 1, 1), datetime(2025, 1, 1)),  # noqa: DTZ001
-    st.datetimes(datetime(1970, 1, 2), datetime(2261, 1, 1)),  # noqa: DTZ001
+    st.datetimes(datetime(2015, 1, 1), datetime(2025, 1, 1)),  # noqa: DTZ001 - local times are drawn
+    st.datetimes(datetime(1970, 1, 2), datetime(2261, 1, 1)),  # noqa: DTZ001 - local times are drawn
 )
 
 

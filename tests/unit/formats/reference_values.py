@@ -120,6 +120,7 @@ def instant(text: str, form: str, zone: str | None) -> datetime:
             if since is None:
                 raise Refused("bad_time", text, expected=in_form(form))
             return in_range(EARLIEST + timedelta(microseconds=since), text, form)
+        # Whether it has a zone is looked at below.
         moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
         if moment.tzinfo is None:
             if zone is None:

@@ -14,7 +14,7 @@ from transom.formats.times import APACHE, instants
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FORMS = (APACHE, "%Y-%m-%d %H:%M:%S", "%d.%m.%Y %H%M%S", "[%Y/%b/%dT%H.%M.%S%z]", "%H:%M:%S %d %Y%m")
 ODD = ("%d/%b/%y:%H:%M:%S", "%Y-%m-%d", "%Y%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S%", "%Y-%b-%m-%d %H:%M:%S")
-MOMENTS = st.datetimes(datetime(1899, 12, 31), datetime(2301, 1, 2))  # noqa: DTZ001
+MOMENTS = st.datetimes(datetime(1899, 12, 31), datetime(2301, 1, 2))  # noqa: DTZ001 - local times are drawn
 OFFSETS = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 CHANGES = st.lists(
     st.tuples(st.integers(0, 40), st.sampled_from("0123456789 -+:/ZJanFébM\u0663")), max_size=2
@@ -24,7 +24,7 @@ CHANGES = st.lists(
 def plainly(text: str, form: str) -> int | None:
     """Microseconds since 1970 by strptime, where there is such an instant that a log may hold."""
     try:
-        moment = datetime.strptime(text, form)  # noqa: DTZ007
+        moment = datetime.strptime(text, form)  # noqa: DTZ007 - looked at below
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         micros = (moment.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
     except (ValueError, OverflowError):

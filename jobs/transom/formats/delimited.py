@@ -6,6 +6,7 @@ its end, refuses long values, and takes the end of a line for a closing quote.
 """
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -121,6 +122,18 @@ def _character(code: re.Match[str]) -> str:
     return chr(int(code[1], 16))
 
 
+def read_marked(text: pa.Array, directive: Callable[[str], None]) -> int:
+    """Reads the lines that begin with `#`, as far as these begin with such; how many they are."""
+    count = 0
+    for value in text:
+        line = value.as_py()
+        if line is None or not line.startswith("#"):
+            break
+        directive(line)
+        count += 1
+    return count
+
+
 class ZeekTsv:
     """Zeek's own tab-separated logs. Header lines anywhere hold from there on."""
 
@@ -139,13 +152,7 @@ class ZeekTsv:
 
     def header(self, text: pa.Array) -> int:
         """Reads the header lines that these lines begin with."""
-        count = 0
-        for line in text:
-            if line.as_py() is None or not line.as_py().startswith("#"):
-                break
-            self._directive(line.as_py())
-            count += 1
-        return count
+        return read_marked(text, self._directive)
 
     def _directive(self, line: str) -> None:
         if line.startswith("#separator "):

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from transom.formats.delimited import Csv
+from transom.formats.delimited import Csv, read_marked
 from transom.formats.layout import Layout
 
 FIELDS = "#Fields:"
@@ -24,13 +24,9 @@ class W3c(Csv):
 
     def header(self, text: pa.Array) -> int:
         """Reads the header lines that these lines begin with."""
-        count = 0
-        for value in text:
-            line = value.as_py()
-            if line is None or not line.startswith("#"):
-                break
-            if line.startswith(FIELDS):
-                self.names = line.removeprefix(FIELDS).split()
-                self._seen |= set(self.names)
-            count += 1
-        return count
+        return read_marked(text, self._directive)
+
+    def _directive(self, line: str) -> None:
+        if line.startswith(FIELDS):
+            self.names = line.removeprefix(FIELDS).split()
+            self._seen |= set(self.names)

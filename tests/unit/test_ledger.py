@@ -237,10 +237,17 @@ def test_a_ledger_says_the_same_when_its_files_are_brought_together(
     assert ledger.claim("ingest", [node(0)], "later", ledger.book()) > token + 1
 
 
-def test_files_that_are_full_are_left_alone(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def in_many_files(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """A ledger of which a stage has left one file more than is let be."""
     monkeypatch.setattr(tidying, "SCATTERED", 3)
     for number in range(4):
         run_of(ledger, number)
+    return ledger
+
+
+def test_files_that_are_full_are_left_alone(in_many_files: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = in_many_files
     monkeypatch.setattr(tidying, "FULL", 5000)
     monkeypatch.setattr(TableOptimizer, "compact", lambda *arguments, **named: pytest.fail("not left alone"))
     tidying.tidy(ledger, "ingest")
@@ -250,11 +257,9 @@ def test_files_that_are_full_are_left_alone(ledger: Ledger, monkeypatch: pytest.
 
 
 def test_a_claim_that_meets_files_being_brought_together_is_tried_again(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    in_many_files: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tidying, "SCATTERED", 3)
-    for number in range(4):
-        run_of(ledger, number)
+    ledger = in_many_files
     opened: Callable[[str], DeltaTable] = ledger.open
     rivals = iter([True])
 
@@ -272,11 +277,9 @@ def test_a_claim_that_meets_files_being_brought_together_is_tried_again(
 
 
 def test_files_that_a_claim_takes_first_are_left_to_a_later_run(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    in_many_files: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tidying, "SCATTERED", 3)
-    for number in range(4):
-        run_of(ledger, number)
+    ledger = in_many_files
     compact = TableOptimizer.compact
 
     def claimed_before(optimizer: TableOptimizer, *arguments: object, **named: object) -> object:

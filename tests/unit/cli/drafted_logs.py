@@ -1,0 +1,77 @@
+"""What is drafted of some lines, and what a job makes of them by it."""
+
+import gzip
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from transom.cli.asked import Refusal
+from transom.cli.draft import draft
+from transom.cli.sample import read_sample
+from transom.formats.reading import Chunk, Summary, read_file
+from transom.stream import Stream, parse
+
+
+@dataclass
+class Drafted:
+    """A draft, and what a job makes of the file by it."""
+
+    text: str
+    stream: Stream
+    events: list[dict[str, Any]]
+    refused: list[tuple[str, str]]
+    header_lines: int
+
+    @property
+    def times(self) -> list[str]:
+        return [f"{event['event_time'].astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}"[:23] for event in self.events]
+
+    def column(self, name: str) -> list[Any]:
+        return [event[name] for event in self.events]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSOM_HOME", str(tmp_path))
+    monkeypatch.delenv("TRANSOM_LANDING", raising=False)
+
+
+def drafted(folder: Path, lines: Sequence[str] | str, name: str = "a.log") -> Drafted:
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    content = lines if isinstance(lines, str) else "".join(f"{line}\n" for line in lines)
+    file.write_bytes(gzip.compress(content.encode()) if name.endswith(".gz") else content.encode())
+    text = draft([read_sample(file)]).text
+    stream = parse(yaml.safe_load(text))
+    match = stream.path_pattern.match(name)
+    assert match is not None
+    events: list[dict[str, Any]] = []
+    refused: list[tuple[str, str]] = []
+    headers = 0
+    with file.open("rb") as source:
+        for part in read_file(
+            source, name, stream.layout(), stream.span(match), start=match.start, captures=match.captures
+        ):
+            if isinstance(part, Chunk):
+                events += part.events.to_pylist()
+                refused += [(row["reason"], row["raw"]) for row in part.rejected.to_pylist()]
+            elif isinstance(part, Summary):
+                headers = part.header_lines
+    return Drafted(text, stream, events, refused, headers)
+
+
+def refusal(folder: Path, content: str, name: str = "a.log") -> str:
+    file = folder / name
+    file.write_text(content)
+    with pytest.raises(Refusal) as error:
+        draft([read_sample(file)])
+    return str(error.value).removeprefix(f"{file}: ")
+
+
+def record(number: int) -> dict[str, Any]:
+    return {"eventTime": f"2024-05-06T00:00:{number % 60:02}Z", "user": f"u{number % 3}", "n": number}

@@ -1,20 +1,19 @@
 """Delimited text: CSV with or without a header, and Zeek's TSV with its header lines.
 
-A record is a line. Lines without quotes are split whole columns at a time, the few with quotes one by
-one. The standard library's reader will not do for these: it takes a carriage return inside a line for
-its end, refuses long values, and takes the end of a line for a closing quote.
+A record is a line. How lines are split is told in `transom.formats.separated`.
 """
 
 import re
 from collections.abc import Callable
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.formats.drift import Names
 from transom.formats.layout import Layout
+from transom.formats.lines import some_hold
 from transom.formats.rest import Records
+from transom.formats.separated import Separated
 from transom.formats.typed import Refusals, mask
 
 SEPARATOR = re.compile(r"\\x([0-9a-fA-F]{2})")
@@ -30,19 +29,14 @@ class Csv:
 
     def __init__(self, layout: Layout) -> None:
         options = layout.options
-        self.delimiter = str(options.get("delimiter", ","))
-        self.quote = str(options.get("quote", '"'))
+        self._separated = Separated(str(options.get("delimiter", ",")), str(options.get("quote", '"')))
         names = options.get("names")
         self.names: list[str] | None = (
             [str(name) for name in names] if isinstance(names, (list, tuple)) else None
         )
         self.has_header = self.awaits_header = bool(options.get("header", True))
         self.shown = Names(layout)
-        mark, comma = re.escape(self.quote), re.escape(self.delimiter)
-        # A value that begins with a quote has to be closed: it is not read as one without quotes.
-        self._value = re.compile(
-            rf"(?:{mark}((?:[^{mark}]|{mark}{mark})*+){mark}|(?!{mark}))([^{comma}]*)(?:{comma}|\Z)"
-        )
+        self._wanted = None if layout.keep_rest else layout.paths
 
     @property
     def columns(self) -> frozenset[str]:
@@ -55,7 +49,7 @@ class Csv:
             return 0
         self.awaits_header = False
         line = text[0].as_py()
-        self.names = None if line is None else self._one(line)
+        self.names = None if line is None else self._separated.one(line)
         return 0 if self.names is None else 1
 
     def parse(self, text: pa.Array, refused: Refusals) -> Records:
@@ -64,58 +58,10 @@ class Csv:
         if names is None:
             refused.add(mask(pc.is_valid(text)), "no_header")
             return Records({})
-        quoted = mask(pc.match_substring(text, self.quote))
-        parts = pc.split_pattern(
-            pc.if_else(pa.array(quoted), pa.scalar(None, text.type), text), self.delimiter
-        )
-        counts = pc.list_value_length(parts)
-        refused.add(mask(pc.not_equal(counts, len(names))), "field_count", None, counts, str(len(names)))
-        sound = pc.if_else(
-            pc.fill_null(pc.equal(counts, len(names)), False), parts, pa.scalar(None, parts.type)
-        )
-        columns = {}
-        rows: dict[int, list[str] | None] = {}
-        for index in np.flatnonzero(quoted).tolist():
-            rows[index] = self._record(index, text[index].as_py(), len(names), refused)
-        for position, name in enumerate(names):
-            values = pc.list_element(
-                pc.if_else(pc.is_valid(sound), sound, _nulls(parts.type, len(names))), position
-            )
-            if rows:
-                changed = values.to_pylist()
-                for index, row in rows.items():
-                    changed[index] = row[position] if row is not None else None
-                values = pa.array(changed, pa.string())
-            columns[name] = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
+        columns = self._separated.columns(text, names, self._wanted, "", refused)
         if not refused.any.all():
             self.shown.show(names, declared=not self.has_header)
         return Records(columns)
-
-    def _one(self, line: str) -> list[str] | None:
-        """The values of a line; None if a quote is open at its end."""
-        values, at = [], 0
-        while True:
-            found = self._value.match(line, at)
-            if found is None:
-                return None
-            inside, after = found.groups()
-            values.append(after if inside is None else inside.replace(self.quote * 2, self.quote) + after)
-            if found.end() == found.end(2):
-                return values
-            at = found.end()
-
-    def _record(self, index: int, line: str, width: int, refused: Refusals) -> list[str] | None:
-        row = self._one(line)
-        if row is None:
-            refused.add_one(index, "unterminated_quote")
-        elif len(row) != width:
-            refused.add_one(index, "field_count", len(row), str(width))
-            return None
-        return row
-
-
-def _nulls(kind: pa.DataType, width: int) -> pa.Scalar:
-    return pa.scalar([None] * width, kind)
 
 
 def _character(code: re.Match[str]) -> str:
@@ -138,12 +84,13 @@ class ZeekTsv:
     """Zeek's own tab-separated logs. Header lines anywhere hold from there on."""
 
     def __init__(self, layout: Layout) -> None:
-        self.separator = "\t"
+        self._separated = Separated("\t")
         self.unset = "-"
         self.empty = "(empty)"
         self.names: list[str] | None = None
         self.seen: set[str] = set()
         self.shown = Names(layout)
+        self._wanted = None if layout.keep_rest else layout.paths
 
     @property
     def columns(self) -> frozenset[str]:
@@ -156,9 +103,10 @@ class ZeekTsv:
 
     def _directive(self, line: str) -> None:
         if line.startswith("#separator "):
-            self.separator = SEPARATOR.sub(_character, line.removeprefix("#separator ")) or "\t"
+            separator = SEPARATOR.sub(_character, line.removeprefix("#separator "))
+            self._separated = Separated(separator or "\t")
             return
-        name, *values = line.split(self.separator)
+        name, *values = line.split(self._separated.separator)
         match name:
             case "#fields":
                 self.names = values
@@ -173,16 +121,11 @@ class ZeekTsv:
         if self.names is None:
             refused.add(mask(pc.is_valid(text)), "no_header")
             return Records({})
-        width = len(self.names)
-        parts = pc.split_pattern(text, self.separator)
-        counts = pc.list_value_length(parts)
-        refused.add(mask(pc.not_equal(counts, width)), "field_count", None, counts, str(width))
-        sound = pc.if_else(pc.fill_null(pc.equal(counts, width), False), parts, _nulls(parts.type, width))
-        columns = {}
-        for position, name in enumerate(self.names):
-            values = pc.list_element(sound, position)
-            values = pc.if_else(pc.equal(values, self.unset), pa.scalar(None, pa.string()), values)
-            columns[name] = pc.if_else(pc.equal(values, self.empty), "", values)
+        columns = self._separated.columns(text, self.names, self._wanted, self.unset, refused)
+        if some_hold(text, self.empty):
+            columns = {
+                name: pc.if_else(pc.equal(values, self.empty), "", values) for name, values in columns.items()
+            }
         if not refused.any.all():
             self.shown.show(self.names)
         return Records(columns)

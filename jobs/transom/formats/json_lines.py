@@ -19,6 +19,7 @@ from pyarrow import json as pa_json
 from transom.formats.drift import Names
 from transom.formats.json_names import top_names
 from transom.formats.layout import Layout
+from transom.formats.lines import joined
 from transom.formats.rest import Records
 from transom.formats.typed import Refusals
 
@@ -76,7 +77,7 @@ class JsonLines:
         fast = self._once(text)
         if fast is None:
             return self.one_by_one(text, refused)
-        names = top_names(_joined(text))
+        names = top_names(joined(text))
         self.shown.show(names)
         if not self._keeps_rest:
             return Records(fast)
@@ -110,7 +111,7 @@ class JsonLines:
         # Arrow's reader takes these for numbers; JSON does not know them.
         if pc.any(pc.match_substring_regex(text, "NaN|Inf")).as_py():
             return None
-        data = _joined(text)
+        data = joined(text)
         # Every line has a bracket of its own: where there are few others, no line can hold many.
         if data.count(b"[") + data.count(b"{") >= len(text) + DEEPEST:
             brackets = pc.add(pc.count_substring(text, "["), pc.count_substring(text, "{"))
@@ -218,10 +219,6 @@ def _take(record: dict[str, Any], path: str) -> None:
 
 def _read(line: str) -> Any:
     return json.loads(line, parse_float=_Raw, parse_int=_Raw, parse_constant=refuse_constant)
-
-
-def _joined(text: pa.Array) -> bytes:
-    return ("\n".join(text.to_pylist()) + "\n").encode()
 
 
 def _same(one: pa.Array, other: pa.Array) -> bool:

@@ -8,6 +8,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from transom.formats.compression import PIECE, Broken, unpacked
 
@@ -161,3 +162,22 @@ def split(block: Block) -> Lines:
     )
     lengths[-1] += block.dropped
     return Lines(array, lengths)
+
+
+def joined(lines: pa.Array) -> bytes:
+    """Lines without line ends, none of them null, as bytes in which each has one again."""
+    # One more line makes the last one's end.
+    ended = pa.concat_arrays([lines, pa.array([""])])
+    [text] = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(ended)], pa.int32()), ended), "\n")
+    data: bytes = text.as_buffer().to_pybytes()
+    return data
+
+
+def some_hold(lines: pa.Array, sign: str) -> bool:
+    """Whether any line may hold some characters, far sooner than Arrow tells it of each; never False of one
+    that does."""
+    _, offsets, data = lines.buffers()
+    if data is None:
+        return False
+    ends = np.frombuffer(offsets, np.int32, len(lines) + 1, lines.offset * 4)
+    return sign.encode() in data[ends[0] : ends[-1]].to_pybytes()

@@ -1,7 +1,7 @@
 """What each format leaves open: the options that it has, what they may be, and the fields that follow."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from transom.expressions import ExpressionError
@@ -83,20 +83,26 @@ def _together(format: str, options: Mapping[str, Any]) -> list[Problem]:
     """What is wrong with options each of which is what it must be."""
     if format == "csv" and options.get("header", True) is False and "names" not in options:
         return [Problem("options.names", "is required where header is false")]
+    if format == "csv":
+        return _different_signs({"delimiter": ",", "quote": '"', **options}, ("delimiter", "quote"))
     if format == "regex":
         return _pattern(options.get("pattern"))
     if format == "kv":
-        signs = {"separator": options.get("separator", " "), "assign": "=", "quote": '"', **options}
-        signs.pop("lead", None)
-        if len(set(signs.values())) < len(signs):
-            got = ", ".join(f"{name} {sign!r}" for name, sign in signs.items())
-            return [Problem("options", f"must be three different characters; got {got}")]
+        signs = {"separator": " ", "assign": "=", "quote": '"', **options}
+        return _different_signs(signs, ("separator", "assign", "quote"))
     if format == "syscalls":
         own = [name for name in options.get("lead", ()) if name in (CALL, RETURN)]
         return [
             Problem("options.lead", f"{name} is a field that every line has; choose another") for name in own
         ]
     return []
+
+
+def _different_signs(options: Mapping[str, Any], names: Sequence[str]) -> list[Problem]:
+    if len({options[name] for name in names}) == len(names):
+        return []
+    got = ", ".join(f"{name} {options[name]!r}" for name in names)
+    return [Problem("options", f"must be different characters; got {got}")]
 
 
 def _pattern(text: str | None) -> list[Problem]:

@@ -25,6 +25,7 @@ source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1, on_change: r
 key: [client]
 aggregate: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
 """
+LENIENT = f"{ONE}checks: {{rejected_share: {{at_most: 1}}}}\n"
 BEFORE, AFTER = [line(1, "10.0.0.1"), line(2, "10.0.0.2")], [line(1, "10.0.0.1"), line(3, "10.0.0.3")]
 Published = Mapping[Node, tuple[str, Sequence[str]]]
 
@@ -86,3 +87,31 @@ def test_a_run_between_any_two_steps_of_another(house: Make, stage: str) -> None
     # At each point but those before its first claim and after its last commit, where it had nothing to lose.
     assert overtaken
     new.assert_ledger_true()
+
+
+@pytest.mark.parametrize(
+    ("second", "texts"), [(1, ["junk", "junk"]), (2, [line(0), line(3600, "10.0.0.2"), line(7200)])]
+)
+def test_two_runs_of_hours_that_bear_on_each_other(house: Make, second: int, texts: Sequence[str]) -> None:
+    """Each has found what it goes by before the other's hour was there: a file without events that holds what
+    the other's holds; an hour between them, which is a gap beside either."""
+    one, other, whole = (house(LENIENT, lake) for lake in ("one", "one", "whole"))
+    for number, text in enumerate(texts):
+        one.land(number, [text])
+    for lake in (one, whole):
+        lake.run(100, 101)  # Far away: the first commit from here on is a claim.
+
+    def meanwhile(number: int, side: Side) -> None:
+        if (number, side) == (1, "before"):
+            other.run(second, second + 1)
+
+    with watched(meanwhile):
+        try:
+            one.run(0, 1)
+        except Overtaken as overtaken:
+            told = str(overtaken)
+            one.run(0, 1)
+    whole.run(0, second + 1)
+    one.assert_same(whole)
+    one.assert_ledger_true()
+    assert "another run of other hours" in told

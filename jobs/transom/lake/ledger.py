@@ -99,6 +99,7 @@ class Ledger:
         seen: Book | None = None,
         versions: Mapping[str, int] | None = None,
         unasked: Collection[Node] = (),
+        holds: Callable[[Book], bool] = lambda book: True,
     ) -> int:
         """Marks nodes as being written by a run, in one commit.
 
@@ -108,16 +109,22 @@ class Ledger:
             versions: of the nodes' tables, read after `seen`: where what the nodes hold can be found
                 again if this run is killed. A node that a killed run held keeps what that one noted.
             unasked: nodes of hours that this run was not asked for.
+            holds: whether all else that the run went by is, in a later ledger, as it was seen.
 
         Returns:
             The commit's version: the fencing token that every table write of this claim carries.
 
         Raises:
-            Overtaken: a node is no longer as it was seen.
+            Overtaken: a node is no longer as it was seen, or what the run went by does not hold.
         """
         nodes = list(nodes)
 
         def entries(book: Book) -> Mapping[Node, Entry | None]:
+            if not holds(book):
+                raise Overtaken(
+                    f"{stage}: another run of other hours, which bear on those of this one, came in between; "
+                    f"run {run_id} wrote nothing, run the interval again"
+                )
             for node in nodes:
                 held = book.get(node)
                 if seen is not None and held != seen.get(node):

@@ -5,7 +5,7 @@ came out only where this run still holds every node, so that neither a crash bet
 second run can leave rows called fresh that are not.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node, Verdict
 from transom.lake.ledger import Ledger
@@ -22,6 +22,7 @@ def publish(
     seen: Book,
     verdicts: Sequence[Verdict] = (),
     pinned: Mapping[str, int] | None = None,
+    holds: Callable[[Book], bool] = lambda book: True,
 ) -> None:
     """Publishes what a stage computed.
 
@@ -33,6 +34,7 @@ def publish(
         verdicts: what the checks saw.
         pinned: versions of the nodes' tables that were read when the ledger was as `seen`; None are the
             present ones.
+        holds: as in `Ledger.claim`.
 
     Raises:
         Overtaken: another run has claimed or written the same; nothing of this run is called fresh.
@@ -43,7 +45,7 @@ def publish(
     versions = store.pin({node.table for node in entries}).versions if pinned is None else pinned
     # A node that is to be forgotten is not asked for by that, should this run be killed.
     unasked = {node for node, entry in entries.items() if entry is None or not entry.asked}
-    token = ledger.claim(stage, entries, run_id, seen, versions, unasked)
+    token = ledger.claim(stage, entries, run_id, seen, versions, unasked, holds)
     known = ledger.book([stage]) if writes else None
     for write in writes:
         store.write(write, stage=stage, token=token, run_id=run_id, known=known)

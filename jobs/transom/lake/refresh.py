@@ -89,7 +89,7 @@ def refresh(
     scope = Scope.of(interval, stretch or interval, heal, ledger.book([stage.name]).hours(stage.name))
 
     def run(step: Step, todo: Plan, book: Book, pins: Pins) -> None:
-        outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted))
+        outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted, scope))
 
     def prepared(step: Step, scope: Scope, again: Collection[Node] = ()) -> tuple[Plan, Book, Pins]:
         book, pins = _consistent(store, ledger, step)
@@ -167,6 +167,7 @@ def _run_step(
     pins: Pins,
     run_id: str,
     accepted: Sequence[Accepted],
+    scope: Scope,
 ) -> Outcome:
     rules = judged_by(step.checks, accepted)
     entries: dict[Node, Entry] = {
@@ -211,7 +212,8 @@ def _run_step(
                 outcome.published += 1
                 outcome.rows_out += entries[node].rows
         writes = _writes(store, step, rows, size, good, _torn(book, entries))
-        publish(store, ledger, stage, run_id, writes, entries, book, verdicts)
+        holds = partial(scope.holds, stage=stage)
+        publish(store, ledger, stage, run_id, writes, entries, book, verdicts, holds=holds)
     finally:
         if rows is not None:
             rows.unpersist()

@@ -56,6 +56,12 @@ class Scope:
         end = after if after - chunk.end < heal else chunk.end
         return cls(frozenset(Interval(start, end).hours()), chunk, stretch, heal)
 
+    def holds(self, book: Book, stage: str) -> bool:
+        """Whether no gap has come to lie beside the run since: another one, begun before it was seen, would
+        not ask for it either."""
+        now = Scope.of(self.chunk, self.stretch, self.heal, book.hours(stage))
+        return now.asked <= self.asked
+
     def sees_to(self, hour: datetime) -> bool:
         """Whether a stale hour is computed now; one inside the stretch is, with its own chunk."""
         return hour in self.asked or (hour not in self.stretch and hour in self._around(self.chunk))

@@ -34,7 +34,7 @@ from transom.stages.ingest_tables import (
 )
 from transom.stages.parsing import Read
 from transom.stages.read_rows import ReadRows
-from transom.stages.scene import STAGE, Scene, hour_checks, node_of
+from transom.stages.scene import BLOCK, STAGE, Scene, hour_checks, node_of
 from transom.stages.unique import REPEATS, compares, marked
 from transom.stream import Stream
 
@@ -127,7 +127,8 @@ def publish_found(
     not_read = files.keys() - reads.keys()
     earlier = ledger.checks(book, STAGE, set(due.entries))
     seen += [verdict for verdict in earlier if verdict.subject in not_read]
-    publish(store, ledger, STAGE, run_id, writes, results, book, seen, scene.pins.versions)
+    holds = _holding(scene, decisions)
+    publish(store, ledger, STAGE, run_id, writes, results, book, seen, scene.pins.versions, holds)
     outcome.stale = _left_stale(scene, files, results)
     return outcome
 
@@ -227,6 +228,23 @@ def _results(
             if unseen or not stands(book, node, digest):
                 changed.setdefault(table.name, []).append(hour)
     return results, changed
+
+
+def _holding(scene: Scene, decisions: Decisions) -> Callable[[Book], bool]:
+    """Whether what a run has decided holds in a later ledger, beside the nodes that it claims.
+
+    Two runs that meet one content, each under a name of its own, both claim the hours of its events. One
+    without events has no hour in common but by its files.
+    """
+    paths = decisions.files.keys() | decisions.forgotten
+    met = [files[path] for files in (scene.known, decisions.files) for path in paths & files.keys()]
+    anywhere = any(file.source_id is not None and not file.hours for file in met)
+
+    def holds(book: Book) -> bool:
+        before, now = (of.series(STAGE, BLOCK, "files") for of in (scene.book, book))
+        return scene.scope.holds(book, STAGE) and not (anywhere and before != now)
+
+    return holds
 
 
 def _refuse_lost_rows(

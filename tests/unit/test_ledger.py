@@ -59,6 +59,14 @@ def test_a_claim_on_what_has_changed_since_it_was_read_is_refused(ledger: Ledger
     assert ledger.book()[node(0)].run_id == "b"
 
 
+def test_a_claim_is_refused_where_what_the_run_went_by_does_not_hold(ledger: Ledger) -> None:
+    seen = ledger.book()
+    ledger.claim("ingest", [node(0)], "a", seen, holds=lambda book: book == seen)
+    with pytest.raises(Overtaken, match=r"another run of other hours.* came in between; run b wrote nothing"):
+        ledger.claim("ingest", [node(1)], "b", seen, holds=lambda book: book == seen)
+    assert list(ledger.book()) == [node(0)]
+
+
 def test_a_claim_says_where_what_it_replaces_stands(ledger: Ledger) -> None:
     ledger.claim("ingest", [node(0)], "a", versions={"events": 3})
     ledger.publish("ingest", {node(0): published("a")}, "a")

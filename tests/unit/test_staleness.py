@@ -95,6 +95,20 @@ def test_a_gap_shorter_than_healing_is_asked_for_and_a_longer_one_is_not() -> No
     assert Scope.of(between(6, 7), between(6, 8), HEAL, {at(9)}).asked == {at(6)}
 
 
+def test_a_gap_that_another_run_makes_beside_this_one_is_seen() -> None:
+    def book(*numbers: int, stage: str = "sum") -> Book:
+        return Book({Node(stage, "b", "result", at(n)): Entry("published", "a") for n in numbers})
+
+    scope = Scope.of(between(5, 6), between(5, 6), HEAL, {at(2)})
+    # Its own claim, that of a run without a gap beside it, and another stage's leave no gap.
+    for later in (book(2), book(2, 3, 4, 5), book(2, 6), book(2, 20), {**book(2), **book(7, stage="other")}):
+        assert scope.holds(Book(later), "sum")
+    assert not scope.holds(book(2, 7), "sum")
+    # A gap that has become shorter is no other one.
+    assert scope.holds(book(2, 3), "sum")
+    assert not Scope.of(between(5, 6), between(5, 6), HEAL, ()).holds(book(3), "sum")
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 40), st.integers(1, 5)), min_size=1, max_size=6),
     st.integers(1, 3),

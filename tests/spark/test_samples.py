@@ -1,8 +1,17 @@
 """Rows that are kept as evidence: the first ones, cut by Spark as Python would."""
 
+from datetime import UTC, datetime
+
+import pytest
 from pyspark.sql import SparkSession
 
 from transom.lake.samples import LONGEST, SAMPLE, sampled
+from transom.lake.store import Store
+from transom.stages import contents
+from transom.stages.parsing import Read
+from transom.stages.read_rows import ReadRows
+from transom.stream import parse
+from unit.small_stream import changed
 
 
 def shortened(text: str | None) -> str | None:
@@ -21,3 +30,16 @@ def test_texts_are_cut_before_the_driver_has_them(spark: SparkSession) -> None:
     assert by_line == sorted(cut, key=lambda row: row["line"])[:SAMPLE]
     in_order = sorted(cut, key=lambda row: (row["the text"] is not None, row["the text"] or "", row["line"]))
     assert sampled(frame, ["the text", "line"]) == in_order[:SAMPLE]
+
+
+def test_of_events_at_one_time_the_first_lines_are_shown(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In whatever order Spark comes upon them."""
+    moment = datetime(2015, 5, 17, tzinfo=UTC)
+    rows = ReadRows(Store(spark, "lake"), parse(changed()))
+    at_once = [(line, moment) for line in range(2 * SAMPLE, 0, -1)]
+    found = spark.createDataFrame(at_once, "source_line bigint, event_time timestamp")
+    monkeypatch.setattr(rows, "events", lambda reads: found)
+    shown = contents._sample(rows.stream, rows, Read(), contents.SCATTERED)
+    assert shown == [f"line {line}: event_time 2015-05-17T00:00:00" for line in range(1, SAMPLE + 1)]

@@ -241,7 +241,9 @@ def _sample(stream: Stream, rows: ReadRows, read: Read, check: str) -> list[str]
         shown = sampled(found, ["source_line", *stream.event_columns], order=["source_line"])
         return [f"line {row.pop('source_line')}: {in_words(row)}" for row in shown]
     if check == SCATTERED:
-        earliest = sampled(rows.events([read]), ["source_line", "event_time"], order=["event_time"])
+        earliest = sampled(
+            rows.events([read]), ["source_line", "event_time"], order=["event_time", "source_line"]
+        )
         return [f"line {row.pop('source_line')}: {in_words(row)}" for row in earliest]
     shown = sampled(rows.rejected([read]), ["source_line", "reason", "raw"], order=["source_line"])
     return [f"line {row['source_line']}: {row['reason']}: {row['raw']}" for row in shown]

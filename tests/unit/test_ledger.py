@@ -47,6 +47,8 @@ def test_a_run_that_was_overtaken_publishes_nothing(ledger: Ledger) -> None:
         ledger.publish("ingest", {node(0): published("a"), node(1): published("a")}, "a")
     assert ledger.book()[node(0)].status == "writing"
     ledger.publish("ingest", {node(1): published("b")}, "b")
+    with pytest.raises(Overtaken, match=r"2015-05-17T01:00: run b was overtaken by run b \(published\)"):
+        ledger.publish("ingest", {node(1): published("b", "3:8")}, "b")
     assert ledger.book()[node(1)] == published("b")
 
 
@@ -146,6 +148,9 @@ def test_checks_count_under_the_run_that_a_node_stands_by(ledger: Ledger) -> Non
         ledger.claim("ingest", [node(0)], run)
         ledger.record_checks("ingest", [verdict(observed)], run)
         ledger.publish("ingest", {node(0): replace(published(run), status="quarantined")}, run)
+    # One that is killed has said it of rows that nobody calls fresh.
+    ledger.claim("ingest", [node(0)], "c")
+    ledger.record_checks("ingest", [verdict(0.9)], "c")
     assert [v.observed for v in ledger.checks(ledger.book(), "ingest", {DAY})] == [0.7]
 
 

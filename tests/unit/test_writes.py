@@ -1,10 +1,17 @@
-"""What a write replaces, without Spark."""
+"""What a write replaces, and when it is tried again, without Spark."""
 
 from datetime import UTC, datetime, timedelta
+from unittest.mock import MagicMock
 
+import pytest
+from delta.exceptions import ConcurrentAppendException, MetadataChangedException
+from pyspark.sql import DataFrame
+
+from transom.lake import store
 from transom.lake.book import Node
-from transom.lake.store import Write
-from transom.lake.tables import Table
+from transom.lake.ledger import Overtaken
+from transom.lake.store import Store, Write
+from transom.lake.tables import ATTEMPTS, Table
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 TABLE = Table("granules", {}, (), frozenset())
@@ -39,4 +46,32 @@ def test_an_hour_goes_whole_only_where_no_other_block_has_it() -> None:
 
 def test_a_table_without_blocks_is_replaced_by_the_hour() -> None:
     write = Write(TABLE, TABLE.arrow_schema().empty_table(), {None: at(1)})
-    assert write.predicate([Node("ingest", "events", "granules", DAY)]) == between(1, 2)
+    assert write.predicate([Node("ingest", "events", "granules", hour) for hour in at(0, 1)]) == between(1, 2)
+
+
+def attempts(monkeypatch: pytest.MonkeyPatch, *outcomes: Exception | None) -> MagicMock:
+    """Has Spark write rows, to which Delta says one thing after the other."""
+    rows = MagicMock(spec=DataFrame)
+    save = rows.write.format.return_value.mode.return_value.option.return_value
+    save = save.option.return_value.option.return_value.option.return_value.save
+    save.side_effect = outcomes
+    monkeypatch.setattr(store, "DeltaTable", MagicMock())
+    monkeypatch.setattr(store, "_token", lambda *_: 7)
+    write = Write(TABLE, rows, {None: at(1)}, gathered=True)
+    try:
+        Store(MagicMock(), "lake").write(write, stage="aggregate", token=7, run_id="a")
+    finally:
+        assert {call.args for call in save.call_args_list} == {("lake/granules",)}
+    return save
+
+
+def test_a_write_by_spark_that_meets_a_new_column_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = MetadataChangedException("a column has been added")
+    assert attempts(monkeypatch, changed, changed, None).call_count == 3
+    with pytest.raises(MetadataChangedException):
+        attempts(monkeypatch, *[changed] * ATTEMPTS)
+
+
+def test_a_write_by_spark_that_meets_rows_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Overtaken, match="table granules holds a later run's write; run a wrote nothing"):
+        attempts(monkeypatch, ConcurrentAppendException("rows were added"), None)

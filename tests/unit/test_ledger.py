@@ -84,6 +84,8 @@ def test_a_claim_says_where_what_it_replaces_stands(ledger: Ledger) -> None:
     "stood",
     [
         replace(published("a"), status="quarantined", complete=False, cause="f: rejected_share"),
+        replace(published("a"), status="blocked", complete=False, cause="ingest events is withheld"),
+        replace(published("a"), status="expired", rows=0),
         replace(published("a"), complete=False, cause="f: truncated"),
         replace(published("a"), inputs=None),
     ],
@@ -262,10 +264,14 @@ def in_many_files(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Ledger:
 def test_files_that_are_full_are_left_alone(in_many_files: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = in_many_files
     monkeypatch.setattr(tidying, "FULL", 5000)
-    monkeypatch.setattr(TableOptimizer, "compact", lambda *arguments, **named: pytest.fail("not left alone"))
+
+    def told(*_: object, target_size: int) -> None:
+        pytest.fail(f"what is smaller than {target_size} is brought together")
+
+    monkeypatch.setattr(TableOptimizer, "compact", told)
     tidying.tidy(ledger, "ingest")
     monkeypatch.setattr(tidying, "FULL", 50_000)
-    with pytest.raises(pytest.fail.Exception, match="not left alone"):
+    with pytest.raises(pytest.fail.Exception, match="what is smaller than 50000 is brought together"):
         tidying.tidy(ledger, "ingest")
 
 

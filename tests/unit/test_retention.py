@@ -1,6 +1,8 @@
 """What expires and what is left to others, by the ledger alone."""
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,8 @@ STREAM = parse(
     }
 )
 STAGE = outline(STREAM)
+STOOD = Entry("published", "first", digest="2:7", inputs={"specification": "s"}, rows=2)
+REPORT = Node("aggregate", "site", "aggregates", DAY)
 
 
 def node(number: int) -> Node:
@@ -37,31 +41,53 @@ def node(number: int) -> Node:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> tuple[Store, Ledger]:
-    """Granules of seven hours, of which four are kept."""
+    """Granules of seven hours, of which four are kept, and a report of the first."""
     store, ledger = Store(Mock(), str(tmp_path)), Ledger(str(tmp_path))
     store.create(step.table for step in STAGE.steps)
-    nodes = [node(number) for number in range(7)]
+    nodes = [REPORT, *map(node, range(7))]
     ledger.claim("aggregate", nodes, "first")
-    ledger.publish("aggregate", dict.fromkeys(nodes, Entry("published", "first", inputs={})), "first")
+    ledger.publish("aggregate", dict.fromkeys(nodes, STOOD), "first")
     return store, ledger
 
 
 def statuses(ledger: Ledger) -> list[str]:
-    return [entry.status for _, entry in sorted(ledger.book().items())]
+    assert ledger.book()[REPORT] == STOOD
+    return [ledger.book()[node(number)].status for number in range(7)]
 
 
 def drop(lake: tuple[Store, Ledger], run: str) -> int:
     return expire(*lake, STAGE, 4 * HOUR, run)
 
 
-def time_goes_by(ledger: Ledger, time: timedelta) -> None:
-    """Makes all commits so far older."""
+def redated(ledger: Ledger, when: Callable[[int, int], int]) -> None:
+    """Gives each commit another time.
+
+    Args:
+        when: takes its version and its time in milliseconds.
+    """
     for path in Path(f"{ledger.root}/hours/_delta_log").glob("*.json"):
         actions = [json.loads(action) for action in path.read_text().splitlines()]
         for action in actions:
             if "commitInfo" in action:
-                action["commitInfo"]["timestamp"] -= time // timedelta(milliseconds=1)
+                info = action["commitInfo"]
+                info["timestamp"] = when(int(path.stem), info["timestamp"])
         path.write_text("\n".join(map(json.dumps, actions)))
+
+
+def time_goes_by(ledger: Ledger, time: timedelta) -> None:
+    """Makes all commits so far older."""
+    redated(ledger, lambda _, moment: moment - time // timedelta(milliseconds=1))
+
+
+def test_a_run_is_silent_since_its_latest_commit(lake: tuple[Store, Ledger]) -> None:
+    _, ledger = lake
+    for number, run in enumerate(("a", "b")):
+        ledger.claim("aggregate", [node(number)], run)
+    redated(ledger, lambda version, _: version * 3_600_000)
+    latest = DeltaTable(f"{ledger.root}/hours").version()
+    # One of which the log knows nothing may have been at work before all of it.
+    silent = {"first": 2, "a": 1, "b": 0, "unknown": latest}
+    assert {run: ledger.silence(run) / HOUR for run in silent} == silent
 
 
 def test_what_another_run_is_writing_is_left_to_it(lake: tuple[Store, Ledger]) -> None:
@@ -70,7 +96,7 @@ def test_what_another_run_is_writing_is_left_to_it(lake: tuple[Store, Ledger]) -
     ledger.claim("aggregate", [node(0)], "backfill", versions=versions)
     assert drop(lake, "hourly") == 1
     assert statuses(ledger) == ["writing", "expired", *["published"] * 5]
-    ledger.publish("aggregate", {node(0): Entry("published", "backfill", inputs={})}, "backfill")
+    ledger.publish("aggregate", {node(0): replace(STOOD, run_id="backfill")}, "backfill")
     assert drop(lake, "hourly again") == 1
     assert statuses(ledger) == ["expired", "expired", *["published"] * 5]
 
@@ -88,6 +114,9 @@ def test_what_a_killed_run_has_left_expires_when_it_has_been_silent_for_long(
     ledger.claim("aggregate", [node(6)], "at work")
     assert drop(lake, "later") == 1
     assert statuses(ledger) == ["expired", "expired", *["published"] * 4, "writing"]
+    # What they were is known, so that what was computed from them stays fresh.
+    expired = replace(STOOD, status="expired", rows=0)
+    assert [ledger.book()[node(number)] for number in range(2)] == [expired, expired]
 
 
 def test_a_run_that_meets_another_while_it_tidies_up_has_done_its_work(

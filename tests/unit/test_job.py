@@ -247,14 +247,17 @@ def test_a_job_whose_stage_the_stream_does_not_have_is_refused(
 
 
 def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    steps: list[str] = []
+    monkeypatch.setattr(job, "tidy", lambda ledger, stage: steps.append(f"{stage} tidied"))
     chunks = iter([{"files_waiting": 2, "files_listed": 9}, {"files_waiting": 1, "files_listed": 9}])
 
     # What a chunk leaves stale, a later one may have published.
     hours = iter([TEN - timedelta(days=9), TEN])
 
     def work(context: job.Context) -> Outcome:
+        steps.append(context.run_id)
         left: dict[Node, Entry | None] = {Node("ingest", "events", "events", next(hours)): None}
         return Outcome(rows_out=5, work={"lines_rejected": 3}, standing=next(chunks), stale=left)
 
@@ -263,6 +266,8 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
     assert capsys.readouterr().out.endswith("; 10 rows, 6 lines rejected, 1 files waiting\n")
     [run] = Ledger(str(tmp_path / "web")).runs()
     assert '"files_listed": 9, "files_waiting": 1, "lines_rejected": 6' in run["work"]
+    # Chunks have names of their own, and what each leaves is brought together.
+    assert steps == [f"{run['run_id']} 0", "ingest tidied", f"{run['run_id']} 1", "ingest tidied"]
     assert run["stale_since"] == TEN
     (told,) = findings(str(tmp_path / "web"))
     assert (told.kind, told.start) == ("stale", TEN)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from transom.intervals import HOUR
@@ -23,6 +23,7 @@ def hours(*numbers: int) -> list[datetime]:
 
 
 @given(st.sets(st.integers(0, 80)))
+@example({number for number in range(80) if number % 3})
 def test_hours_are_said_by_few_stretches_and_a_list_of_the_others(numbers: set[int]) -> None:
     asked = hours(*numbers)
     stretches, others = in_terms(asked)
@@ -68,6 +69,20 @@ def test_a_table_gains_columns_and_refuses_another_type(tmp_path: Path) -> None:
     create(str(tmp_path), table.declare(columns={"client": "string", "bytes": "bigint"}))
     with pytest.raises(TableMismatch, match=r"column client is .*string.* in the lake and .*long"):
         create(str(tmp_path), table.declare(columns={"client": "bigint"}))
+
+
+def test_columns_of_an_earlier_specification_are_outside_the_promise() -> None:
+    table = Table(
+        "lines", {"hour": "timestamp", "raw": "string", "run": "string"}, ("hour",), frozenset({"run"})
+    )
+    former = pa.schema([*table.arrow_schema(), ("old", pa.int64()), ("names", pa.list_(pa.string()))])
+    widened = table.widened(former)
+    assert list(widened.columns.items()) == [
+        *table.columns.items(),
+        ("old", "bigint"),
+        ("names", "array<string>"),
+    ]
+    assert (widened.promised(), table.promised()) == (("hour", "raw"), ("hour", "raw"))
 
 
 def kept(root: Path) -> tuple[str | None, int]:

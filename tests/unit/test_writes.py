@@ -1,17 +1,22 @@
 """What a write replaces, and when it is tried again, without Spark."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from unittest.mock import MagicMock
 
+import pyarrow as pa
 import pytest
 from delta.exceptions import ConcurrentAppendException, MetadataChangedException
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
 from transom.lake import store
 from transom.lake.book import Node
 from transom.lake.ledger import Overtaken
+from transom.lake.parts import Part, written
 from transom.lake.store import Store, Write
-from transom.lake.tables import ATTEMPTS, Table
+from transom.lake.tables import ATTEMPTS, Table, read_rows
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 TABLE = Table("granules", {}, (), frozenset())
@@ -75,3 +80,53 @@ def test_a_write_by_spark_that_meets_a_new_column_is_tried_again(monkeypatch: py
 def test_a_write_by_spark_that_meets_rows_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Overtaken, match="table granules holds a later run's write; run a wrote nothing"):
         attempts(monkeypatch, ConcurrentAppendException("rows were added"), None)
+
+
+LINES = Table("lines", {"hour": "timestamp", "time": "timestamp"}, ("hour",), frozenset())
+
+
+class Shelf:
+    """A table of lines, written without Spark."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = str(root)
+        self.read = 0
+        self.store = Store(MagicMock(), self.root)
+        self.store.create([LINES])
+
+    def rows(self, *hours: int) -> pa.Table:
+        return pa.Table.from_pylist([{"hour": h, "time": h} for h in at(*hours)], LINES.arrow_schema())
+
+    def parts(self, *hours: int) -> tuple[Part, ...]:
+        batches = self.rows(*hours).select(["time"]).to_batches()
+        self.read += 1
+        return tuple(written(f"{self.root}/lines", f"read-{self.read}", "part", batches, "time"))
+
+    def write(self, rows: pa.Table | tuple[Part, ...], hours: Iterable[int], token: int) -> None:
+        write = Write(LINES, rows, {None: at(*hours)})
+        self.store.write(write, stage="ingest", token=token, run_id=f"run {token}")
+
+    def stands(self) -> list[int]:
+        rows = read_rows(DeltaTable(f"{self.root}/lines"))
+        assert all(row["hour"] == row["time"] for row in rows)
+        return sorted((row["hour"] - DAY) // timedelta(hours=1) for row in rows)
+
+    def last(self) -> tuple[int, int | None, str]:
+        table = DeltaTable(f"{self.root}/lines")
+        return table.version(), table.transaction_version("ingest"), table.history(1)[0]["run_id"]
+
+
+def test_a_write_takes_its_hours_and_its_token_whether_it_is_of_rows_or_of_parts(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    shelf.write(shelf.rows(1, 2, 3, 4), range(1, 5), 1)
+    # Of hour 2 there is nothing: what a killed run has left of it goes.
+    shelf.write(shelf.parts(1, 1), (1, 2), 2)
+    assert (shelf.stands(), shelf.last()) == ([1, 1, 3, 4], (2, 2, "run 2"))
+    shelf.write(shelf.rows(4, 4), (3, 4), 3)
+    assert (shelf.stands(), shelf.last()) == ([1, 1, 4, 4], (3, 3, "run 3"))
+    # Neither an older claim nor the same one again.
+    for rows in (shelf.rows(1), shelf.parts(1)):
+        for token in (2, 3):
+            with pytest.raises(Overtaken, match=f"table lines holds a later run's write; run run {token} "):
+                shelf.write(rows, (1,), token)
+    assert (shelf.stands(), shelf.last()) == ([1, 1, 4, 4], (3, 3, "run 3"))

@@ -4,16 +4,27 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.intervals import Interval
 from transom.lake.acceptance import Accepted
-from transom.lake.book import Book, Entry, Node
+from transom.lake.book import Book, Entry, Node, Status
 from transom.lake.quality import Check
 from transom.lake.stage import Computed, Part, Reads, Request, Stage, Step
-from transom.lake.staleness import Plan, Scope, completeness, expected_inputs, left_stale, plan
+from transom.lake.staleness import (
+    Plan,
+    Scope,
+    completeness,
+    expected_inputs,
+    judged_by,
+    left_stale,
+    plan,
+    recorded_inputs,
+)
 from transom.lake.tables import Table
 
 HOUR = timedelta(hours=1)
@@ -64,10 +75,10 @@ def _made(book: Book, of: Step, hours: Collection[int]) -> Iterator[tuple[Node, 
 
 
 def planned(
-    of: Step, book: Book, chunk: Interval, stretch: Interval | None = None, shape: str = "shape"
+    of: Step, book: Book, chunk: Interval, shape: str = "shape", again: Collection[Node] = ()
 ) -> Plan:
-    scope = Scope.of(chunk, stretch or chunk, HEAL, book.hours("sum"))
-    return plan(Stage("sum", 1, (state_of(of, shape), of)), of, book, scope, ())
+    scope = Scope.of(chunk, chunk, HEAL, book.hours("sum"))
+    return plan(Stage("sum", 1, (state_of(of, shape), of)), of, book, scope, (), again)
 
 
 def targets(found: Plan, block: str = "one") -> list[int]:
@@ -179,3 +190,74 @@ def test_what_decides_completeness_is_an_input_and_other_checks_are_not() -> Non
     stage = Stage("sum", 1, (state_of(checked), checked))
     assert targets(plan(stage, checked, book, scope, (passed,))) == [1]
     assert targets(plan(stage, checked, book, scope, (replace(passed, check="other"),))) == []
+
+
+RULES = judged_by((), ())
+
+
+def of_state(number: int) -> Node:
+    return Node("sum", "one", "state", at(number))
+
+
+def of_result(number: int) -> Node:
+    return Node("sum", "one", "result", at(number))
+
+
+@pytest.mark.parametrize("change", [{"digest": "1:9"}, {"complete": False}])
+def test_rows_and_completeness_of_what_an_hour_reads_are_inputs(change: dict[str, Any]) -> None:
+    of = step("one")
+    book = results(Book(state(range(5), "one")), of, range(5))
+    changed = book.updated({of_state(1): replace(book[of_state(1)], **change)})
+    assert targets(planned(of, book, between(4, 5))) == []
+    assert targets(planned(of, changed, between(4, 5))) == [1, 2, 3]
+    # Hours 0 and 4 do not reach it; one that is asked for once more, as state that is needed, is computed.
+    assert targets(planned(of, changed, between(4, 5), again=[of_result(4)])) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("status", "checks", "stale"),
+    [
+        ("published", None, False),
+        ("expired", None, False),
+        # Of what a killed run has left, and of what could not be computed, nothing is known.
+        ("writing", None, True),
+        ("blocked", None, True),
+        # What was withheld is looked at again when what withheld it has changed.
+        ("quarantined", RULES, False),
+        ("quarantined", "others", True),
+    ],
+)
+def test_whether_an_hour_is_computed_again_goes_by_its_status(
+    status: Status, checks: str | None, stale: bool
+) -> None:
+    of = step("one")
+    book = results(Book(state(range(3), "one")), of, range(3))
+    inputs = recorded_inputs(status, book[of_result(1)].inputs or {}, checks or "")
+    held = replace(book[of_result(1)], status=status, inputs=inputs)
+    assert targets(planned(of, book.updated({of_result(1): held}), between(2, 3))) == [1] * stale
+
+
+def test_state_that_has_expired_is_made_again_for_what_reads_it() -> None:
+    of = step("one")
+    book = results(Book(state(range(3), "one")), of, range(3))
+    book = book.updated({of_state(n): replace(book[of_state(n)], status="expired", rows=0) for n in (0, 1)})
+    assert planned(of, book, between(2, 3)).needed == frozenset()
+    book = book.updated({of_state(3): book[of_state(2)]})
+    assert planned(of, book, between(3, 4)).needed == {of_state(1)}
+
+
+def test_an_hour_that_stays_blocked_by_the_same_is_not_written_again() -> None:
+    of = step("one")
+    book = results(Book(state(range(4), "one")), of, range(4))
+    cause = "sum one 2015-05-17T01:00 is quarantined: too many"
+    withheld = replace(book[of_state(1)], status="quarantined", complete=False, cause="too many")
+    blocked = replace(book[of_result(1)], status="blocked", complete=False, cause=cause)
+    book = book.updated(
+        {
+            of_state(1): withheld,
+            of_result(1): blocked,
+            of_result(2): replace(blocked, cause="another"),
+            of_result(3): replace(book[of_result(3)], inputs={}),
+        }
+    )
+    assert planned(of, book, between(3, 4)).blocked == {of_result(2): cause, of_result(3): cause}

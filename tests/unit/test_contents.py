@@ -1,0 +1,80 @@
+"""What is said of a file whose times are in doubt, by what was read of it. No Spark."""
+
+from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+
+from transom.formats.reading import Summary
+from transom.intervals import NO_HOUR
+from transom.lake.book import Verdict
+from transom.stages import contents as module
+from transom.stages.contents import contents
+from transom.stages.files import Content, Listed
+from transom.stages.parsing import Read, Reading
+from transom.stages.scene import node_of
+from transom.stream import parse
+
+DAY = datetime(2015, 5, 17, tzinfo=UTC)
+PATH = "landing/a.log"
+ACCEPTED = {"hour": "1970-01-01T00:00", "stage": "ingest", "check": "hours_bounded", "observed": 4}
+EXPECTED = (
+    "at most 3 (are its times what the stream takes them for? A longer log comes in several files, or with "
+    "`checks: {hours_bounded: {hours: ...}}`)"
+)
+
+
+def at(number: int) -> datetime:
+    return DAY + number * timedelta(hours=1)
+
+
+def judged(
+    monkeypatch: pytest.MonkeyPatch, checks: dict[str, object], accept: object, named: datetime | None = None
+) -> tuple[Content, Verdict]:
+    """What is said of a file whose events fall in hours 1, 2, 4 and 8, and of their number."""
+    stream = parse(
+        {
+            "name": "web",
+            "preset": "apache/combined",
+            "source": {"path": "landing/*.log"},
+            "checks": {"hours_bounded": {"hours": 3, **checks}},
+            "accept": accept,
+        }
+    )
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    hours = np.array([(at(number) - epoch) // timedelta(hours=1) for number in (1, 2, 4, 8)])
+    read = Read(Summary("5ha", 9, 0, 0, 0, 0, (), None, {}), None, hours, at(1), at(8))
+    listed = {PATH: Listed(PATH, 9, DAY, {}, named)}
+    monkeypatch.setattr(module, "sampled", lambda *_, **__: [])
+    readings = [Reading(PATH, f"/{PATH}", 9, {}, None, ())]
+    found, verdicts = contents(stream, node_of("events", DAY), listed, readings, {PATH: read}, Mock())
+    return found[PATH], next(verdict for verdict in verdicts if verdict.check == "hours_bounded")
+
+
+@pytest.mark.parametrize("named", [None, at(3)])
+def test_a_file_of_too_many_hours_is_withheld_in_the_hour_of_its_name(
+    monkeypatch: pytest.MonkeyPatch, named: datetime | None
+) -> None:
+    content, verdict = judged(monkeypatch, {}, [], named)
+    assert (content.hours, content.first_event, content.last_event) == ((), None, None)
+    assert content.failed == f"hours_bounded: observed 4, expected {EXPECTED}"
+    assert (verdict.node.hour, verdict.observed, verdict.success) == (named or NO_HOUR, 4, False)
+
+
+@pytest.mark.parametrize(
+    ("checks", "accept", "success"),
+    [
+        ({"severity": "warning"}, [], False),
+        ({}, [{**ACCEPTED, "who": "a", "why": "b"}], True),
+        ({"hours": 4}, [], True),
+    ],
+)
+def test_a_file_is_taken_where_its_hours_are_no_error(
+    monkeypatch: pytest.MonkeyPatch, checks: dict[str, object], accept: object, success: bool
+) -> None:
+    content, verdict = judged(monkeypatch, checks, accept)
+    assert content.hours == (at(1), at(2), at(4), at(8))
+    assert (content.first_event, content.last_event, content.failed) == (at(1), at(8), None)
+    # Told in the first hour that the file stands in.
+    assert (verdict.node.hour, verdict.observed, verdict.success) == (at(1), 4, success)

@@ -63,17 +63,22 @@ def test_a_file_of_too_many_hours_is_withheld_in_the_hour_of_its_name(
 
 
 @pytest.mark.parametrize(
-    ("checks", "accept", "success"),
+    ("checks", "accept", "named", "success"),
     [
-        ({"severity": "warning"}, [], False),
-        ({}, [{**ACCEPTED, "who": "a", "why": "b"}], True),
-        ({"hours": 4}, [], True),
+        ({"severity": "warning"}, [], None, False),
+        ({}, [{**ACCEPTED, "who": "a", "why": "b"}], None, True),
+        ({}, [{**ACCEPTED, "hour": "2015-05-17T01:00", "who": "a", "why": "b"}], at(1), True),
+        ({"hours": 4}, [], None, True),
     ],
 )
 def test_a_file_is_taken_where_its_hours_are_no_error(
-    monkeypatch: pytest.MonkeyPatch, checks: dict[str, object], accept: object, success: bool
+    monkeypatch: pytest.MonkeyPatch,
+    checks: dict[str, object],
+    accept: object,
+    named: datetime | None,
+    success: bool,
 ) -> None:
-    content, verdict = judged(monkeypatch, checks, accept)
+    content, verdict = judged(monkeypatch, checks, accept, named)
     assert content.hours == (at(1), at(2), at(4), at(8))
     assert (content.first_event, content.last_event, content.failed) == (at(1), at(8), None)
     # Told in the first hour that the file stands in.

@@ -11,7 +11,7 @@ from delta.exceptions import ConcurrentAppendException, MetadataChangedException
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
-from transom.lake import store
+from transom.lake import small, store
 from transom.lake.book import Node
 from transom.lake.ledger import Overtaken
 from transom.lake.parts import Part, written
@@ -80,6 +80,14 @@ def test_a_write_by_spark_that_meets_a_new_column_is_tried_again(monkeypatch: py
 def test_a_write_by_spark_that_meets_rows_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Overtaken, match="table granules holds a later run's write; run a wrote nothing"):
         attempts(monkeypatch, ConcurrentAppendException("rows were added"), None)
+
+
+@pytest.mark.parametrize(("size", "few"), [(None, False), (small.MOST, True), (small.MOST + 1, False)])
+def test_rows_that_spark_holds_are_taken_by_the_driver_where_they_are_known_to_be_few(
+    size: int | None, few: bool
+) -> None:
+    write = Write(TABLE, MagicMock(spec=DataFrame), {None: at(1)}, bytes=size)
+    assert Store(MagicMock(), "lake")._few(write, []) is few
 
 
 LINES = Table("lines", {"hour": "timestamp", "time": "timestamp"}, ("hour",), frozenset())

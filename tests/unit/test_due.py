@@ -1,0 +1,86 @@
+"""Which hours a run of ingest publishes, which tables of them it writes, and which it forgets. No Spark."""
+
+from collections.abc import Mapping, Set
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from transom.intervals import HOUR, Interval
+from transom.lake.book import Book, Entry, Node, Status
+from transom.lake.staleness import Scope
+from transom.lake.store import Pins, Store
+from transom.stages.decisions import Decisions
+from transom.stages.files import File
+from transom.stages.ingest_publishing import _Due, _due, _results
+from transom.stages.ingest_tables import Tables
+from transom.stages.scene import STAGE, Scene, node_of
+from transom.stream import parse
+from unit.small_stream import changed
+from unit.some_files import RULES, after, at, content, listed, run
+
+STREAM = parse(changed())
+EXPECTED = {"specification": "now"}
+NOTHING = Decisions({}, {}, {}, frozenset(), frozenset())
+STANDS = Entry("published", "earlier", digest="1:2", inputs=EXPECTED, rows=1)
+
+
+def due(
+    entries: Mapping[Node, Entry],
+    known: Mapping[str, File] | None = None,
+    decisions: Decisions = NOTHING,
+) -> tuple[list[datetime], Set[datetime]]:
+    """The hours that a run of the first hour publishes with their rows, and those that it forgets."""
+    book, chunk = Book(entries), Interval(at(0), at(1))
+    scope = Scope.of(chunk, chunk, 2 * HOUR, book.hours(STAGE))
+    found = Scene(book, Pins(Store(None, ""), {}), scope, known or {}, {}, RULES, lambda _: EXPECTED)
+    files = {path: file for path, file in (known or {}).items() if path not in decisions.forgotten}
+    seen = _due(STREAM, Tables.of(STREAM), found, decisions, files, "now")
+    assert all(entry.run_id == "now" for entry in seen.entries.values())
+    return sorted(seen.entries), seen.forgotten
+
+
+def test_an_hour_that_nobody_has_published_is_due() -> None:
+    assert due({}) == ([at(0)], set())
+
+
+@pytest.mark.parametrize("table", ["events", "duplicates", "rejected", "files"])
+@pytest.mark.parametrize(("status", "expected"), [("published", []), ("writing", [at(0)])])
+def test_an_hour_that_stands_is_left_alone_unless_a_killed_run_has_left_part_of_it(
+    table: str, status: Status, expected: list[datetime]
+) -> None:
+    entries = {node_of(of.name, at(0)): STANDS for of in Tables.of(STREAM)}
+    left = Entry(status, "earlier", digest="1:2", inputs=EXPECTED, rows=1)
+    assert due(entries | {node_of(table, at(0)): left}) == (expected, set())
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_an_hour_of_which_no_file_is_left_is_forgotten_unless_somebody_asked_for_it(asked: bool) -> None:
+    known = after({}, run({}, {"f": (listed("f", 5), content("ab", (5,)))}))
+    source = str(known["f"].source_id)
+    gone = Decisions({}, {source: known["f"].touched}, {}, frozenset({"f"}), frozenset())
+    entries = {
+        node_of("events", at(0)): STANDS,
+        node_of("events", at(5)): Entry("published", "earlier", inputs=EXPECTED, asked=asked),
+    }
+    assert due(entries, known, gone) == (([at(5)], set()) if asked else ([], {at(5)}))
+
+
+@pytest.mark.parametrize("former", [frozenset[str](), frozenset({"former"})])
+def test_rows_are_written_where_they_are_others_than_stand_or_may_have_held_a_former_column(
+    former: frozenset[str],
+) -> None:
+    tables = Tables.of(STREAM)
+    tables = replace(tables, events=replace(tables.events, outside=tables.events.outside | former))
+    book = Book({node_of(of.name, at(n)): STANDS for of in tables for n in range(4)})
+    seen = _Due({at(n): replace(STANDS, run_id="now") for n in (0, 1, 2)}, (), frozenset())
+    decisions = replace(NOTHING, removed={"a": frozenset({at(2)})})
+    # In hour 0 one event is another; in hour 3 nothing but the files' count of duplicates changes.
+    figures = {(of.name, at(n)): (1, "1:2", 9) for of in tables for n in range(4)}
+    figures["events", at(0)] = (2, "2:3", 9)
+    results, changes = _results(tables, book, seen, {at(3)}, decisions, figures, "now")
+    assert changes == {"events": [at(0), *([at(2)] if former else [])], "files": [at(0), at(1), at(2), at(3)]}
+    same = replace(STANDS, run_id="now")
+    expected = {node_of(of.name, at(n)): same for of in tables for n in range(3)}
+    expected[node_of("events", at(0))] = replace(same, digest="2:3", rows=2)
+    assert results == {**expected, node_of("files", at(3)): same}

@@ -34,6 +34,16 @@ def test_what_shapes_no_table_changes_no_shape(changes: dict[str, Any]) -> None:
     assert before.reports_shape("load") == after.reports_shape("load")
 
 
+@pytest.mark.parametrize(("capture", "said"), [("host", {}), ("at", {"time_captures": ["at"]})])
+def test_a_time_that_is_made_of_the_path_is_told_from_one_of_a_field(
+    capture: str, said: dict[str, list[str]]
+) -> None:
+    """The shape of any other stream is what it was before times could be made of the path."""
+    shape = json.loads(parse(changed(source__path=f"in/{{{capture}}}/%Y-%m-%d.%H.json")).ingest_shape())
+    assert {name: value for name, value in shape.items() if name == "time_captures"} == said
+    assert shape["captures"] == [capture]
+
+
 def test_the_order_of_columns_shapes_no_table() -> None:
     data = base()
     turned = data | {"columns": dict(reversed(data["columns"].items()))}

@@ -1,6 +1,7 @@
 """Which names a file's records show: what nothing takes, and what is declared and never there."""
 
 from collections.abc import Iterable
+from threading import Lock
 
 from transom.formats.layout import Layout
 
@@ -11,7 +12,7 @@ LONGEST_NAME = 200
 
 
 class Names:
-    """The names that a file's records have shown so far."""
+    """The names that a file's records have shown so far, in whatever order and by whichever thread."""
 
     def __init__(self, layout: Layout, nested: bool = False) -> None:
         """Nothing yet; `nested` where a path may lead down through objects, whose names are known then."""
@@ -22,6 +23,7 @@ class Names:
         self._shown: set[str] = set()
         self._unknown: set[str] = set()
         self._records = False
+        self._lock = Lock()
 
     def show(self, names: Iterable[str], declared: bool = False) -> None:
         """Notes the names that some records show.
@@ -30,14 +32,15 @@ class Names:
             names: of the fields; of wanted paths also, as far as records have something there.
             declared: whether the specification names them, so that none of them can be unknown.
         """
-        self._records = True
-        for name in names:
-            if name in self.wanted:
-                self._shown.add(name)
-            elif not declared and name not in self._known:
-                self._unknown.add(name[:LONGEST_NAME])
-        if len(self._unknown) > 10 * MOST:
-            self._unknown = set(self.unknown)
+        with self._lock:
+            self._records = True
+            for name in names:
+                if name in self.wanted:
+                    self._shown.add(name)
+                elif not declared and name not in self._known:
+                    self._unknown.add(name[:LONGEST_NAME])
+            if len(self._unknown) > 10 * MOST:
+                self._unknown = set(self.unknown)
 
     def lacking(self, paths: Iterable[str]) -> list[str]:
         """Those of some paths that no record has shown yet."""

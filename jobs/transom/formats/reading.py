@@ -2,8 +2,10 @@
 
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import pairwise
 from typing import BinaryIO, Protocol
 
@@ -26,6 +28,7 @@ from transom.formats.rest import Records
 from transom.formats.syscalls import Syscalls
 from transom.formats.typed import ARROW, Refusals, column, mask
 from transom.formats.w3c import W3c
+from transom.threads import in_order
 
 REJECTED = pa.schema(
     [("source_line", pa.int64()), *((name, pa.string()) for name in ("raw", "reason", "column", "detail"))]
@@ -112,6 +115,7 @@ def read_file(
     captures: Mapping[str, str] | None = None,
     known: Sequence[int] = (),
     block: int = BLOCK,
+    threads: int = 1,
 ) -> Iterator[Chunk | Summary]:
     """Reads a file to its end.
 
@@ -122,64 +126,81 @@ def read_file(
         captures: of the file's path, of which times may be made.
         known: decompressed lengths at which a digest of what comes before is wanted.
         block: decompressed bytes that are parsed at a time; no result depends on it.
+        threads: of which each parses a block at a time, at least 1; no result depends on it.
 
     Yields:
         Chunks in the order of the lines, then one Summary.
     """
-    tally = Tally(known)
-    told = _Told(layout, span, start, captures or {})
-    parser: Parser | None = None
-    lines = headers = accepted = rejected = 0
-    half = b""
-    for part in blocks(decompressed(source, name, tally), block):
-        if lines == 0:
-            part = replace(part, data=part.data.removeprefix(MARK))
-        if tally.broken is not None:
-            # Of the line that the break cuts nobody knows what it said: nothing of it is parsed.
-            whole = part.data.rfind(b"\n") + 1
-            half, part = part.data[whole:], replace(part, data=part.data[:whole])
-        if not part.data:
-            continue
-        numbered = split(part)
-        first_line = _first_line(numbered.text)
-        if parser is None and first_line is not None:
-            parser = _parser(layout, first_line)
+    file = _File(layout, _Told(layout, span, start, captures or {}), Tally(known))
+    accepted = rejected = 0
+    for chunks in in_order(file.jobs(source, name, block), threads):
+        for chunk in chunks:
+            accepted += chunk.events.num_rows
+            rejected += chunk.rejected.num_rows
+            if chunk.events.num_rows or chunk.rejected.num_rows:
+                yield chunk
+    yield file.summary(accepted, rejected)
+
+
+class _File:
+    """A file as far as it has been read: what bears on how its next lines are to be parsed."""
+
+    def __init__(self, layout: Layout, told: "_Told", tally: Tally) -> None:
+        self.layout, self.told, self.tally = layout, told, tally
+        self.parser: Parser | None = None
+        self.lines = self.headers = 0
+
+    def jobs(self, source: BinaryIO, name: str, block: int) -> Iterator[Callable[[], list[Chunk]]]:
+        """Stretches of lines, each to be parsed whenever it likes; header lines are read between them."""
+        half = b""
+        for part in blocks(decompressed(source, name, self.tally), block):
+            if self.lines == 0:
+                part = replace(part, data=part.data.removeprefix(MARK))
+            if self.tally.broken is not None:
+                # Of the line that the break cuts nobody knows what it said: nothing of it is parsed.
+                whole = part.data.rfind(b"\n") + 1
+                half, part = part.data[whole:], replace(part, data=part.data[:whole])
+            if part.data:
+                yield from self._parsed(split(part))
+        if self.tally.broken is not None:
+            # The line that the break cuts is refused, be it empty: what lies before it has been read.
+            self.lines += 1
+            reason, detail = self.tally.broken
+            row = {"source_line": self.lines, "raw": _kept(half).decode(), "reason": reason, "detail": detail}
+            rejected = pa.RecordBatch.from_pylist([row], schema=REJECTED)
+            yield lambda: [Chunk(_events([], self.layout, 0), rejected)]
+
+    def _parsed(self, lines: Lines) -> Iterator[Callable[[], list[Chunk]]]:
+        first_line = _first_line(lines.text)
+        if self.parser is None and first_line is not None:
+            self.parser = _parser(self.layout, first_line)
         # Empty lines are refused alike by all parsers.
-        current = parser or _parser(layout, b"")
-        for text in _texts(numbered, layout):
-            for chunk, header_lines in _chunks(text, lines + 1, current, told):
-                headers += header_lines
-                accepted += chunk.events.num_rows
-                rejected += chunk.rejected.num_rows
-                if chunk.events.num_rows or chunk.rejected.num_rows:
-                    yield chunk
-            lines += len(text.strings)
-    if tally.broken is not None:
-        reason, detail = tally.broken
-        # The line that the break cuts is refused, be it empty: what lies before it has been read.
-        lines, rejected = lines + 1, rejected + 1
-        row = {
-            "source_line": lines,
-            "raw": _kept(half).decode(),
-            "reason": reason,
-            "column": None,
-            "detail": detail,
-        }
-        yield Chunk(_events([], layout, 0), pa.RecordBatch.from_pylist([row], schema=REJECTED))
-    last = parser or _parser(layout, b"")
-    yield Summary(
-        tally.sha256,
-        tally.size,
-        lines,
-        headers,
-        accepted,
-        rejected,
-        tuple(sorted(last.columns)),
-        ": ".join(tally.broken) if tally.broken else None,
-        tally.prefix_digests,
-        last.shown.unknown,
-        last.shown.absent,
-    )
+        parser = self.parser or _parser(self.layout, b"")
+        for text in _texts(lines, self.layout):
+            for start, end in _stretches(text.strings, parser):
+                header = parser.header(text.strings[start:end])
+                self.headers += header
+                # As it is now: the next header lines may come before these have been parsed.
+                as_now = copy(parser)
+                yield partial(_chunks, text, start + header, end, self.lines + 1, as_now, self.told)
+            self.lines += len(text.strings)
+
+    def summary(self, accepted: int, rejected: int) -> Summary:
+        """What the file was, when all of it has been parsed."""
+        tally, parser = self.tally, self.parser or _parser(self.layout, b"")
+        return Summary(
+            tally.sha256,
+            tally.size,
+            self.lines,
+            self.headers,
+            accepted,
+            rejected,
+            tuple(sorted(parser.columns)),
+            ": ".join(tally.broken) if tally.broken else None,
+            tally.prefix_digests,
+            parser.shown.unknown,
+            parser.shown.absent,
+        )
 
 
 def _first_line(text: pa.Array) -> bytes | None:
@@ -215,19 +236,12 @@ def _texts(lines: Lines, layout: Layout) -> Iterator[Text]:
     return iter([text]) if path is None else spread(text, str(path))
 
 
-def _chunks(text: Text, first: int, parser: Parser, told: _Told) -> Iterator[tuple[Chunk, int]]:
-    """Lines, numbered from `first`, in stretches that are parsed alike."""
-    for start, end in _stretches(text.strings, parser):
-        here = text.strings[start:end]
-        header = parser.header(here)
-        for low, high in _parts(parser, here, header):
-            part = here[low:high]
-            yield (
-                _chunk(part, text, start + low, first, parser, told),
-                0,
-            )
-        if header:
-            yield Chunk(_events([], told.layout, 0), pa.RecordBatch.from_pylist([], schema=REJECTED)), header
+def _chunks(text: Text, start: int, end: int, first: int, parser: Parser, told: _Told) -> list[Chunk]:
+    """Some lines of a text that is numbered from `first`, in stretches that are parsed alike."""
+    chunks = []
+    for low, high in _parts(parser, text.strings, start, end):
+        chunks.append(_chunk(text.strings[low:high], text, low, first, parser, told))
+    return chunks
 
 
 def _stretches(strings: pa.Array, parser: Parser) -> list[tuple[int, int]]:
@@ -243,14 +257,13 @@ def _stretches(strings: pa.Array, parser: Parser) -> list[tuple[int, int]]:
     return list(pairwise(cuts))
 
 
-def _parts(parser: Parser, here: pa.Array, header: int) -> list[tuple[int, int]]:
+def _parts(parser: Parser, strings: pa.Array, start: int, end: int) -> Iterator[tuple[int, int]]:
     if not isinstance(parser, JsonLines):
-        return [(header, len(here))]
-    parts, at = [], header
-    for piece in json_lines.pieces(parser, here[header:]):
-        parts.append((at, at + len(piece)))
-        at += len(piece)
-    return parts
+        yield start, end
+        return
+    for piece in json_lines.pieces(parser, strings[start:end]):
+        yield start, start + len(piece)
+        start += len(piece)
 
 
 def _decoded(text: pa.Array, lengths: pa.Array, longest: int) -> tuple[pa.Array, Refusals]:

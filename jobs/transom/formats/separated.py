@@ -1,8 +1,8 @@
 """Lines split at a separator, whole columns at a time, by Arrow's reader of delimited text.
 
 It splits lines as they are to be split, but for those that hold what it takes for something else (a
-carriage return, a byte order mark) and for separators of several bytes: such lines are split one by one. A
-quote that is still open at the end of its line it would look for in the next line, so these are found first.
+carriage return, a byte order mark) and for separators of several bytes or of line ends: these are split one
+by one. A quote that is open at the end of its line it would close in a later one, so these are found first.
 """
 
 import re
@@ -27,7 +27,7 @@ class Separated:
         self.separator = separator
         self.quote = quote
         signs = [sign for sign in (separator, quote) if sign is not None]
-        self._arrow = all(len(sign.encode()) == 1 for sign in signs)
+        self._arrow = all(len(sign.encode()) == 1 and sign not in "\r\n" for sign in signs)
         comma = re.escape(separator)
         if quote is not None:
             mark = re.escape(quote)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from transom.lake.systems import opened
+from transom.threads import in_order
 
 HELD = 64 * 2**20
 """Bytes of rows, as Arrow holds them, that wait until they make a row group."""
@@ -48,7 +50,12 @@ class Part:
 
 
 def written(
-    table: str, folder: str, name: str, batches: Iterable[pa.RecordBatch], time_column: str | None = None
+    table: str,
+    folder: str,
+    name: str,
+    batches: Iterable[pa.RecordBatch],
+    time_column: str | None = None,
+    threads: int = 1,
 ) -> Iterator[Part]:
     """Writes rows into a file for each hour of them, in the order in which they come.
 
@@ -58,10 +65,11 @@ def written(
         name: what the files' names begin with.
         time_column: the column, a timestamp in microseconds, by whose hours they are divided; None where
             they stay together.
+        threads: that write, each a file at a time.
     """
     writer: _Writer | None = None
     for batch in batches:
-        writer = writer or _Writer(table, folder, name, batch.schema)
+        writer = writer or _Writer(table, folder, name, batch.schema, threads)
         writer.add(batch, time_column)
     if writer is not None:
         yield from writer.close()
@@ -70,9 +78,9 @@ def written(
 class _Writer:
     """Files that grow side by side, one for each hour."""
 
-    def __init__(self, table: str, folder: str, name: str, schema: pa.Schema) -> None:
+    def __init__(self, table: str, folder: str, name: str, schema: pa.Schema, threads: int) -> None:
         self.system, self.root = opened(table)
-        self.folder, self.name, self.schema = folder, name, schema
+        self.folder, self.name, self.schema, self.threads = folder, name, schema, threads
         self.waiting: dict[int | None, list[pa.RecordBatch]] = {}
         self.held = 0
         self.files: dict[int | None, tuple[str, pq.ParquetWriter]] = {}
@@ -88,24 +96,25 @@ class _Writer:
             self._flush()
 
     def _flush(self) -> None:
-        for hour, batches in self.waiting.items():
-            if hour not in self.files:
-                path = f"{self.folder}/{self.name}{'' if hour is None else f'-{hour}'}.parquet"
-                self.files[hour] = (
-                    path,
-                    pq.ParquetWriter(
-                        f"{self.root}/{path}", self.schema, filesystem=self.system, store_schema=False
-                    ),
-                )
-            rows = pa.Table.from_batches(batches, self.schema)
-            self.files[hour][1].write_table(rows)
-            self.rows[hour] = self.rows.get(hour, 0) + rows.num_rows
+        jobs = (partial(self._write, hour, batches) for hour, batches in self.waiting.items())
+        for _ in in_order(jobs, self.threads):
+            pass
         self.waiting.clear()
         self.held = 0
 
+    def _write(self, hour: int | None, batches: list[pa.RecordBatch]) -> None:
+        if hour not in self.files:
+            path = f"{self.folder}/{self.name}{'' if hour is None else f'-{hour}'}.parquet"
+            file = f"{self.root}/{path}"
+            writer = pq.ParquetWriter(file, self.schema, filesystem=self.system, store_schema=False)
+            self.files[hour] = path, writer
+        rows = pa.Table.from_batches(batches, self.schema)
+        self.files[hour][1].write_table(rows)
+        self.rows[hour] = self.rows.get(hour, 0) + rows.num_rows
+
     def close(self) -> Iterator[Part]:
         self._flush()
-        for hour, (path, file) in self.files.items():
+        for hour, (path, file) in sorted(self.files.items()):
             file.close()
             stored = self.system.get_file_info(f"{self.root}/{path}")
             of = None if hour is None else moment_of(hour)

@@ -112,8 +112,10 @@ def read_files(
     Returns:
         What was read, by path.
     """
-    bins = _bins(readings, spark.sparkContext.defaultParallelism)
-    task = _Task(layout, _arrow(columns), tables, folder, MOST_HOURS)
+    cores = spark.sparkContext.defaultParallelism
+    bins = _bins(readings, cores)
+    threads = max(cores // max(len(bins), 1), 1)
+    task = _Task(layout, _arrow(columns), tables, folder, MOST_HOURS, threads)
     # What comes back is a few words for each file; the rows are written where they will stand.
     found = spark.sparkContext.parallelize(bins, max(len(bins), 1)).flatMap(task).collect()
     return dict(found)
@@ -144,6 +146,7 @@ class _Task:
         schema: of the events' parts.
         tables, folder: as in `read_files`.
         most_hours: `MOST_HOURS`.
+        threads: that work at a file, as far as the executor's machine has cores.
     """
 
     layout: Layout
@@ -151,6 +154,7 @@ class _Task:
     tables: Mapping[str, str]
     folder: str
     most_hours: int
+    threads: int
 
     def __call__(self, share: Iterable[Reading]) -> Iterator[tuple[str, Read]]:
         for reading in share:
@@ -204,6 +208,7 @@ class _Task:
                     start=reading.start,
                     captures=reading.captures,
                     known=reading.known,
+                    threads=self._threads,
                 )
         except OSError as error:
             raise _Unreadable(error) from error
@@ -213,7 +218,11 @@ class _Task:
     ) -> Iterator[Part]:
         # A second try of a task writes files of its own.
         name = f"part-{uuid.uuid4()}"
-        return written(self.tables[table], self.folder, name, batches, time_column)
+        return written(self.tables[table], self.folder, name, batches, time_column, self._threads)
+
+    @property
+    def _threads(self) -> int:
+        return min(self.threads, os.cpu_count() or 1)
 
 
 def _scratch() -> SpooledTemporaryFile[bytes]:

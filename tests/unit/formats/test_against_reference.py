@@ -253,6 +253,7 @@ CORNERS = [
     ("csv", f'ts,client\n1,"{"a" * 200_000}"', "# +"),
     ("csv", "ts,client\n\ufeff1,a", "# bad_time"),
     ("zeek", "#fields\n1", "# field_count"),
+    ("zeek", "#separator \\x0a\n#fields\n1\n#separator \r\r\n#fields\rts\rx\n1\r2", "# # field_count # # +"),
     ("csv", "ts,took\n1,1e400\n2,+1e-400\n3,1125899906842.625", "# out_of_range + out_of_range"),
     ("csv", "ts,took\n9214646399.99,1\n9214646400,1\n-0.0000001,1\n-0.000001,1", "# + bad_time + bad_time"),
     ("csv names", "2024-03-31T02:30,,,,,,,,,", "no_such_local_time"),

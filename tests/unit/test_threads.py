@@ -1,0 +1,53 @@
+"""Jobs of several threads give their results in order, and few are begun before they are asked for."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from threading import Barrier, BrokenBarrierError, current_thread
+
+import pytest
+
+from transom.threads import in_order
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_results_come_in_the_order_of_the_jobs(threads: int) -> None:
+    assert list(in_order((partial(divmod, number, 7) for number in range(40)), threads)) == [
+        divmod(number, 7) for number in range(40)
+    ]
+
+
+def test_as_many_jobs_are_done_at_a_time_as_there_are_threads() -> None:
+    barrier = Barrier(3, timeout=20)
+    assert sorted(in_order([barrier.wait] * 6, 3)) == [0, 0, 1, 1, 2, 2]
+
+
+def test_one_thread_is_the_callers_own() -> None:
+    barrier = Barrier(2, timeout=0.01)
+    with pytest.raises(BrokenBarrierError):
+        list(in_order([barrier.wait] * 2, 1))
+    assert list(in_order([current_thread], 1)) == [current_thread()]
+
+
+def counted(begun: list[int]) -> Iterator[Callable[[], int]]:
+    for number in range(100):
+        begun.append(number)
+        yield partial(int, number)
+
+
+@pytest.mark.parametrize(("threads", "ahead"), [(1, 0), (2, 2), (4, 4)])
+def test_few_jobs_are_asked_for_ahead(threads: int, ahead: int) -> None:
+    begun: list[int] = []
+    results = in_order(counted(begun), threads)
+    for number in range(10):
+        assert next(results) == number
+        assert len(begun) == number + 1 + ahead
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_a_job_raises_is_raised_in_its_turn(threads: int) -> None:
+    jobs: list[Callable[[], int]] = [partial(int, text) for text in ("1", "2", "x", "3")]
+    results = in_order(jobs, threads)
+    assert [next(results), next(results)] == [1, 2]
+    with pytest.raises(ValueError, match="'x'"):
+        next(results)
+    assert list(results) == []

@@ -42,17 +42,17 @@ def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.usefixtures("held")
-@given(batches=st.lists(ROWS, max_size=4))
+@given(batches=st.lists(ROWS, max_size=4), threads=st.sampled_from([1, 3]))
 def test_each_row_is_in_the_file_of_its_hour_in_its_order(
-    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[datetime, str | None]]]
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[datetime, str | None]]], threads: int
 ) -> None:
     table = tmp_path_factory.mktemp("table")
-    found = list(written(str(table), "read", "part", map(batch, batches), "time"))
+    found = list(written(str(table), "read", "part", map(batch, batches), "time", threads))
     expected: dict[datetime, list[tuple[datetime, str | None]]] = {}
     for row in [row for rows in batches for row in rows]:
         expected.setdefault(hour_of(row[0]), []).append(row)
     assert {part.hour: read(table, part) for part in found} == expected
-    assert len(found) == len(expected)
+    assert [part.hour for part in found] == sorted(expected)
     assert sorted(path.name for path in table.rglob("*.parquet")) == sorted(part.name for part in found)
 
 

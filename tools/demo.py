@@ -273,6 +273,8 @@ def shown(lock: IO[str], began: float) -> bool:
         if sys.stdout.isatty() and not os.environ.get("CI"):
             console.print("Ctrl-C ends it and every process that it started")
             signal.pause()
+        else:
+            console.print("Airflow is ended now; with a terminal it stays up until Ctrl-C")
     return good
 
 

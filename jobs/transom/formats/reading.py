@@ -171,8 +171,7 @@ class _File:
             yield lambda: [Chunk(_events([], self.layout, 0), rejected)]
 
     def _parsed(self, lines: Lines) -> Iterator[Callable[[], list[Chunk]]]:
-        first_line = _first_line(lines.text)
-        if self.parser is None and first_line is not None:
+        if self.parser is None and (first_line := _first_line(lines.text)) is not None:
             self.parser = _parser(self.layout, first_line)
         # Empty lines are refused alike by all parsers.
         parser = self.parser or _parser(self.layout, b"")
@@ -238,10 +237,10 @@ def _texts(lines: Lines, layout: Layout) -> Iterator[Text]:
 
 def _chunks(text: Text, start: int, end: int, first: int, parser: Parser, told: _Told) -> list[Chunk]:
     """Some lines of a text that is numbered from `first`, in stretches that are parsed alike."""
-    chunks = []
-    for low, high in _parts(parser, text.strings, start, end):
-        chunks.append(_chunk(text.strings[low:high], text, low, first, parser, told))
-    return chunks
+    return [
+        _chunk(text.strings[low:high], text, low, first, parser, told)
+        for low, high in _parts(parser, text.strings, start, end)
+    ]
 
 
 def _stretches(strings: pa.Array, parser: Parser) -> list[tuple[int, int]]:

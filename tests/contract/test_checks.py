@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -217,24 +218,57 @@ def test_a_file_that_differs_from_what_stands_is_told(house: Make) -> None:
     assert (entry.status, entry.complete) == ("published", True)
 
 
-def test_a_key_that_is_null_is_seen(house: Make, tmp_path: Path) -> None:
-    day = house(
-        """
+GAMES = """
 name: web
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", format: json}
-columns: {at: {from: at, type: timestamp}, who: who, n: {from: n, type: integer}}
+columns:
+  kind: kind
+  currency: currency
+  map: map
+  os: {from: os, type: integer}
 time: {column: at}
-key: [who]
-aggregate: {all: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+aggregate:
+  sales:
+    {key: [currency], where: "kind = 'purchase'", measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
+  play: {key: [map, os], where: "kind = 'end'", measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
+  kinds: {key: [kind], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 """
+
+
+def test_an_event_is_held_against_the_keys_of_the_blocks_that_take_it(house: Make) -> None:
+    day = house(GAMES)
+    purchase, login = {"kind": "purchase", "currency": "EUR"}, {"kind": "login"}
+    end = {"kind": "end", "map": "a", "os": 1}
+
+    def land(number: int, *events: dict[str, Any]) -> None:
+        at = {"at": f"2015-05-17T{number:02}:00:01Z"}
+        day.land(number, [json.dumps(at | event) for event in events])
+
+    land(1, purchase, end, login)
+    # Columns that a whole file lacks, and that none of its events needs.
+    land(2, login, login)
+    land(3, purchase, {"kind": "purchase"}, end | {"map": None}, end | {"os": None}, end | {"os": None})
+    # One that the file lacks altogether, and that its events need.
+    land(4, login, {"kind": "purchase"})
+    # No condition holds for an event without a kind; the block that takes every event needs one.
+    land(5, purchase, end, {"currency": "EUR"})
+    ingested = day.ingest(1, 6)
+    assert (ingested.published, ingested.quarantined) == (2, 3)
+    seen = [v for v in day.ledger.failures(day.book(), "ingest") if v.severity == "error"]
+    assert [(v.node.hour, v.check, v.column, v.observed, v.sample) for v in seen] == [
+        (hour(3), "keys_not_null", "currency", 1, ("line 2: kind purchase",)),
+        (hour(3), "keys_not_null", "map", 1, ("line 3: kind end, os 1",)),
+        (hour(3), "keys_not_null", "os", 2, ("line 4: kind end, map a", "line 5: kind end, map a")),
+        (hour(4), "keys_not_null", "currency", 1, ("line 2: kind purchase",)),
+        (hour(4), "used_fields_present", None, 1, ("currency",)),
+        (hour(5), "keys_not_null", "kind", 1, ("line 3: currency EUR",)),
+    ]
+    assert seen[0].expected == (
+        "at most 0 (lines of sales that lack currency: put the data right, or leave them out, `where: "
+        "\"currency is not null\"`, or key by a derived column, `is: coalesce(currency, '-')`, or give the "
+        "check another severity)"
     )
-    records = [{"at": "2015-05-17T02:00:01Z", "who": None if i == 3 else "a", "n": i} for i in range(9)]
-    day.land(2, [json.dumps(record) for record in records])
-    day.ingest(2, 3)
-    (verdict,) = failed(day, "ingest").values()
-    assert (verdict.check, verdict.observed, verdict.severity) == ("keys_not_null", 1, "error")
-    (row,) = verdict.sample
-    assert row.startswith("line 4: ")
+    SEEN.update(v.check for v in seen)
 
 
 def of_tampered(

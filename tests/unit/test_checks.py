@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from transom.lake.causes import BETWEEN_CAUSES
 from transom.lake.staleness import completeness, judged_by
 from transom.stages.checks import built_in, declared, used_columns
 from transom.stages.contents import file_checks
+from transom.stages.keys import held_keys
 from transom.stream import parse
+from transom.stream.checks import BUILT_IN
 
 LEVELS = "RANGES 1 HOUR SLIDES 1 HOUR"
 
@@ -33,25 +36,60 @@ def data() -> dict[str, Any]:
 
 
 def test_a_check_of_a_file_names_the_columns_that_it_is_about() -> None:
-    assert {check.name: check.column for check in file_checks(parse(data()))} == {
-        "lines_accounted": None,
-        "rejected_share": None,
-        "hours_bounded": "event_time",
-        "keys_not_null": "site, user",
-        "times_inside_hour": "event_time",
-        "file_readable": None,
-        "fields_known": None,
-        "fields_present": None,
-        "used_fields_present": None,
-        "sound": "status, user",
-        "enough": None,
+    assert [(check.name, check.column) for check in file_checks(parse(data()))] == [
+        ("lines_accounted", None),
+        ("rejected_share", None),
+        ("hours_bounded", "event_time"),
+        ("keys_not_null", "site"),
+        ("keys_not_null", "user"),
+        ("times_inside_hour", "event_time"),
+        ("file_readable", None),
+        ("fields_known", None),
+        ("fields_present", None),
+        ("used_fields_present", None),
+        ("sound", "status, user"),
+        ("enough", None),
+    ]
+
+
+def held(**changes: Any) -> list[tuple[str, str | None, str]]:
+    """The columns that may not be null: of which events, and for whom."""
+    stream = parse({**data(), "checks": {}, **changes})
+    return [(key.column, key.where, key.of) for key in held_keys(stream)]
+
+
+def test_a_key_is_held_against_the_events_that_a_block_takes() -> None:
+    assert held() == [("site", None, "sites"), ("user", None, "load and sites")]
+    blocks = {
+        "a": {"where": "status = 1", "measures": {"n": "count"}, "levels": LEVELS},
+        "b": {"where": "status=1", "measures": {"n": "count"}, "levels": LEVELS},
+        "c": {"key": ["status"], "measures": {"n": "count"}, "levels": LEVELS},
     }
+    assert held(aggregate=blocks) == [("status", None, "c"), ("user", "(`status` = 1L)", "a and b")]
+    # One for all blocks is that of each.
+    assert held(where="status = 2", aggregate={"c": blocks["c"]}) == [("status", "(`status` = 2L)", "c")]
 
 
-def test_a_stream_without_a_key_has_no_column_that_may_not_be_null() -> None:
-    stream = parse({**data(), "key": [], "aggregate": {}, "checks": {}})
-    (check,) = built_in(stream, "keys_not_null", metric="null_keys", at_most=0)
-    assert check.column is None
+def test_a_stream_may_need_its_key_itself() -> None:
+    assert held(key=[], aggregate={}) == []
+    assert held(aggregate={}) == [("user", None, "the stream")]
+    assert held(aggregate={}, where="status = 2") == [("user", "(`status` = 2L)", "the stream")]
+    keyed = {"c": {"key": ["status"], "measures": {"n": "count"}, "levels": LEVELS}}
+    ties = {"column": "at", "every": "1 minute", "ties": "first"}
+    assert held(aggregate=keyed, time=ties) == [("status", None, "c"), ("user", None, "the stream")]
+    assert held(aggregate=keyed, time=ties | {"ties": "keep"}) == [("status", None, "c")]
+
+
+def test_no_advice_has_what_parts_the_causes_of_an_hour() -> None:
+    advised = [*(of.advice for of in BUILT_IN.values()), *(c.advice for c in file_checks(parse(data())))]
+    assert [words for words in advised if words and BETWEEN_CAUSES.search(words)] == []
+
+
+def test_a_column_of_a_block_that_takes_nothing_is_not_used() -> None:
+    block = {"key": ["user"], "where": "site = 'a'", "measures": {"n": "sum(status)"}, "levels": LEVELS}
+    stream = parse({**data(), "key": [], "aggregate": {"load": block}, "checks": {}})
+    assert used_columns(stream) == used_columns(stream, ["load"]) == {"user", "site", "status"}
+    assert used_columns(stream, []) == {"site"}
 
 
 def test_a_check_of_reports_names_the_columns_that_it_is_about() -> None:

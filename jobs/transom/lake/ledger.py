@@ -265,7 +265,7 @@ class Ledger:
                         tuple(row["sample"] or ()),
                     )
                 )
-        return sorted(verdicts, key=lambda v: (v.node, v.check, v.subject or ""))
+        return sorted(verdicts, key=lambda v: (v.node, v.check, v.subject or "", v.column or ""))
 
     def silence(self, run_id: str) -> timedelta:
         """How long before the latest commit about hours a run made its own latest one.

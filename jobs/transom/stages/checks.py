@@ -1,6 +1,6 @@
 """The checks of a stream, as the stages compute and judge them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -14,6 +14,14 @@ from transom.formats.layout import FieldType
 from transom.lake.acceptance import Accepted
 from transom.lake.quality import Check
 from transom.stream import BUILT_IN, Stream
+
+ABOUT = {
+    "seconds_outside": "event_time",
+    "hours": "event_time",
+    "ends_outside": "window_end",
+    "wide_short_of_narrow": "count",
+}
+"""The columns of the data that built-in checks' metrics are about, of those that are about one."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,7 @@ def built_in(
             gate.severity,
             at_least,
             at_most if gate.at_most is None else gate.at_most,
-            _columns(stream, metric),
+            ABOUT.get(metric),
             BUILT_IN[name].advice,
         )
         for gate in stream.gates
@@ -54,19 +62,20 @@ def built_in(
     )
 
 
-def key_columns(stream: Stream) -> list[str]:
-    """The columns of the stream's key and of every block's."""
-    return sorted({*stream.key, *(name for block in stream.aggregate.values() for name in block.key)})
-
-
-def used_columns(stream: Stream) -> set[str]:
+def used_columns(stream: Stream, reached: Collection[str] | None = None) -> set[str]:
     """The columns that something is computed from: a key, a block, `unique`, `ties`, a check of events. Of
-    derived ones among them, what they are computed from as well."""
-    used = set(key_columns(stream))
+    derived ones among them, what they are computed from as well.
+
+    Args:
+        reached: the blocks that take events, None are all. What others compute from them is not used, but
+            whether they take any is.
+    """
+    used = set(stream.own_key)
     for name, block in stream.aggregate.items():
         where = stream.condition(name)
         used |= set(where.columns if where else ())
-        used |= {measure.column for measure in block.measures.values() if measure.column is not None}
+        if reached is None or name in reached:
+            used |= {*block.key, *(m.column for m in block.measures.values() if m.column is not None)}
     if stream.unique is not None:
         used |= {*stream.unique.columns, *([stream.unique.longest] if stream.unique.longest else ())}
     for gate in stream.gates:
@@ -74,18 +83,6 @@ def used_columns(stream: Stream) -> set[str]:
             used |= set(condition(gate.every, stream.event_types).columns)
     derived = [stream.derived[name].columns for name in used & stream.derived.keys()]
     return used.union(*derived)
-
-
-def _columns(stream: Stream, metric: str) -> str | None:
-    """The columns of the data that a built-in check's metric is about; None where it is about none."""
-    about = {
-        "null_keys": ", ".join(key_columns(stream)),
-        "seconds_outside": "event_time",
-        "hours": "event_time",
-        "ends_outside": "window_end",
-        "wide_short_of_narrow": "count",
-    }
-    return about.get(metric) or None
 
 
 def sums_exact(stream: Stream, names: Sequence[str]) -> tuple[Check, ...]:

@@ -3,13 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import reduce
 
-from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from transom.formats.layout import Span
-from transom.formats.reading import Summary
 from transom.intervals import NO_HOUR
 from transom.lake.acceptance import in_short, verdict_of
 from transom.lake.book import Node, Verdict
@@ -22,11 +19,12 @@ from transom.stages.checks import (
     built_in,
     declared,
     holds,
-    key_columns,
     met,
     used_columns,
 )
 from transom.stages.files import Content, Listed, source_id
+from transom.stages.keys import CHECK as KEYS
+from transom.stages.keys import held_keys, key_checks, taken
 from transom.stages.landing import LandingError, is_there
 from transom.stages.parsing import Read, Reading
 from transom.stages.read_rows import PART, ReadRows
@@ -70,11 +68,11 @@ def contents(
     metrics: dict[str, dict[str, float | None]] = {}
     drift: dict[str, Mapping[str, list[str]]] = {}
     for path, content in found.items():
-        drift[path] = _drift(stream, reads[path].summary)
+        drift[path] = _drift(stream, reads[path], None if path in scattered else counts)
         if path in scattered:
             metrics[path] = {"hours": len(reads[path].hours)}
         else:
-            metrics[path] = _metrics(content, reads[path], counts, spans[path], rules)
+            metrics[path] = _metrics(stream, content, reads[path], counts, spans[path], rules)
         metrics[path] |= {check: len(names) for check, names in drift[path].items()}
     return _judged(stream, node, there, found, metrics, drift, reads, rows)
 
@@ -82,10 +80,13 @@ def contents(
 def _counts(
     stream: Stream, rules: Sequence[Declared], reads: Sequence[Read], rows: ReadRows
 ) -> dict[str, dict[str, int]]:
-    """How many events of each part, by its name, lack a key, and how many meet each rule."""
+    """How many events of each part, by its name, lack a column of a key, and how many meet each rule; where a
+    file lacks a column altogether, also how many each block takes."""
     if not any(read.events for read in reads):
         return {}
-    counted = {"null_keys": F.sum(_lacks_key(stream).cast("bigint"))}
+    counted = {key.metric: F.sum(key.lacking().cast("bigint")) for key in held_keys(stream)}
+    if any(read.summary is not None and read.summary.absent for read in reads):
+        counted |= {_taken_by(name): F.sum(taken(sql).cast("bigint")) for name, sql in _wheres(stream)}
     counted |= {
         rule.metric: holds(rule.every, stream.event_types) for rule in rules if rule.every is not None
     }
@@ -108,10 +109,25 @@ def _scattered(stream: Stream, node: Node, there: Listed, read: Read) -> bool:
     return False
 
 
-def _drift(stream: Stream, summary: Summary | None) -> dict[str, list[str]]:
-    """For each check of a file's fields, the names at fault."""
+def _drift(
+    stream: Stream, read: Read, counts: Mapping[str, Mapping[str, int]] | None
+) -> dict[str, list[str]]:
+    """For each check of a file's fields, the names at fault.
+
+    Args:
+        counts: None where nothing was counted of the file.
+    """
+    summary = read.summary
     unknown, absent = ([], []) if summary is None else (list(summary.unknown), list(summary.absent))
-    used = used_columns(stream)
+    reached = None
+    if absent and counts is not None:
+        conditional = dict(_wheres(stream))
+        reached = [
+            name
+            for name in stream.aggregate
+            if name not in conditional or _total(counts, read, _taken_by(name))
+        ]
+    used = used_columns(stream, reached) if absent else set()
     return {
         "fields_known": unknown,
         "fields_present": absent,
@@ -119,10 +135,18 @@ def _drift(stream: Stream, summary: Summary | None) -> dict[str, list[str]]:
     }
 
 
-def _lacks_key(stream: Stream) -> Column:
-    """Whether an event lacks a column of a key."""
-    lacks = (F.col(f"`{column}`").isNull() for column in key_columns(stream))
-    return reduce(Column.__or__, lacks, F.lit(False))
+def _wheres(stream: Stream) -> list[tuple[str, str]]:
+    """The blocks that do not take every event, each with its condition."""
+    conditions = ((name, stream.condition(name)) for name in stream.aggregate)
+    return [(name, where.sql) for name, where in conditions if where is not None]
+
+
+def _taken_by(block: str) -> str:
+    return f"taken by {block}"
+
+
+def _total(counts: Mapping[str, Mapping[str, int]], read: Read, name: str) -> int:
+    return sum(counts[part.name][name] for part in read.events)
 
 
 def _content(file: Listed, read: Read, *, scattered: bool) -> Content:
@@ -149,6 +173,7 @@ def _content(file: Listed, read: Read, *, scattered: bool) -> Content:
 
 
 def _metrics(
+    stream: Stream,
     content: Content,
     read: Read,
     counts: Mapping[str, Mapping[str, int]],
@@ -160,20 +185,19 @@ def _metrics(
     cut = content.broken is not None
     data_lines = content.lines - content.header_lines - cut
 
-    def total(name: str) -> int:
-        return sum(counts[part.name][name] for part in read.events)
-
     figures: dict[str, float | None] = {
         # Which of the events repeat others is told later: those are rows of `duplicates`.
         "unaccounted": content.lines - events - content.rejected - content.header_lines,
         "rejected_share": (content.rejected - cut) / data_lines if data_lines else 0.0,
-        "null_keys": total("null_keys"),
         "seconds_outside": _seconds_outside(content, span),
         "broken": float(content.broken is not None or content.failed is not None),
         "rows": events,
         "hours": len(read.hours),
     }
-    return figures | {rule.metric: total(rule.metric) / events if events else None for rule in rules}
+    figures |= {key.metric: _total(counts, read, key.metric) for key in held_keys(stream)}
+    return figures | {
+        rule.metric: _total(counts, read, rule.metric) / events if events else None for rule in rules
+    }
 
 
 def _seconds_outside(content: Content, span: Span | None) -> float:
@@ -208,7 +232,7 @@ def _judged(
         if not verdict.success:
             sample = drift[path].get(verdict.check)
             if sample is None:
-                sample = _sample(stream, rows, reads[path], verdict.check)
+                sample = _sample(stream, rows, reads[path], finding.check)
             verdict = verdict.with_sample(sample[:SAMPLE])
             contents[path] = _marked(content, verdict)
         elif doubted:
@@ -232,15 +256,20 @@ def _marked(content: Content, verdict: Verdict) -> Content:
             return content
 
 
-def _sample(stream: Stream, rows: ReadRows, read: Read, check: str) -> list[str]:
+def _sample(stream: Stream, rows: ReadRows, read: Read, check: Check) -> list[str]:
     """Some of the rows at fault: events where the check is of events, else rejected lines."""
-    faults = {rule.check.name: rule.every for rule in declared(stream, "ingest") if rule.every is not None}
-    if check == "keys_not_null" or check in faults:
-        lacks = _lacks_key(stream) if check == "keys_not_null" else ~met(faults[check], stream.event_types)
-        found = rows.events([read]).where(lacks)
+    faults = {
+        rule.metric: ~met(rule.every, stream.event_types)
+        for rule in declared(stream, "ingest")
+        if rule.every is not None
+    }
+    if check.name == KEYS:
+        faults = {key.metric: key.lacking() for key in held_keys(stream)}
+    if check.metric in faults:
+        found = rows.events([read]).where(faults[check.metric])
         shown = sampled(found, ["source_line", *stream.event_columns], order=["source_line"])
         return [f"line {row.pop('source_line')}: {in_words(row)}" for row in shown]
-    if check == SCATTERED:
+    if check.name == SCATTERED:
         earliest = sampled(
             rows.events([read]), ["source_line", "event_time"], order=["event_time", "source_line"]
         )
@@ -255,7 +284,7 @@ def file_checks(stream: Stream) -> tuple[Check, ...]:
         *built_in(stream, "lines_accounted", metric="unaccounted", at_least=0, at_most=0),
         *built_in(stream, "rejected_share", metric="rejected_share"),
         *built_in(stream, SCATTERED, metric="hours"),
-        *built_in(stream, "keys_not_null", metric="null_keys", at_most=0),
+        *key_checks(stream),
         *built_in(stream, "times_inside_hour", metric="seconds_outside", at_most=0),
         *built_in(stream, "file_readable", metric="broken", at_most=0),
         *(

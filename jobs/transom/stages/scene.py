@@ -20,7 +20,7 @@ from transom.stream import Stream
 
 STAGE = "ingest"
 BLOCK = "events"
-VERSION = 5
+VERSION = 6
 """Raised when the code changes what comes out, `READING` with it where a file has to be read again for that:
 the rows of one that is gone cannot be made anew."""
 READING = 5

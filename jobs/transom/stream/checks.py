@@ -26,7 +26,8 @@ class BuiltIn:
         severity: what a failure does, unless the stream says otherwise.
         meaning: the rule in words.
         at_most: the largest figure that passes, where the check has a tolerance.
-        advice: what helps, where the check's name and figures do not tell.
+        advice: what helps, where the check's name and figures do not tell; without a semicolon, which parts
+            the causes of an hour.
         tolerance: the field by which a stream says another one.
     """
 
@@ -54,13 +55,13 @@ BUILT_IN: dict[str, BuiltIn] = {
         tolerance="hours",
     ),
     "keys_not_null": BuiltIn(
-        "ingest", "error", "no event lacks a column of the stream's key or of a block's"
+        "ingest", "error", "no event that a block takes, by its `where`, lacks a column of the block's key"
     ),
     "fields_known": BuiltIn(
         "ingest",
         "warning",
         "a file brings no field that the specification does not name, unless `rest: keep` takes it",
-        advice="the fields are in the sample; a column takes one, or `rest: keep` all of them",
+        advice="the fields are in the sample: a column takes one, or `rest: keep` all of them",
     ),
     "fields_present": BuiltIn(
         "ingest",
@@ -71,8 +72,9 @@ BUILT_IN: dict[str, BuiltIn] = {
     "used_fields_present": BuiltIn(
         "ingest",
         "error",
-        "the same of the columns that a key, a block, unique or a check uses",
-        advice="the columns are in the sample; `from: new | old` reads a field by several names",
+        "the same of the columns that unique, a check, or a block that takes events of the file uses",
+        advice="the columns are in the sample: `from: new | old` reads a field by several names, and where "
+        "whole files rightly lack one, `checks: {used_fields_present: {severity: warning}}`",
     ),
     "files_expected": BuiltIn("ingest", "incomplete", "as many files came as the source expects"),
     "files_unchanged": BuiltIn(
@@ -90,7 +92,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         "aggregate",
         "error",
         "no sum is left out, which one is where it might not be exact",
-        advice="rows whose largest magnitude times their number of values reaches 2**62 units; a coarser "
+        advice="rows whose largest magnitude times their number of values reaches 2**62 units: a coarser "
         "resolution or unit helps",
     ),
 }

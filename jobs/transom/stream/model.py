@@ -159,6 +159,13 @@ class Stream(Model):
         """Every check of every stage, with defaults and changes applied."""
         return resolve(self.checks)
 
+    @property
+    def own_key(self) -> tuple[str, ...]:
+        """Return the columns of the stream's key that it needs itself, beside its blocks: for `ties`, or
+        where no block says what the key is for."""
+        ties = self.time is not None and self.time.every is not None and self.time.ties != "keep"
+        return self.key if ties or not self.aggregate else ()
+
     def condition(self, block: str) -> Expression | None:
         """Return the compiled `where` of a block, None where it takes every event."""
         where = self.aggregate[block].where

@@ -127,6 +127,9 @@ def perform(
     findings.publish(ledger, stream.name, stage, total.stale)
     seconds["findings"] = round(time.monotonic() - found, 3)
     figures = {**total.work, **total.standing}
+    published = f"{total.published} published"
+    if total.incomplete:
+        published += f" ({total.incomplete} of them incomplete)"
     ledger.record_run(
         Run(
             run_id=run_id,
@@ -146,7 +149,7 @@ def perform(
         )
     )
     say(
-        f"{stage} {stream.name} {interval}: {total.published} published, {total.quarantined} quarantined, "
+        f"{stage} {stream.name} {interval}: {published}, {total.quarantined} quarantined, "
         f"{total.blocked} blocked, {total.hours_healed} of them healed (tables' hours); {total.rows_out} rows"
         + "".join(f", {figures[name]} {words}" for name, words in NOTED.items() if figures.get(name))
     )

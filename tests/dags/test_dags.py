@@ -221,7 +221,8 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
     context = {"params": {}, "dag_run": run_of(hours[1], hours[1] + timedelta(hours=2))}
     # As the task runner calls it, which a test has none of.
     assert type(task).execute.__wrapped__(task, context) == [
-        "ingest web [2015-05-17T10:00, 2015-05-17T12:00): 1 of 2 hours published, 2 warnings",
+        "ingest web [2015-05-17T10:00, 2015-05-17T12:00): 1 of 2 hours published (1 of them incomplete), "
+        "2 warnings",
         "high gate: web: events, 2015-05-17T11:00, are withheld: landing/g.log: junk",
         "medium incomplete: web: events, 2015-05-17T10:00, are incomplete: landing/f.log: cut",
     ]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +48,18 @@ def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
         "high gate: web: events, 2015-05-17T04:00, are withheld: "
         "check rejected_share saw 0.3333, expected at most 0.05"
     )
+
+
+@pytest.mark.parametrize(
+    ("observed", "said"),
+    [
+        (26185, "26185"), (2**40, "1099511627776"), (-12345.0, "-12345"), (12345.678, "12345.7"),
+        (0.25, "0.25"), (2 / 3, "0.6667"), (1e300, "1e+300"), (None, "nothing"),
+    ],
+)  # fmt: skip
+def test_whole_numbers_are_whole_in_a_title(observed: float | None, said: str) -> None:
+    (found,) = of_ingest(book({1: WITHHELD}), [replace(junk(1), observed=observed)])
+    assert found.title.partition(": check ")[2] == f"rejected_share saw {said}, expected at most 0.05"
 
 
 def test_evidence_is_no_longer_than_a_page() -> None:
@@ -93,6 +106,22 @@ def test_a_file_that_reaches_into_other_hours_is_one_finding() -> None:
     assert found.evidence[1:3] == (
         "2015-05-17T01:00 a/1.log: observed 1, expected at most 0",
         "a/1.log: file_readable: truncated: after 5 lines",
+    )
+
+
+def test_hours_that_lack_a_withheld_file_name_it_and_its_cure() -> None:
+    lacks = replace(PARTIAL, cause="a/1.log: withheld, the finding of 2015-05-17T01:00 says why")
+    withheld, found = of_ingest(book({1: WITHHELD, 2: lacks, 3: lacks}), [junk(1)])
+    assert withheld.kind == "gate"
+    assert (found.kind, found.title, found.evidence) == (
+        "incomplete",
+        "web: events, 2015-05-17T02:00 to 2015-05-17T04:00 (2 hours), are incomplete: "
+        "a/1.log: withheld, the finding of 2015-05-17T01:00 says why",
+        (
+            "a/1.log: withheld, the finding of 2015-05-17T01:00 says why",
+            "to mend it: put right what withholds a/1.log, as that finding says, then run ingest "
+            "from 2015-05-17T02:00 to 2015-05-17T04:00",
+        ),
     )
 
 

@@ -259,11 +259,15 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
     def work(context: job.Context) -> Outcome:
         steps.append(context.run_id)
         left: dict[Node, Entry | None] = {Node("ingest", "events", "events", next(hours)): None}
-        return Outcome(rows_out=5, work={"lines_rejected": 3}, standing=next(chunks), stale=left)
+        counts = {"published": 4, "incomplete": 1, "quarantined": 2}
+        return Outcome(rows_out=5, **counts, work={"lines_rejected": 3}, standing=next(chunks), stale=left)
 
     days = Interval(TEN, TEN + timedelta(days=8))
     job.perform(Mock(), "ingest", load(WEB), days, work, lake=str(tmp_path))
-    assert capsys.readouterr().out.endswith("; 10 rows, 6 lines rejected, 1 files waiting\n")
+    assert capsys.readouterr().out == (
+        f"ingest web {days}: 8 published (2 of them incomplete), 4 quarantined, 0 blocked, 0 of them healed "
+        "(tables' hours); 10 rows, 6 lines rejected, 1 files waiting\n"
+    )
     [run] = Ledger(str(tmp_path / "web")).runs()
     assert '"files_listed": 9, "files_waiting": 1, "lines_rejected": 6' in run["work"]
     # Chunks have names of their own, and what each leaves is brought together.

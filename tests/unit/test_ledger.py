@@ -167,6 +167,16 @@ def test_a_gate_is_red_for_what_did_not_run_and_for_what_is_being_written(ledger
     assert "run --from 2015-05-17T01:00 --to 2015-05-17T02:00" in failures[1]
 
 
+def test_a_gate_counts_what_is_incomplete(ledger: Ledger) -> None:
+    results = {node(0): published("a"), node(1): replace(published("a"), complete=False, cause="f: cut")}
+    ledger.claim("ingest", results, "a")
+    ledger.publish("ingest", results, "a")
+    interval = Interval(DAY, DAY + 2 * HOUR)
+    assert judge(ledger, "ingest", "web", interval, "").summary == (
+        f"ingest web {interval}: 2 of 2 hours published (1 of them incomplete), 1 warnings"
+    )
+
+
 @pytest.mark.parametrize(
     ("column", "words"),
     [

@@ -22,7 +22,8 @@ def plain(value: object) -> str:
             "%Y-%m-%dT%H:%M" if not value.second and not value.microsecond else "%Y-%m-%dT%H:%M:%S"
         )
     if isinstance(value, float):
-        return f"{value:.6g}"
+        whole = value.is_integer() and abs(value) < 2**53
+        return str(int(value)) if whole else f"{value:.6g}"
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(value))
 
 

@@ -17,6 +17,9 @@ status and cause of their node, where it was not simply published."""
 INHERITED = "incomplete hours, first"
 """How the cause of an hour says that it is incomplete only as what it is computed from is."""
 
+WITHHELD_FILE = "withheld, the finding of"
+"""How the cause of an hour says that it lacks what a file holds that is withheld; its hour follows."""
+
 
 @dataclass(frozen=True, order=True)
 class Node:

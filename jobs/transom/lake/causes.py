@@ -16,8 +16,8 @@ from typing import Literal
 
 from transom.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
 from transom.lake.acceptance import in_short
-from transom.lake.book import INHERITED, Book, Entry, Node, Verdict
-from transom.lake.quality import written
+from transom.lake.book import INHERITED, WITHHELD_FILE, Book, Entry, Node, Verdict
+from transom.lake.quality import shortened, written
 from transom.stream.checks import BUILT_IN
 
 Severity = Literal["high", "medium", "low"]
@@ -121,6 +121,7 @@ class _Sign:
         says: the cause in a few words, for the title.
         evidence: the cause in full.
         sample: some of the rows at fault.
+        mended: what makes it good, where that is not `MENDED` of the fate.
     """
 
     cause: _Cause
@@ -130,6 +131,7 @@ class _Sign:
     says: str
     evidence: str
     sample: tuple[str, ...] = ()
+    mended: str | None = None
 
 
 def from_ledger(
@@ -185,14 +187,13 @@ def _of_check(verdict: Verdict) -> _Sign:
     silent = verdict.check == "files_expected" and verdict.observed == 0
     kind = "silent" if silent else "incomplete" if verdict.severity == "incomplete" else "gate"
     column = f" on {verdict.column}" if verdict.column else ""
-    seen = "nothing" if verdict.observed is None else f"{verdict.observed:.4g}"
     where = f"{_hours([verdict.node.hour])}{f' {verdict.subject}' if verdict.subject else ''}"
     return _Sign(
         _Cause(kind, verdict.node.block, f"{verdict.check}{column}"),
         verdict.node.hour,
         severity,
         fate,
-        f"check {verdict.check}{column} saw {seen}, expected {verdict.expected}",
+        f"check {verdict.check}{column} saw {shortened(verdict.observed)}, expected {verdict.expected}",
         f"{where}: observed {written(verdict.observed)}, expected {verdict.expected}",
         verdict.sample,
     )
@@ -237,7 +238,10 @@ def _in_words(
 ) -> _Sign:
     path, _, rest = words.partition(": ")
     name = HOUR_IN_WORDS.sub("", rest if "/" in path else words)
-    return _Sign(_Cause(kind, block, name), hour, severity, fate, words, words)
+    mended = None
+    if rest.startswith(WITHHELD_FILE):
+        mended = f"put right what withholds {path}, as that finding says, then run"
+    return _Sign(_Cause(kind, block, name), hour, severity, fate, words, words, mended=mended)
 
 
 def _of_stale(stale: Mapping[Node, Entry | None], found: tuple[str, ...]) -> Iterator[_Sign]:
@@ -296,7 +300,7 @@ def _evidence(
     said = list(dict.fromkeys(sign.evidence for sign in signs))
     more = [f"and {len(said) - SHOWN} more"] if len(said) > SHOWN else []
     rows = list(dict.fromkeys(row[:200] for sign in signs for row in sign.sample))[:SHOWN]
-    mended = MENDED.get(worst.fate)
+    mended = worst.mended or MENDED.get(worst.fate)
     over = "over any hours"
     if hours != [NO_HOUR]:
         over = f"from {format_hour(hours[0])} to {format_hour(hours[-1] + HOUR)}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from transom.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
-from transom.lake.book import STANDS, Book, Node, Verdict
+from transom.lake.book import STANDS, Book, Entry, Node, Verdict
 from transom.lake.ledger import Ledger
 from transom.lake.quality import written
 
@@ -66,9 +66,11 @@ def judge(
     warnings += _stale(ledger, stage, command, interval)
     bad = {node.hour for node in own if book[node].status not in STANDS}.union(missing)
     good = sum(hour not in bad for hour in interval.hours())
-    summary = (
-        f"{stage} {stream} {interval}: {good} of {len(interval)} hours published, {len(warnings)} warnings"
-    )
+    lacking = {node.hour for node in own if _lacks(book[node])} - bad - {NO_HOUR}
+    published = f"{good} of {len(interval)} hours published"
+    if lacking:
+        published += f" ({len(lacking)} of them incomplete)"
+    summary = f"{stage} {stream} {interval}: {published}, {len(warnings)} warnings"
     return Judgement(tuple(failures), tuple(warnings), summary)
 
 
@@ -114,11 +116,15 @@ def words(verdict: Verdict) -> str:
     )
 
 
+def _lacks(entry: Entry) -> bool:
+    return entry.status == "published" and not entry.complete
+
+
 def _incomplete(book: Book, nodes: Sequence[Node]) -> dict[str, list[datetime]]:
     causes: dict[str, set[datetime]] = {}
     for node in nodes:
         entry = book[node]
-        if entry.status == "published" and not entry.complete:
+        if _lacks(entry):
             causes.setdefault(entry.cause or "something is missing", set()).add(node.hour)
     return {cause: sorted(hours) for cause, hours in causes.items()}
 

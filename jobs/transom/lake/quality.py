@@ -24,6 +24,13 @@ def written(observed: float | None) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
 
 
+def shortened(observed: float | None) -> str:
+    """A number as a person reads it: whole ones whole, others with four digits at least."""
+    if observed is None or float(observed).is_integer():
+        return written(observed)
+    return f"{observed:.4g}" if abs(observed) < 1000 else f"{observed:.1f}"
+
+
 @dataclass(frozen=True)
 class Check:
     """A bound on one metric.

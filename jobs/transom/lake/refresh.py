@@ -35,6 +35,7 @@ class Outcome:
     Attributes:
         stale: nodes that are stale and lie too far from the run, as the ledger has them after it;
             of chunks the last one says it.
+        incomplete: how many of the published ones lack something.
         work: what was done, counted; over chunks it adds up.
         standing: what there is after it, counted; of chunks the last one says it.
     """
@@ -42,6 +43,7 @@ class Outcome:
     rows_out: int = 0
     hours_healed: int = 0
     published: int = 0
+    incomplete: int = 0
     quarantined: int = 0
     blocked: int = 0
     stale: dict[Node, Entry | None] = field(default_factory=dict)
@@ -58,6 +60,7 @@ class Outcome:
         self.rows_out += other.rows_out
         self.hours_healed += other.hours_healed
         self.published += other.published
+        self.incomplete += other.incomplete
         self.quarantined += other.quarantined
         self.blocked += other.blocked
         self.stale = other.stale
@@ -210,6 +213,7 @@ def _run_step(
                     good.setdefault(node.block, []).append(node.hour)
                     size += figures[node]["bytes"]
                 outcome.published += 1
+                outcome.incomplete += bool(missing)
                 outcome.rows_out += entries[node].rows
         writes = _writes(store, step, rows, size, good, _torn(book, entries))
         holds = partial(scope.holds, stage=stage)

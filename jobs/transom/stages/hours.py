@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from transom.intervals import NO_HOUR
+from transom.intervals import NO_HOUR, format_hour
+from transom.lake.book import WITHHELD_FILE
 from transom.stages.files import File
 
 
@@ -51,7 +52,11 @@ def hour_states(
             if file.status in ("withheld", "conflict"):
                 held_back = withheld if file.status == "withheld" else conflicts
                 held_back[file.hour].append(f"{file.path}: {file.detail}")
-        lacks = [file.detail] if file.status in ("waiting", "withheld") else []
+        lacks = [file.detail] if file.status == "waiting" else []
+        if file.status == "withheld":
+            # The checks that withhold it are told where it belongs; nothing more will come here.
+            where = "files without an hour" if file.hour == NO_HOUR else format_hour(file.hour)
+            lacks = [f"{WITHHELD_FILE} {where} says why"]
         if file.source_id is not None:
             lacks += [file.lacks] if file.lacks else []
             if file.status != "duplicate" and file.shape != shape(file.hour):

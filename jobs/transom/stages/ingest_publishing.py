@@ -122,6 +122,7 @@ def publish_found(
     outcome.rows_out = sum(entry.rows for node, entry in results.items() if entry and node.table == "events")
     outcome.quarantined = sum(entry.status == "quarantined" for entry in due.entries.values())
     outcome.published = len(due.entries) - outcome.quarantined
+    outcome.incomplete = sum(e.status == "published" and not e.complete for e in due.entries.values())
     seen = [verdict for verdict in [*found.verdicts, *due.checks] if verdict.node.hour in due.entries]
     # What earlier runs saw in files that are still there and were not read again.
     not_read = files.keys() - reads.keys()

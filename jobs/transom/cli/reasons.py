@@ -1,29 +1,23 @@
 """Why an hour is as it is, in words."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from deltalake import DeltaTable
 
+from transom.cli.changed import own_input, rows, stretches
 from transom.cli.freshness import Freshness
-from transom.intervals import HOUR, NO_HOUR, format_hour, ranges
+from transom.intervals import NO_HOUR
 from transom.lake.book import STANDS, Entry, Node
 from transom.lake.gate import words
 from transom.lake.ledger import Ledger
-from transom.lake.staleness import CHECKS
 from transom.lake.tables import read_rows
-from transom.stages.files import File
+from transom.stages.files import File, Listed
 from transom.stages.landing import listed
-from transom.stages.scene import file_shape
+from transom.stages.scene import STAGE, file_shape, node_of
 from transom.stream import Stream
 
-OWN = {
-    "specification": "the stream's file says something else of it than when it was computed",
-    "version": "transom computes it otherwise since",
-    "completeness": "what decides whether it is complete has changed: a check, `expect`, or an `accept`",
-    CHECKS: "its checks, or what is accepted of them, have changed since they withheld it",
-}
-"""Inputs that are no table."""
+MEND = "mend the data, or accept the value in the stream's file, then run"
 MOST = 5
 
 
@@ -33,8 +27,6 @@ class Reasons:
     Attributes:
         lines: in words, stage by stage.
         troubled: whether something of it is not fresh.
-        stretch: the first and the last hour that have to be run to mend it.
-        advice: what to do.
     """
 
     def __init__(self, stream: Stream, ledger: Ledger, hour: datetime) -> None:
@@ -42,7 +34,8 @@ class Reasons:
         self.book = ledger.book()
         self.fresh = Freshness(stream, self.book)
         self.troubled = False
-        self.advice = "to run it"
+        self._withheld: set[Node] = set()
+        self._at_work: str | None = None
         self._hours = {hour}
         self._finished = {run["run_id"]: run["finished_at"] for run in ledger.runs()}
         self.lines = [line for stage in stream.stages for line in self._stage(stage)]
@@ -52,12 +45,26 @@ class Reasons:
         """The hours to run, the first and the last."""
         return min(self._hours), max(self._hours)
 
+    @property
+    def advice(self) -> str:
+        """What to do; once `files` has been asked, by what is there."""
+        if self._at_work:
+            return f"nothing is to be done while run {self._at_work} is at work; if it was killed, run"
+        if self._withheld:
+            return MEND
+        return "to run it"
+
     def _stage(self, stage: str) -> Iterator[str]:
+        at_work = self._unfinished(stage)
         if self.hour not in self.book.hours(stage):
-            held = [node for node in self.book if node.stage == stage and node.hour == self.hour]
-            rows = sum(self.book[node].rows for node in held if node.table == "events")
-            beside = f"; files of other hours have put {rows} events in it" if rows else ""
             self.troubled = True
+            if at_work:
+                self._at_work = at_work
+                yield f"{stage}: not computed yet; run {at_work} is at work, or was killed"
+                return
+            held = [node for node in self.book if node.stage == stage and node.hour == self.hour]
+            events = sum(self.book[node].rows for node in held if node.table == "events")
+            beside = f"; files of other hours have put {events} events in it" if events else ""
             yield f"{stage}: nobody has asked for it, so it counts as empty{beside}"
             return
         for node in self.fresh.nodes(stage, self.hour):
@@ -65,7 +72,11 @@ class Reasons:
             entry = self.book.get(node)
             if entry is None:
                 self.troubled = True
-                yield f"{name}: stale: the block has come since the hour was computed"
+                if at_work:
+                    self._at_work = at_work
+                    yield f"{name}: not computed yet; run {at_work} is at work, or was killed"
+                else:
+                    yield f"{name}: stale: the block has come since the hour was computed"
                 continue
             told = list(self._node(node, entry))
             self.troubled |= bool(told)
@@ -73,20 +84,39 @@ class Reasons:
             by = f"run {entry.run_id}" + (f", {when:%Y-%m-%d %H:%M}" if when else "")
             state: str = entry.status
             state += "" if entry.complete or entry.status != "published" else ", incomplete"
-            state += ", stale" if self.fresh.differs(node) else ""
+            state += ", stale" if self.fresh.differs(node) or self._of_stale(node) else ""
             yield f"{name}: {state}, {entry.rows} rows, by {by}"
             yield from (f"  {line}" for line in told)
 
+    def _unfinished(self, stage: str) -> str | None:
+        """A run that has published or begun some of the hour, of the stage or of one before it, and that has
+        not ended: it will come to the rest, or was killed."""
+        stages = self.stream.stages[: self.stream.stages.index(stage) + 1]
+        for node, entry in sorted(self.book.items()):
+            mine = node.hour == self.hour and node.stage in stages
+            if mine and entry.asked and self._when(entry) is None:
+                return entry.run_id
+        return None
+
+    def _of_stale(self, node: Node) -> list[str]:
+        """Tables of the same hour that a node that stands is computed from, and that are stale."""
+        if self.book[node].status in ("writing", "blocked"):
+            return []
+        reads = [read for read in self.fresh.reads(node) if read.hour == node.hour and read in self.book]
+        return [read.table for read in reads if read.stage == node.stage and self.fresh.differs(read)]
+
     def _node(self, node: Node, entry: Entry) -> Iterator[str]:
         if entry.status == "writing":
+            self._at_work = entry.run_id
             yield "a run has begun to write it and has not published it: it is at work, or was killed"
         differs = self.fresh.differs(node)
         if differs and entry.inputs is None:
             yield "what it was made of cannot be told: rows of several specifications, or of a killed run"
         else:
             yield from (self._input(node, entry, name) for name in differs)
+        yield from (f"the {table} that it is computed from are stale" for table in self._of_stale(node))
         if entry.status == "quarantined":
-            self.advice = "mend the data, or accept the value in the stream's file, then run"
+            self._withheld.add(node)
             yield f"withheld, what was published before stays: {entry.cause}"
             yield from self._verdicts(node)
         elif entry.status == "blocked":
@@ -97,19 +127,14 @@ class Reasons:
             yield from self._roots(node)
 
     def _input(self, node: Node, entry: Entry, name: str) -> str:
-        if name == "version":
-            held, now = (entry.inputs or {}).get(name), (self.fresh.expected(node) or {}).get(name)
-            return f"{OWN[name]}: version {held} then, {now} now"
-        if name in OWN:
-            return OWN[name]
+        own = own_input(self.fresh, node, name)
+        if own is not None:
+            return own
         reads = [read for read in self.fresh.reads(node) if read.table == name]
         hours = [read.hour for read in reads]
         since = [read.hour for read in reads if self._later(read, entry)]
         self._hours.update(since)
-        which = f", {_stretches(since)} written since" if since else ""
-        return (
-            f"the rows of {name} that it is computed from are others now: it reads {_stretches(hours)}{which}"
-        )
+        return rows(name, hours, since)
 
     def _later(self, read: Node, entry: Entry) -> bool:
         """Whether a node was written after what is computed from it."""
@@ -138,12 +163,12 @@ class Reasons:
             entry = self.book[root]
             state = "incomplete" if entry.status in STANDS else str(entry.status)
             if state == "quarantined":
-                self.advice = "mend the data, or accept the value in the stream's file, then run"
+                self._withheld.add(root)
             by_cause.setdefault((f"{root.stage} {root.block}", state, entry.cause or ""), []).append(
                 root.hour
             )
         for (name, state, cause), hours in list(by_cause.items())[:MOST]:
-            yield f"because {name} {_stretches(hours)} is {state}{f': {cause}' if cause else ''}"
+            yield f"because {name} {stretches(hours)} is {state}{f': {cause}' if cause else ''}"
         if len(by_cause) > MOST:
             yield f"and for {len(by_cause) - MOST} further causes"
 
@@ -157,6 +182,7 @@ class Reasons:
         rows = read_rows(DeltaTable(uri)) if DeltaTable.is_deltatable(uri) else []
         known = {file.path: file for file in map(File.of_row, rows)}
         there = listed(self.stream.path_pattern)
+        self._mended(known, there)
         lines = []
         for path in sorted(known.keys() | there.keys()):
             file, now = known.get(path), there.get(path)
@@ -169,20 +195,39 @@ class Reasons:
                 # Taken, or read again, with all its hours.
                 if file.status == "waiting" or (now and file.shape != file_shape(self.stream, file.hour)):
                     self._hours |= file.touched - {NO_HOUR}
+                if file.status == "withheld":
+                    self._hours |= {file.hour} - {NO_HOUR}
+                changed = _changed(file, now)
                 if file.status in ("waiting", "withheld", "conflict"):
-                    lines.append(f"file {path}: {file.status}: {file.detail}")
-                elif now is None and file.status != "gone":
-                    lines.append(f"file {path}: gone; its rows stay")
-                elif now is not None and (file.size, file.modified) != (now.size, now.modified):
-                    lines.append(
-                        f"file {path}: changed, {now.size} bytes of {now.modified:%Y-%m-%d %H:%M:%S} now, "
-                        f"{file.size} of {file.modified:%Y-%m-%d %H:%M:%S} when it was read"
-                    )
+                    lines.append(f"file {path}: {file.status}: {file.detail}{changed and f'; {changed}'}")
+                elif changed and (now is not None or file.status != "gone"):
+                    lines.append(f"file {path}: {changed}")
         return lines
 
+    def _mended(self, known: Mapping[str, File], there: Mapping[str, Listed]) -> None:
+        """Forgets what is withheld only for files that are no longer what they were: a run will tell."""
+        for node in list(self._withheld):
+            withheld = [
+                file for file in known.values() if file.status == "withheld" and file.hour == node.hour
+            ]
+            if node.stage == STAGE and withheld and all(_changed(f, there.get(f.path)) for f in withheld):
+                self._withheld.discard(node)
+        for file in known.values():
+            if (
+                file.status == "withheld"
+                and self.hour in file.touched
+                and not _changed(file, there.get(file.path))
+            ):
+                self._withheld.add(node_of("events", file.hour))
 
-def _stretches(hours: Sequence[datetime]) -> str:
-    return ", ".join(
-        format_hour(s.start) if len(s) == 1 else f"{format_hour(s.start)} to {format_hour(s.end - HOUR)}"
-        for s in ranges(hours)
+
+def _changed(file: File, now: Listed | None) -> str:
+    """How a file differs from what is known of it, in words; none where it does not."""
+    if now is None:
+        return "gone; its rows stay" if file.source_id else "gone; the next run forgets it"
+    if (file.size, file.modified) == (now.size, now.modified):
+        return ""
+    return (
+        f"changed, {now.size} bytes of {now.modified:%Y-%m-%d %H:%M:%S} now, "
+        f"{file.size} of {file.modified:%Y-%m-%d %H:%M:%S} when it was read"
     )

@@ -3,12 +3,18 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import write_deltalake
 
 from transom import __version__
 from transom.cli.freshness import Freshness
 from transom.lake.book import EMPTY_DIGEST, Entry, Node
 from transom.lake.ledger import Ledger, Run
-from transom.stages.scene import expected_of, node_of
+from transom.lake.tables import Table, create
+from transom.stages.files import File
+from transom.stages.scene import expected_of, file_shape, node_of
 from transom.stream import Stream, load
 
 HOUR = timedelta(hours=1)
@@ -28,6 +34,16 @@ aggregate:
 
 def at(number: int) -> datetime:
     return DAY + number * HOUR
+
+
+def file_row(lake: "Lake", path: str, hour: datetime, modified: datetime, **more: Any) -> File:
+    """A file of seven bytes, as it is known since it was read."""
+    plain: dict[str, Any] = {"source_id": None, "hours": (hour,), "detail": None}
+    return File(
+        path=path, hour=hour, seen_id="s", content=None, shape=file_shape(lake.stream, hour), bytes=7,
+        lines=1, header_lines=0, accepted=1, rejected=0, duplicates=0, first_event=None, last_event=None,
+        columns=(), held_back=(), lacks=None, size=7, modified=modified, **plain | more,
+    )  # fmt: skip
 
 
 class Lake:
@@ -70,6 +86,13 @@ class Lake:
                 entry = Entry("published", name, digest=held, inputs=inputs, rows=int(held[0]))
                 entries[node_of(table, at(number))] = entry
         self.run(name, "ingest", entries, minute)
+
+    def files(self, known: Iterable[File]) -> None:
+        """The table `files`, with these rows."""
+        table = Table.load("files")
+        create(f"{self.folder}/lake/web", table)
+        rows = pa.Table.from_pylist([file.row() for file in known], schema=table.arrow_schema())
+        write_deltalake(f"{self.folder}/lake/web/files", rows, mode="overwrite")
 
     def aggregate(self, hours: Iterable[int], name: str = "b", minute: int = 1) -> None:
         """A run of aggregate whose hours are published."""

@@ -1,17 +1,20 @@
 """What is said of an hour, whatever has become of it, and what mends it."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from typer.testing import Result
 
 from transom.lake.book import Entry, Node, Verdict
 from transom.stages.aggregate import VERSION
-from transom.stages.scene import node_of
-from unit.cli.by_hand import WEB, Lake, at
+from transom.stages.scene import expected_of, node_of
+from unit.cli.by_hand import WEB, Lake, at, file_row
 
 Ask = Callable[..., Result]
+OTHERWISE = "the stream's file says something else of what shapes it than when it was computed"
 
 
 def said(run: Ask, lake: Lake, hour: str) -> list[str]:
@@ -66,10 +69,11 @@ def test_rows_that_are_others_since_are_named_with_their_hours(run: Ask, lake: L
     lake.ingest(range(4))
     lake.aggregate(range(4))
     lake.ingest([1], "c", 2, digest="2:9")
-    assert said(run, lake, "2015-05-17T01:00")[1:3] == [
+    assert said(run, lake, "2015-05-17T01:00")[1:-2] == [
         "  aggregate traffic, granules: published, stale, 1 rows, by run b, 2015-05-20 12:01",
-        "    the rows of events that it is computed from are others now: it reads 2015-05-17T01:00, "
-        "2015-05-17T01:00 written since",
+        "    the events of 2015-05-17T01:00 have changed since it was computed from them",
+        "  aggregate traffic, aggregates: published, stale, 1 rows, by run b, 2015-05-20 12:01",
+        "    the granules that it is computed from are stale",
     ]
 
 
@@ -80,10 +84,145 @@ def test_another_specification_another_version(run: Ask, lake: Lake, monkeypatch
     monkeypatch.setattr("transom.cli.freshness.VERSION", 99)
     lines = said(run, lake, "2015-05-17T01:00")
     assert lines[2:4] == [
-        "    the stream's file says something else of it than when it was computed",
+        f"    {OTHERWISE}: `key`, `where`, `measures`, the finest step of `levels` or the type or resolution "
+        "of a column",
         f"    transom computes it otherwise since: version {VERSION} then, 99 now",
     ]
     assert lines[-2:] == ["  to run it:", command(lake, "2015-05-17T01:00", "2015-05-17T02:00")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "granules", "aggregates"),
+    [
+        (
+            "n: count}",
+            "n: count}\n    where: status = 200",
+            "`where`, the finest step of `levels` or the type or resolution of a column",
+            None,
+        ),
+        (
+            "2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR",
+            "2 HOURS SLIDES 1 HOUR",
+            None,
+            "`levels` or the type or resolution of a column",
+        ),
+    ],
+)
+def test_a_changed_block_says_what_may_have_changed_and_its_figures_are_stale_with_its_granules(
+    run: Ask, lake: Lake, old: str, new: str, granules: str | None, aggregates: str | None
+) -> None:
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    lake.file.write_text(WEB.replace(old, new))
+    by = "1 rows, by run b, 2015-05-20 12:01"
+    stale = "published, stale" if granules else "published"
+    reason = f"{OTHERWISE}: {aggregates}" if aggregates else "the granules that it is computed from are stale"
+    assert said(run, lake, "2015-05-17T01:00")[1:-2] == [
+        f"  aggregate traffic, granules: {stale}, {by}",
+        *([f"    {OTHERWISE}: {granules}"] if granules else []),
+        f"  aggregate traffic, aggregates: published, stale, {by}",
+        f"    {reason}",
+    ]
+
+
+def test_what_files_are_read_by(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.file.write_text(WEB + "rest: keep\n")
+    assert said(run, lake, "2015-05-17T00:00")[1] == (
+        f"    {OTHERWISE}: `source.format`, `source.options`, the captures of `source.path`, the time in "
+        "`source.path`, `zone` or `holds`, `columns`, `time`, `rest`, `unique` or a check or an `accept` "
+        "that decides whether files are complete"
+    )
+
+
+def test_an_hour_that_a_run_is_at_work_on(run: Ask, lake: Lake) -> None:
+    hours = ["2015-05-17T00:00", "2015-05-17T01:00"]
+    waits = [
+        "  nothing is to be done while run {} is at work; if it was killed, run:",
+        command(lake, *hours),
+    ]
+    node = node_of("events", at(0))
+    lake.ledger.claim("ingest", [node], "r ingest")
+    assert said(run, lake, hours[0])[1:] == [
+        "    a run has begun to write it and has not published it: it is at work, or was killed",
+        "  aggregate: not computed yet; run r ingest is at work, or was killed",
+        waits[0].format("r ingest"),
+        waits[1],
+    ]
+    lake.ingest(range(1))
+    granules = Node("aggregate", "traffic", "granules", at(0))
+    lake.ledger.claim("aggregate", [granules], "r aggregate")
+    assert said(run, lake, hours[0])[3:] == [
+        "  aggregate traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
+        waits[0].format("r aggregate"),
+        waits[1],
+    ]
+    # Between its two tables it has nothing begun.
+    done = Entry("published", "r aggregate", digest="1:3", inputs={}, rows=1)
+    lake.ledger.publish("aggregate", {granules: done}, "r aggregate")
+    assert said(run, lake, hours[0])[-3:] == [
+        "  aggregate traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
+        waits[0].format("r aggregate"),
+        waits[1],
+    ]
+
+
+def test_a_block_that_has_come_since(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    lake.file.write_text(WEB + "  more: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n")
+    stale = "stale: the block has come since the hour was computed"
+    assert said(run, lake, "2015-05-17T00:00")[2:] == [
+        f"  aggregate more, granules: {stale}",
+        "  aggregate traffic, aggregates: published, 1 rows, by run b, 2015-05-20 12:01",
+        f"  aggregate more, aggregates: {stale}",
+        "  to run it:",
+        command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
+    ]
+
+
+def test_files_that_are_gone(run: Ask, lake: Lake) -> None:
+    """One that was withheld is what its hour is withheld for, as long as it is as it was read."""
+    cause = "rejected_share: observed 0.5, expected at most 0.05"
+    lake.ingest(range(2))
+    folder = lake.folder / "landing/web/2015-05-17"
+    folder.mkdir()
+    paths = [folder / "access.01.log", folder / "access.00.log"]
+    names = [str(path.relative_to(lake.folder)) for path in paths]
+    for path in paths:
+        path.write_text("a line\n")
+        os.utime(path, (1e9, 1e9))
+    when = datetime.fromtimestamp(1e9, UTC)
+    known = [
+        file_row(lake, names[0], at(1), when, status="withheld", detail=cause, hours=(at(0), at(1))),
+        file_row(lake, names[1], at(0), when, status="ingested", source_id="s", hours=(at(0),)),
+    ]
+    lake.files(known)
+    bad = Entry(
+        "quarantined", "a", False, inputs=expected_of(lake.stream, at(1)), cause=f"{names[0]}: {cause}"
+    )
+    lacks = f"{names[0]}: withheld, the finding of 2015-05-17T01:00 says why"
+    entry = lake.ledger.book()[node_of("events", at(0))]
+    lake.run("a", "ingest", {node_of("events", at(1)): bad})
+    lake.run("a", "ingest", {node_of("events", at(0)): replace(entry, complete=False, cause=lacks)})
+    lake.aggregate(range(2))
+
+    def files_and_advice(hour: int) -> list[str]:
+        lines = said(run, lake, f"2015-05-17T0{hour}:00")
+        return [line.strip() for line in lines if line.startswith("  file") or line.endswith(":")]
+
+    mend = "mend the data, or accept the value in the stream's file, then run:"
+    withheld = f"file {names[0]}: withheld: {cause}"
+    assert files_and_advice(0) == files_and_advice(1) == [withheld, mend]
+    os.utime(paths[0], (0, 0))
+    changed = f"{withheld}; changed, 7 bytes of 1970-01-01 00:00:00 now, 7 of {when:%Y-%m-%d %H:%M:%S}"
+    assert files_and_advice(1) == [f"{changed} when it was read", "to run it:"]
+    for path in paths:
+        path.unlink()
+    gone = f"{withheld}; gone; the next run forgets it"
+    assert files_and_advice(1) == [gone, "to run it:"]
+    assert files_and_advice(0) == [f"file {names[1]}: gone; its rows stay", gone, "to run it:"]
+    assert said(run, lake, "2015-05-17T00:00")[-1] == command(lake, "2015-05-17T00:00", "2015-05-17T02:00")
 
 
 def test_an_hour_of_several_specifications(run: Ask, lake: Lake) -> None:
@@ -150,6 +289,16 @@ def test_incomplete_hours_and_killed_runs(run: Ask, lake: Lake) -> None:
         "  ingest events: writing, 1 rows, by run killed",
         "    a run has begun to write it and has not published it: it is at work, or was killed",
     ]
+
+
+def test_a_block_that_reads_other_hours(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    lake.file.write_text(WEB.replace("RANGES 2", "RANGES 3"))
+    assert said(run, lake, "2015-05-17T01:00")[3] == (
+        "    the granules of 2015-05-16T23:00 to 2015-05-17T01:00, which it reads now, are not those that it "
+        "was computed from"
+    )
 
 
 def test_a_new_file_of_the_hour(run: Ask, lake: Lake) -> None:

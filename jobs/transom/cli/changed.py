@@ -1,0 +1,103 @@
+"""What has changed since a node was computed, in words: as much as the ledger's hashes tell."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from transom.cli.freshness import Freshness
+from transom.intervals import HOUR, format_hour, ranges
+from transom.lake.book import Node
+from transom.lake.staleness import CHECKS
+from transom.stages import scene
+from transom.stream import Stream
+
+OWN = {
+    "version": "transom computes it otherwise since",
+    "completeness": "what decides whether it is complete has changed: a check, `expect`, or an `accept`",
+    CHECKS: "its checks, or what is accepted of them, have changed since they withheld it",
+}
+"""Inputs that are neither a table nor the specification."""
+WORDS: Mapping[str, str] = {
+    "format": "`source.format`",
+    "options": "`source.options`",
+    "captures": "the captures of `source.path`",
+    "name": "the time in `source.path`, `zone` or `holds`",
+    "columns": "`columns`",
+    "derived": "`columns`",
+    "time": "`time`",
+    "time_captures": "`time`",
+    "ties": "`time`",
+    "rest": "`rest`",
+    "unique": "`unique`",
+    "key": "`key`",
+    "where": "`where`",
+    "measures": "`measures`",
+    "base": "the finest step of `levels`",
+    "levels": "`levels`",
+    "types": "the type or resolution of a column",
+}
+"""What a specification's shape is made of, as a stream's file says it."""
+
+
+def own_input(fresh: Freshness, node: Node, name: str) -> str | None:
+    """What has changed of an input that is no table; None for one that is a table."""
+    if name == "specification":
+        return specification(fresh, node)
+    if name == "version":
+        held, now = (fresh.book[node].inputs or {}).get(name), (fresh.expected(node) or {}).get(name)
+        return f"{OWN[name]}: version {held} then, {now} now"
+    return OWN.get(name)
+
+
+def specification(fresh: Freshness, node: Node) -> str:
+    """Which part of the stream's file may have changed.
+
+    The ledger keeps a hash of all that shapes a table. What another table of the block is shaped by as well,
+    and stands by, is none of it.
+    """
+    names = set(_shape(fresh.stream, node))
+    if not names:
+        return "the stream's file has this block no longer"
+    for other in fresh.nodes(node.stage, node.hour):
+        beside = other.block == node.block and other.table != node.table and other in fresh.book
+        if beside and "specification" not in fresh.differs(other):
+            # The types that each of them depends on are of other columns.
+            names -= set(_shape(fresh.stream, other)) - {"types"}
+    parts = list(dict.fromkeys(words for name, words in WORDS.items() if name in names))
+    if node.stage == scene.STAGE:
+        parts.append("a check or an `accept` that decides whether files are complete")
+    *most, last = parts
+    said = f"{', '.join(most)} or {last}" if most else last
+    return f"the stream's file says something else of what shapes it than when it was computed: {said}"
+
+
+def _shape(stream: Stream, node: Node) -> Mapping[str, object]:
+    if node.stage == scene.STAGE:
+        text = stream.ingest_shape()
+    elif node.block not in stream.aggregate:
+        return {}
+    else:
+        shaped = {"granules": stream.granules_shape, "aggregates": stream.reports_shape}
+        text = shaped[node.table](node.block)
+    shape: Mapping[str, object] = json.loads(text)
+    return shape
+
+
+def rows(table: str, hours: Sequence[datetime], since: Sequence[datetime]) -> str:
+    """That rows of a table have changed.
+
+    Args:
+        hours: those that the node is computed from.
+        since: those of them that have been written since, as far as is known.
+    """
+    if since:
+        return f"the {table} of {stretches(since)} have changed since it was computed from them"
+    return f"the {table} of {stretches(hours)}, which it reads now, are not those that it was computed from"
+
+
+def stretches(hours: Sequence[datetime]) -> str:
+    """Hours in words, those that follow each other together."""
+    return ", ".join(
+        format_hour(s.start) if len(s) == 1 else f"{format_hour(s.start)} to {format_hour(s.end - HOUR)}"
+        for s in ranges(hours)
+    )

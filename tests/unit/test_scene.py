@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,6 +14,8 @@ from transom.lake.ledger import Ledger
 from transom.lake.staleness import Scope
 from transom.lake.store import Pins, Store
 from transom.stages.files import File, Listed, Rules
+from transom.stages.hours import HourState
+from transom.stages.ingest_publishing import _entries
 from transom.stages.ingest_tables import Tables
 from transom.stages.scene import (
     STAGE,
@@ -23,6 +26,7 @@ from transom.stages.scene import (
     late_files,
     node_of,
     scene_of,
+    scheduled,
 )
 from transom.stream import parse
 from unit.small_stream import changed
@@ -178,6 +182,33 @@ def test_the_checks_of_an_hour(expect: Any, names: list[str]) -> None:
         hour_checks(parse(changed(checks=off) if expect is ... else changed(source__expect=2, checks=off)))
         == ()
     )
+
+
+def test_hours_before_the_schedule_and_after_it_may_have_no_file() -> None:
+    """That changes what an hour is made from, where files are expected, and nothing else does."""
+    bare, expecting = parse(changed()), parse(changed(source__expect=1))
+    bounds = {"start": "2015-05-17T10:00", "until": "2015-05-17T12:00"}
+    bound = parse(changed(source__expect=1, **bounds))
+    hours = [at(9), at(10), at(11), at(12), NO_HOUR]
+    inside = [False, True, True, False, True]
+    assert [scheduled(bound, hour) for hour in hours] == inside
+    assert [scheduled(expecting, hour) for hour in hours] == [True] * 5
+    assert [expected_of(bound, hour) == expected_of(expecting, hour) for hour in hours] == inside
+    assert [expected_of(parse(changed(**bounds)), hour) == expected_of(bare, hour) for hour in hours] == [
+        True
+    ] * 5
+
+
+@pytest.mark.parametrize(("files", "seen"), [(0, None), (1, 1)])
+def test_only_an_hour_without_any_file_is_excused(files: int, seen: int | None) -> None:
+    stream = parse(changed(source__expect=2, until="2015-05-17T10:00"))
+    scene = Mock(scope=Mock(asked={at(9), at(10)}), inputs=lambda hour, mixed: {})
+    states = {at(9): HourState((), (), files, ()), at(10): HourState((), (), files, ())}
+    entries, verdicts = _entries(stream, scene, states, "a")
+    assert [(v.node.hour, v.observed) for v in verdicts] == [
+        (hour, observed) for hour, observed in ((at(9), files), (at(10), seen)) if observed is not None
+    ]
+    assert [entries[hour].complete for hour in (at(9), at(10))] == [False, seen is None]
 
 
 def test_tables_are_pinned_at_the_state_of_the_ledger_that_was_read(

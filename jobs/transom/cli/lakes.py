@@ -50,6 +50,20 @@ def _require_lake(place: str, folder: Path) -> None:
         raise Refusal(f"{place}: cannot read {error.filename}: {error.strerror}") from None
 
 
+def streams_in(uri: str) -> list[str]:
+    """The names of the streams that a lake holds something of."""
+    from pyarrow import fs
+
+    from transom.lake.systems import opened
+
+    with reading(uri):
+        system, folder = opened(uri)
+        inside = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        names = sorted(entry.base_name for entry in inside if entry.type == fs.FileType.Directory)
+        logs = system.get_file_info([f"{folder}/{name}/hours/_delta_log" for name in names])
+    return [name for name, log in zip(names, logs, strict=True) if log.type != fs.FileType.NotFound]
+
+
 def ledger_of(root: str) -> "Ledger | None":
     """The ledger of a stream, where there is one: asking makes none.
 

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from transom.cli.asked import refusals, stream_of
-from transom.cli.lakes import lake, ledger_of, reading
+from transom.cli.lakes import lake, ledger_of, reading, streams_in
 from transom.stream import Stream
-from transom.stream.folder import streams
+from transom.stream.folder import folder, streams
 
 COLUMNS = (
     "stream", "stage", "asked", "published", "incomplete", "quarantined", "blocked", "writing", "stale",
@@ -50,6 +50,8 @@ def status(
         for of in named:
             with reading(f"{uri}/{of.name}"):
                 fine.append(_shown(of, uri))
+        if stream is None:
+            _say_others(uri, {of.name for of in named})
     for error in wrong:
         typer.echo(error, err=True)
     if wrong or not all(fine):
@@ -61,6 +63,15 @@ def _named(stream: str | None) -> tuple[list[Stream], list[Exception]]:
         return [stream_of(stream)[1]], []
     sound, wrong = streams()
     return list(sound.values()), list(wrong)
+
+
+def _say_others(uri: str, known: set[str]) -> None:
+    """Prints which streams of the lake have no file that can be used."""
+    others = [name for name in streams_in(uri) if name not in known]
+    if others:
+        typer.echo(
+            f"\nalso in {uri}, without a stream file that can be used in {folder()}: {', '.join(others)}"
+        )
 
 
 def _shown(stream: Stream, uri: str) -> bool:
@@ -107,6 +118,9 @@ def _shown(stream: Stream, uri: str) -> bool:
         bad += sum(troubles) + stale
     table(f"{stream.name} in {uri}", COLUMNS, rows)
     found = findings(root)
+    if found:
+        last_run = f" ({runs[-1]['finished_at']:%Y-%m-%dT%H:%M})" if runs else ""
+        typer.echo(f"  found as of the last run{last_run}; of files that have come since `explain` tells:")
     for finding in found[:SHOWN]:
         typer.echo(f"  {finding}")
     if found[SHOWN:]:

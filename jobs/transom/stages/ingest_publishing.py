@@ -34,7 +34,7 @@ from transom.stages.ingest_tables import (
 )
 from transom.stages.parsing import Read
 from transom.stages.read_rows import ReadRows
-from transom.stages.scene import BLOCK, STAGE, Scene, hour_checks, node_of
+from transom.stages.scene import BLOCK, STAGE, Scene, hour_checks, node_of, scheduled
 from transom.stages.unique import REPEATS, compares, marked
 from transom.stream import Stream
 
@@ -367,7 +367,11 @@ def _entries(
     """Status and completeness of each hour, as its files have it."""
     ordered = sorted(states)
     metrics = [
-        {"files": states[hour].files, "conflicts": len(states[hour].conflicts) or None} for hour in ordered
+        {
+            "files": states[hour].files if states[hour].files or scheduled(stream, hour) else None,
+            "conflicts": len(states[hour].conflicts) or None,
+        }
+        for hour in ordered
     ]
     verdicts = []
     failed: dict[datetime, dict[str, list[str]]] = {hour: {} for hour in ordered}

@@ -143,8 +143,17 @@ def file_shape(stream: Stream, hour: datetime) -> str:
 
 def expected_of(stream: Stream, hour: datetime) -> Mapping[str, str]:
     """The inputs of an hour, as this specification and this code have them."""
-    decided = completeness(STAGE, hour_checks(stream), accepted_of(stream), hour)
+    checks = hour_checks(stream)
+    decided = completeness(STAGE, checks, accepted_of(stream), hour)
+    if not scheduled(stream, hour) and any(check.name == "files_expected" for check in checks):
+        decided = fingerprint([decided, "files may be missing"])
     return {"specification": file_shape(stream, hour), "version": str(VERSION), "completeness": decided}
+
+
+def scheduled(stream: Stream, hour: datetime) -> bool:
+    """Whether the stream's schedule has an hour: before it and after it a source may well be silent."""
+    before = stream.start is not None and hour < stream.start
+    return hour == NO_HOUR or not (before or (stream.until is not None and hour >= stream.until))
 
 
 def late_files(scene: Scene, paths: Collection[str]) -> dict[str, File]:

@@ -76,7 +76,11 @@ BUILT_IN: dict[str, BuiltIn] = {
         advice="the columns are in the sample: `from: new | old` reads a field by several names, and where "
         "whole files rightly lack one, `checks: {used_fields_present: {severity: warning}}`",
     ),
-    "files_expected": BuiltIn("ingest", "incomplete", "as many files came as the source expects"),
+    "files_expected": BuiltIn(
+        "ingest",
+        "incomplete",
+        "as many files came as the source expects; none is right too before `start` and from `until` on",
+    ),
     "files_unchanged": BuiltIn(
         "ingest", "warning", "no file differs from what stands of it, other than by having grown"
     ),

@@ -8,6 +8,8 @@ import pytest
 from typer.testing import Result
 
 from transom.lake.book import Entry, Node
+from transom.lake.findings import publish
+from transom.lake.ledger import Ledger
 from transom.stages.scene import node_of
 from unit.cli.by_hand import WEB, Lake, at
 
@@ -38,6 +40,30 @@ def test_hours_are_counted_by_the_worst_that_is_said_of_them(run: Ask, lake: Lak
         ["web", "ingest", "6", "3", "1", "1", "0", "1", "0", "2015-05-20T12:00", "7.5", "schedule"],
         ["web", "aggregate", "6", "5", "0", "0", "1", "0", "1", "2015-05-20T12:03", "7.5", "schedule"],
     ]
+
+
+def test_findings_are_as_of_the_last_run(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    withheld = Entry("quarantined", "c", False, cause="a.log: few")
+    lake.run("c", "ingest", {node_of("events", at(0)): withheld}, 7)
+    publish(lake.ledger, "web", "ingest", {})
+    assert run("status", "web").stdout.splitlines()[-2:] == [
+        "  found as of the last run (2015-05-20T12:07); of files that have come since `explain` tells:",
+        "  high gate: web: events, 2015-05-17T00:00, are withheld: a.log: few",
+    ]
+
+
+def test_streams_of_the_lake_that_have_no_file_are_named(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    (lake.folder / "lake/no_stream").mkdir()
+    before = run("status").stdout
+    for name in ("other", "more"):
+        Ledger(f"{lake.uri}/{name}")
+    also = f"\nalso in {lake.uri}, without a stream file that can be used in {lake.file.parent}: "
+    also += "more, other\n"
+    assert run("status").stdout == before + also
+    assert run("status", "web").stdout == before
 
 
 def test_a_changed_file_of_the_stream_makes_stale_what_it_shapes(run: Ask, lake: Lake) -> None:

@@ -408,7 +408,7 @@ def test_a_sum_that_might_not_be_exact_is_withheld_or_left_out(house: Make) -> N
     }  # fmt: skip
     words = "\n".join(judge(day.ledger, "aggregate", "web", Interval(hour(3), hour(5)), "").failures)
     helps = "expected at most 0 (rows whose largest magnitude times their number of values reaches 2**62 "
-    helps += "units; a coarser resolution or unit helps)"
+    helps += "units: a coarser resolution or unit helps)"
     assert f"2015-05-17T03:00 sent: sums_exact, column sum_sent: observed 1, {helps}" in words
     assert f"values_sent 600, min_sent {2**53}, max_sent {2**53}" in words
     assert f"2015-05-17T04:00 sent: sums_exact, column sum_bytes: observed 1, {helps}" in words

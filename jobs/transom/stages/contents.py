@@ -90,6 +90,8 @@ def _counts(
     counted |= {
         rule.metric: holds(rule.every, stream.event_types) for rule in rules if rule.every is not None
     }
+    if not counted:
+        return {}
     groups = rows.events(reads).groupBy(PART).agg(*(column.alias(name) for name, column in counted.items()))
     return {row.pop(PART): row for row in groups.toArrow().to_pylist()}
 

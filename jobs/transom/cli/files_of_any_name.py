@@ -13,7 +13,7 @@ import numpy as np
 
 from transom.cli.asked import Refusal
 from transom.formats.reading import Chunk, Summary, read_file
-from transom.intervals import HOUR, Interval, format_hour
+from transom.intervals import HOUR, Interval, format_hour, hour_of
 from transom.paths import Match, PathPattern, Unit, split_scheme
 from transom.stream import Stream, parse
 from transom.units import format_duration
@@ -83,6 +83,47 @@ def held(stream: Stream, path: Path) -> Held:
             else:
                 _sum_up(found, part)
     return found
+
+
+def other_hours(stream: Stream, found: Held) -> str | None:
+    """What is wrong with a file whose name says a time of which none of its events is, and probably why; None
+    where nothing is."""
+    match = found.match
+    named = None if match is None else stream.span(match)
+    if match is None or named is None:
+        return None
+    before, after = stream.source.holds.before, stream.source.holds.after
+    start, end = named.start + before, named.end - after
+    refused = found.reasons["outside_holds"]
+    if (not refused and not found.events) or any(hour_of(start) <= hour < end for hour in found.hours):
+        return None
+    first = _first_time(stream, found)
+    stretch = f"{format_hour(hour_of(start))} to {format_hour(hour_of(end))} UTC"
+    advice = (
+        f"is `source.zone`, {stream.source.zone}, that of the names?"
+        if stream.source.zone != "UTC"
+        else "if names are in local time, say which by `source.zone`, such as Europe/Berlin"
+    )
+    zone = stream.time.zone if stream.time is not None else None
+    if zone is not None:
+        advice += f"; is `time.zone`, {zone}, that of the log?"
+    return (
+        f"{found.path}: by its name it is of {stretch}, and none of its events is; the first is of "
+        f"{first:%Y-%m-%dT%H:%M:%S} UTC: {advice}"
+    )
+
+
+def _first_time(stream: Stream, found: Held) -> datetime:
+    """The time of the first event that a file would have under any name."""
+    match = found.match
+    captures = {} if match is None else match.captures
+    start = counted_from(stream, match)
+    with found.path.open("rb") as source:
+        for part in read_file(source, found.path.name, stream.layout(), None, start=start, captures=captures):
+            if isinstance(part, Chunk) and part.events.num_rows:
+                time: datetime = part.events["event_time"][0].as_py()
+                return time.astimezone(UTC)
+    raise AssertionError("a file of which lines were refused for their time has an event under any name")
 
 
 def _count(found: Held, part: Chunk) -> None:

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from transom.cli.kinds import EPOCHS, Kind, Lacks, kind_of, partial_times_of, times_of
 from transom.cli.log import MOST, Log
 from transom.cli.naming import captured_of, dated, identifier
+from transom.formats.times import LETTERS
 
 TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "ts", "date", "when", "at")
 CLOCK = re.compile(r"\d?\d[:.]\d\d")
 ZONE_ASKED = "?: which zone these are in, such as Europe/Berlin"
+
+LETTERS_ASKED = "?: other zones than {} have such letters, too"
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def _alone(log: Log, kinds: Mapping[str, Kind], times: Sequence[str]) -> When:
     notes += _doubts(kind.otherwise, kind.doubt)
     if len(times) > 1:
         notes.append(f"other times: {', '.join(field for field in times if field != best)}")
-    return _when(log, [best], str(kind.form), kind.local, notes)
+    return _when(log, [best], str(kind.form), kind.zone if kind.local else None, notes)
 
 
 def _joined(log: Log, kinds: Mapping[str, Kind]) -> When | None:
@@ -95,7 +98,7 @@ def _several(log: Log, fields: Sequence[str]) -> When | None:
         return None
     kind = Kind("timestamp", form=found.form, share=found.share)
     notes = [_seen(texts), *_doubts(found.otherwise, kind.doubt)]
-    return _when(log, fields, found.form, found.local, notes)
+    return _when(log, fields, found.form, found.zone if found.local else None, notes)
 
 
 def _doubts(otherwise: str | None, doubt: str) -> list[str]:
@@ -124,7 +127,7 @@ def _partial(log: Log, kinds: Mapping[str, Kind], paths: Sequence[str], start: s
         f"{seen}, with the {lacks} of the file's name",
         f"?: a file must not go over {edge}",
     ]
-    when = _when(log, fields, f"{captured.form} {form}", True, notes)
+    when = _when(log, fields, f"{captured.form} {form}", "UTC", notes)
     return When(fields, {**when.declared, "column": [*captured.names, *fields]}, when.note, captured.pattern)
 
 
@@ -145,14 +148,21 @@ def _by_lines(kinds: Mapping[str, Kind], start: str) -> When:
     return When((), {"lines": "1 second", "from": start}, f"?: {why}; each line counts a second", untimed=why)
 
 
-def _when(log: Log, fields: Sequence[str], form: str, local: bool, notes: Sequence[str]) -> When:
+def _when(log: Log, fields: Sequence[str], form: str, zone: str | None, notes: Sequence[str]) -> When:
+    """What a stream file says of a time.
+
+    Args:
+        zone: where the times do not say theirs, as far as it is known.
+    """
     declared: dict[str, object] = {"column": fields[0] if len(fields) == 1 else list(fields)}
     if form != "iso":
         declared["format"] = form
     said = list(notes)
-    if local and form not in EPOCHS:
-        declared["zone"] = "UTC"
-        if not log.utc:
+    if zone is not None and form not in EPOCHS:
+        declared["zone"] = zone
+        if LETTERS in form.split():
+            said[1:1] = [] if zone == "UTC" else [LETTERS_ASKED.format(zone)]
+        elif not log.utc:
             said.insert(1, ZONE_ASKED)
     return When(tuple(fields), declared, "; ".join(said))
 

@@ -57,7 +57,7 @@ class Column:
         if self.kind.form not in (None, "iso"):
             facts["format"] = self.kind.form
         if self.kind.local:
-            facts["zone"] = "UTC"
+            facts["zone"] = self.kind.zone
         if self.kind.missing:
             facts["missing"] = list(self.kind.missing)
         return self.path if len(facts) == 1 else facts

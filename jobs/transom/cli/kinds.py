@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from itertools import product
@@ -13,6 +13,7 @@ from typing import Literal
 
 from transom.cli.log import MOST
 from transom.formats.layout import FieldType
+from transom.formats.times import UNIVERSAL, letters_of, one_instant
 
 NOTHING = ("-", "--", "?", "N/A", "n/a", "NA", "null", "NULL", "None", "none", "nan", "NaN")
 """Texts by which logs say that there is no value."""
@@ -38,11 +39,27 @@ _DATES = (
 )  # fmt: skip
 _TIMES = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M", "%H:%M:%S,%f", "%I:%M:%S %p", "%H%M%S", "%H.%M.%S")
 FORMS = (
-    *("".join(parts) for parts in product(_DATES, (" ", ":", "-"), _TIMES, ("", " %z"))),
-    *("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y", "%a %b %d %H:%M:%S UTC %Y", "%b %d %H:%M:%S %Y"),
+    *("".join(parts) for parts in product(_DATES, (" ", ":", "-"), _TIMES, ("", " %z", " %Z"))),
+    *(f"%Y-%m-%d {time} %Z" for time in _TIMES),
+    *("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y", "%a %b %d %H:%M:%S %Z %Y", "%b %d %H:%M:%S %Y"),
     *("%Y%m%d%H%M%S", "%Y%m%dT%H%M%S%z", "%Y-%m-%dT%H-%M-%S", "%Y-%m-%d-%H:%M:%S"),
 )  # fmt: skip
 """How logs write times, beside ISO 8601 and seconds since the epoch."""
+ZONES = {
+    **dict.fromkeys(UNIVERSAL, "UTC"),
+    **dict.fromkeys(("CET", "CEST"), "Europe/Berlin"),
+    **dict.fromkeys(("WET", "WEST"), "Europe/Lisbon"),
+    **dict.fromkeys(("EET", "EEST"), "Europe/Helsinki"),
+    **dict.fromkeys(("EST", "EDT"), "America/New_York"),
+    **dict.fromkeys(("CST", "CDT"), "America/Chicago"),
+    **dict.fromkeys(("MST", "MDT"), "America/Denver"),
+    **dict.fromkeys(("PST", "PDT"), "America/Los_Angeles"),
+    **dict.fromkeys(("AEST", "AEDT"), "Australia/Sydney"),
+    **dict.fromkeys(("NZST", "NZDT"), "Pacific/Auckland"),
+    **{"BST": "Europe/London", "MSK": "Europe/Moscow", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo"},
+    **{"SAST": "Africa/Johannesburg", "HKT": "Asia/Hong_Kong", "KST": "Asia/Seoul"},
+}
+"""Of letters that logs have for a zone, one of the zones that go by them."""
 PARTIAL: Mapping[str, Lacks] = {
     **{f"{day} {time}": "year" for day in ("%b %d", "%a %b %d") for time in ("%H:%M:%S", "%H:%M:%S.%f")},
     **dict.fromkeys(("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f"), "date"),
@@ -58,7 +75,8 @@ class Kind:
         missing: texts that mean that there is no value.
         resolution: of a number, the step of its digits.
         form: of a time, its format as a stream file has it.
-        local: of a time, whether it does not say its zone.
+        local: of a time, whether it does not say its zone, or by letters alone.
+        zone: of such a time, the zone, as far as its letters tell.
         otherwise: another format that all times have as well, so that nobody but a person knows.
         comma: of texts that are numbers with a decimal comma, the step of their digits.
         share: of the texts that say something, those that are of the type.
@@ -70,6 +88,7 @@ class Kind:
     resolution: str | None = None
     form: str | None = None
     local: bool = False
+    zone: str = "UTC"
     otherwise: str | None = None
     comma: str | None = None
     share: float = 1.0
@@ -98,8 +117,10 @@ def kind_of(values: Sequence[str]) -> Kind:
     if time is not None and (
         time.form in EPOCHS or sorted(map(len, rest))[len(rest) // 2] > len("2024-05-01")
     ):
-        form, local, otherwise = time.form, time.local, time.otherwise
-        return Kind("timestamp", missing, form=form, local=local, otherwise=otherwise, share=time.share)
+        return Kind(
+            "timestamp", missing, form=time.form, local=time.local, zone=time.zone,
+            otherwise=time.otherwise, share=time.share,
+        )  # fmt: skip
     if all(map(NANOS.fullmatch, rest)) and _are_instants(rest, 10**9):
         return Kind("string", missing, nanoseconds=True)
     numbers = [text for text in rest if NUMBER.fullmatch(text)]
@@ -153,6 +174,7 @@ class Times:
     local: bool
     otherwise: str | None
     share: float
+    zone: str = "UTC"
 
 
 def times_of(values: Sequence[str]) -> Times | None:
@@ -196,7 +218,13 @@ def _written(values: Sequence[str]) -> Times | None:
         return None
     best, *others = (form for form, number in fits.items() if number == most)
     other = next((form for form in others if _days(form) != _days(best)), None)
-    return Times(best, "%z" not in best, other, most / len(values))
+    return Times(best, "%z" not in best, other, most / len(values), _zone_of(best, alike))
+
+
+def _zone_of(form: str, values: Sequence[str]) -> str:
+    """The zone of times that letters name: the most frequent one, and UTC only where there is no other."""
+    zones = Counter(ZONES.get(letters_of(text, form) or "", "UTC") for text in values)
+    return next((zone for zone, _ in zones.most_common() if zone != "UTC"), "UTC")
 
 
 def _fits_some(form: str, values: Sequence[str]) -> bool:
@@ -220,7 +248,7 @@ def partial_times_of(values: Sequence[str]) -> tuple[str, Lacks] | None:
     return None
 
 
-_WRITTEN = {"%b": ("x",), "%a": ("x",), "%p": ("x",), "%z": ("+1", "-1", "Z", "+1:1", "-1:1")}
+_WRITTEN = {"%b": ("x",), "%a": ("x",), "%p": ("x",), "%Z": ("x",), "%z": ("+1", "-1", "Z", "+1:1", "-1:1")}
 
 
 def skeleton(text: str) -> str:
@@ -253,6 +281,10 @@ def moment_of(text: str, form: str) -> datetime | None:
     try:
         if form in EPOCHS:
             return datetime.fromtimestamp(float(text) / EPOCHS[form], UTC)
+        letters = letters_of(text, form)
+        if letters is not None:
+            micros, reason = one_instant(text, form, ZONES.get(letters))
+            return None if reason else datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
         # Its zone is looked at below.
         moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
     except (ValueError, OverflowError, OSError):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from transom.intervals import Interval
 from transom.lake.findings import findings
 from transom.lake.gate import Judgement
 from transom.lake.ledger import Ledger
+from transom.lake.tables import read_rows
 from transom.stream import Stream
 from transom.units import format_duration
 
@@ -44,10 +46,41 @@ def print_rejected(files: Sequence[Held]) -> None:
         for reason, times in file.reasons.most_common():
             for index, (line, raw, detail) in enumerate(file.examples[reason]):
                 about = (file.path.name, reason, times) if index == 0 else ("", "", None)
-                rows.append((*about, line, detail[:60], raw[:60]))
+                rows.append((*about, line, _seen(detail), raw[:60]))
     if rows:
         columns = ("file", "reason", "lines", "line", "seen", "text")
         table(f"lines that are no event, the first {EXAMPLES} of each reason", columns, rows)
+
+
+def _seen(detail: str) -> str:
+    """What was seen and what was expected; where it is long, of both as much as tells them."""
+    seen, expects, expected = detail.partition("; expected ")
+    return f"{_cut(seen, 60)}{expects}{_cut(expected, 100)}"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def print_duplicates(stream: Stream, root: str, files: Sequence[Held]) -> None:
+    """Prints how many events of each file repeat another one, where the stream says what makes them one.
+
+    Args:
+        files: in the order in which they have landed.
+    """
+    uri = f"{root}/files"
+    if stream.unique is None or not DeltaTable.is_deltatable(uri):
+        return
+    found = {int(PurePath(row["path"]).name.partition("-")[0]): row for row in read_rows(DeltaTable(uri))}
+    rows = [
+        (str(file.path), file.events, row["duplicates"], row["accepted"])
+        for number, file in enumerate(files, 1)
+        if (row := found.get(number)) is not None and row["duplicates"]
+    ]
+    if rows:
+        columns = ", ".join(stream.unique.columns)
+        title = f"events that repeat another one of their hour in {columns}: they go to the table duplicates"
+        table(title, ("file", "events", "duplicates", "rows"), rows)
 
 
 def print_outcome(stream: Stream, root: str, interval: Interval, judged: Sequence[Judgement]) -> None:
@@ -67,7 +100,8 @@ def print_outcome(stream: Stream, root: str, interval: Interval, judged: Sequenc
             rows = _first(f"{root}/aggregates", block.key, block.measures, name, number)
             if rows:
                 span = f"{format_duration(level.range)} every {format_duration(level.slide)}"
-                table(f"{block.title or name}: {span}, most events first", shown, rows)
+                which = f"of each {', '.join(block.key)} the window" if block.key else "the windows"
+                table(f"{block.title or name}: {span}, {which} with most events", shown, rows)
 
 
 def _first(uri: str, key: Sequence[str], measures: Iterable[str], block: str, level: int) -> list[list[Any]]:

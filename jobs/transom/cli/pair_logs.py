@@ -12,7 +12,15 @@ from transom.cli.log import MOST, Log, Near
 PAIR = re.compile(r'([^\s="]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
 MOST_WORDS = 8
 """Words at a line's beginning that are looked at."""
-_PARTS = {"%b": "month", "%d": "day", "%a": "weekday", "%a,": "weekday", "%Y": "year", "%z": "offset"}
+_PARTS = {
+    "%b": "month",
+    "%d": "day",
+    "%a": "weekday",
+    "%a,": "weekday",
+    "%Y": "year",
+    "%z": "offset",
+    "%Z": "zone",
+}
 """Names of a time's words; others hold a day or a time of day."""
 _NOTE = "words between those of `lead` and the pairs are left out"
 

@@ -71,7 +71,8 @@ def read_sample(path: Path, most: int = MOST, longest: int = LONGEST) -> Sample:
         except UnicodeDecodeError:
             other.append(plain)
     if not lines and not other:
-        raise Refusal(f"{path}: must hold a line; it is empty")
+        blank = "has blank lines alone" if data else "is empty"
+        raise Refusal(f"{path}: must hold a line; it {blank}")
     sample = Sample(path, tuple(lines), whole, tuple(other))
     if len(other) > len(lines):
         raise Refusal(not_utf8(sample))

@@ -24,7 +24,15 @@ def plain(value: object) -> str:
     if isinstance(value, float):
         whole = value.is_integer() and abs(value) < 2**53
         return str(int(value)) if whole else f"{value:.6g}"
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(value))
+    return escaped(str(value))
+
+
+def escaped(text: str) -> str:
+    r"""A text of characters that are printed: what is none is shown as `\t`, `\x1b`, `\u202e`."""
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape", "replace").decode()
+        for letter in text
+    )
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

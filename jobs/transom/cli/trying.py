@@ -83,7 +83,7 @@ def try_in(
         SpecificationError: the stream's file is wrong.
     """
     from transom.cli import outcome
-    from transom.cli.files_of_any_name import held, interval_of, land
+    from transom.cli.files_of_any_name import held, interval_of, land, other_hours
     from transom.cli.sample import read_sample
     from transom.stream import load
     from transom.stream.files import read_mapping
@@ -96,6 +96,8 @@ def try_in(
         _say(f"reading {path}")
         found.append(held(stream, path))
     outcome.print_files(found)
+    for doubt in filter(None, (other_hours(stream, file) for file in found)):
+        _say(doubt)
     try:
         interval = interval_of(found)
     except Refusal:
@@ -113,6 +115,7 @@ def try_in(
             lake=lake, command=transom("try", file, *files), cause="try", began=began, say=_say,
         )  # fmt: skip
     outcome.print_outcome(landed.stream, f"{lake}/{stream.name}", interval, judged)
+    outcome.print_duplicates(landed.stream, f"{lake}/{stream.name}", found)
     outcome.print_rejected(found)
     outcome.print_cost(f"{lake}/{stream.name}", interval)
     return all(judgement.passed for judgement in judged)

@@ -1,7 +1,7 @@
 """Times as logs write them, to UTC microseconds, whole columns at a time.
 
 Local times need a zone. One that a clock change skips does not exist and is refused; one that it
-repeats is taken as the earlier of the two.
+repeats is taken as the earlier of the two, unless letters of the zone (`%Z`, as CET and CEST) say which.
 """
 
 from datetime import UTC, datetime
@@ -21,9 +21,14 @@ MICROSECOND = (1, 1_000_000)
 EPOCHS = {"epoch": MICROSECOND, "epoch_ms": (1, 1_000), "epoch_us": (1, 1)}
 NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 APACHE = "%d/%b/%Y:%H:%M:%S %z"
+LETTERS = "%Z"
+"""A word of a form: letters of a zone. strptime itself knows those of the machine that it runs on alone."""
+UNIVERSAL = ("UTC", "GMT")
+"""Letters that mean one thing everywhere."""
 SPECIAL = {
     "no_zone": "an offset, or a zone in the stream's file",
     "no_such_local_time": "a time that the zone's clocks show",
+    "no_such_zone": "UTC, GMT, or letters that the zone in the stream's file goes by at that time",
 }
 """Reasons of their own for which a text is no time, and what it would have to be."""
 
@@ -94,7 +99,7 @@ def _one_by_one(
     # Logs repeat their times: each distinct text is read once.
     distinct = text.dictionary_encode()
     values = distinct.dictionary.to_pylist()
-    read = [_one(value, form, zone) for value in values] or [(0, "bad_time")]
+    read = [one_instant(value, form, zone) for value in values] or [(0, "bad_time")]
     micros = np.array([micro for micro, _ in read], dtype=np.int64)
     reasons = np.array([reason or "" for _, reason in read], dtype=np.str_)
     index = distinct.indices.fill_null(0).to_numpy(zero_copy_only=False)
@@ -105,14 +110,39 @@ def _one_by_one(
     return micros[index], here != "", special
 
 
-def _one(text: str, form: str, zone: str | None) -> tuple[int, str | None]:
+def letters_of(text: str, form: str) -> str | None:
+    """Return the letters of a zone that a text has where its form has `%Z`, None where the form has none.
+
+    Raises:
+        ValueError: it has no word there.
+    """
+    words = form.split()
+    if LETTERS not in words:
+        return None
+    seen = text.split()
+    if len(seen) != len(words) or "%" in text:
+        raise ValueError("not of the form")
+    return seen[words.index(LETTERS)]
+
+
+def one_instant(text: str, form: str, zone: str | None) -> tuple[int, str | None]:
+    """A time in microseconds since 1970, and why it is none."""
     try:
+        letters = letters_of(text, form)
+        written = form if letters is None else form.replace(LETTERS, letters)
         # Whether it has a zone is looked at below.
-        moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
+        moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, written)  # noqa: DTZ007
+        if letters in UNIVERSAL:
+            moment = moment.replace(tzinfo=UTC)
         if moment.tzinfo is None:
             if zone is None:
                 return 0, "no_zone"
             moment = moment.replace(tzinfo=ZoneInfo(zone), fold=0)
+            if letters is not None and moment.tzname() != letters:
+                # Of an hour that comes twice, the letters say which of the two it is.
+                moment = moment.replace(fold=1)
+                if moment.tzname() != letters:
+                    return 0, "no_such_zone"
             there = moment.astimezone(UTC).astimezone(ZoneInfo(zone))
             if there.replace(tzinfo=None) != moment.replace(tzinfo=None):
                 return 0, "no_such_local_time"

@@ -40,6 +40,11 @@ def _time_format(text: str) -> str:
         raise ValueError(f"unknown part %{unknown[0]} in the time format; got {text!r}")
     if "Y" not in parts and "y" not in parts:
         raise ValueError(f"must hold the year, else the time is not known; got {text!r}")
+    if "Z" in parts and (text.split().count("%Z") != 1 or parts.count("Z") != 1 or "z" in parts):
+        raise ValueError(
+            "%Z, letters of a zone such as CET, must be a word of its own, once and without %z; other "
+            f"letters can be written as they stand, and the zone given by `zone`; got {text!r}"
+        )
     return text
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from transom.cli.asked import Refusal
-from transom.cli.files_of_any_name import held, interval_of, land, named
+from transom.cli.files_of_any_name import held, interval_of, land, named, other_hours
 from transom.intervals import Interval
 from transom.paths import PathPattern
 from transom.stages.landing import listed
@@ -108,3 +108,40 @@ def test_what_a_name_says_by_the_end_of_the_pattern(
 ) -> None:
     match = named(PathPattern(pattern), "UTC", Path("/") / path)
     assert (None if match is None else match.captures) == captures
+
+
+@pytest.mark.parametrize(
+    ("zone", "hours", "said"),
+    [
+        (None, (10, 11), None),
+        (
+            None,
+            (9, 30),
+            "2015-05-17T10:00 to 2015-05-17T11:00 UTC, and none of its events is; the first is of "
+            "2015-05-17T09:00:00 UTC: if names are in local time, say which by `source.zone`, such as "
+            "Europe/Berlin",
+        ),
+        (None, (), None),
+        (
+            None,
+            (12, 13),
+            "2015-05-17T10:00 to 2015-05-17T11:00 UTC, and none of its events is; the first is of "
+            "2015-05-17T12:00:00 UTC: if names are in local time, say which by `source.zone`, such as "
+            "Europe/Berlin",
+        ),
+        ("America/New_York", (14,), None),
+        (
+            "America/New_York",
+            (10, 13),
+            "2015-05-17T14:00 to 2015-05-17T15:00 UTC, and none of its events is; the first is of "
+            "2015-05-17T10:00:00 UTC: is `source.zone`, America/New_York, that of the names?",
+        ),
+    ],
+)
+def test_a_name_of_other_hours_than_all_events_is_told_with_its_probable_cause(
+    tmp_path: Path, zone: str | None, hours: tuple[int, ...], said: str | None
+) -> None:
+    stream = parse({**DATA, "source": {**DATA["source"], **({"zone": zone} if zone else {})}})
+    file = log(tmp_path / "north/2015-05-17/access.10.log", *hours)
+    words = None if said is None else f"{file}: by its name it is of {said}"
+    assert other_hours(stream, held(stream, file)) == words

@@ -234,3 +234,40 @@ def test_whatever_the_lines_a_draft_reads_them_or_a_message_says_why(
         return
     assert parse(yaml.safe_load(made.text)).name == "a"
     assert made.found.events.num_rows > 0
+
+
+@pytest.mark.parametrize(
+    ("months", "zone", "note", "first", "last"),
+    [
+        ({7: "UTC", 11: "UTC"}, "UTC", "", "2026-07-20T21:58:00.352", "2026-11-20T21:58:19.352"),
+        (
+            {7: "CEST", 11: "CET"},
+            "Europe/Berlin",
+            "; ?: other zones than Europe/Berlin have such letters, too",
+            "2026-07-20T19:58:00.352",
+            "2026-11-20T20:58:19.352",
+        ),
+    ],
+)
+def test_letters_of_a_zone_are_of_the_time(
+    tmp_path: Path, months: dict[int, str], zone: str, note: str, first: str, last: str
+) -> None:
+    found = drafted(
+        tmp_path,
+        [
+            f"2026-{month:02}-20 21:58:{n:02}.352 {letters} [{n}] a@b LOG:  it {'really ' * (n % 4)}took {n}"
+            for month, letters in months.items()
+            for n in range(20)
+        ],
+    )
+    assert found.stream.time is not None
+    assert (found.stream.time.format, found.stream.time.zone) == ("%Y-%m-%d %H:%M:%S.%f %Z", zone)
+    assert (found.times[0], found.times[-1], found.refused) == (first, last, [])
+    assert f"# 2026-07-20 21:58:00.352 {months[7]}{note}\n" in found.text
+    assert found.stream.columns.keys() == {"field_4", "field_5", "field_6", "message"}
+
+
+def test_letters_that_name_no_zone_are_no_part_of_a_time(tmp_path: Path) -> None:
+    found = drafted(tmp_path, [f"2026-11-20 21:58:{n:02} XYZ {n}" for n in range(20)])
+    assert found.stream.time is not None
+    assert (found.stream.time.format, found.column("field_3")[0]) == ("iso", "XYZ")

@@ -100,7 +100,7 @@ aggregate:
     ("name", "content", "words"),
     [
         ("a.log", b"", "must hold a line; it is empty"),
-        ("a.log", b"\n\n", "must hold a line; it is empty"),
+        ("a.log", b"\n\r\n", "must hold a line; it has blank lines alone"),
         ("a.log", b"\x7fELF\0\0", "must be text, a line a record; got a binary file, with a zero byte at 4"),
         (
             "a.log",

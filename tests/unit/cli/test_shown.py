@@ -1,0 +1,68 @@
+"""What a person sees of a try: whole where it matters, and of characters that are printed."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+from deltalake import write_deltalake
+
+from transom.cli.files_of_any_name import Held
+from transom.cli.outcome import print_duplicates, print_rejected
+from transom.cli.shown import plain
+from transom.stream import parse
+
+STREAM = """
+name: web
+source: {path: a.log, format: json}
+columns: {id: id}
+time: {column: at}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\tb", "a\\tb"),
+        ("\x1b[31m", "\\x1b[31m"),
+        ("\u202eabc", "\\u202eabc"),
+        ("ä", "ä"),
+        ("\ud800", "\\ud800"),
+    ],
+)
+def test_what_cannot_be_shown_is_escaped(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+def _lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines() if line.strip(" ─")]
+
+
+def test_the_form_that_was_expected_is_shown_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    form = "%Y-%m-%d %H:%M:%S.%f %Z, from 1970 to 2261"
+    detail = f"bad time: {'x' * 99}; expected {form}"
+    held = Held(
+        Path("a.log"), None, reasons=Counter(bad_time=2), examples={"bad_time": [(7, "a\tb", detail)]}
+    )
+    print_rejected([held])
+    shown = f"bad time: {'x' * 47}...; expected {form}"
+    assert "".join(_lines(capsys)[2:]).replace(" ", "") == f"a.logbad_time27{shown}a\\tb".replace(" ", "")
+
+
+def test_duplicates_are_told_of_each_file_that_has_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = ["landing/1-a.log", "landing/2-a.log"]
+    rows = pa.table({"path": paths, "accepted": [5, 3], "duplicates": [0, 402]})
+    write_deltalake(tmp_path / "files", rows)
+    files = [Held(tmp_path / "a.log", None, events=5), Held(Path("b/a.log"), None, events=405)]
+    data = yaml.safe_load(STREAM)
+    print_duplicates(parse(data), str(tmp_path), files)
+    assert capsys.readouterr().out == ""
+    print_duplicates(parse({**data, "unique": ["event_time", "id"]}), str(tmp_path), files)
+    assert _lines(capsys) == [
+        "events that repeat another one of their hour in event_time, id: they go to the table duplicates",
+        "file events duplicates rows",
+        "b/a.log 405 402 3",
+    ]

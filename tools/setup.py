@@ -164,7 +164,9 @@ def configuration(java_home: Path, archive: Path | None) -> None:
         "rootLogger.level = error\nrootLogger.appenderRef.stderr.ref = stderr\n"
         "appender.stderr.type = Console\nappender.stderr.name = stderr\nappender.stderr.target = SYSTEM_ERR\n"
         "appender.stderr.layout.type = PatternLayout\n"
-        "appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n\n",
+        "appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n\n"
+        # Spark takes a Python that starts it for a shell, and tells a shell its level unless it has one.
+        "logger.shell.name = org.apache.spark.api.python.PythonGatewayServer\nlogger.shell.level = error\n",
     )
     lines = [f"export {name}='{value}'\n" for name, value in exports(java_home, properties).items()]
     lines.append(f"export PATH='{VENV / 'bin'}':'{java_home / 'bin'}':\"$PATH\"\n")

@@ -1,8 +1,13 @@
-"""The class-data archive of set-up is there to cut Java's start; a wrong class path silently voids it."""
+"""How Spark starts: by set-up's class-data archive, which a wrong class path voids, and without a word."""
 
 import os
+import re
 import subprocess
+import sys
 from pathlib import Path
+
+import pytest
+import setup
 
 
 def test_java_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
@@ -18,3 +23,19 @@ def test_java_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
     loaded = log.read_text().splitlines()
     archived = [line for line in loaded if "shared objects file (top)" in line]
     assert len(archived) > len(loaded) / 2
+
+
+def test_spark_says_nothing_where_python_starts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    properties = Path(os.environ["TRANSOM_SPARK_PROPERTIES"]).read_text()
+    monkeypatch.setattr(setup, "HOUSE", tmp_path)
+    monkeypatch.setattr(setup, "site", lambda: tmp_path)
+    setup.configuration(tmp_path, None)
+    own = tmp_path / "own.properties"
+    logging = f"log4j2.configurationFile={tmp_path / 'log4j2.properties'}"
+    own.write_text(re.sub(r"log4j2\.configurationFile=\S+", lambda _: logging, properties))
+    done = subprocess.run(
+        [sys.executable, "-c", "from transom.lake.session import session\nsession('start').stop()\n"],
+        env={**os.environ, "PYSPARK_SUBMIT_ARGS": f"--properties-file {own} pyspark-shell"},
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("", "")

@@ -285,6 +285,48 @@ def test_a_broken_column_is_not_also_reported_as_missing() -> None:
     )
 
 
+def test_a_mistyped_field_is_told_without_what_follows_from_it() -> None:
+    data = changed(key=["user"], where="status >= 500", unique=["user", "usr"])
+    data["colums"] = data.pop("columns")
+    data["source"]["fromat"] = data["source"].pop("format")
+    assert refusal(data) == (
+        "app.yaml: 3 problems\n"
+        "  unknown field 'colums'; nearest: columns\n"
+        "  source: unknown field 'fromat'; nearest: format\n"
+        "  unique: no column 'usr'; nearest: user"
+    )
+
+
+def test_what_is_missing_is_told_beside_what_is_wrong() -> None:
+    data = changed(
+        name="Web", source__format="xml", source__options={"a": 1}, time=..., rest="maybe",
+        columns__took={"type": "float"}, key=["usr"], aggregate__load__measures={"n": "max(took)"},
+        checks={
+            "keys_not_null": {"at_most": 100, "rows": {"at_least": 1}},
+            "x": {"stage": "ingest", "every": "statu > 1"},
+        },
+    )  # fmt: skip
+    assert refusal(data) == (
+        "app.yaml: 9 problems\n"
+        "  name: must be lower-case letters, digits and underscores, a letter first, at most 63; got 'Web'\n"
+        "  source.format: must be one of 'apache', 'zeek', 'csv', 'json', 'regex', 'kv', 'syscalls'; got 'xml'\n"
+        "  columns.took.type: must be one of 'string', 'integer', 'number', 'boolean', 'timestamp'; got "
+        "'float'\n"
+        "  time: is required where no preset gives it\n"
+        "  rest: must be one of 'keep', 'drop'; got 'maybe'\n"
+        "  key[0]: no column 'usr'; nearest: user\n"
+        "  checks.keys_not_null.at_most: keys_not_null is built in, only off, severity may be set\n"
+        "  checks.keys_not_null.rows: keys_not_null is built in, only off, severity may be set\n"
+        "  checks.x.every: no column 'statu'; nearest: status\n    statu > 1\n    ^"
+    )
+
+
+def test_a_value_out_of_bounds_of_a_field_that_a_built_in_check_has_not() -> None:
+    assert refusal(changed(checks={"keys_not_null": {"at_most": 100}})) == (
+        "app.yaml: checks.keys_not_null.at_most: keys_not_null is built in, only off, severity may be set"
+    )
+
+
 def test_a_block_with_a_wrong_key_does_not_hide_what_is_wrong_with_its_checks() -> None:
     data = changed(
         aggregate__load__key=["usr"], checks={"x": {"stage": "aggregate", "every": "n > 1", "share": 2}}

@@ -218,16 +218,22 @@ def resolve(declared: dict[Name, Check]) -> tuple[Gate, ...]:
     return tuple(gates)
 
 
+def allowed(name: str) -> set[str]:
+    """Return what a stream may say of a built-in check."""
+    default = BUILT_IN[name]
+    return {"severity", "off"} | ({default.tolerance} if default.at_most is not None else set())
+
+
+def only_allowed(name: str) -> str:
+    """Return the rule that anything else of a built-in check breaks."""
+    return f"{name} is built in, only {', '.join(sorted(allowed(name)))} may be set"
+
+
 def problems(name: str, check: Check, blocks: list[str]) -> list[Problem]:
     """Return what is wrong with one check; paths are relative to it. Conditions are not read here."""
     given = set(check.model_fields_set)
     if name in BUILT_IN:
-        default = BUILT_IN[name]
-        allowed = {"severity", "off"} | ({default.tolerance} if default.at_most is not None else set())
-        return [
-            Problem(field, f"{name} is built in, only {', '.join(sorted(allowed))} may be set")
-            for field in sorted(given - allowed)
-        ]
+        return [Problem(field, only_allowed(name)) for field in sorted(given - allowed(name))]
     found = [
         Problem(field, f"only built-in checks have it{nearest(name, BUILT_IN)}")
         for field in ("at_most", "hours", "off")

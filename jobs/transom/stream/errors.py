@@ -95,13 +95,25 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[tuple[Lo
         elif detail["type"] == "extra_forbidden":
             known = _known_fields(model, location[:-1])
             # "known:" with a long list helps less than the nearest name alone.
-            near = get_close_matches(str(location[-1]).lower(), known, n=1)
-            hint = f"; nearest: {near[0]}" if near else f"; known: {', '.join(known)}"
+            near = _nearest_field(model, location)
+            hint = f"; nearest: {near}" if near else f"; known: {', '.join(known)}"
             place = render(location[:-1])
             found.append((location, Problem(place, f"unknown field {str(location[-1])!r}{hint}")))
         else:
             found.append((location, Problem(path, _message(detail["type"], detail))))
     return found
+
+
+def unknown_fields(error: ValidationError, model: type[BaseModel]) -> dict[Location, str | None]:
+    """Return where a model found fields that it does not know, each with the known name most like it."""
+    details = error.errors(include_url=False)
+    places = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
+    return {location: _nearest_field(model, location) for location in places}
+
+
+def _nearest_field(model: type[BaseModel], location: Location) -> str | None:
+    near = get_close_matches(str(location[-1]).lower(), _known_fields(model, location[:-1]), n=1)
+    return near[0] if near else None
 
 
 def _message(kind: str, detail: Any) -> str:

@@ -138,8 +138,8 @@ class JsonLines:
             if too_deep(line):
                 raise ValueError(f"more than {DEEPEST} arrays and objects in each other")
             record = _read(line)
-        except ValueError:
-            refused.add_one(index, "bad_json")
+        except ValueError as error:
+            refused.add_one(index, "bad_json", why(error))
             return {}
         if not isinstance(record, dict):
             refused.add_one(index, "not_an_object")
@@ -182,6 +182,19 @@ def too_deep(line: str, deepest: int = DEEPEST) -> bool:
         if depth > deepest:
             return True
     return False
+
+
+def why(error: ValueError) -> str:
+    """Why a line is no JSON, and where, counted from 1: the same in every Python."""
+    if not isinstance(error, json.JSONDecodeError):
+        return str(error)
+    message, at = error.msg, error.pos
+    # Python 3.13 tells of a comma what those before it tell of the bracket behind it.
+    if message.startswith("Illegal trailing comma"):
+        at = at + 1 + len(error.doc[at + 1 :]) - len(error.doc[at + 1 :].lstrip(" \t\n\r"))
+        name = message.endswith("object")
+        message = "Expecting property name enclosed in double quotes" if name else "Expecting value"
+    return f"{message.removesuffix(' at').removesuffix(': ')} at character {at + 1}"
 
 
 def refuse_constant(constant: str) -> Any:

@@ -9,6 +9,7 @@ from transom.formats.layout import Layout
 from unit.formats.reference_lines import Found, Refused, text_of
 
 DEEPEST_JSON = 100
+TOO_DEEP = "more than 100 arrays and objects in each other"
 
 
 class Number(str):
@@ -64,15 +65,21 @@ class Json:
             whole = whole[name]
         if not route or not isinstance(whole, list):
             return [Refused("no_records", expected=f"a list at {path}[]")]
-        return [Refused("bad_json") if deep(self.written(record)) else Json.Value(record) for record in whole]
+        return [
+            Refused("bad_json", TOO_DEEP) if deep(self.written(record)) else Json.Value(record)
+            for record in whole
+        ]
 
     def loaded(self, text: str, deepest: int) -> object:
         if deep(text, deepest):
-            raise Refused("bad_json")
+            raise Refused("bad_json", TOO_DEEP)
         try:
             return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=self.constant)
-        except ValueError:
-            raise Refused("bad_json") from None
+        except json.JSONDecodeError as error:
+            words = re.sub(r"( at|: )$", "", error.msg)
+            raise Refused("bad_json", f"{words} at character {error.pos + 1}") from None
+        except ValueError as error:
+            raise Refused("bad_json", error) from None
 
     def route(self, found: Mapping[str, object], path: str) -> list[str]:
         """The names that lead to what a path means; none where the record has nothing there."""
@@ -98,7 +105,7 @@ class Json:
         return left
 
     def constant(self, name: str) -> object:
-        raise ValueError(f"{name} is no JSON")
+        raise ValueError(f"{name} is not JSON")
 
     def at(self, found: Mapping[str, object], path: str) -> str | None:
         while path not in found:

@@ -1,9 +1,11 @@
 """Why a line is refused, and what is said of it."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
 
+from transom.formats.json_lines import why
 from transom.formats.layout import EventTime, Layout, Span
 from unit.formats.some_layouts import (
     APACHE,
@@ -74,6 +76,18 @@ def test_each_reason_keeps_the_line_and_its_number(layout: Layout, line: str | b
         (JSON, b'{"tiem": 1}\n', "missing time; expected ts"),
         (APACHE, b"hello\n", "no match; expected the common or the combined log form"),
         (RECORDS, b'{"a": []}\n', "no records; expected a list at Records[]"),
+        (JSON, b'{"ts": 1\n', "bad json: Expecting ',' delimiter at character 9"),
+        (JSON, b'{"ts": "1\n', "bad json: Unterminated string starting at character 8"),
+        (JSON, b'{"ts": "\\x"}\n', "bad json: Invalid \\escape at character 9"),
+        (JSON, b'{"ts": NaN}\n', "bad json: NaN is not JSON"),
+        (JSON, b"[" * 101 + b"\n", "bad json: more than 100 arrays and objects in each other"),
+        (JSON, b"2024 ok\n", "bad json: Extra data at character 6"),
+        (
+            JSON,
+            b'{"ts": 1, }\n',
+            "bad json: Expecting property name enclosed in double quotes at character 11",
+        ),
+        (JSON, b'{"ts": [1 , ]}\n', "bad json: Expecting value at character 13"),
         (RECORDS, b"{\n", "bad json; expected an object a line, not one over several lines"),
         (REGEX, b"hello\n", "no match; expected the pattern"),
         (KV, b"hello\n", "no match; expected a line with name=value in it"),
@@ -169,3 +183,16 @@ def test_local_times_that_a_clock_change_skips_or_repeats(local: str, expected: 
     assert [event["event_time"] for event in events] + [row["reason"] for row in rejected] == [expected]
     naive = Layout("csv", (), EventTime(("ts",)), {"header": False, "names": ["ts"]})
     assert [row["reason"] for row in read(local.encode(), naive)[1]] == ["no_zone"]
+
+
+@pytest.mark.parametrize(
+    ("later", "text", "earlier"),
+    [
+        ("object", '{"ts": 1, }', "Expecting property name enclosed in double quotes at character 11"),
+        ("array", '{"ts": [1 , ]}', "Expecting value at character 13"),
+    ],
+)
+def test_what_is_said_of_a_line_is_the_same_in_every_python(later: str, text: str, earlier: str) -> None:
+    place = text.rindex(",")
+    error = json.JSONDecodeError(f"Illegal trailing comma before end of {later}", text, place)
+    assert why(error) == earlier

@@ -8,7 +8,7 @@ from typing import Any
 
 from transom.cli.asked import Refusal
 from transom.cli.draft_text import text_of
-from transom.cli.first_blocks import first_blocks
+from transom.cli.first_blocks import first_blocks, repeats, seen_in
 from transom.cli.guessed_time import When, time_of
 from transom.cli.guesses import Column, columns_of
 from transom.cli.log import LOOKED_AT, Log, NotRead
@@ -62,9 +62,11 @@ def draft(samples: Sequence[Sample], name: str | None = None) -> Draft:
     if not found.events.num_rows:
         first = f": the first was refused as {found.refused[0].reason}" if found.refused else ""
         raise Refusal(f"{samples[0].path}: none of {found.lines} lines became an event{first}")
-    data |= first_blocks(stream, found)
+    seen = seen_in(stream, found)
+    data |= first_blocks(stream, seen, found)
     parse(data, name)
-    text = text_of(data, log, columns, left, when, samples, found)
+    repeated = None if stream.unique else repeats(seen, found)
+    text = text_of(data, log, columns, left, when, samples, found, repeated)
     return Draft(text, found, "" if when is None else when.untimed)
 
 

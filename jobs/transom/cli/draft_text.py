@@ -23,6 +23,7 @@ def text_of(
     when: When | None,
     samples: Sequence[Sample],
     found: Tried,
+    repeated: tuple[str, int] | None,
 ) -> str:
     """A stream file.
 
@@ -30,6 +31,7 @@ def text_of(
         data: what it says.
         left: fields that are no columns.
         when: the time, which a preset says itself.
+        repeated: a column that names each event, and how many events repeat a name.
     """
     return "\n".join(
         [
@@ -38,6 +40,7 @@ def text_of(
             *_source(data, log, when),
             *_columns(columns, left, log),
             *([] if when is None else lined([(f"time: {flow(data['time'])}", when.note)])),
+            *_repeats(repeated, found),
             *_blocks(data, found),
             "",
         ]
@@ -90,6 +93,15 @@ def _columns(columns: Sequence[Column], left: Sequence[str], log: Log) -> list[s
         lines = ["# Of its columns, some values:"]
         lines += [f"#   {comment(f'{column.path}: {column.words}')}" for column in columns]
     return [*lines, f"# Left out: {comment(', '.join(left)[:500])}"] if left else lines
+
+
+def _repeats(repeated: tuple[str, int] | None, found: Tried) -> list[str]:
+    """A proposal: whether events that have one name are one, nobody but a person knows."""
+    if repeated is None:
+        return []
+    name, number = repeated
+    words = f"{number} of {counted(found.events.num_rows, 'event')} repeat the {name} of another one"
+    return [f"# unique: [{name}]  # ?: {words}; with this, one of an hour stays"]
 
 
 def _blocks(data: Mapping[str, Any], found: Tried) -> list[str]:

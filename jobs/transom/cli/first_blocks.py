@@ -1,11 +1,12 @@
 """What a drafted stream asks of its events at first: a key, a block of figures, what its gate lets pass."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import pyarrow.compute as pc
 
-from transom.cli.guesses import Seen, figure_of, key_of
+from transom.cli.guesses import Seen, figure_of, key_of, unique_of
 from transom.cli.naming import identifier
 from transom.cli.sample_events import TOLERATED, Tried
 from transom.stream import Stream
@@ -15,9 +16,9 @@ SHORT = "RANGES 1 HOUR, 5 MINUTES SLIDES 5 MINUTES, 5 MINUTES"
 """Levels for a log of days, and for one of minutes."""
 
 
-def first_blocks(stream: Stream, found: Tried) -> dict[str, Any]:
-    """A key, a first block of figures, and a tolerance where more lines are refused than by default."""
-    seen = [
+def seen_in(stream: Stream, found: Tried) -> list[Seen]:
+    """What the events hold in each column that is read."""
+    return [
         Seen(
             name,
             field.type,
@@ -27,6 +28,19 @@ def first_blocks(stream: Stream, found: Tried) -> dict[str, Any]:
         for name, field in stream.event_columns.items()
         if name in found.events.column_names
     ]
+
+
+def repeats(seen: Sequence[Seen], found: Tried) -> tuple[str, int] | None:
+    """A column that names each event, and how many events have a name that another one has; None where there
+    is no such column, or each name is there once."""
+    rows = found.events.select(["event_time", *(column.name for column in seen)])
+    different = rows.group_by(rows.column_names).aggregate([]).num_rows
+    column = unique_of(seen, rows.num_rows, different)
+    return None if column is None else (column.name, rows.num_rows - column.distinct)
+
+
+def first_blocks(stream: Stream, seen: Sequence[Seen], found: Tried) -> dict[str, Any]:
+    """A key, a first block of figures, and a tolerance where more lines are refused than by default."""
     key = key_of(seen, found.events.num_rows)
     # What Spark derives is not there yet.
     figure = figure_of(

@@ -23,6 +23,9 @@ NO_FIGURE = re.compile(
 )
 
 
+ID = re.compile("(^|_)(id|uuid|guid|uid)$")
+NAMED = 0.9
+"""The share of events with a name of their own from which a column is taken for one that names events."""
 SPARSE = 0.1
 """The share of events without a value from which a whole file may well have none."""
 NO_KEY = re.compile(r"message|msg|text|.*_text|extension|arguments|request|agent|referer|before")
@@ -148,6 +151,21 @@ def key_of(seen: Sequence[Seen], events: int) -> Seen | None:
     if named:
         return min(named, key=lambda s: rank(s.name, KEYS))
     return fit[0] if fit else None
+
+
+def unique_of(seen: Sequence[Seen], events: int, different: int) -> Seen | None:
+    """A column that names each event, where some name is there more than once.
+
+    Args:
+        different: events that are not alike in all columns.
+    """
+    fit = [
+        s
+        for s in seen
+        if ID.search(s.name) and not s.nulls and s.distinct < events
+        if s.distinct >= NAMED * events or s.distinct == different
+    ]
+    return max(fit, key=lambda s: s.distinct, default=None)
 
 
 def figure_of(seen: Sequence[Seen], events: int) -> tuple[str, str] | None:

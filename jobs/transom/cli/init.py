@@ -68,11 +68,22 @@ def init(
 
 def _print_refused(found: "Tried") -> None:
     """Prints the lines that became no event, beside the stream's file."""
+    from transom.cli.shown import escaped
+
     if not found.rejected:
         return
     lines, are = counted(found.lines, "line"), "is" if found.rejected == 1 else "are"
     typer.echo(f"transom: {found.rejected} of {lines} {are} refused by this draft:", err=True)
+    left = found.rejected
     for refused in found.refused:
-        typer.echo(f"  {comment(refused.reason)[:160]}\n    {comment(refused.text)[:160]}", err=True)
-    if found.rejected > len(found.refused):
-        typer.echo(f"  and {found.rejected - len(found.refused)} more", err=True)
+        such = f" ({refused.lines} such lines)" if refused.lines > 1 else ""
+        typer.echo(f"  {comment(refused.reason)[:160]}{such}\n    {escaped(refused.text[:160])}", err=True)
+        left -= refused.lines
+    if left:
+        typer.echo(f"  and {left} more", err=True)
+    if any(refused.goes_on for refused in found.refused):
+        typer.echo(
+            "  Lines that begin with a blank, or have no time, seem to go on with the line before them. An "
+            "event is a line:\n  such lines stay refused, unless the log is written so.",
+            err=True,
+        )

@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from transom.cli.guesses import NO_FIGURE
+from transom.cli.kinds import kind_of
 from transom.cli.log import LOOKED_AT, MOST, Log, Near, NotRead
+from transom.cli.naming import identifier
 from transom.cli.sample import JQ
 from transom.formats.layout import FieldType
 
@@ -80,6 +83,12 @@ def _leaves(record: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, A
             yield f"{above}{name}", value
 
 
+def _is_quoted_number(path: str, texts: Sequence[str]) -> bool:
+    """Whether texts are all numbers, other than such as are no figure by their name: ids in quotes."""
+    kind = kind_of(texts)
+    return kind.type in ("integer", "number") and kind.share == 1 and not NO_FIGURE.search(identifier(path))
+
+
 def _flat(records: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[str]], dict[str, FieldType]]:
     """The texts of every path, and the types of those that are no text in JSON already."""
     fields: dict[str, list[str]] = {}
@@ -99,7 +108,7 @@ def _flat(records: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[str]], d
     for path, seen in kinds.items():
         if seen.keys() == {bool}:
             types[path] = "boolean"
-        elif seen[int] + seen[float] < MOST * seen.total():
+        elif seen[int] + seen[float] < MOST * seen.total() and not _is_quoted_number(path, fields[path]):
             # A text in JSON is one on purpose, unless it is a time.
             types[path] = "string"
     return fields, types

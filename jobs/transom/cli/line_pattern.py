@@ -164,6 +164,9 @@ def _parts(
         form, label = forms[at]
         width = timed[1] if timed is not None and at == timed[0] else 1
         name = "time" if timed is not None and at == timed[0] else label or name_of(values, at)
+        if form == "bracket" and not label and values and all(map(str.isdecimal, values)):
+            # LOG: [123], of Postgres and of others.
+            name = "pid" if name == name_of(values, at) else name
         if combined and at < len(COMBINED):
             name = COMBINED[at]
         if not combined and form == "word" and values and _is_sign(values) and len(values) == len(part):

@@ -1,8 +1,9 @@
 """What the first lines of files become under a drafted stream, read as a job would read them."""
 
 import io
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from transom.stream import Stream
 TOLERATED = 0.04
 """The share of refused lines from which a draft says how many may be, before the gate does."""
 EXAMPLES = 5
-"""Refused lines of a file that are kept."""
+"""Forms of refused lines of which one is kept."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,25 @@ class Refused:
 
     Attributes:
         reason: with what was seen.
+        lines: how many are of this form, of those that were looked at.
     """
 
     text: str
     reason: str
+    lines: int = 1
+
+    @property
+    def form(self) -> tuple[str, str]:
+        """What it has in common with others: why it is refused, and how it begins."""
+        blank = self.text[:1].strip() == ""
+        begins = " ".join(self.text.split()[:2])
+        return self.reason.partition(":")[0], " " * blank + re.sub(r"[\w.$]+", "x", begins)[:8]
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it looks like a part of what a line before it says: a stack trace, a statement."""
+        unlike = self.reason.startswith("no match")
+        return unlike and (self.text[:1].isspace() or not re.search("[0-9]:[0-9]{2}|[0-9]{9}", self.text))
 
 
 @dataclass(frozen=True)
@@ -39,7 +55,7 @@ class Tried:
 
     Attributes:
         events: of all files, with `event_time` and the columns.
-        refused: some of the lines that became none.
+        refused: of some forms of lines that became none, the first.
     """
 
     events: pa.Table
@@ -66,20 +82,24 @@ def events_of(stream: Stream, samples: Sequence[Sample], paths: Sequence[str]) -
         paths: of the files, as the stream's file writes them.
     """
     events: list[pa.RecordBatch] = []
-    refused: list[Refused] = []
+    refused: dict[tuple[str, str], Refused] = {}
     lines = rejected = 0
     for sample, path in zip(samples, paths, strict=True):
         match = stream.path_pattern.match(path)
-        kept = len(refused) + EXAMPLES
         for part in _read(stream, sample, None if match is None else stream.span(match), match):
             if isinstance(part, Summary):
                 lines, rejected = lines + part.lines, rejected + part.rejected
                 continue
             events.append(part.events)
-            for row in part.rejected.slice(0, kept - len(refused)).to_pylist():
-                refused.append(Refused(row["raw"], row["detail"] or row["reason"]))
+            for row in part.rejected.to_pylist():
+                one = Refused(row["raw"], row["detail"] or row["reason"])
+                first = refused.get(one.form)
+                if first is not None:
+                    refused[one.form] = replace(first, lines=first.lines + 1)
+                elif len(refused) < EXAMPLES:
+                    refused[one.form] = one
     schema = events[0].schema if events else pa.schema([("event_time", pa.timestamp("us", "UTC"))])
-    return Tried(pa.Table.from_batches(events, schema), lines, rejected, tuple(refused))
+    return Tried(pa.Table.from_batches(events, schema), lines, rejected, tuple(refused.values()))
 
 
 def times_are_in_names(stream: Stream, samples: Sequence[Sample], paths: Sequence[str]) -> bool:

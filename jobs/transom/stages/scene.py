@@ -23,7 +23,7 @@ BLOCK = "events"
 VERSION = 6
 """Raised when the code changes what comes out, `READING` with it where a file has to be read again for that:
 the rows of one that is gone cannot be made anew."""
-READING = 5
+READING = 6
 
 
 @dataclass(frozen=True)

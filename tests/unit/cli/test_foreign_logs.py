@@ -362,8 +362,9 @@ def test_what_is_written_is_named_by_its_file_and_refused_lines_are_printed(
 ) -> None:
     monkeypatch.setenv("TRANSOM_CALLED", "transom")
     log, output = tmp_path / "a b.log", tmp_path / "My-web.yaml"
-    lines = [f"2024-05-01T10:00:{n:02}Z host {n}" for n in range(50)]
-    log.write_text("\n".join([*lines, "odd\tone", "two"]))
+    lines = [f"2024-05-01T10:{n // 60:02}:{n % 60:02}Z host {n}" for n in range(120)]
+    odd = ["odd\tone", "two", *(f"\tat com.Foo{n}$Bar.run(Foo.java:{n})" for n in range(3)), "99:99 four"]
+    log.write_text("\n".join([*lines, *odd, "five of", "six-6", "[7]"]))
     result = run("init", log, "--output", output)
     assert (result.exit_code, result.stdout) == (
         0,
@@ -371,9 +372,15 @@ def test_what_is_written_is_named_by_its_file_and_refused_lines_are_printed(
         f"  transom check {output}\n  transom try {output} '{log}'\n",
     )
     assert result.stderr == (
-        "transom: 2 of 52 lines are refused by this draft:\n"
-        "  no match; expected the pattern\n    odd one\n"
+        "transom: 9 of 129 lines are refused by this draft:\n"
+        "  no match; expected the pattern (2 such lines)\n    odd\\tone\n"
         "  no match; expected the pattern\n    two\n"
+        "  no match; expected the pattern (3 such lines)\n    \\tat com.Foo0$Bar.run(Foo.java:0)\n"
+        "  no match; expected the pattern\n    99:99 four\n"
+        "  no match; expected the pattern\n    six-6\n"
+        "  and 1 more\n"
+        "  Lines that begin with a blank, or have no time, seem to go on with the line before them. An event "
+        "is a line:\n  such lines stay refused, unless the log is written so.\n"
     )
     assert load(output).name == "my_web"
     assert load(output).time is not None

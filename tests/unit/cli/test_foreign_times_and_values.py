@@ -264,10 +264,45 @@ def test_letters_of_a_zone_are_of_the_time(
     assert (found.stream.time.format, found.stream.time.zone) == ("%Y-%m-%d %H:%M:%S.%f %Z", zone)
     assert (found.times[0], found.times[-1], found.refused) == (first, last, [])
     assert f"# 2026-07-20 21:58:00.352 {months[7]}{note}\n" in found.text
-    assert found.stream.columns.keys() == {"field_4", "field_5", "field_6", "message"}
+    assert found.stream.columns.keys() == {"pid", "field_5", "field_6", "message"}
+    assert found.stream.aggregate["activity"].measures.keys() == {"n"}
 
 
 def test_letters_that_name_no_zone_are_no_part_of_a_time(tmp_path: Path) -> None:
     found = drafted(tmp_path, [f"2026-11-20 21:58:{n:02} XYZ {n}" for n in range(20)])
     assert found.stream.time is not None
     assert (found.stream.time.format, found.column("field_3")[0]) == ("iso", "XYZ")
+
+
+def test_numbers_in_quotes_are_numbers_unless_they_are_ids_or_some_are_none(tmp_path: Path) -> None:
+    records = [
+        record(n)
+        | {"price": f"{n}.76", "amount": str(n), "orderId": str(n % 7), "code": f"0{n}", "or": "x" * (n == 3)}
+        for n in range(20)
+    ]
+    found = drafted(tmp_path, [json.dumps(one) for one in records])
+    assert {name: column.type for name, column in found.stream.columns.items()} == {
+        "user": "string", "n": "integer", "price": "number", "amount": "integer", "order_id": "string",
+        "code": "string", "or_": "string",
+    }  # fmt: skip
+    assert (found.column("price")[:2], found.column("amount")[1], found.refused) == ([0.76, 1.76], 1, [])
+
+
+@pytest.mark.parametrize(
+    ("ids", "again", "said"),
+    [
+        (lambda n: n, 3, "3 of 43 events repeat"),
+        (lambda n: n, 40, "40 of 80 events repeat"),
+        (lambda n: n, 0, None),
+        (lambda n: n % 20, 0, None),
+    ],
+)
+def test_ids_that_repeat_are_told_beside_what_keeps_one(
+    tmp_path: Path, ids: Callable[[int], int], again: int, said: str | None
+) -> None:
+    lines = [json.dumps(record(n) | {"event_id": f"e{ids(n)}"}) for n in range(40)]
+    found = drafted(tmp_path, [*lines, *lines[:again]])
+    proposal = (
+        f"# unique: [event_id]  # ?: {said} the event_id of another one; with this, one of an hour stays\n"
+    )
+    assert (proposal in found.text, "unique" in found.text) == (said is not None, said is not None)

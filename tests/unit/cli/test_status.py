@@ -95,9 +95,8 @@ def test_check_says_what_is_declared_and_all_that_is_wrong(run: Ask, lake: Lake)
         result = run("check", *arguments)
         assert (result.exit_code, result.stdout) == (1, sound.stdout)
         assert result.stderr == (
-            f"{bad}: 3 problems\n"
+            f"{bad}: 2 problems\n"
             "  unknown field 'nmae'; nearest: name\n"
-            "  name: is required\n"
             "  aggregate.traffic.measures.n: unknown function 'suum' in 'suum(bytes)'; nearest: sum\n"
             "1 of 2 cannot be used\n"
         )

@@ -173,6 +173,12 @@ def interval_of(files: Sequence[Held]) -> Interval:
     if not counts:
         names = ", ".join(str(file.path) for file in files)
         raise Refusal(f"{names}: none of {sum(file.lines for file in files)} lines is an event")
+    for file in files:
+        match = file.match
+        # A run reads the files that are named of its hours, whatever hours their events are of.
+        if file.hours and match is not None and match.hour is not None and match.end is not None:
+            inside = any(match.hour <= hour < match.end for hour in file.hours)
+            counts.update({} if inside else {match.hour: 0})
     first, last = min(counts), max(counts)
     interval = Interval(first, last + HOUR)
     if len(interval) > MOST_HOURS:

@@ -54,6 +54,14 @@ def test_a_file_that_is_named_as_the_stream_says_is_held_to_it(tmp_path: Path) -
     )
 
 
+@pytest.mark.parametrize(("hours", "first", "end"), [((9,), 9, 11), ((11,), 10, 12), ((10,), 10, 11)])
+def test_the_hour_that_a_file_is_named_of_is_tried(
+    tmp_path: Path, hours: tuple[int, ...], first: int, end: int
+) -> None:
+    file = held(parse(DATA), log(tmp_path / "north/2015-05-17/access.10.log", *hours))
+    assert interval_of([file]) == Interval(day(first), day(end))
+
+
 def test_a_file_of_another_name_may_hold_anything(tmp_path: Path) -> None:
     stream = parse(DATA)
     files = [held(stream, log(tmp_path / folder / "other.log", 10, 20)) for folder in ("a", "b")]

@@ -8,11 +8,13 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import reduce
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, GroupedData, Observation
 from pyspark.sql import functions as F
 
@@ -20,7 +22,7 @@ from bench.draw import END, FIRST
 from transom import job
 from transom.intervals import Interval
 from transom.lake.session import session
-from transom.lake.stage import Request
+from transom.lake.stage import Made, Request
 from transom.lake.store import Pins, Store, in_hours
 from transom.stages import aggregate
 from transom.stages.blocks import Block, block_of
@@ -58,13 +60,37 @@ class Given(Pins):
         return self.rows_at_hand.where(in_hours(hours))
 
 
-def computed(store: Store, stream: Stream, events: DataFrame) -> DataFrame:
-    """The reports of the whole interval by the stage's own two functions; nothing in between is written."""
+def computed(store: Store, stream: Stream, events: DataFrame) -> Totals:
+    """The reports of the whole interval by the stage's own two functions; nothing in between is written, and
+    the reports nowhere: they are added up in the tasks that make them."""
     blocks = {BLOCK: block_of(stream, BLOCK)}
     targets = {BLOCK: list(INTERVAL.hours())}
-    granules = aggregate.granules_of(Request(Given(store, "events", events), targets, {BLOCK: []}), blocks)
-    pins = Given(store, "granules", granules.rows)
-    return aggregate.reports_of(Request(pins, targets, {BLOCK: []}), blocks, stream).rows
+    request = Request(Given(store, "events", events), targets, {BLOCK: []})
+    (granules,) = aggregate.granules_of(request, blocks).shares
+    rows = granules.frame.withColumn("block", F.lit(BLOCK))
+    request = Request(Given(store, "granules", rows), targets, {BLOCK: []})
+    (reports,) = aggregate.reports_of(request, blocks, stream).shares
+    names = list(totals_of())
+    ddl = ", ".join(f"{name} bigint" for name in names)
+    added = reports.frame.mapInArrow(_Added(reports.made, names), ddl)
+    [row] = added.agg(*(F.sum(name).alias(name) for name in names)).collect()
+    return [int(row[name]) for name in names]
+
+
+class _Added:
+    """Adds up what a task has made, as `totals_of` does."""
+
+    def __init__(self, made: Made | None, names: Sequence[str]) -> None:
+        assert made is not None
+        self.made, self.names = made, names
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for rows in self.made(batches):
+            seconds = pc.divide(rows["window_end"].cast(pa.int64()), 1_000_000)
+            columns = ["count", *(f"{figure}_{MEASURE}" for figure in ("values", "sum", "min", "max"))]
+            sums = [pc.sum(rows[name]).as_py() or 0 for name in columns]
+            row = [rows.num_rows, *sums, pc.sum(seconds).as_py()]
+            yield pa.RecordBatch.from_pylist([dict(zip(self.names, row, strict=True))])
 
 
 def figures(groups: GroupedData, block: Block) -> DataFrame:
@@ -141,7 +167,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         "written": lambda place: written(windowed(events(), block), place),
     }
     passing: dict[str, Callable[[], Totals]] = {
-        "computed": lambda: drained([computed(store, stream, events())]),
+        "computed": lambda: computed(store, stream, events()),
         "window": lambda: drained(windowed(events(), block)),
         "floor": lambda: drained([floor(events(), block)]),
     }

@@ -56,6 +56,7 @@ def written(
     batches: Iterable[pa.RecordBatch],
     time_column: str | None = None,
     threads: int = 1,
+    partition: bool = False,
 ) -> Iterator[Part]:
     """Writes rows into a file for each hour of them, in the order in which they come.
 
@@ -66,10 +67,14 @@ def written(
         time_column: the column, a timestamp in microseconds, by whose hours they are divided; None where
             they stay together.
         threads: that write, each a file at a time.
+        partition: whether that column is the one by which the table is partitioned, which its files do not
+            hold.
     """
     writer: _Writer | None = None
     for batch in batches:
-        writer = writer or _Writer(table, folder, name, batch.schema, threads)
+        if writer is None:
+            names = [column for column in batch.schema.names if not (partition and column == time_column)]
+            writer = _Writer(table, folder, name, pa.schema([batch.schema.field(n) for n in names]), threads)
         writer.add(batch, time_column)
     if writer is not None:
         yield from writer.close()
@@ -90,7 +95,7 @@ class _Writer:
     def add(self, batch: pa.RecordBatch, time_column: str | None) -> None:
         divided = [(None, batch)] if time_column is None else _by_hour(batch, time_column)
         for hour, rows in divided:
-            self.waiting.setdefault(hour, []).append(rows)
+            self.waiting.setdefault(hour, []).append(rows.select(self.schema.names))
         self.held += batch.nbytes
         if self.held > HELD:
             self._flush()

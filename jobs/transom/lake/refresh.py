@@ -23,6 +23,7 @@ from transom.lake.publishing import publish, stands
 from transom.lake.quality import judge
 from transom.lake.retention import expire
 from transom.lake.samples import in_words, sampled
+from transom.lake.spool import Spool
 from transom.lake.stage import Computed, Request, Stage, Step
 from transom.lake.staleness import Plan, Scope, judged_by, left_stale, plan, recorded_inputs
 from transom.lake.store import Pins, Store, Write, conformed, in_hours
@@ -179,12 +180,13 @@ def _run_step(
     verdicts: list[Verdict] = []
     good: dict[str | None, list[datetime]] = {}
     outcome = Outcome(blocked=len(entries), hours_healed=todo.healed)
-    rows: DataFrame | None = None
+    spool: Spool | None = None
     size = 0
     try:
         if todo.targets:
             computed = step.compute(Request(pins, todo.targets, todo.incomplete, _standing(step, book)))
-            rows = _hashed(step, computed.rows).persist()
+            spool = Spool(store, step.table, computed.shares)
+            rows = _hashed(step, spool.rows())
             figures = measure(step, rows, computed, todo.inputs)
             verdicts = audit(step, rows, figures, accepted)
             for node, inputs in todo.inputs.items():
@@ -215,12 +217,12 @@ def _run_step(
                 outcome.published += 1
                 outcome.incomplete += bool(missing)
                 outcome.rows_out += entries[node].rows
-        writes = _writes(store, step, rows, size, good, _torn(book, entries))
+        writes = _writes(store, step, spool, size, good, _torn(book, entries), book)
         holds = partial(scope.holds, stage=stage)
         publish(store, ledger, stage, run_id, writes, entries, book, verdicts, holds=holds)
     finally:
-        if rows is not None:
-            rows.unpersist()
+        if spool is not None:
+            spool.discard()
     return outcome
 
 
@@ -335,13 +337,14 @@ def _torn(book: Book, entries: Mapping[Node, Entry]) -> dict[Node, int]:
 def _writes(
     store: Store,
     step: Step,
-    rows: DataFrame | None,
+    spool: Spool | None,
     size: int,
     good: Mapping[str | None, list[datetime]],
     torn: Mapping[Node, int],
+    book: Book,
 ) -> list[Write]:
     """The new rows of good nodes and the old ones of torn nodes, in one write."""
-    frames = [] if rows is None else [rows.where(_in(good)).drop(digests.HASH)]
+    frames = [] if spool is None else [conformed(spool.rows().where(_in(good)), step.table)]
     targets = {block: list(hours) for block, hours in good.items()}
     stood: dict[int, dict[str | None, list[datetime]]] = {}
     for node, version in torn.items():
@@ -354,7 +357,10 @@ def _writes(
     if not targets:
         return []
     together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
-    return [Write(step.table, together, targets, bytes=None if torn else size)]
+    write = Write(step.table, together, targets, bytes=None if torn else size)
+    if spool is None or torn or write.shared(book):
+        return [write]
+    return [replace(write, parts=spool.take(good))]
 
 
 def _in(targets: Mapping[str | None, Iterable[datetime]]) -> Column:

@@ -1,16 +1,17 @@
 """What a stage declares of itself, so that the lake can run it.
 
-A stage is a function from DataFrames to DataFrames and this declaration: which tables it writes, block
+A stage is functions from DataFrames to rows and this declaration: which tables it writes, block
 by block, what each block reads and how far a change there reaches, and which part of the specification
 shapes the rows. Staleness, healing, pinning, claims, digests, checks and publication follow from it
 (`transom.lake.refresh`); a stage does not have to know about them.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
 from transom.lake.quality import Check
@@ -60,18 +61,36 @@ class Request:
     rows: Mapping[tuple[str, str], Mapping[datetime, int]] = field(default_factory=dict)
 
 
+Made = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What a task makes of the rows of its partition."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """The rows of one block, as tasks come by them.
+
+    Attributes:
+        frame: what tasks are given.
+        made: what they make of it, with the columns of the block's part; None where that is the frame.
+    """
+
+    block: str
+    frame: DataFrame
+    made: Made | None = None
+
+
 @dataclass(frozen=True)
 class Computed:
     """What a step computed.
 
     Attributes:
-        rows: the rows of the targets, with `block` and `hour`; columns of other blocks may be missing.
+        shares: the rows of the targets, with `hour`.
         metrics: further numbers to check, as frames of block, hour and metrics, made of the rows as they
             will be published.
         known: those that need no frame, by block and hour.
     """
 
-    rows: DataFrame
+    shares: Sequence[Share]
     metrics: Callable[[DataFrame], Sequence[DataFrame]] = lambda rows: ()
     known: Mapping[tuple[str, datetime], Mapping[str, float]] = field(default_factory=dict)
 

@@ -7,7 +7,7 @@ whose token is not above the last one's writes nothing, and is told so.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial, reduce
@@ -82,19 +82,21 @@ class Write:
 
     Attributes:
         rows: what is to stand in `targets`, nothing outside of them, in the table's types; columns that are
-            missing become null. An Arrow table where they are few and the driver has them anyway; parts where
-            they have been written already.
+            missing become null. An Arrow table where they are few and the driver has them anyway.
         targets: the hours to replace, by block; a table without blocks has the one key None.
         bytes: about how many the rows take; None where nobody knows.
         gathered: whether the rows of an hour lie in few partitions already, so that no shuffle has to bring
             them together.
+        parts: the same rows, as tasks have written them, to be taken as they stand where other blocks have
+            nothing in these hours; None where there are none, or too many.
     """
 
     table: Table
-    rows: DataFrame | pa.Table | tuple[Part, ...]
+    rows: DataFrame | pa.Table
     targets: Mapping[str | None, Collection[datetime]]
     bytes: int | None = None
     gathered: bool = False
+    parts: Sequence[Part] | None = None
 
     @property
     def hours(self) -> set[datetime]:
@@ -184,8 +186,8 @@ class Store:
         )
         rows, where = write.rows, write.predicate(known)
         try:
-            if isinstance(rows, tuple):
-                written = _take_parts(uri, rows, write.hours, stage, token, run_id)
+            if write.parts is not None and not write.shared(known):
+                written = _take_parts(uri, write.parts, write.hours, stage, token, run_id)
             elif self._few(write, known):
                 if isinstance(rows, DataFrame):
                     rows = small.taken(rows, write.table.arrow_schema())

@@ -7,10 +7,9 @@ granules depend on that hour's events alone, an hour's reports on the granules t
 reaches.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from transom.algorithms.granules import BOUND, Granules, Int64s, Summary
 from transom.formats import rounding
 from transom.intervals import ranges
 from transom.lake.quality import Check
-from transom.lake.stage import Computed, Part, Reads, Request, Stage, Step
+from transom.lake.stage import Computed, Made, Part, Reads, Request, Share, Stage, Step
 from transom.lake.store import in_hours
 from transom.lake.tables import ARROW_TYPES, Table
 from transom.stages.blocks import HOUR, MICROSECOND, Block, Unit, block_of
@@ -151,7 +150,7 @@ def granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
     """The base granules of every block's target hours."""
     hours = sorted({hour for targets in request.targets.values() for hour in targets})
     events = request.pins.read("events", hours)
-    frames = []
+    by_block = []
     for name, targets in request.targets.items():
         block = blocks[name]
         chosen = _chosen(events, block, targets, hours)
@@ -163,7 +162,7 @@ def granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
         grouped = chosen.groupBy("hour", _granule(block.base).alias("granule"), *map(_quoted, block.key)).agg(
             F.count("*").alias("records"), *_sums(block)
         )
-        frames.append(grouped.withColumn("block", F.lit(name)))
+        by_block.append(Share(name, grouped))
 
     # What a block takes of an hour is counted apart from the granules, and needs no look where it is all.
     standing = request.rows.get(("events", "events"))
@@ -184,7 +183,7 @@ def granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
             if name not in whole
         ]
 
-    return Computed(reduce(_stacked, frames), matching, known)
+    return Computed(by_block, matching, known)
 
 
 def _chosen(
@@ -220,7 +219,7 @@ def _sums(block: Block) -> Iterator[Column]:
 
 def reports_of(request: Request, blocks: Mapping[str, Block], stream: Stream) -> Computed:
     """The windows that report in every block's target hours."""
-    frames = []
+    by_block = []
     for name, targets in request.targets.items():
         block = blocks[name]
         stretches = [(_micros(s.start), _micros(s.end)) for s in ranges(targets)]
@@ -229,20 +228,14 @@ def reports_of(request: Request, blocks: Mapping[str, Block], stream: Stream) ->
         rows = rows.select("granule", *map(_quoted, block.key), "records", *block.state_columns())
         # One key's granules have to meet in one pass, in whatever order: numpy sorts them there.
         rows = rows.repartition(*map(_quoted, block.key)) if block.key else rows.repartition(1)
-        schema = _report_schema(block)
         incomplete = np.array(sorted(_micros(hour) for hour in request.incomplete[name]), dtype=np.int64)
-        windows = rows.mapInArrow(_pass(block, stretches, incomplete, schema), _ddl(block))
-        frames.append(
-            windows.withColumn(
-                "hour", F.date_trunc("hour", F.col("window_end") - F.expr("INTERVAL 1 MICROSECOND"))
-            ).withColumn("block", F.lit(name))
-        )
+        by_block.append(Share(name, rows, _pass(block, stretches, incomplete, _report_schema(block))))
 
     def covering(rows: DataFrame) -> list[DataFrame]:
         rules = declared(stream, "aggregate")
         return [_wide_short_of_narrow(rows), *shares(rules, rows, stream)]
 
-    return Computed(reduce(_stacked, frames), covering)
+    return Computed(by_block, covering)
 
 
 def _wide_short_of_narrow(rows: DataFrame) -> DataFrame:
@@ -262,9 +255,7 @@ def _wide_short_of_narrow(rows: DataFrame) -> DataFrame:
     return levels.groupBy("block", "hour").agg(F.max(short).alias("wide_short_of_narrow"))
 
 
-def _pass(
-    block: Block, stretches: Sequence[tuple[int, int]], incomplete: Int64s, schema: pa.Schema
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _pass(block: Block, stretches: Sequence[tuple[int, int]], incomplete: Int64s, schema: pa.Schema) -> Made:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = [batch for batch in batches if batch.num_rows]
         if not held:
@@ -298,6 +289,8 @@ def _pass(
                 "count": found.records,
                 **_figures(block, found.records, found.columns),
                 "complete": ~missing,
+                # A report that comes at an hour's end completes that hour.
+                "hour": (found.end - 1) - (found.end - 1) % (HOUR // MICROSECOND),
             }
             arrays = [_as(columns[field.name], field.type) for field in schema]
             yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
@@ -368,6 +361,7 @@ def _report_columns(block: Block) -> dict[str, str]:
         "count": "bigint",
         **block.figure_columns(),
         "complete": "boolean",
+        "hour": "timestamp",
     }
 
 
@@ -375,16 +369,8 @@ def _report_schema(block: Block) -> pa.Schema:
     return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in _report_columns(block).items()])
 
 
-def _ddl(block: Block) -> str:
-    return ", ".join(f"`{name}` {kind}" for name, kind in _report_columns(block).items())
-
-
 def _micros(moment: datetime) -> int:
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // MICROSECOND
-
-
-def _stacked(left: DataFrame, right: DataFrame) -> DataFrame:
-    return left.unionByName(right, allowMissingColumns=True)
 
 
 def _union(columns: Iterable[Mapping[str, str]]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from transom.lake.book import Node, Verdict
 from transom.lake.parts import moment_of
 from transom.lake.quality import Check, Finding, judge
 from transom.lake.samples import SAMPLE, in_words, sampled
+from transom.lake.spool import PART
 from transom.stages.checks import (
     Declared,
     accepted_of,
@@ -27,7 +28,7 @@ from transom.stages.keys import CHECK as KEYS
 from transom.stages.keys import held_keys, key_checks, taken
 from transom.stages.landing import LandingError, is_there
 from transom.stages.parsing import Read, Reading
-from transom.stages.read_rows import PART, ReadRows
+from transom.stages.read_rows import ReadRows
 from transom.stream import Stream
 
 SECOND = timedelta(seconds=1)

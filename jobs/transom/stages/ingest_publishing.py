@@ -111,14 +111,13 @@ def publish_found(
         hours = changed.get(table.name)
         if not hours:
             continue
+        taken = None
         if table is tables.events and parts is not None:
-            rows.taken = tuple(part for part in parts if part.hour in set(hours))
-            writes.append(Write(table, rows.taken, {None: hours}))
-            continue
+            taken = rows.taken = [part for part in parts if part.hour in set(hours)]
         size = sum(figures.get((table.name, hour), NOTHING)[2] for hour in hours)
         new = in_file_rows if table is tables.files else frames[table.name].where(in_hours(hours))
         gathered = table is tables.events and lie_together
-        writes.append(Write(table, new, {None: hours}, bytes=size, gathered=gathered))
+        writes.append(Write(table, new, {None: hours}, bytes=size, gathered=gathered, parts=taken))
     outcome.rows_out = sum(entry.rows for node, entry in results.items() if entry and node.table == "events")
     outcome.quarantined = sum(entry.status == "quarantined" for entry in due.entries.values())
     outcome.published = len(due.entries) - outcome.quarantined

@@ -22,6 +22,8 @@ from transom.threads import in_order
 
 HELD = 64 * 2**20
 """Bytes of rows, as Arrow holds them, that wait until they make a row group."""
+MOST_HOURS = 500
+"""Hours into which rows are divided, each with a file open; rows of more stay together."""
 MICROS = 3_600_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

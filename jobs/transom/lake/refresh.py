@@ -185,7 +185,8 @@ def _run_step(
     try:
         if todo.targets:
             computed = step.compute(Request(pins, todo.targets, todo.incomplete, _standing(step, book)))
-            spool = Spool(store, step.table, computed.shares)
+            hours = set().union(*todo.targets.values())
+            spool = Spool(store, step.table, computed.shares, len(hours))
             rows = _hashed(step, spool.rows())
             figures = measure(step, rows, computed, todo.inputs)
             verdicts = audit(step, rows, figures, accepted)

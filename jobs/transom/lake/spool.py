@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.lake.parts import Part, discard, written
+from transom.lake.parts import MOST_HOURS, Part, discard, written
 from transom.lake.stage import Made, Share
 from transom.lake.store import Store
 from transom.lake.systems import opened
@@ -76,8 +76,11 @@ class Spool:
         taken: the parts that the run has begun to make the table's.
     """
 
-    def __init__(self, store: Store, table: Table, shares: Sequence[Share]) -> None:
+    def __init__(self, store: Store, table: Table, shares: Sequence[Share], hours: int) -> None:
         """Writes the rows of all shares.
+
+        Args:
+            hours: of how many hours they are at most.
 
         Raises:
             LakeError: the lake lies where Arrow cannot write.
@@ -88,11 +91,12 @@ class Spool:
         self.parts: dict[str, list[Part]] = {}
         # Known before anything is written, so that what a failed task has left is found.
         self._folder = f"made-{uuid.uuid4().hex}"
+        self._divided = hours <= MOST_HOURS
         try:
             uri = store.uri(table.name)
             told = [
                 share.frame.mapInArrow(
-                    _Writing(share.block, share.made, table.arrow_schema(), uri, self._folder),
+                    _Writing(share.block, share.made, table.arrow_schema(), uri, self._folder, self._divided),
                     ", ".join(f"{name} {kind}" for name, kind in TOLD.items()),
                 )
                 for share in shares
@@ -106,15 +110,20 @@ class Spool:
 
     def rows(self) -> DataFrame:
         """All the rows, with `block` and `hour`."""
-        columns = {name: kind for name, kind in self.table.columns.items() if name != "hour"}
         parts = [part for some in self.parts.values() for part in some]
+        columns = dict(self.table.columns)
+        if not self._divided:
+            return rows_of(self.store, self.table.name, columns, parts).drop(PART)
+        del columns["hour"]
         rows = rows_of(self.store, self.table.name, columns, parts)
         counted = F.regexp_extract(PART, r"-([0-9]+)\.parquet$", 1).cast("bigint")
         return rows.withColumn("hour", F.timestamp_seconds(counted * 3600)).drop(PART)
 
     def take(self, targets: Mapping[str | None, Collection[datetime]]) -> list[Part] | None:
         """The parts of some hours of some blocks, which the run is about to make the table's; None where they
-        are too many files."""
+        are of several hours, or too many files."""
+        if not self._divided:
+            return None
         wanted = {block: set(hours) for block, hours in targets.items()}
         taken = [
             part
@@ -143,6 +152,7 @@ class _Writing:
     Attributes:
         schema: of the table.
         uri: of the table.
+        divided: whether an hour's rows are in a file of their own.
     """
 
     block: str
@@ -150,13 +160,15 @@ class _Writing:
     schema: pa.Schema
     uri: str
     folder: str
+    divided: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         made = (batch for batch in batches if batch.num_rows)
         rows = map(self._in_form, made if self.made is None else self.made(made))
         # A second try of a task writes files of its own.
         name = f"part-{uuid.uuid4()}"
-        parts = list(written(self.uri, self.folder, name, rows, "hour", partition=True))
+        time_column = "hour" if self.divided else None
+        parts = list(written(self.uri, self.folder, name, rows, time_column, partition=True))
         yield pa.RecordBatch.from_pylist([{"block": self.block, **asdict(part)} for part in parts], _told())
 
     def _in_form(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from transom.formats.layout import Layout, Span
 from transom.formats.reading import Chunk, Summary, read_file
-from transom.lake.parts import Part, hours_of, written
+from transom.lake.parts import MOST_HOURS, Part, hours_of, written
 from transom.lake.tables import ARROW_TYPES
 from transom.stages.files import source_id
 from transom.stages.landing import opened
@@ -31,9 +31,6 @@ TASK_BYTES = 32 * 2**20
 """Stored bytes that one task reads, where files are small enough to share one."""
 SPOOLED = 64 * 2**20
 """Bytes of rows that wait in memory until their file has been read, and its identity is known."""
-MOST_HOURS = 500
-"""Hours that the events of a file are divided into, each with a file open; of one that touches more they stay
-together."""
 REJECTED = {
     "source_id": "string",
     "source_line": "bigint",

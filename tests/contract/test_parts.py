@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 
 from house import WEB, House, line
+from transom.lake.spool import Spool
 from transom.lake.tables import LakeError
 from transom.stages.decisions import Decisions, decide
 from transom.stages.landing import LandingError
@@ -27,9 +29,9 @@ def there(house: House, table: str) -> set[str]:
     return {path.name for path in Path(house.root, table).rglob("*.parquet")}
 
 
-def read(house: House, table: str) -> set[str]:
-    """Those of them that the reading of a file wrote."""
-    return {path.name for path in Path(house.root, table).glob("read-*/*.parquet")}
+def read(house: House, table: str, of: str = "read") -> set[str]:
+    """Those of them that the reading of a file wrote; or what a task has `made`."""
+    return {path.name for path in Path(house.root, table).glob(f"{of}-*/*.parquet")}
 
 
 def test_an_hour_of_which_nothing_stands_takes_the_rows_where_they_are(house: Make) -> None:
@@ -89,6 +91,72 @@ def test_a_file_of_more_hours_than_it_is_divided_into(house: Make, monkeypatch: 
     together.assert_same(divided)
     assert (len(read(divided, "events")), len(read(together, "events"))) == (2, 0)
     assert there(together, "events") == named(together, "events")
+
+
+AGGREGATE = ("granules", "aggregates")
+
+
+def test_what_tasks_make_is_taken_where_they_have_written_it(house: Make) -> None:
+    day = house()
+    for number in range(2):
+        day.land(number, [line(3600 * number + second, f"10.0.0.{second}") for second in range(9)])
+    day.run(0, 2)
+    for table in AGGREGATE:
+        # Two blocks, two hours.
+        assert len(read(day, table, "made")) == 4
+        assert there(day, table) == named(day, table) == read(day, table, "made")
+    # One block's rows stand beside what comes of the other one: they are written together.
+    text = WEB.replace("{n: count, sent: sum(bytes)}", "{n: count, sent: max(bytes)}")
+    changed = house(text)
+    changed.aggregate(0, 2)
+    for table in AGGREGATE:
+        assert there(changed, table) == named(changed, table)
+        assert len(read(changed, table, "made")) == 4
+    fresh = house(text, lake="fresh")
+    fresh.run(0, 2)
+    changed.assert_same(fresh)
+
+
+@pytest.mark.parametrize("bound", ["MOST_HOURS", "MOST_FILES"])
+def test_what_tasks_make_comes_to_the_same_where_it_is_written_otherwise(
+    house: Make, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    one, other = house(), house(lake="other")
+    for number in range(2):
+        one.land(number, [line(3600 * number + second, f"10.0.0.{second}") for second in range(9)])
+    one.run(0, 2)
+    monkeypatch.setattr(f"transom.lake.spool.{bound}", 1)
+    other.run(0, 2)
+    other.assert_same(one)
+    for table in AGGREGATE:
+        assert read(other, table, "made") == set()
+        assert there(other, table) == named(other, table)
+
+
+@pytest.mark.parametrize("table", AGGREGATE)
+def test_rows_that_are_lost_after_they_were_made_are_not_left_out(
+    house: Make, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    day = house()
+    for number in range(2):
+        day.land(number, [line(3600 * number)])
+    day.ingest(0, 2)
+    found = Spool.rows
+
+    def loses(spool: Spool) -> DataFrame:
+        for path in list(Path(day.root, table).glob("made-*/*.parquet"))[:1]:
+            path.unlink()
+        return found(spool)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Spool, "rows", loses)
+        with pytest.raises(
+            LakeError, match=rf"lake: \d+ rows are found of \d+ that were written for {table};"
+        ):
+            day.aggregate(0, 2)
+    assert there(day, "aggregates") == set()
+    day.run(0, 2)
+    day.assert_ledger_true()
 
 
 @pytest.mark.parametrize("table", ["events", "rejected"])

@@ -111,7 +111,9 @@ class Shelf:
         return tuple(written(f"{self.root}/lines", f"read-{self.read}", "part", batches, "time"))
 
     def write(self, rows: pa.Table | tuple[Part, ...], hours: Iterable[int], token: int) -> None:
-        write = Write(LINES, rows, {None: at(*hours)})
+        parts = rows if isinstance(rows, tuple) else None
+        given = self.rows() if parts is not None else rows
+        write = Write(LINES, given, {None: at(*hours)}, parts=parts)
         self.store.write(write, stage="ingest", token=token, run_id=f"run {token}")
 
     def stands(self) -> list[int]:
@@ -138,3 +140,15 @@ def test_a_write_takes_its_hours_and_its_token_whether_it_is_of_rows_or_of_parts
             with pytest.raises(Overtaken, match=f"table lines holds a later run's write; run run {token} "):
                 shelf.write(rows, (1,), token)
     assert (shelf.stands(), shelf.last()) == ([1, 1, 4, 4], (3, 3, "run 3"))
+
+
+def test_parts_are_taken_only_where_no_other_block_has_their_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[object] = []
+    monkeypatch.setattr(store, "_take_parts", lambda uri, parts, *_: taken.append(parts) or True)
+    monkeypatch.setattr(store, "_write_arrow", lambda uri, rows, *_: taken.append(rows) or True)
+    monkeypatch.setattr(small, "Stored", MagicMock(return_value=MagicMock(size=lambda hours: 0)))
+    rows = TABLE.arrow_schema().empty_table()
+    write = Write(TABLE, rows, {"a": at(1, 2)}, parts=[])
+    for nodes in (known(a=(1, 2), b=(3,)), known(b=(2,))):
+        Store(MagicMock(), "lake").write(write, stage="aggregate", token=1, run_id="run", known=nodes)
+    assert taken == [[], rows]

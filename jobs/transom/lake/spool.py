@@ -55,6 +55,21 @@ def rows_of(store: Store, table: str, columns: Mapping[str, str], parts: Iterabl
     return rows.select("*", F.col("_metadata.file_name").alias(PART)).where(F.col(PART).isin(asked))
 
 
+def refuse_lost(table: str, found: int, parts: Iterable[Part]) -> None:
+    """Refuses rows that are fewer than have been written: a file system that lists less than has been written
+    to it must not make rows go.
+
+    Raises:
+        LakeError: so it is.
+    """
+    written_rows = sum(part.rows for part in parts)
+    if found != written_rows:
+        raise LakeError(
+            f"lake: {found} rows are found of {written_rows} that were written for {table}; run the interval "
+            "again"
+        )
+
+
 def require_system(store: Store, table: str) -> None:
     """Refuses a lake that Arrow cannot write.
 
@@ -110,7 +125,7 @@ class Spool:
 
     def rows(self) -> DataFrame:
         """All the rows, with `block` and `hour`."""
-        parts = [part for some in self.parts.values() for part in some]
+        parts = self.all_parts
         columns = dict(self.table.columns)
         if not self._divided:
             return rows_of(self.store, self.table.name, columns, parts).drop(PART)
@@ -118,6 +133,11 @@ class Spool:
         rows = rows_of(self.store, self.table.name, columns, parts)
         counted = F.regexp_extract(PART, r"-([0-9]+)\.parquet$", 1).cast("bigint")
         return rows.withColumn("hour", F.timestamp_seconds(counted * 3600)).drop(PART)
+
+    @property
+    def all_parts(self) -> list[Part]:
+        """The parts of all blocks."""
+        return [part for parts in self.parts.values() for part in parts]
 
     def take(self, targets: Mapping[str | None, Collection[datetime]]) -> list[Part] | None:
         """The parts of some hours of some blocks, which the run is about to make the table's; None where they

@@ -102,30 +102,27 @@ def test_what_tasks_make_is_taken_where_they_have_written_it(house: Make) -> Non
         day.land(number, [line(3600 * number + second, f"10.0.0.{second}") for second in range(9)])
     day.run(0, 2)
     for table in AGGREGATE:
-        # Two blocks, two hours.
-        assert len(read(day, table, "made")) == 4
-        assert there(day, table) == named(day, table) == read(day, table, "made")
+        assert there(day, table) == named(day, table) == read(day, table, "made") != set()
     # One block's rows stand beside what comes of the other one: they are written together.
     text = WEB.replace("{n: count, sent: sum(bytes)}", "{n: count, sent: max(bytes)}")
     changed = house(text)
     changed.aggregate(0, 2)
     for table in AGGREGATE:
-        assert there(changed, table) == named(changed, table)
-        assert len(read(changed, table, "made")) == 4
+        assert there(changed, table) == named(changed, table) != read(changed, table, "made")
     fresh = house(text, lake="fresh")
     fresh.run(0, 2)
     changed.assert_same(fresh)
 
 
-@pytest.mark.parametrize("bound", ["MOST_HOURS", "MOST_FILES"])
+@pytest.mark.parametrize(("bound", "most"), [("MOST_HOURS", 1), ("MOST_FILES", 0)])
 def test_what_tasks_make_comes_to_the_same_where_it_is_written_otherwise(
-    house: Make, monkeypatch: pytest.MonkeyPatch, bound: str
+    house: Make, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
 ) -> None:
     one, other = house(), house(lake="other")
     for number in range(2):
         one.land(number, [line(3600 * number + second, f"10.0.0.{second}") for second in range(9)])
     one.run(0, 2)
-    monkeypatch.setattr(f"transom.lake.spool.{bound}", 1)
+    monkeypatch.setattr(f"transom.lake.spool.{bound}", most)
     other.run(0, 2)
     other.assert_same(one)
     for table in AGGREGATE:

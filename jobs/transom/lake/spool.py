@@ -22,7 +22,7 @@ from transom.lake.systems import opened
 from transom.lake.tables import ARROW_TYPES, LakeError, Table
 
 MOST_FILES = 4
-"""Files that an hour of a table has at most, on average, where they are taken as tasks have written them."""
+"""Files that an hour of a block has at most, on average, where they are taken as tasks have written them."""
 PART = "__part"
 """The column that holds the name of a row's part."""
 TOLD = {
@@ -151,7 +151,7 @@ class Spool:
             for part in parts
             if part.hour in wanted.get(block, ())
         ]
-        if len(taken) > MOST_FILES * len(set().union(*wanted.values())):
+        if len(taken) > MOST_FILES * sum(map(len, wanted.values())):
             return None
         self.taken = taken
         return taken

@@ -8,6 +8,7 @@ level: range 4, slide 2; a record at 3 stands in the windows that end at 4 and a
             [-------)  ends at 8
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,11 @@ def granules(records: list[Record], base: int) -> Granules:
 def fast(
     records: list[Record], base: int, level: Level, stretches: list[tuple[int, int]]
 ) -> list[dict[str, Any]]:
-    found = granules(records, base).windows(level, stretches)
+    return windows(granules(records, base), level, stretches)
+
+
+def windows(of: Granules, level: Level, stretches: list[tuple[int, int]]) -> list[dict[str, Any]]:
+    found = of.windows(level, stretches)
     column = found.columns["v"]
     return [
         {
@@ -93,7 +98,7 @@ def test_fast_windows_equal_the_definition(
 ) -> None:
     level = Level(base * steps * mu, base * steps)
     wanted = ordered(reference(records, level, after, after + length))
-    assert ordered(fast(records, base, level, [(after, after + length)])) == wanted
+    assert fast(records, base, level, [(after, after + length)]) == wanted
 
 
 @given(records_of, st.lists(st.integers(0, 12), min_size=2, max_size=6, unique=True).map(sorted))
@@ -102,6 +107,26 @@ def test_reports_of_several_stretches_are_those_of_each(records: list[Record], c
     stretches = [(a * 10, b * 10) for a, b in zip(cuts[::2], cuts[1::2], strict=False)]
     each = [row for stretch in stretches for row in fast(records, 3, level, [stretch])]
     assert fast(records, 3, level, stretches) == ordered(each)
+
+
+@given(records_of, st.integers(1, 12))
+def test_windows_of_some_keys_at_a_time_are_those_of_all(records: list[Record], most: int) -> None:
+    level, stretches, whole = Level(12, 3), [(-60, 120)], granules(records, 3)
+    parts = list(whole.by_keys(most))
+    assert [row for part in parts for row in windows(part, level, stretches)] == windows(
+        whole, level, stretches
+    )
+    by_key = Counter(whole.key.tolist())
+    # Each has one key that it could have done without, or has enough.
+    assert all(sum(by_key[key] for key in set(part.key.tolist())) == len(part.key) for part in parts)
+    assert all(len(part.key) < most + max(by_key.values()) for part in parts)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**40), st.integers(-(2**40), 2**40)), max_size=9, unique=True))
+def test_the_order_is_by_key_and_then_by_time_however_far_they_reach(pairs: list[tuple[int, int]]) -> None:
+    key, start = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
+    found = Granules(key, start, np.ones(len(pairs), dtype=np.int64), {}).ordered()
+    assert list(zip(found.key.tolist(), found.start.tolist(), strict=True)) == sorted(pairs)
 
 
 def test_a_record_stands_in_the_windows_that_cover_it() -> None:

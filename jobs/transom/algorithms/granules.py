@@ -18,6 +18,7 @@ Cost of a level: O(granules + reports * log(range / slide)), without a step per 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,20 @@ class Granules:
 
     def ordered(self) -> "Granules":
         """These granules, by key and then by time."""
-        order = np.lexsort((self.start, self.key))
+        return self._taken(_order(self.key, self.start))
+
+    def by_keys(self, most: int) -> Iterator["Granules"]:
+        """Ordered granules, a number of whole keys at a time: what fits a processor's cache is done sooner.
+
+        Args:
+            most: granules at a time, at least 1; up to as many more as the last of their keys has.
+        """
+        firsts = np.flatnonzero(np.diff(self.key, prepend=-1))
+        cuts = firsts[np.diff(firsts // most, prepend=-1) > 0]
+        for start, end in pairwise([*cuts.tolist(), len(self.key)]):
+            yield self._taken(slice(start, end))
+
+    def _taken(self, order: Int64s | slice) -> "Granules":
         return Granules(
             self.key[order],
             self.start[order],
@@ -161,8 +175,9 @@ class Granules:
             report.append(low[index] + offset)
         last = np.concatenate([np.empty(0, np.int64), *newest]).astype(np.int64)
         end = np.concatenate([np.empty(0, np.int64), *report]).astype(np.int64)
-        order = np.lexsort((end, units.key[last]))
-        last, end = last[order], end[order]
+        if len(stretches) > 1:
+            order = _order(units.key[last], end)
+            last, end = last[order], end[order]
         first = _first_inside(units.key, unit, last, end - mu)
         return Windows(
             units.key[last],
@@ -170,6 +185,21 @@ class Granules:
             _window_sums(units.records, first, last),
             {name: _slide(summary, first, last) for name, summary in units.columns.items()},
         )
+
+
+def _order(key: Int64s, time: Int64s) -> Int64s:
+    """By key and then by time; of what is alike in both in any order."""
+    if not len(key):
+        return key
+    since = time - time.min()
+    units = since // max(int(np.gcd.reduce(since)), 1)
+    width = int(units.max()) + 1
+    if (int(key.max()) + 1) * width > np.iinfo(np.int64).max:
+        found: Int64s = np.lexsort((units, key))
+        return found
+    # One number orders by both, several times as fast as two.
+    order: Int64s = np.argsort(key * width + units)
+    return order
 
 
 def _first_inside(key: Int64s, unit: Int64s, last: Int64s, oldest: Int64s) -> Int64s:

@@ -10,6 +10,7 @@ reaches.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,8 @@ from transom.stages.checks import (
 from transom.stream import Stream
 
 VERSION = 3
+AT_A_TIME = 2**17
+"""Granules of whole keys over which windows slide at a time."""
 
 
 def outline(stream: Stream) -> Stage:
@@ -262,7 +265,7 @@ def _pass(block: Block, stretches: Sequence[tuple[int, int]], incomplete: Int64s
             return
         table = pa.Table.from_batches(held).combine_chunks()
         codes, firsts = _codes(table, list(block.key))
-        granules = Granules(
+        ordered = Granules(
             codes,
             _int64s(table["granule"]),
             _int64s(table["records"]),
@@ -271,7 +274,7 @@ def _pass(block: Block, stretches: Sequence[tuple[int, int]], incomplete: Int64s
                 for column in block.units
             },
         ).ordered()
-        for number, level in enumerate(block.levels):
+        for granules, (number, level) in product(ordered.by_keys(AT_A_TIME), enumerate(block.levels)):
             found = granules.windows(level, stretches)
             keys = table.select(list(block.key)).take(pa.array(firsts[found.key]))
             start = found.end - level.range

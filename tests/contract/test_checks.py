@@ -6,7 +6,7 @@ rows tampered with between the computation and its audit.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -26,7 +26,7 @@ from transom.lake.book import Node, Verdict
 from transom.lake.gate import judge
 from transom.lake.parts import written
 from transom.lake.refresh import refresh
-from transom.lake.stage import Computed, Request, Stage
+from transom.lake.stage import Computed, Request, Share, Stage, Step
 from transom.lake.store import Store
 from transom.lake.tables import ARROW_TYPES
 from transom.stages import aggregate as aggregate_stage
@@ -320,17 +320,29 @@ def test_events_outside_what_their_file_may_hold_are_seen(
 def tampered(stage: Stage, table: str, change: Callable[[DataFrame], DataFrame]) -> Stage:
     """A stage whose rows of one table are changed before they are audited."""
 
-    def of(compute: Callable[[Request], Computed]) -> Callable[[Request], Computed]:
+    def of(step: Step) -> Callable[[Request], Computed]:
         def run(request: Request) -> Computed:
-            computed = compute(request)
-            return replace(computed, rows=change(computed.rows))
+            computed = step.compute(request)
+            return replace(
+                computed, shares=[Share(share.block, change(made(step, share))) for share in computed.shares]
+            )
 
         return run
 
-    steps = [
-        replace(step, compute=of(step.compute)) if step.table.name == table else step for step in stage.steps
-    ]
+    steps = [replace(step, compute=of(step)) if step.table.name == table else step for step in stage.steps]
     return replace(stage, steps=tuple(steps))
+
+
+def made(step: Step, share: Share) -> DataFrame:
+    """The rows of a block, in Spark's hands."""
+    make, columns = share.made, list(step.parts[share.block].columns)
+    if make is None:
+        return share.frame
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (batch.select(columns) for batch in make(batches))
+
+    return share.frame.mapInArrow(run, ", ".join(f"`{name}` {step.table.columns[name]}" for name in columns))
 
 
 def one_more_where(condition: str) -> Callable[[DataFrame], DataFrame]:

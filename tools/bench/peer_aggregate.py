@@ -72,25 +72,24 @@ def computed(store: Store, stream: Stream, events: DataFrame) -> Totals:
     (reports,) = aggregate.reports_of(request, blocks, stream).shares
     names = list(totals_of())
     ddl = ", ".join(f"{name} bigint" for name in names)
-    added = reports.frame.mapInArrow(_Added(reports.made, names), ddl)
+    added = reports.frame.mapInArrow(_added(reports.made, names), ddl)
     [row] = added.agg(*(F.sum(name).alias(name) for name in names)).collect()
     return [int(row[name]) for name in names]
 
 
-class _Added:
-    """Adds up what a task has made, as `totals_of` does."""
+def _added(made: Made | None, names: Sequence[str]) -> Made:
+    """What adds up what a task has made, as `totals_of` does."""
+    assert made is not None
+    columns = ["count", *(f"{figure}_{MEASURE}" for figure in ("values", "sum", "min", "max"))]
 
-    def __init__(self, made: Made | None, names: Sequence[str]) -> None:
-        assert made is not None
-        self.made, self.names = made, names
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows in self.made(batches):
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for rows in made(batches):
             seconds = pc.divide(rows["window_end"].cast(pa.int64()), 1_000_000)
-            columns = ["count", *(f"{figure}_{MEASURE}" for figure in ("values", "sum", "min", "max"))]
             sums = [pc.sum(rows[name]).as_py() or 0 for name in columns]
             row = [rows.num_rows, *sums, pc.sum(seconds).as_py()]
-            yield pa.RecordBatch.from_pylist([dict(zip(self.names, row, strict=True))])
+            yield pa.RecordBatch.from_pylist([dict(zip(names, row, strict=True))])
+
+    return run
 
 
 def figures(groups: GroupedData, block: Block) -> DataFrame:

@@ -38,6 +38,10 @@ def block(kind: str) -> str:
     return found
 
 
+def test_nothing_in_it_is_left_to_be_written() -> None:
+    assert "<!--" not in README
+
+
 def test_the_stream_files_are_such() -> None:
     streams = [parse(yaml.safe_load(text)) for text in blocks("yaml")]
     assert [list(stream.aggregate) for stream in streams] == [["traffic", "errors"], ["warmth"]]

@@ -35,7 +35,7 @@ def test_every_way_gives_the_same(spark: SparkSession, tmp_path: Path, name: str
 
     events = ours.withColumn("hour", F.date_trunc("hour", "event_time"))
     block = block_of(stream, peer_aggregate.BLOCK)
-    computed = peer_aggregate.drained([peer_aggregate.computed(Store(spark, str(tmp_path)), stream, events)])
+    computed = peer_aggregate.computed(Store(spark, str(tmp_path)), stream, events)
     windows = peer_aggregate.windowed(events, block)
     kept = peer_aggregate.written(windows, str(tmp_path / "kept"))
     assert computed == peer_aggregate.drained(windows) == peer_aggregate.drained([kept])

@@ -6,8 +6,7 @@ rows tampered with between the computation and its audit.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from house import House, hour, line
+from tampering import one_more_where, tampered
 from transom.formats.layout import Span
 from transom.formats.reading import Summary
 from transom.intervals import NO_HOUR, Interval
@@ -26,7 +26,6 @@ from transom.lake.book import Node, Verdict
 from transom.lake.gate import judge
 from transom.lake.parts import written
 from transom.lake.refresh import refresh
-from transom.lake.stage import Computed, Request, Share, Stage, Step
 from transom.lake.store import Store
 from transom.lake.tables import ARROW_TYPES
 from transom.stages import aggregate as aggregate_stage
@@ -315,45 +314,6 @@ def test_events_outside_what_their_file_may_hold_are_seen(
 ) -> None:
     found = of_tampered(spark, house(CHECKED), [7200, second], 2, Span(hour(2), hour(3)))
     assert found == {"times_inside_hour": pytest.approx(outside)}
-
-
-def tampered(stage: Stage, table: str, change: Callable[[DataFrame], DataFrame]) -> Stage:
-    """A stage whose rows of one table are changed before they are audited."""
-
-    def of(step: Step) -> Callable[[Request], Computed]:
-        def run(request: Request) -> Computed:
-            computed = step.compute(request)
-            return replace(
-                computed, shares=[Share(share.block, change(made(step, share))) for share in computed.shares]
-            )
-
-        return run
-
-    steps = [replace(step, compute=of(step)) if step.table.name == table else step for step in stage.steps]
-    return replace(stage, steps=tuple(steps))
-
-
-def made(step: Step, share: Share) -> DataFrame:
-    """The rows of a block, in Spark's hands."""
-    make, columns = share.made, list(step.parts[share.block].columns)
-    if make is None:
-        return share.frame
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return (batch.select(columns) for batch in make(batches))
-
-    return share.frame.mapInArrow(run, ", ".join(f"`{name}` {step.table.columns[name]}" for name in columns))
-
-
-def one_more_where(condition: str) -> Callable[[DataFrame], DataFrame]:
-    """Adds one to the counts of some rows."""
-
-    def change(rows: DataFrame) -> DataFrame:
-        names = [name for name in ("records", "count", "n") if name in rows.columns]
-        more = F.when(F.expr(condition), 1).otherwise(0)
-        return rows.withColumns({name: F.col(name) + more for name in names})
-
-    return change
 
 
 @pytest.mark.parametrize(

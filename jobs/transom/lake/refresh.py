@@ -181,6 +181,7 @@ def _run_step(
     good: dict[str | None, list[datetime]] = {}
     outcome = Outcome(blocked=len(entries), hours_healed=todo.healed)
     spool: Spool | None = None
+    rows: DataFrame | None = None
     size = 0
     try:
         if todo.targets:
@@ -219,7 +220,7 @@ def _run_step(
                 outcome.published += 1
                 outcome.incomplete += bool(missing)
                 outcome.rows_out += entries[node].rows
-        writes = _writes(store, step, spool, size, good, _torn(book, entries), book)
+        writes = _writes(store, step, spool, rows, size, good, _torn(book, entries), book)
         holds = partial(scope.holds, stage=stage)
         publish(store, ledger, stage, run_id, writes, entries, book, verdicts, holds=holds)
     finally:
@@ -340,13 +341,14 @@ def _writes(
     store: Store,
     step: Step,
     spool: Spool | None,
+    rows: DataFrame | None,
     size: int,
     good: Mapping[str | None, list[datetime]],
     torn: Mapping[Node, int],
     book: Book,
 ) -> list[Write]:
     """The new rows of good nodes and the old ones of torn nodes, in one write."""
-    frames = [] if spool is None else [conformed(spool.rows().where(_in(good)), step.table)]
+    frames = [] if rows is None else [rows.where(_in(good)).drop(digests.HASH)]
     targets = {block: list(hours) for block, hours in good.items()}
     stood: dict[int, dict[str | None, list[datetime]]] = {}
     for node, version in torn.items():

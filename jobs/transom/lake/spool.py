@@ -41,18 +41,17 @@ def rows_of(store: Store, table: str, columns: Mapping[str, str], parts: Iterabl
         columns: the Spark types of the columns that are read.
     """
     ddl = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-    names: dict[str, set[str]] = {}
-    for part in parts:
-        names.setdefault(part.path.rpartition("/")[0], set()).add(part.name)
-    if not names:
+    parts = list(parts)
+    if not parts:
         return store.spark.createDataFrame([], f"{ddl}, {PART} string")
+    folders = sorted({part.path.rpartition("/")[0] for part in parts})
     # Spark takes a path for a pattern of paths.
     root = re.sub(r"([\\*?\[\]{}])", r"\\\1", store.uri(table))
     # By folders: many paths would be listed by a job of their own. What a failed task has left lies there
     # too, and files of a name that is not asked for are not opened.
-    rows = store.spark.read.schema(ddl).parquet(*(f"{root}/{folder}" for folder in sorted(names)))
-    asked = sorted(set().union(*names.values()))
-    return rows.select("*", F.col("_metadata.file_name").alias(PART)).where(F.col(PART).isin(asked))
+    rows = store.spark.read.schema(ddl).parquet(*(f"{root}/{folder}" for folder in folders))
+    asked = F.col(PART).isin([part.name for part in parts])
+    return rows.select("*", F.col("_metadata.file_name").alias(PART)).where(asked)
 
 
 def refuse_lost(table: str, found: int, parts: Iterable[Part]) -> None:

@@ -104,11 +104,16 @@ class Siege:
         if driver.returncode != -signal.SIGKILL:
             assert driver.returncode == 0, said
         made, ledger = self._commits() - began, self.ledger()
-        at_work = made > 0 and run_id not in {run["run_id"] for run in ledger.runs()}
+
+        def its_own(in_ledger: str) -> bool:
+            # There a mark follows the name that a run was given.
+            return in_ledger.startswith(f"{run_id} ")
+
+        at_work = made > 0 and not any(its_own(run["run_id"]) for run in ledger.runs())
         if driver.returncode == 0 or not at_work:
             self.say(f"{interval}: {stage} had come to its end, or not begun ({made} commits)")
             return False
-        writing = any((e.status, e.run_id) == ("writing", run_id) for e in ledger.book().values())
+        writing = any(e.status == "writing" and its_own(e.run_id) for e in ledger.book().values())
         self.kills.append(Kill(stage, made, writing))
         self.say(f"{interval}: {self.kills[-1]}")
         return True

@@ -23,7 +23,7 @@ from transom.lake.publishing import publish, stands
 from transom.lake.quality import judge
 from transom.lake.retention import expire
 from transom.lake.samples import in_words, sampled
-from transom.lake.spool import Spool, refuse_lost
+from transom.lake.spool import Spool
 from transom.lake.stage import Computed, Request, Stage, Step
 from transom.lake.staleness import Plan, Scope, judged_by, left_stale, plan, recorded_inputs
 from transom.lake.store import Pins, Store, Write, conformed, in_hours
@@ -190,7 +190,6 @@ def _run_step(
             spool = Spool(store, step.table, computed.shares, len(hours))
             rows = _hashed(step, spool.rows())
             figures = measure(step, rows, computed, todo.inputs)
-            refuse_lost(step.table.name, sum(row["count"] for row in figures.values()), spool.all_parts)
             verdicts = audit(step, rows, figures, accepted)
             for node, inputs in todo.inputs.items():
                 failed = [v for v in verdicts if v.node == node and not v.success]

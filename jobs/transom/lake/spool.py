@@ -34,15 +34,19 @@ TOLD = {
 """What a task says of a part."""
 
 
-def rows_of(store: Store, table: str, columns: Mapping[str, str], parts: Iterable[Part]) -> DataFrame:
+def rows_of(store: Store, table: str, columns: Mapping[str, str], parts: Collection[Part]) -> DataFrame:
     """The rows of some parts of a table, each with the name of its part.
 
     Args:
         columns: the Spark types of the columns that are read.
+
+    Raises:
+        LakeError: a part cannot be found: a file system that lists less than has been written to it must not
+            make rows go.
     """
     ddl = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-    parts = list(parts)
-    if not parts:
+    names = {part.name for part in parts}
+    if not names:
         return store.spark.createDataFrame([], f"{ddl}, {PART} string")
     folders = sorted({part.path.rpartition("/")[0] for part in parts})
     # Spark takes a path for a pattern of paths.
@@ -50,23 +54,13 @@ def rows_of(store: Store, table: str, columns: Mapping[str, str], parts: Iterabl
     # By folders: many paths would be listed by a job of their own. What a failed task has left lies there
     # too, and files of a name that is not asked for are not opened.
     rows = store.spark.read.schema(ddl).parquet(*(f"{root}/{folder}" for folder in folders))
-    asked = F.col(PART).isin([part.name for part in parts])
-    return rows.select("*", F.col("_metadata.file_name").alias(PART)).where(asked)
-
-
-def refuse_lost(table: str, found: int, parts: Iterable[Part]) -> None:
-    """Refuses rows that are fewer than have been written: a file system that lists less than has been written
-    to it must not make rows go.
-
-    Raises:
-        LakeError: so it is.
-    """
-    written_rows = sum(part.rows for part in parts)
-    if found != written_rows:
+    lost = names.difference(file.rpartition("/")[2] for file in rows.inputFiles())
+    if lost:
         raise LakeError(
-            f"lake: {found} rows are found of {written_rows} that were written for {table}; run the interval "
-            "again"
+            f"lake: {len(lost)} of {len(names)} files that were written for {table} cannot be found; run the "
+            "interval again"
         )
+    return rows.select("*", F.col("_metadata.file_name").alias(PART)).where(F.col(PART).isin(names))
 
 
 def require_system(store: Store, table: str) -> None:
@@ -124,7 +118,7 @@ class Spool:
 
     def rows(self) -> DataFrame:
         """All the rows, with `block` and `hour`."""
-        parts = self.all_parts
+        parts = [part for parts in self.parts.values() for part in parts]
         columns = dict(self.table.columns)
         if not self._divided:
             return rows_of(self.store, self.table.name, columns, parts).drop(PART)
@@ -132,11 +126,6 @@ class Spool:
         rows = rows_of(self.store, self.table.name, columns, parts)
         counted = F.regexp_extract(PART, r"-([0-9]+)\.parquet$", 1).cast("bigint")
         return rows.withColumn("hour", F.timestamp_seconds(counted * 3600)).drop(PART)
-
-    @property
-    def all_parts(self) -> list[Part]:
-        """The parts of all blocks."""
-        return [part for parts in self.parts.values() for part in parts]
 
     def take(self, targets: Mapping[str | None, Collection[datetime]]) -> list[Part] | None:
         """The parts of some hours of some blocks, which the run is about to make the table's; None where they

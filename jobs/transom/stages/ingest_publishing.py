@@ -19,7 +19,6 @@ from transom.lake.publishing import publish, stands
 from transom.lake.quality import judge
 from transom.lake.refresh import Outcome
 from transom.lake.samples import SAMPLE
-from transom.lake.spool import refuse_lost
 from transom.lake.store import Store, Write, conformed, in_hours
 from transom.lake.tables import Table
 from transom.stages.checks import accepted_of
@@ -81,7 +80,7 @@ def publish_found(
         keep: persists rows that are read several times.
 
     Raises:
-        LakeError: Spark does not read what was written of the files.
+        LakeError: what was written of the files cannot be found.
     """
     decisions, reads, book = found.decisions, found.reads, scene.book
     files = with_duplicates(found.files, scene.known, decisions.added, {})
@@ -103,7 +102,6 @@ def publish_found(
     )
     frames["files"] = store.spark.createDataFrame(in_file_rows)
     figures = _figures(tables, frames)
-    _refuse_lost_rows(decisions, reads, stored, figures)
     results, changed = _results(tables, book, due, recounted, decisions, figures, run_id)
     lie_together = more is None and _gathered(decisions, files)
     parts = _parts(decisions, reads) if lie_together and not stored["events"] and not stream.derived else None
@@ -246,24 +244,6 @@ def _holding(scene: Scene, decisions: Decisions) -> Callable[[Book], bool]:
         return scene.scope.holds(book, STAGE) and not (anywhere and before != now)
 
     return holds
-
-
-def _refuse_lost_rows(
-    decisions: Decisions,
-    reads: Mapping[str, Read],
-    stored: Mapping[str, Sequence[datetime]],
-    figures: Mapping[tuple[str, datetime], tuple[int, str, int]],
-) -> None:
-    """Of what enters, where nothing else stands, all that was written has to be found."""
-    entering = [reads[path] for path in decisions.added.values()]
-    for names, written in (
-        (("events", "duplicates"), [part for read in entering for part in read.events]),
-        (("rejected",), [part for read in entering for part in read.rejected]),
-    ):
-        if any(stored[name] for name in names):
-            continue
-        found = sum(count for (name, _), (count, _, _) in figures.items() if name in names)
-        refuse_lost(names[0], found, written)
 
 
 def _parts(decisions: Decisions, reads: Mapping[str, Read]) -> list[Part] | None:

@@ -34,18 +34,25 @@ def read(house: House, table: str, of: str = "read") -> set[str]:
     return {path.name for path in Path(house.root, table).glob(f"{of}-*/*.parquet")}
 
 
+def folders(house: House, table: str) -> set[Path]:
+    """Where tasks have written."""
+    return set(Path(house.root, table).glob("read-*"))
+
+
 def test_an_hour_of_which_nothing_stands_takes_the_rows_where_they_are(house: Make) -> None:
     day = house()
     day.land(0, [*map(line, range(40)), "torn"])
     day.land(1, [line(3601)])
     day.ingest(0, 2)
     assert len(read(day, "events")) == 2
+    assert len(folders(day, "events")) == 1
     # A second file: what stands of the hour is written together with it.
     day.land(0, [line(3)], ".more")
     day.ingest(0, 2)
     for table in ("events", "rejected"):
         assert there(day, table) == named(day, table)
     assert len(read(day, "events")) == 2
+    assert (len(folders(day, "events")), folders(day, "rejected")) == (1, set())
     assert {row.source_line for row in day.table("rejected").collect()} == {41}
     day.assert_ledger_true()
 

@@ -112,7 +112,7 @@ def publish_found(
             continue
         taken = None
         if table is tables.events and parts is not None:
-            taken = rows.taken = [part for part in parts if part.hour in set(hours)]
+            taken = rows.taken[table.name] = [part for part in parts if part.hour in set(hours)]
         size = sum(figures.get((table.name, hour), NOTHING)[2] for hour in hours)
         new = in_file_rows if table is tables.files else frames[table.name].where(in_hours(hours))
         gathered = table is tables.events and lie_together

@@ -21,13 +21,13 @@ class ReadRows:
     """The rows of the files that a run reads.
 
     Attributes:
-        taken: the parts that the run has begun to make the tables'.
+        taken: the parts that the run has begun to make a table's, by table.
     """
 
     def __init__(self, store: Store, stream: Stream) -> None:
         self.store = store
         self.stream = stream
-        self.taken: Collection[Part] = ()
+        self.taken: dict[str, Collection[Part]] = {}
         self._folders: list[str] = []
 
     @property
@@ -66,4 +66,4 @@ class ReadRows:
         """Removes all that was read but the parts that are the tables' or may have become so."""
         for table in TABLES:
             for folder in self._folders:
-                discard(self.store.uri(table), folder, self.taken)
+                discard(self.store.uri(table), folder, self.taken.get(table, ()))

@@ -100,6 +100,17 @@ def test_whoever_comes_in_between_has_the_hours(shelf: Shelf) -> None:
     assert ledger.book()[node(0)].status == "writing"
 
 
+def test_what_a_run_went_by_is_looked_at_again_in_the_ledger_as_it_is(shelf: Shelf) -> None:
+    ledger, seen = shelf.ledger, shelf.ledger.book()
+    ledger.claim("ingest", [node(1)], "b")
+    with pytest.raises(Overtaken, match="another run of other hours"):
+        publish(
+            shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): made("a")}, seen,
+            holds=lambda book: node(1) not in book,
+        )  # fmt: skip
+    assert (shelf.written, set(ledger.book())) == ([], {node(1)})
+
+
 def test_a_claim_notes_where_rows_stand_and_who_was_asked_for(shelf: Shelf) -> None:
     """So that the next run finds them when this one is killed."""
     ledger = shelf.ledger

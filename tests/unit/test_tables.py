@@ -56,7 +56,7 @@ def test_a_write_replaces_hours_however_scattered(lines: str) -> None:
     numbers = range(0, 96, 2)
     table = Table("lines", {"hour": "timestamp", "n": "bigint"}, ("hour",), frozenset())
     write = Write(table, table.arrow_schema().empty_table(), {None: hours(*numbers)})
-    write_deltalake(lines, write.rows, mode="overwrite", predicate=write.predicate())
+    write_deltalake(lines, write.rows, mode="overwrite", predicate=write.predicate(write.shared()))
     assert {row["n"] for row in read_rows(DeltaTable(lines))} == set(range(1, 96, 2))
     # Only files have gone, and none was written again.
     metrics = DeltaTable(lines).history(1)[0]["operationMetrics"]

@@ -36,22 +36,25 @@ def between(start: int, end: int) -> str:
 
 def test_an_hour_goes_whole_only_where_no_other_block_has_it() -> None:
     one = Write(TABLE, TABLE.arrow_schema().empty_table(), {"a": at(1, 2, 3), "b": at(2, 3)})
-    assert one.predicate(known(a=(1, 2, 3), b=(2, 3))) == between(1, 4)
-    assert one.predicate([*known(a=(1, 2), b=(2,)), *known("aggregates", c=(1, 2))]) == between(1, 4)
+    assert one.predicate(one.shared(known(a=(1, 2, 3), b=(2, 3)))) == between(1, 4)
+    assert one.predicate(one.shared([*known(a=(1, 2), b=(2,)), *known("aggregates", c=(1, 2))])) == between(
+        1, 4
+    )
     by_block = f"(block = 'a' AND {between(1, 4)}) OR (block = 'b' AND {between(2, 4)})"
-    assert one.predicate() == by_block
+    assert one.predicate(one.shared()) == by_block
     # Another run has claimed a block that this one does not know; or b has not been made in hour 1.
-    assert one.predicate(known(a=(1, 2), b=(2,), c=(2, 9))) == (
+    assert one.predicate(one.shared(known(a=(1, 2), b=(2,), c=(2, 9)))) == (
         f"((hour >= '2015-05-17T01:00:00Z' AND hour < '2015-05-17T02:00:00Z') OR "
         f"(hour >= '2015-05-17T03:00:00Z' AND hour < '2015-05-17T04:00:00Z')) OR "
         f"(block = 'a' AND {between(2, 3)}) OR (block = 'b' AND {between(2, 3)})"
     )
-    assert one.predicate(known(b=(1,))) == f"{between(2, 4)} OR (block = 'a' AND {between(1, 2)})"
+    assert one.predicate(one.shared(known(b=(1,)))) == f"{between(2, 4)} OR (block = 'a' AND {between(1, 2)})"
 
 
 def test_a_table_without_blocks_is_replaced_by_the_hour() -> None:
     write = Write(TABLE, TABLE.arrow_schema().empty_table(), {None: at(1)})
-    assert write.predicate([Node("ingest", "events", "granules", hour) for hour in at(0, 1)]) == between(1, 2)
+    beside = write.shared([Node("ingest", "events", "granules", hour) for hour in at(0, 1)])
+    assert write.predicate(beside) == between(1, 2)
 
 
 def attempts(monkeypatch: pytest.MonkeyPatch, *outcomes: Exception | None) -> MagicMock:

@@ -119,16 +119,15 @@ class Write:
         beside = {node.hour for node in in_table if node.hour not in self.targets.get(node.block, ())}
         return beside & self.hours
 
-    def predicate(self, known: Iterable[Node] | None = None) -> str:
+    def predicate(self, shared: set[datetime]) -> str:
         """What the write replaces, as a Delta predicate.
 
         An hour that no other block has is named without its blocks: Delta then drops its files, and does not
         look for rows to keep in them.
 
         Args:
-            known: as in `shared`.
+            shared: the hours that others have.
         """
-        shared = self.shared(known)
         parts = [in_hours_sql(self.hours - shared, _as_text)] if self.hours - shared else []
         for block, hours in self.targets.items():
             beside = shared.intersection(hours)
@@ -184,11 +183,12 @@ class Store:
             f"{stage}: table {write.table.name} holds a later run's write; run {run_id} wrote nothing to "
             "it, run the interval again"
         )
-        rows, where = write.rows, write.predicate(known)
+        rows, shared = write.rows, write.shared(known)
+        where = write.predicate(shared)
         try:
-            if write.parts is not None and not write.shared(known):
+            if write.parts is not None and not shared:
                 written = _take_parts(uri, write.parts, write.hours, stage, token, run_id)
-            elif self._few(write, known):
+            elif self._few(write, shared):
                 if isinstance(rows, DataFrame):
                     rows = small.taken(rows, write.table.arrow_schema())
                 written = _write_arrow(uri, rows, where, stage, token, run_id)
@@ -204,11 +204,10 @@ class Store:
         if not written:
             raise overtaken
 
-    def _few(self, write: Write, known: Iterable[Node] | None) -> bool:
+    def _few(self, write: Write, shared: Collection[datetime]) -> bool:
         """Whether the driver takes what is written, and what has to be written again with it."""
         if isinstance(write.rows, DataFrame) and (write.bytes is None or write.bytes > small.MOST):
             return False
-        shared = write.shared(known)
         return not shared or small.Stored(self.root, write.table.name).size(shared) <= small.MOST
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transom.cli.asked import Refusal, refusals
-from transom.cli.yaml_text import comment, counted
+from transom.cli.drafting.yaml_text import comment
 from transom.commands import transom
 
 if TYPE_CHECKING:
-    from transom.cli.sample_events import Tried
+    from transom.cli.drafting.sample_events import Tried
 
 
 def init(
@@ -33,8 +33,8 @@ def init(
       transom init /var/log/nginx/access.log* --output schemas/streams/site.yaml
     """
     # Arrow and the parsers, which other commands do without.
-    from transom.cli.draft import draft
-    from transom.cli.naming import identifier
+    from transom.cli.drafting.draft import draft
+    from transom.cli.drafting.naming import identifier
     from transom.cli.sample import not_utf8, read_sample
 
     with refusals():
@@ -68,7 +68,7 @@ def init(
 
 def _print_refused(found: "Tried") -> None:
     """Prints the lines that became no event, beside the stream's file."""
-    from transom.cli.shown import escaped
+    from transom.cli.shown import counted, escaped
 
     if not found.rejected:
         return

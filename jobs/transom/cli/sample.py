@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transom.cli.asked import Refusal
-from transom.cli.yaml_text import counted
+from transom.cli.shown import counted
 from transom.formats.lines import KEPT, MARK, Tally, decompressed
 
 MOST = 2**20

@@ -1,4 +1,4 @@
-"""How rows are shown to a person: a table, whose texts can do nothing to the terminal."""
+"""How values are shown to a person, rows as a table: their texts can do nothing to the terminal."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -33,6 +33,11 @@ def escaped(text: str) -> str:
         letter if letter.isprintable() else letter.encode("unicode_escape", "replace").decode()
         for letter in text
     )
+
+
+def counted(number: int, name: str) -> str:
+    """A number of things, such as `1 line` and `2 lines`."""
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

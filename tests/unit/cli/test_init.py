@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import Result
 
-from transom.cli.kinds import Kind, kind_of
-from transom.cli.naming import identifier, pattern_of
+from transom.cli.drafting.kinds import Kind, kind_of
+from transom.cli.drafting.naming import identifier, pattern_of
 from transom.cli.sample import Sample, read_sample
 from transom.paths import PathPattern
 from transom.stream import load, parse

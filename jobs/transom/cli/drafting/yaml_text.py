@@ -34,11 +34,6 @@ def comment(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
 
-def counted(number: int, name: str) -> str:
-    """A number of things, such as `1 line` and `2 lines`."""
-    return f"{number} {name}" if number == 1 else f"{number} {name}s"
-
-
 def lined(rows: Sequence[tuple[str, str]], indent: int = 0, widest: int = 76) -> list[str]:
     """Lines with comments behind them, which stand below each other where the lines are not too long."""
     column = max((len(text) for text, _ in rows if len(text) <= widest), default=0)

@@ -5,12 +5,13 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from transom.cli.guessed_time import When
-from transom.cli.guesses import Column
-from transom.cli.log import Log
+from transom.cli.drafting.guessed_time import When
+from transom.cli.drafting.guesses import Column
+from transom.cli.drafting.log import Log
+from transom.cli.drafting.sample_events import Tried
+from transom.cli.drafting.yaml_text import comment, flow, lined, scalar
 from transom.cli.sample import MOST, Sample
-from transom.cli.sample_events import Tried
-from transom.cli.yaml_text import comment, counted, flow, lined, scalar
+from transom.cli.shown import counted
 from transom.intervals import HOUR, format_hour, hour_of
 from transom.paths import PathPattern
 

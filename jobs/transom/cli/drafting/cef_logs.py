@@ -4,8 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from transom.cli.line_pattern import guess
-from transom.cli.log import MOST, Log, Near
+from transom.cli.drafting.line_pattern import guess
+from transom.cli.drafting.log import MOST, Log, Near
 
 HEADER = ("version", "vendor", "product", "product_version", "event_class", "event", "severity")
 MOST_KEYS = 24

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from transom.cli.asked import Refusal
-from transom.cli.draft_text import text_of
-from transom.cli.first_blocks import first_blocks, repeats, seen_in
-from transom.cli.guessed_time import When, time_of
-from transom.cli.guesses import Column, columns_of
-from transom.cli.log import LOOKED_AT, Log, NotRead
-from transom.cli.naming import pattern_of, stream_name
-from transom.cli.recognise import Unknown, recognise
+from transom.cli.drafting.draft_text import text_of
+from transom.cli.drafting.first_blocks import first_blocks, repeats, seen_in
+from transom.cli.drafting.guessed_time import When, time_of
+from transom.cli.drafting.guesses import Column, columns_of
+from transom.cli.drafting.log import LOOKED_AT, Log, NotRead
+from transom.cli.drafting.naming import pattern_of, stream_name
+from transom.cli.drafting.recognise import Unknown, recognise
+from transom.cli.drafting.sample_events import Tried, events_of, times_are_in_names
 from transom.cli.sample import Sample
-from transom.cli.sample_events import Tried, events_of, times_are_in_names
 from transom.paths import PathPattern
 from transom.stages.landing import home
 from transom.stream import parse

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transom.cli.kinds import partial_times_of, times_of
-from transom.cli.log import MOST
-from transom.cli.naming import identifier
+from transom.cli.drafting.kinds import partial_times_of, times_of
+from transom.cli.drafting.log import MOST
+from transom.cli.drafting.naming import identifier
 
 _TOKEN = re.compile(
     r'(?P<name>[A-Za-z_][\w.-]*=)?"(?P<quoted>(?:[^"\\]|\\.)*)"|\[(?P<bracket>[^\]]*)\](?=\s|$)'

@@ -11,7 +11,7 @@ from itertools import product
 from math import floor
 from typing import Literal
 
-from transom.cli.log import MOST
+from transom.cli.drafting.log import MOST
 from transom.formats.layout import FieldType
 from transom.formats.times import UNIVERSAL, letters_of, one_instant
 

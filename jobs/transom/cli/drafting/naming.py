@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from transom.cli.kinds import Lacks, moment_of
+from transom.cli.drafting.kinds import Lacks, moment_of
 from transom.paths import PathPattern
 from transom.stream.figures import GRANULE_COLUMNS, REPORT_COLUMNS
 from transom.stream.rules import EVENT_COLUMNS

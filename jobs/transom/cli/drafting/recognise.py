@@ -3,14 +3,14 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from transom.cli.cef_logs import cef
-from transom.cli.delimited_logs import delimited, w3c, zeek
-from transom.cli.json_logs import json_lines
-from transom.cli.line_pattern import guess
-from transom.cli.log import LOOKED_AT, MOST, Log, Near
-from transom.cli.pair_logs import pairs
-from transom.cli.plain_logs import apache, own_form, strace, syscalls
-from transom.cli.yaml_text import comment, scalar
+from transom.cli.drafting.cef_logs import cef
+from transom.cli.drafting.delimited_logs import delimited, w3c, zeek
+from transom.cli.drafting.json_logs import json_lines
+from transom.cli.drafting.line_pattern import guess
+from transom.cli.drafting.log import LOOKED_AT, MOST, Log, Near
+from transom.cli.drafting.pair_logs import pairs
+from transom.cli.drafting.plain_logs import apache, own_form, strace, syscalls
+from transom.cli.drafting.yaml_text import comment, scalar
 
 FORMS: Mapping[str, Callable[[Sequence[str]], Log | Near]] = {
     "Zeek": zeek, "W3C extended": w3c, "JSON": json_lines, "CEF": cef, "Apache": apache,

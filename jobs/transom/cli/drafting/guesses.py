@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transom.cli.guessed_time import When, rank
-from transom.cli.kinds import Kind, kind_of
-from transom.cli.log import Log
-from transom.cli.naming import identifier
+from transom.cli.drafting.guessed_time import When, rank
+from transom.cli.drafting.kinds import Kind, kind_of
+from transom.cli.drafting.log import Log
+from transom.cli.drafting.naming import identifier
 
 MOST_COLUMNS = 60
 """Columns that are declared; of a log with more, the rest are named in a comment."""

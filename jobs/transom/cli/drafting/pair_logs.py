@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 
-from transom.cli.kinds import kind_of, partial_times_of, times_of
-from transom.cli.line_pattern import guess, name_of
-from transom.cli.log import MOST, Log, Near
+from transom.cli.drafting.kinds import kind_of, partial_times_of, times_of
+from transom.cli.drafting.line_pattern import guess, name_of
+from transom.cli.drafting.log import MOST, Log, Near
 
 PAIR = re.compile(r'([^\s="]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
 MOST_WORDS = 8

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from transom.cli.guesses import NO_FIGURE
-from transom.cli.kinds import kind_of
-from transom.cli.log import LOOKED_AT, MOST, Log, Near, NotRead
-from transom.cli.naming import identifier
+from transom.cli.drafting.guesses import NO_FIGURE
+from transom.cli.drafting.kinds import kind_of
+from transom.cli.drafting.log import LOOKED_AT, MOST, Log, Near, NotRead
+from transom.cli.drafting.naming import identifier
 from transom.cli.sample import JQ
 from transom.formats.layout import FieldType
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from transom.cli.asked import Refusal
-from transom.cli.draft import draft
+from transom.cli.drafting.draft import draft
 from transom.cli.sample import read_sample
 from transom.formats.reading import Chunk, Summary, read_file
 from transom.stream import Stream, parse

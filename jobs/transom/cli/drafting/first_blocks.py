@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from transom.cli.guesses import Seen, figure_of, key_of, unique_of
-from transom.cli.naming import identifier
-from transom.cli.sample_events import TOLERATED, Tried
+from transom.cli.drafting.guesses import Seen, figure_of, key_of, unique_of
+from transom.cli.drafting.naming import identifier
+from transom.cli.drafting.sample_events import TOLERATED, Tried
 from transom.stream import Stream
 
 LONG = "RANGES 24 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"

@@ -12,7 +12,7 @@ from transom.cli.asked import Refusal
 from transom.cli.files_of_any_name import held
 from transom.cli.sample import read_sample
 from transom.stream import load, parse
-from unit.cli.drafted_logs import drafted, home, record, refusal
+from unit.cli.drafting.drafted_logs import drafted, home, record, refusal
 
 __all__ = ["home"]
 

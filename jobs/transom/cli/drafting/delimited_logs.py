@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from transom.cli.json_logs import CONN
-from transom.cli.kinds import kind_of
-from transom.cli.line_pattern import guess
-from transom.cli.log import MOST, Log, Near, NotRead
+from transom.cli.drafting.json_logs import CONN
+from transom.cli.drafting.kinds import kind_of
+from transom.cli.drafting.line_pattern import guess
+from transom.cli.drafting.log import MOST, Log, Near, NotRead
 from transom.formats.layout import FieldType
 from transom.formats.w3c import FIELDS
 

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 
-from transom.cli.kinds import kind_of, skeleton
-from transom.cli.line_pattern import guess, tokens
-from transom.cli.log import MOST, Log, Near
-from transom.cli.pair_logs import PAIR
+from transom.cli.drafting.kinds import kind_of, skeleton
+from transom.cli.drafting.line_pattern import guess, tokens
+from transom.cli.drafting.log import MOST, Log, Near
+from transom.cli.drafting.pair_logs import PAIR
 from transom.formats.apache import COMBINED, COMMON
 from transom.formats.layout import FieldType
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from transom.cli.kinds import EPOCHS, Kind, Lacks, kind_of, partial_times_of, times_of
-from transom.cli.log import MOST, Log
-from transom.cli.naming import captured_of, dated, identifier
+from transom.cli.drafting.kinds import EPOCHS, Kind, Lacks, kind_of, partial_times_of, times_of
+from transom.cli.drafting.log import MOST, Log
+from transom.cli.drafting.naming import captured_of, dated, identifier
 from transom.formats.times import LETTERS
 
 TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "ts", "date", "when", "at")

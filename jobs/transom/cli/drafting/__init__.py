@@ -1,0 +1,1 @@
+"""What `transom init` does: a stream file, drafted from the first lines of a log."""

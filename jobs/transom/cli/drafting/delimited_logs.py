@@ -83,8 +83,8 @@ def delimited(lines: Sequence[str]) -> Log | Near:
         table for table in fitting if not _spoken(table.rows)
     ]
     if fitting:
-        best = max(fitting, key=lambda table: len(table.rows[0]))
-        log = _log(best)
+        # Of values that hold another delimiter, too, the first line tells which one parts them.
+        best, log = max(((table, _log(table)) for table in fitting), key=_likely)
         # Commas here and there in lines that begin with a time of several words.
         if best.delimiter != "\t" and not _has_time(log) and guess(lines).timed:
             why = "no column is a time, while the lines begin with one of several words"
@@ -99,6 +99,12 @@ def delimited(lines: Sequence[str]) -> Log | Near:
                 f"lines. transom reads a record a line. Make it so: {ONE_LINE.format(sign)}"
             )
     return Near(max((len(table.rows) for table in tables if not _spoken(table.rows)), default=0))
+
+
+def _likely(found: tuple[_Table, Log]) -> tuple[bool, bool, int]:
+    """What tells the table that lines are from others that they could be."""
+    table, log = found
+    return _has_time(log), "header" not in log.options, len(table.rows[0])
 
 
 def _has_time(log: Log) -> bool:

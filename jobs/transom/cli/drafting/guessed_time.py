@@ -10,6 +10,11 @@ from transom.cli.drafting.naming import captured_of, dated, identifier
 from transom.formats.times import LETTERS
 
 TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "ts", "date", "when", "at")
+ENDS = (
+    "epoch", "stamp", "rt", "start", "started", "begin", "end", "ended", "first", "last", "seen", "created",
+    "updated", "modified", "changed", "since", "until", "expires", "expiry", "from", "to", "on", "t",
+)  # fmt: skip
+"""What other times are called."""
 CLOCK = re.compile(r"\d?\d[:.]\d\d")
 ZONE_ASKED = "?: which zone these are in, such as Europe/Berlin"
 
@@ -49,22 +54,31 @@ def time_of(log: Log, paths: Sequence[str], start: str) -> When:
         if texts and "|" not in field and field == field.strip()
     }
     times = [field for field, kind in kinds.items() if kind.type == "timestamp"]
+    # A number may be as large by chance.
+    sure = [field for field in times if kinds[field].form not in EPOCHS or _is_said(log, field)]
     leading = _several(log, log.time) if len(log.time) > 1 else None
     if leading is not None:
         return leading
     if times:
-        return _alone(log, kinds, times)
+        return _alone(log, kinds, sure or times)
     return _joined(log, kinds) or _partial(log, kinds, paths, start) or _by_lines(kinds, start)
 
 
 def _alone(log: Log, kinds: Mapping[str, Kind], times: Sequence[str]) -> When:
-    best = min(times, key=lambda field: rank(identifier(field), TIMES))
+    best = min(times, key=lambda field: (rank(identifier(field), TIMES), kinds[field].form in EPOCHS))
     kind = kinds[best]
     notes = [_seen(log.fields[best])]
     notes += _doubts(kind.otherwise, kind.doubt)
+    if kind.form in EPOCHS and not _is_said(log, best):
+        notes.append("?: taken for a time by its size alone")
     if len(times) > 1:
         notes.append(f"other times: {', '.join(field for field in times if field != best)}")
     return _when(log, [best], str(kind.form), kind.zone if kind.local else None, notes)
+
+
+def _is_said(log: Log, field: str) -> bool:
+    """Whether a field is a time by its type or its name."""
+    return log.types.get(field) == "timestamp" or says_time(field)
 
 
 def _joined(log: Log, kinds: Mapping[str, Kind]) -> When | None:
@@ -176,6 +190,11 @@ def _texts(log: Log, fields: Sequence[str]) -> Sequence[str]:
 def _seen(texts: Sequence[str]) -> str:
     text = texts[0]
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def says_time(field: str) -> bool:
+    """Whether the name of a field is that of a time."""
+    return rank(identifier(field), (*TIMES, *ENDS))[0] < 2
 
 
 def rank(name: str, names: Sequence[str]) -> tuple[int, int]:

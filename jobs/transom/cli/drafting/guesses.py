@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transom.cli.drafting.guessed_time import When, rank
-from transom.cli.drafting.kinds import Kind, kind_of
+from transom.cli.drafting.guessed_time import When, rank, says_time
+from transom.cli.drafting.kinds import EPOCHS, Kind, kind_of
 from transom.cli.drafting.log import Log
 from transom.cli.drafting.naming import identifier
 
@@ -72,6 +72,8 @@ class Column:
             return self.note
         if self.kind.nanoseconds:
             return f"nanoseconds since 1970: no format of a time is finer than epoch_us; {self.sample[0]}"
+        if self.kind.thousands:
+            return f"?: text, as the comma in {self.sample[0]} may be a decimal one, or one of thousands"
         texts = [text if len(text) <= 30 else f"{text[:27]}..." for text in self.sample]
         while len(texts) > 1 and sum(map(len, texts)) > 36:
             texts.pop()
@@ -118,6 +120,8 @@ def _is_path(field: str) -> bool:
 def _kind(log: Log, path: str, texts: Sequence[str]) -> Kind:
     """What a field holds, which the log may say itself."""
     kind = kind_of(texts)
+    if kind.form in EPOCHS and not says_time(path):
+        kind = kind_of(texts, counted=True)
     said = log.types.get(path)
     if said is None or said == kind.type or (said == "string" and kind.type == "timestamp"):
         return kind

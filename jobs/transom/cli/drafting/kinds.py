@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from itertools import product
-from math import floor
+from math import floor, log10
 from typing import Literal
 
 from transom.cli.drafting.log import MOST
@@ -22,27 +22,30 @@ SENTINELS = (-99, -999, -9999, -99999)
 Lacks = Literal["year", "date"]
 TRUTH = {"true", "false", "True", "False", "TRUE", "FALSE", "T", "F"}
 DECIMAL_COMMA = re.compile(r"-?[0-9]{1,15},[0-9]+")
+THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2},[0-9]{3}")
+"""Of these nobody knows whether the comma is a decimal one."""
 INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})")
 NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?")
 DIGITS = re.compile(r"[-+]?[0-9][-+0-9.,:/' ]*")
 """Beside a number it says that numbers were not meant: 007, an address, a decimal comma."""
 INSTANT = re.compile(r"[0-9]{9,16}(?:\.[0-9]*)?")
 NANOS = re.compile("[0-9]{18,19}")
+FINEST = 12
+"""Digits behind the point that a stream file can say."""
 ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 EPOCHS = {"epoch": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000}
 YEARS = (datetime(1995, 1, 1, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzinfo=UTC).timestamp())
 """Between these a number is taken for seconds since the epoch."""
 
 _DATES = (
-    "%d/%b/%Y", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%b-%Y", "%d-%m-%Y", "%Y%m%d", "%d %b %Y",
-    "%b %d %Y", "%a, %d %b %Y", "%d.%m.%y", "%m/%d/%y",
+    "%d/%b/%Y", "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%b-%Y",
+    "%d-%m-%Y", "%Y%m%d", "%d %b %Y", "%b %d %Y", "%b %d, %Y", "%a, %d %b %Y", "%d.%m.%y", "%m/%d/%y",
 )  # fmt: skip
-_TIMES = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M", "%H:%M:%S,%f", "%I:%M:%S %p", "%H%M%S", "%H.%M.%S")
+_TIMES = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M", "%H:%M:%S,%f", "%I:%M:%S %p", "%I:%M %p", "%H%M%S", "%H.%M.%S")
 FORMS = (
     *("".join(parts) for parts in product(_DATES, (" ", ":", "-"), _TIMES, ("", " %z", " %Z"))),
-    *(f"%Y-%m-%d {time} %Z" for time in _TIMES),
     *("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y", "%a %b %d %H:%M:%S %Z %Y", "%b %d %H:%M:%S %Y"),
-    *("%Y%m%d%H%M%S", "%Y%m%dT%H%M%S%z", "%Y-%m-%dT%H-%M-%S", "%Y-%m-%d-%H:%M:%S"),
+    *("%Y%m%d%H%M%S", "%Y%m%dT%H%M%S%z", "%Y-%m-%dT%H-%M-%S"),
 )  # fmt: skip
 """How logs write times, beside ISO 8601 and seconds since the epoch."""
 ZONES = {
@@ -79,6 +82,7 @@ class Kind:
         zone: of such a time, the zone, as far as its letters tell.
         otherwise: another format that all times have as well, so that nobody but a person knows.
         comma: of texts that are numbers with a decimal comma, the step of their digits.
+        thousands: whether texts are numbers whose comma is a decimal one, or parts thousands.
         share: of the texts that say something, those that are of the type.
         nanoseconds: whether the texts are nanoseconds since the epoch, which no format reads.
     """
@@ -91,6 +95,7 @@ class Kind:
     zone: str = "UTC"
     otherwise: str | None = None
     comma: str | None = None
+    thousands: bool = False
     share: float = 1.0
     nanoseconds: bool = False
 
@@ -103,8 +108,12 @@ class Kind:
         return f"?: {floor(self.share * 10_000) / 100:g} % are {words}, lines with others are refused"
 
 
-def kind_of(values: Sequence[str]) -> Kind:
-    """What some texts are; of those that could be several things the narrowest."""
+def kind_of(values: Sequence[str], counted: bool = False) -> Kind:
+    """What some texts are; of those that could be several things the narrowest.
+
+    Args:
+        counted: whether numbers are numbers, though they could be seconds since the epoch.
+    """
     missing = tuple(text for text in NOTHING if text in values)
     rest = [text for text in values if text not in missing and text != ""]
     if not rest:
@@ -115,7 +124,7 @@ def kind_of(values: Sequence[str]) -> Kind:
     time = times_of(rest)
     # A day alone is no time of an event.
     if time is not None and (
-        time.form in EPOCHS or sorted(map(len, rest))[len(rest) // 2] > len("2024-05-01")
+        not counted if time.form in EPOCHS else sorted(map(len, rest))[len(rest) // 2] > len("2024-05-01")
     ):
         return Kind(
             "timestamp", missing, form=time.form, local=time.local, zone=time.zone,
@@ -136,6 +145,8 @@ def kind_of(values: Sequence[str]) -> Kind:
         return Kind("number", missing, resolution=step, share=share)
     commas = [text for text in rest if DECIMAL_COMMA.fullmatch(text)]
     if commas and len(commas) + sum(INTEGER.fullmatch(text) is not None for text in rest) == len(rest):
+        if all(map(THOUSANDS.fullmatch, commas)):
+            return Kind("string", missing, thousands=True)
         return Kind("string", missing, comma=_resolution([text.replace(",", ".") for text in rest]))
     return Kind("string", missing)
 
@@ -150,13 +161,14 @@ def _sentinels(numbers: Sequence[str]) -> tuple[str, ...]:
 
 
 def _resolution(numbers: Sequence[str]) -> str:
-    """The step of the digits after the point, no finer than a millionth, nor than sums allow."""
+    """The step of the digits after the point, no finer than a millionth of one, or of the largest where that
+    is smaller, nor than sums allow."""
     digits = 0
     for text in numbers:
         exponent = Decimal(text).as_tuple().exponent
         digits = max(digits, -exponent if isinstance(exponent, int) else 0)
-    digits = min(digits, 6)
     largest = max(abs(float(text)) for text in numbers)
+    digits = min(digits, FINEST, 6 - min(floor(log10(largest)) + 1, 0) if largest else 6)
     while digits > 0 and largest * 10**digits >= 2**46:
         digits -= 1
     return format(Decimal(1).scaleb(-digits), "f")

@@ -274,6 +274,35 @@ def test_letters_that_name_no_zone_are_no_part_of_a_time(tmp_path: Path) -> None
     assert (found.stream.time.format, found.column("field_3")[0]) == ("iso", "XYZ")
 
 
+def test_large_numbers_are_times_where_their_name_says_so_or_nothing_else_is_one(tmp_path: Path) -> None:
+    rows = [f"{1234567890 + n},{1714550400 + n},2024-05-06T10:00:{n:02}Z" for n in range(20)]
+    several = drafted(tmp_path, ["disk_free,first_seen,logged", *rows], "a.csv")
+    assert (several.times[1], several.column("disk_free")[1]) == ("2024-05-06T10:00:01.000", 1234567891)
+    assert several.stream.columns["first_seen"].format == "epoch"
+    assert "time: {column: logged}  # 2024-05-06T10:00:00Z; other times: first_seen\n" in several.text
+    alone = drafted(tmp_path, ["sent,n", *(f"{1714550400 + n},{n}" for n in range(20))], "b.csv")
+    assert alone.times[1] == "2024-05-01T08:00:01.000"
+    assert "# 1714550400; ?: taken for a time by its size alone\n" in alone.text
+
+
+def test_a_comma_that_may_be_one_of_thousands_leaves_a_text(tmp_path: Path) -> None:
+    rows = [f"2024-05-06T10:00:{n:02}Z;1,{n:03}" for n in range(20)]
+    found = drafted(tmp_path, ["at;amount", *rows], "a.csv")
+    assert found.column("amount")[1] == "1,001"
+    assert (
+        "  amount: amount  # ?: text, as the comma in 1,000 may be a decimal one, or one of thousands\n"
+        in found.text
+    )
+
+
+@pytest.mark.parametrize("header", [["at,rule,n"], []])
+def test_values_that_hold_another_delimiter_are_whole(tmp_path: Path, header: list[str]) -> None:
+    rows = [f"2024-05-06T10:00:{n:02}Z,a;b;c;{n},{n}" for n in range(20)]
+    found = drafted(tmp_path, [*header, *rows], "a.csv")
+    assert found.times[1] == "2024-05-06T10:00:01.000"
+    assert found.events[1]["rule" if header else "field_2"] == "a;b;c;1"
+
+
 def test_numbers_in_quotes_are_numbers_unless_they_are_ids_or_some_are_none(tmp_path: Path) -> None:
     records = [
         record(n)

@@ -32,6 +32,11 @@ class Freshness:
             Node(stage, block, table, hour) for table, step in self._steps.items() for block in step.parts
         ]
 
+    def gone(self, stage: str, hour: datetime) -> list[Node]:
+        """What the ledger has of an hour beside that: blocks that the stream's file has no longer."""
+        here = (node for node in self.book if (node.stage, node.hour) == (stage, hour))
+        return sorted(node for node in here if self.expected(node) is None)
+
     def reads(self, node: Node) -> list[Node]:
         """The nodes that one is computed from."""
         step = self._steps.get(node.table)

@@ -67,7 +67,7 @@ class Reasons:
             beside = f"; files of other hours have put {events} events in it" if events else ""
             yield f"{stage}: nobody has asked for it, so it counts as empty{beside}"
             return
-        for node in self.fresh.nodes(stage, self.hour):
+        for node in [*self.fresh.nodes(stage, self.hour), *self.fresh.gone(stage, self.hour)]:
             name = f"{node.stage} {node.block}" + (f", {node.table}" if stage != "ingest" else "")
             entry = self.book.get(node)
             if entry is None:
@@ -157,7 +157,7 @@ class Reasons:
 
     def _roots(self, node: Node) -> Iterator[str]:
         roots = [root for root in self.fresh.roots(node) if root != node]
-        self._hours.update(root.hour for root in roots if root.hour != NO_HOUR)
+        self._hours.update(root.hour for root in roots)
         by_cause: dict[tuple[str, str, str], list[datetime]] = {}
         for root in roots:
             entry = self.book[root]

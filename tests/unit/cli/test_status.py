@@ -75,6 +75,17 @@ def test_a_changed_file_of_the_stream_makes_stale_what_it_shapes(run: Ask, lake:
     assert (result.exit_code, [row[8] for row in rows(result)]) == (1, ["0", "3"])
 
 
+def test_a_file_that_cannot_be_used_is_named_behind_the_streams_that_can(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    before = run("status")
+    bad = lake.file.with_name("bad.yaml")
+    bad.write_text(WEB.replace("name: web", "nmae: bad"))
+    result = run("status")
+    assert (before.exit_code, result.exit_code, result.stdout) == (0, 2, before.stdout)
+    assert result.stderr == f"{bad}: unknown field 'nmae'; nearest: name\n"
+
+
 def test_a_stream_without_a_run_has_no_ledger_afterwards(run: Ask, lake: Lake) -> None:
     lake.file.with_name("other.yaml").write_text(WEB.replace("name: web", "name: other"))
     result = run("status", "other")

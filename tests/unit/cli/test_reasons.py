@@ -1,0 +1,240 @@
+"""What is said of an hour that something seldom has happened to."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from transom.intervals import NO_HOUR
+from transom.lake.book import Entry, Node, Verdict
+from transom.lake.staleness import CHECKS
+from transom.stages.scene import node_of
+from unit.cli.by_hand import WEB, Lake, at, file_row
+from unit.cli.test_explain import OTHERWISE, command, said
+
+Ask = Callable[..., Result]
+SECOND = "  more: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n"
+BY_B = "1 rows, by run b, 2015-05-20 12:01"
+
+
+def put(lake: Lake, node: Node, minute: int = 0, **changes: object) -> None:
+    """Writes an entry anew, as another run of it would have left it."""
+    entry = replace(lake.ledger.book()[node], **changes)
+    lake.run(entry.run_id, node.stage, {node: entry}, minute)
+
+
+def granules(number: int) -> Node:
+    return Node("aggregate", "traffic", "granules", at(number))
+
+
+def aggregates(number: int) -> Node:
+    return Node("aggregate", "traffic", "aggregates", at(number))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "completeness",
+            "what decides whether it is complete has changed: a check, `expect`, or an `accept`",
+        ),
+        (CHECKS, "its checks, or what is accepted of them, have changed since they withheld it"),
+    ],
+)
+def test_inputs_that_are_no_table(run: Ask, lake: Lake, name: str, words: str) -> None:
+    lake.ingest(range(1))
+    inputs: Mapping[str, str] = lake.ledger.book()[node_of("events", at(0))].inputs or {}
+    put(lake, node_of("events", at(0)), inputs={**inputs, name: "other"})
+    assert said(run, lake, "2015-05-17T00:00")[:2] == [
+        "  ingest events: published, stale, 1 rows, by run a, 2015-05-20 12:00",
+        f"    {words}",
+    ]
+
+
+def test_a_time_made_of_captures(run: Ask, lake: Lake) -> None:
+    text = WEB.replace("%Y-%m-%d/access.%H*.log", "{day}/access*.log")
+    text += "time: {column: [day, time], format: '%Y-%m-%d %H:%M:%S %z'}\n"
+    lake.file.write_text(text)
+    lake.ingest(range(1))
+    lake.file.write_text(text + "rest: keep\n")
+    assert said(run, lake, "2015-05-17T00:00")[1] == (
+        f"    {OTHERWISE}: `source.format`, `source.options`, the captures of `source.path`, the time in "
+        "`source.path`, `zone` or `holds`, `columns`, `time`, `rest`, `unique` or a check or an `accept` "
+        "that decides whether files are complete"
+    )
+
+
+def test_a_block_that_is_gone_is_stale_in_both_commands(run: Ask, lake: Lake) -> None:
+    lake.file.write_text(WEB + SECOND)
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    more = replace(lake.ledger.book()[granules(0)], run_id="m")
+    lake.run("m", "aggregate", {replace(granules(0), block="more"): more}, 2)
+    lake.file.write_text(WEB)
+    assert said(run, lake, "2015-05-17T00:00")[1:] == [
+        f"  aggregate traffic, granules: published, {BY_B}",
+        f"  aggregate traffic, aggregates: published, {BY_B}",
+        "  aggregate more, granules: published, stale, 1 rows, by run m, 2015-05-20 12:02",
+        "    the stream's file has this block no longer",
+        "  to run it:",
+        command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
+    ]
+    assert run("status", "web").exit_code == 1
+
+
+def test_of_the_hours_that_are_read_those_written_since_are_named_and_run(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    put(lake, granules(1), 2, digest="2:4", run_id="c 3")
+    lines = said(run, lake, "2015-05-17T02:00")
+    assert lines[3] == "    the granules of 2015-05-17T01:00 have changed since it was computed from them"
+    assert lines[-1] == command(lake, "2015-05-17T01:00", "2015-05-17T03:00")
+
+
+def test_a_chunk_goes_by_its_run(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1), "long run")
+    node = node_of("events", at(0))
+    chunk = replace(lake.ledger.book()[node], run_id="long run 2")
+    lake.ledger.claim("ingest", [node], "long run 2")
+    lake.ledger.publish("ingest", {node: chunk}, "long run 2")
+    assert said(run, lake, "2015-05-17T00:00")[0] == (
+        "  ingest events: published, 1 rows, by run long run 2, 2015-05-20 12:00"
+    )
+
+
+def test_an_hour_in_which_files_of_others_have_put_events(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    node = node_of("events", at(5))
+    lake.ledger.claim("ingest", [node], "r", unasked=[node])
+    lake.ledger.publish("ingest", {node: Entry("published", "r", digest="3:1", rows=3, asked=False)}, "r")
+    assert said(run, lake, "2015-05-17T05:00")[:2] == [
+        "  ingest: nobody has asked for it, so it counts as empty; files of other hours have put 3 events in "
+        "it",
+        "  aggregate: nobody has asked for it, so it counts as empty",
+    ]
+
+
+def test_what_is_incomplete_says_so_and_in_what_it_lies(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    cause = "files_expected: observed 0, expected at least 1"
+    put(lake, node_of("events", at(0)), complete=False, cause=cause)
+    lake.aggregate(range(1))
+    put(lake, granules(0), 1, complete=False, cause="incomplete hours, first 2015-05-17T00:00")
+    assert said(run, lake, "2015-05-17T00:00")[:5] == [
+        "  ingest events: published, incomplete, 1 rows, by run a, 2015-05-20 12:00",
+        f"    something is missing: {cause}",
+        f"  aggregate traffic, granules: published, incomplete, {BY_B}",
+        "    something is missing: incomplete hours, first 2015-05-17T00:00",
+        f"    because ingest events 2015-05-17T00:00 is incomplete: {cause}",
+    ]
+
+
+def test_five_causes_are_told_and_the_others_counted(run: Ask, lake: Lake) -> None:
+    lake.file.write_text(WEB.replace("RANGES 2 HOURS", "RANGES 8 HOURS"))
+    lake.ingest(range(8))
+    lake.aggregate(range(8))
+    for number in range(8):
+        put(lake, granules(number), 1, status="quarantined", complete=False, cause=f"sum {number}")
+    put(lake, aggregates(7), 1, status="blocked", complete=False, cause="c")
+    because = [
+        line for line in said(run, lake, "2015-05-17T07:00") if "  and for" in line or "because" in line
+    ]
+    assert because == [
+        *(f"    because aggregate traffic 2015-05-17T0{n}:00 is quarantined: sum {n}" for n in range(5)),
+        "    and for 3 further causes",
+    ]
+
+
+def test_a_run_at_work_goes_before_what_is_withheld(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    node = node_of("events", at(0))
+    put(lake, node, status="quarantined", cause="a.log: few")
+    lake.ledger.record_checks(
+        "ingest", [Verdict(node, "fields_known", "warning", 1, "at most 0", False, subject="a.log")], "a"
+    )
+    lake.ledger.claim("aggregate", [granules(0)], "r")
+    assert said(run, lake, "2015-05-17T00:00") == [
+        "  ingest events: quarantined, 1 rows, by run a, 2015-05-20 12:00",
+        "    withheld, what was published before stays: a.log: few",
+        "  aggregate traffic, granules: writing, 0 rows, by run r",
+        "    a run has begun to write it and has not published it: it is at work, or was killed",
+        "  aggregate traffic, aggregates: not computed yet; run r is at work, or was killed",
+        "  nothing is to be done while run r is at work; if it was killed, run:",
+        command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
+    ]
+
+
+def test_a_landing_folder_that_is_not_there(run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    monkeypatch.setenv("TRANSOM_LANDING", "nowhere://x")
+    assert said(run, lake, "2015-05-17T00:00")[3].startswith(
+        "  files: not looked at: source.path: nowhere://x/landing/web"
+    )
+
+
+def test_files_that_wait_that_conflict_and_that_are_read_otherwise_now(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    when = datetime.fromtimestamp(1e9, UTC)
+    folder = "landing/web/2015-05-17/access"
+    told: list[tuple[str, datetime, dict[str, Any]]] = [
+        ("00", at(0), {"status": "waiting", "detail": "for 02", "hours": (at(2),)}),
+        ("01", at(1), {"status": "conflict", "detail": "it differs"}),
+        ("02", NO_HOUR, {"status": "withheld", "detail": "few", "hours": (at(1),)}),
+        ("03", at(2), {"status": "gone", "source_id": "s"}),
+    ]
+    lake.files(file_row(lake, f"{folder}.{name}.log", hour, when, **more) for name, hour, more in told)
+    gone = "gone; the next run forgets it"
+    lines = said(run, lake, "2015-05-17T02:00")
+    assert lines[3:] == [
+        f"  file {folder}.00.log: waiting: for 02; {gone}",
+        "  to run it:",
+        command(lake, "2015-05-17T00:00", "2015-05-17T03:00"),
+    ]
+    assert said(run, lake, "2015-05-17T01:00")[3:] == [
+        f"  file {folder}.01.log: conflict: it differs; {gone}",
+        f"  file {folder}.02.log: withheld: few; {gone}",
+        "  to run it:",
+        command(lake, "2015-05-17T01:00", "2015-05-17T02:00"),
+    ]
+
+
+def test_all_hours_of_a_file_that_is_read_otherwise_now(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    path, when = lake.folder / "landing/web/2015-05-17/access.00.log", datetime.fromtimestamp(1e9, UTC)
+    path.parent.mkdir()
+    path.write_text("a line\n")
+    os.utime(path, (1e9, 1e9))
+    name = str(path.relative_to(lake.folder))
+    lake.files([file_row(lake, name, at(0), when, status="ingested", source_id="s", hours=(at(0), at(2)))])
+    assert said(run, lake, "2015-05-17T00:00")[3:] == []
+    lake.file.write_text(WEB + "rest: keep\n")
+    assert said(run, lake, "2015-05-17T00:00")[-1] == command(lake, "2015-05-17T00:00", "2015-05-17T03:00")
+
+
+def test_an_hour_is_withheld_for_as_long_as_one_file_of_it_is_as_it_was(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    put(lake, node_of("events", at(0)), status="quarantined", cause="few")
+    when = datetime.fromtimestamp(1e9, UTC)
+    path = lake.folder / "landing/web/2015-05-17/access.00.log"
+    path.parent.mkdir()
+    path.write_text("a line\n")
+    os.utime(path, (1e9, 1e9))
+    names = [f"landing/web/2015-05-17/access.00{end}.log" for end in ("", ".more")]
+    lake.files(file_row(lake, name, at(0), when, status="withheld", detail="few") for name in names)
+    assert said(run, lake, "2015-05-17T00:00")[-2] == (
+        "  mend the data, or accept the value in the stream's file, then run:"
+    )
+    path.write_text("another line\n")
+    os.utime(path, (0, 0))
+    lines = said(run, lake, "2015-05-17T00:00")
+    assert (lines[-4].partition("; ")[2], lines[-2]) == (
+        "changed, 13 bytes of 1970-01-01 00:00:00 now, 7 of 2001-09-09 01:46:40 when it was read",
+        "  to run it:",
+    )

@@ -1,5 +1,6 @@
 """Reading an expression with sqlglot: a syntax tree, or an error at its place."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ def parse(text: str) -> Any:
     except errors.ParseError as error:
         detail = error.errors[0] if error.errors else {}
         offset, found = _place(text, detail)
-        rule = f"unexpected {found!r}" if found else str(detail.get("description") or "cannot be read")
+        rule = _rule(str(detail.get("description") or "cannot be read"), found)
         raise ExpressionError(text, offset, rule) from None
     except RecursionError:
         raise ExpressionError(text, 0, "is nested too deeply") from None
@@ -76,6 +77,21 @@ def _check_tokens(text: str, read: Sequence[Any], kinds: Any) -> None:
             raise ExpressionError(text, token.start, "a text after a text; is a comma or || missing?")
         if depth > MAX_DEPTH:
             raise ExpressionError(text, token.start, f"is nested more than {MAX_DEPTH} deep")
+
+
+def _rule(said: str, found: str) -> str:
+    """Return what the parser says, in the words of the language; `found` is where it stopped."""
+    lacks = re.match(r"Expect(?:ing|ed) (\S+)", said)
+    many = re.match(r"The number of provided arguments \((\d+)\) is greater than .* \((\d+)\)", said)
+    if many is not None:
+        return f"too many values for this function: at most {many[2]}; got {many[1]}"
+    if not found:
+        return said
+    if lacks is not None:
+        return f"{lacks[1].lower()} is missing behind {found!r}"
+    return (
+        f"something is missing beside {found!r}" if said.startswith("Required") else f"unexpected {found!r}"
+    )
 
 
 def _place(text: str, detail: Mapping[str, Any]) -> tuple[int, str]:

@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,10 +12,14 @@ from transom.cli.lakes import lake, ledger_of, reading, streams_in
 from transom.stream import Stream
 from transom.stream.folder import folder, streams
 
+if TYPE_CHECKING:
+    from transom.lake.book import Book
+
 COLUMNS = (
     "stream", "stage", "asked", "published", "incomplete", "quarantined", "blocked", "writing", "stale",
     "last run", "seconds", "cause",
 )  # fmt: skip
+TROUBLES = COLUMNS[4:8]
 WORST = ("writing", "quarantined", "blocked", "incomplete", "published", "expired")
 """What is said of an hour of which several nodes say different things: the first of these."""
 SHOWN = 20
@@ -85,37 +90,12 @@ def _shown(stream: Stream, uri: str) -> bool:
     if ledger is None:
         typer.echo(f"\n{stream.name}: no run yet in {uri}")
         return True
-    book = ledger.book()
+    book, runs = ledger.book(), ledger.runs()
     freshness = Freshness(stream, book)
-    runs = ledger.runs()
     rows = []
-    bad = 0
     for stage in stream.stages:
-        hours = book.hours(stage)
-        says: dict[object, str] = {}
-        for node, entry in book.items():
-            if node.stage == stage and node.hour in hours:
-                word = entry.status if entry.complete or entry.status != "published" else "incomplete"
-                says[node.hour] = min(word, says.get(node.hour, word), key=WORST.index)
-        counts = Counter(says.values())
-        stale = len(freshness.stale(stage))
         last = next((run for run in reversed(runs) if run["stage"] == stage), None)
-        about = (None, None, None)
-        if last is not None:
-            about = (last["finished_at"], json.loads(last["seconds"])["total"], last["cause"])
-        troubles = [counts[word] for word in ("incomplete", "quarantined", "blocked", "writing")]
-        rows.append(
-            (
-                stream.name,
-                stage,
-                len(hours),
-                counts["published"] + counts["expired"],
-                *troubles,
-                stale,
-                *about,
-            )
-        )
-        bad += sum(troubles) + stale
+        rows.append((stream.name, stage, *_counts(book, stage), len(freshness.stale(stage)), *_about(last)))
     table(f"{stream.name} in {uri}", COLUMNS, rows)
     found = findings(root)
     if found:
@@ -125,4 +105,27 @@ def _shown(stream: Stream, uri: str) -> bool:
         typer.echo(f"  {finding}")
     if found[SHOWN:]:
         typer.echo(f"  ... and {len(found) - SHOWN} more in the table findings")
-    return not bad
+    # Neither trouble nor a stale hour.
+    return not any(any(row[4:9]) for row in rows)
+
+
+def _counts(book: "Book", stage: str) -> list[int]:
+    """How many hours of a stage were asked for, and what became of them, as `COLUMNS` names it."""
+    hours = book.hours(stage)
+    says: dict[object, str] = {}
+    for node, entry in book.items():
+        if node.stage == stage and node.hour in hours:
+            word = entry.status if entry.complete or entry.status != "published" else "incomplete"
+            says[node.hour] = min(word, says.get(node.hour, word), key=WORST.index)
+    counts = Counter(says.values())
+    troubles = [counts[word] for word in TROUBLES]
+    return [len(hours), counts["published"] + counts["expired"], *troubles]
+
+
+def _about(run: Mapping[str, Any] | None) -> tuple[object, ...]:
+    """When a run ended, how long it took, and why it ran."""
+    return (
+        (None,) * 3
+        if run is None
+        else (run["finished_at"], json.loads(run["seconds"])["total"], run["cause"])
+    )

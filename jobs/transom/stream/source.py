@@ -3,7 +3,7 @@
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, StrictInt, field_validator, model_validator
 from pydantic_core import CoreSchema
@@ -16,8 +16,6 @@ from transom.stream.errors import Problem, Problems
 from transom.stream.fields import Paths, TimeFormat, split_paths, zone_problems
 from transom.stream.options import option_problems
 from transom.units import Duration
-
-FORMATS: tuple[str, ...] = get_args(FormatName)
 
 _OF_RECORDS = ("from_", "missing", "format", "zone")
 

@@ -42,6 +42,38 @@ def test_hours_are_counted_by_the_worst_that_is_said_of_them(run: Ask, lake: Lak
     ]
 
 
+def test_an_hour_counts_once_by_the_worst_and_only_where_it_was_asked_for(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(5))
+
+    def put(number: int, **tables: dict[str, object]) -> None:
+        for name, changes in tables.items():
+            node = node_of(name, at(number))
+            lake.run("a", "ingest", {node: replace(lake.ledger.book()[node], **changes)})
+
+    blocked, withheld, lacks = {"status": "blocked"}, {"status": "quarantined"}, {"complete": False}
+    put(0, events=withheld, rejected=blocked, files=lacks)
+    put(1, rejected=blocked, files=lacks)
+    put(2, events={"status": "expired"}, rejected={"status": "expired"}, files={"status": "expired"})
+    put(3, events=withheld, files=blocked)
+    lake.ledger.claim("ingest", [node_of("rejected", at(3))], "killed")
+    unasked = node_of("events", at(7))
+    lake.ledger.claim("ingest", [unasked], "u", unasked=[unasked])
+    assert rows(run("status", "web"))[0][:8] == ["web", "ingest", "5", "2", "0", "1", "1", "1"]
+
+
+def test_twenty_findings_are_shown_and_the_others_counted(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    withheld = {
+        node_of("events", at(2 * number)): Entry("quarantined", "c", False, cause=f"a.log: {number}")
+        for number in range(23)
+    }
+    lake.run("c", "ingest", withheld, 7)
+    publish(lake.ledger, "web", "ingest", {})
+    lines = run("status", "web").stdout.splitlines()
+    assert len([line for line in lines if line.startswith("  high gate: ")]) == 20
+    assert lines[-1] == "  ... and 3 more in the table findings"
+
+
 def test_findings_are_as_of_the_last_run(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     withheld = Entry("quarantined", "c", False, cause="a.log: few")

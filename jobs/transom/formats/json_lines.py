@@ -135,9 +135,7 @@ class JsonLines:
         if line is None:
             return {}
         try:
-            if too_deep(line):
-                raise ValueError(f"more than {DEEPEST} arrays and objects in each other")
-            record = _read(line)
+            record = loaded(line)
         except ValueError as error:
             refused.add_one(index, "bad_json", why(error))
             return {}
@@ -172,7 +170,21 @@ class _Raw(str):
     """A number's own text."""
 
 
-def too_deep(line: str, deepest: int = DEEPEST) -> bool:
+def loaded(line: str, around: int = 0) -> Any:
+    """What a line says, numbers as their own text.
+
+    Args:
+        around: arrays and objects that it may have in each other beside `DEEPEST`.
+
+    Raises:
+        ValueError: it is no JSON, or has more in each other; `why` tells it.
+    """
+    if too_deep(line, DEEPEST + around):
+        raise ValueError(f"more than {DEEPEST} arrays and objects in each other")
+    return _read(line)
+
+
+def too_deep(line: str, deepest: int) -> bool:
     """Whether a line has more arrays and objects in each other."""
     if line.count("[") + line.count("{") <= deepest:
         return False

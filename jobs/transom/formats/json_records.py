@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from transom.formats.json_lines import DEEPEST, refuse_constant, too_deep
+from transom.formats.json_lines import DEEPEST, loaded, refuse_constant, too_deep, why
 from transom.formats.lines import LINES
-from transom.formats.typed import Refusals
+from transom.formats.typed import Refusals, detail
 
 BLANK = re.compile(r"[ \t\r\n]*")
 ONE_LINE = "an object a line, not one over several lines"
@@ -58,9 +58,9 @@ def spread(lines: Text, path: str) -> Iterator[Text]:
             try:
                 places = _records(text, path.removesuffix("[]"))
             except NoRecords:
-                held.add_refused(text.encode(), None, 0, "no_records", f"a list at {path}")
+                held.add_refused(text.encode(), None, 0, "no_records", expected=f"a list at {path}")
             except ValueError:
-                held.add_refused(text.encode(), None, 0, "bad_json", ONE_LINE)
+                held.add_refused(text.encode(), None, 0, "bad_json", _seen(text, path), ONE_LINE)
             else:
                 for start, end in zip(places[0::2], places[1::2], strict=True):
                     held.strings.append(text[start:end])
@@ -80,12 +80,18 @@ class _Held:
         self.refused: list[tuple[int, bytes, object, object, object]] = []
 
     def add_refused(
-        self, raw: bytes, known: Refusals | None, row: int, reason: str = "", expected: str = ""
+        self,
+        raw: bytes,
+        known: Refusals | None,
+        row: int,
+        reason: str = "",
+        seen: str | None = None,
+        expected: str = "",
     ) -> None:
         if known is not None:
             said = known.reason[row], known.column[row], known.detail[row]
         else:
-            said = reason, None, f"{reason.replace('_', ' ')}; expected {expected}"
+            said = reason, None, detail(reason, seen, expected)
         self.refused.append((len(self.strings), raw, *said))
         self.strings.append(None)
 
@@ -102,6 +108,20 @@ class _Held:
         return found
 
 
+def _seen(text: str, path: str) -> str | None:
+    """Why a line is no JSON, and where, as one that is a record by itself would say it."""
+    try:
+        loaded(text, _around(path))
+    except ValueError as error:
+        return why(error)
+    return None
+
+
+def _around(path: str) -> int:
+    """The arrays and objects in which the records of a path stand."""
+    return path.count(".") + 2
+
+
 def _records(text: str, path: str) -> "array[int]":
     """Where the records of a line begin and end.
 
@@ -109,7 +129,7 @@ def _records(text: str, path: str) -> "array[int]":
         NoRecords: there is no list.
         ValueError: it is no JSON, or one deeper than records may be, the path's own brackets aside.
     """
-    if too_deep(text, DEEPEST + path.count(".") + 2):
+    if too_deep(text, DEEPEST + _around(path)):
         raise ValueError("too deep")
     at = _blank(text, 0)
     found, end = (

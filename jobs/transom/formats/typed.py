@@ -62,9 +62,9 @@ class Refusals:
         self.column[new] = column
         if values is not None:
             shown = values.filter(pa.array(new)).cast(pa.string(), safe=False).to_pylist()
-            self.detail[new] = [_detail(reason, value, expected) for value in shown]
+            self.detail[new] = [detail(reason, value, expected) for value in shown]
         elif expected is not None:
-            self.detail[new] = _detail(reason, None, expected)
+            self.detail[new] = detail(reason, None, expected)
 
     def add_one(
         self, line: int, reason: str, value: object | None = None, expected: str | None = None
@@ -73,7 +73,7 @@ class Refusals:
         if not self.any[line]:
             self.any[line], self.reason[line] = True, reason
             if value is not None or expected is not None:
-                self.detail[line] = _detail(reason, value, expected)
+                self.detail[line] = detail(reason, value, expected)
 
     def put(self, lines: npt.NDArray[np.int64], others: "Refusals") -> None:
         """Gives refused lines the reasons that others have for them."""
@@ -81,7 +81,8 @@ class Refusals:
         self.detail[lines] = others.detail
 
 
-def _detail(reason: str, value: object | None, expected: str | None) -> str:
+def detail(reason: str, value: object | None, expected: str | None) -> str:
+    """What people are told of a refused line: the reason, what was seen, and what was expected."""
     about = "" if value is None else f": {str(value)[:200]}"
     return reason.replace("_", " ") + about + ("" if expected is None else f"; expected {expected}")
 

@@ -58,7 +58,9 @@ class Json:
             whole = self.loaded(text_of(line, 2**24), DEEPEST_JSON + around)
         except Refused as refused:
             one_line = "an object a line, not one over several lines"
-            return [Refused("bad_json", expected=one_line) if refused.reason == "bad_json" else refused]
+            if refused.reason == "bad_json":
+                refused.detail += f"; expected {one_line}"
+            return [refused]
         route = self.route(whole, path) if isinstance(whole, dict) else []
         for name in route:
             assert isinstance(whole, dict)

@@ -88,7 +88,18 @@ def test_each_reason_keeps_the_line_and_its_number(layout: Layout, line: str | b
             "bad json: Expecting property name enclosed in double quotes at character 11",
         ),
         (JSON, b'{"ts": [1 , ]}\n', "bad json: Expecting value at character 13"),
-        (RECORDS, b"{\n", "bad json; expected an object a line, not one over several lines"),
+        (
+            RECORDS,
+            b"{\n",
+            "bad json: Expecting property name enclosed in double quotes at character 2; expected an object "
+            "a line, not one over several lines",
+        ),
+        (
+            RECORDS,
+            b'{"Records": [{"ts": 1}, {"ts" 2}]}\n',
+            "bad json: Expecting ':' delimiter at character 31; expected an object a line, not one over "
+            "several lines",
+        ),
         (REGEX, b"hello\n", "no match; expected the pattern"),
         (KV, b"hello\n", "no match; expected a line with name=value in it"),
         (CALLS, b"=> 5\n", "no match; expected name [arg=value ...] [=> return]"),

@@ -1,0 +1,36 @@
+"""The names that a file's records show, whichever thread shows them."""
+
+from collections.abc import Callable
+from threading import Thread
+
+from transom.formats.drift import MOST, Names
+from transom.formats.layout import EventTime, Field, Layout
+
+MANY = [f"b{number:05}" for number in range(20 * MOST)]
+
+
+class Slow(str):
+    """A name at which another thread comes in, as far as it is let in."""
+
+    meanwhile: Callable[[], None]
+
+    def __getitem__(self, part: object) -> str:
+        self.meanwhile()
+        return str(self)
+
+
+def test_of_two_threads_neither_loses_what_the_other_shows() -> None:
+    names = Names(Layout("json", (Field("client", ("client",)),), EventTime(("ts",))))
+    other = Thread(target=names.show, args=(MANY,))
+    first = Slow("a")
+
+    def meanwhile() -> None:
+        other.start()
+        # It goes through at once where nothing keeps it out; it is not let in before the first is done.
+        other.join(0.2)
+
+    first.meanwhile = meanwhile
+    names.show([first])
+    other.join()
+    assert names.unknown == ("a", *MANY[: MOST - 1])
+    assert names.absent == ("client",)

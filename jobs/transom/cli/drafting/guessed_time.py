@@ -59,9 +59,13 @@ def time_of(log: Log, paths: Sequence[str], start: str) -> When:
     leading = _several(log, log.time) if len(log.time) > 1 else None
     if leading is not None:
         return leading
-    if times:
-        return _alone(log, kinds, sure or times)
-    return _joined(log, kinds) or _partial(log, kinds, paths, start) or _by_lines(kinds, start)
+    if sure:
+        return _alone(log, kinds, sure)
+    joined, partial = _joined(log, kinds), _partial(log, kinds, paths, start)
+    for said in (joined, partial):
+        if said is not None and not said.untimed:
+            return said
+    return _alone(log, kinds, times) if times else partial or _by_lines(kinds, start)
 
 
 def _alone(log: Log, kinds: Mapping[str, Kind], times: Sequence[str]) -> When:

@@ -285,6 +285,16 @@ def test_large_numbers_are_times_where_their_name_says_so_or_nothing_else_is_one
     assert "# 1714550400; ?: taken for a time by its size alone\n" in alone.text
 
 
+@pytest.mark.parametrize(
+    ("name", "day"), [("a.csv", "2024-05-06,"), ("a.2024-05-06.csv", "")], ids=["beside", "in the name"]
+)
+def test_a_clock_with_a_day_goes_before_a_large_number(tmp_path: Path, name: str, day: str) -> None:
+    rows = [f"{1234567890 + n},{day}10:00:{n:02}" for n in range(20)]
+    found = drafted(tmp_path, [f"disk_free,{day and 'day,'}clock", *rows], name)
+    assert found.times[1] == "2024-05-06T10:00:01.000"
+    assert found.column("disk_free")[1] == 1234567891
+
+
 def test_a_comma_that_may_be_one_of_thousands_leaves_a_text(tmp_path: Path) -> None:
     rows = [f"2024-05-06T10:00:{n:02}Z;1,{n:03}" for n in range(20)]
     found = drafted(tmp_path, ["at;amount", *rows], "a.csv")

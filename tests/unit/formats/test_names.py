@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from threading import Thread
 
-from transom.formats.drift import MOST, Names
+from transom.formats.drift import LONGEST_NAME, MOST, Names
 from transom.formats.layout import EventTime, Field, Layout
 
 MANY = [f"b{number:05}" for number in range(20 * MOST)]
@@ -34,3 +34,9 @@ def test_of_two_threads_neither_loses_what_the_other_shows() -> None:
     other.join()
     assert names.unknown == ("a", *MANY[: MOST - 1])
     assert names.absent == ("client",)
+
+
+def test_of_a_long_name_the_beginning_is_kept() -> None:
+    names = Names(Layout("json", (), EventTime(("ts",))))
+    names.show(["x" * (LONGEST_NAME + 1), "ts"])
+    assert names.unknown == ("x" * LONGEST_NAME,)

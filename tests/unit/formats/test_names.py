@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from threading import Thread
 
+import pytest
+
 from transom.formats.drift import LONGEST_NAME, MOST, Names
 from transom.formats.layout import EventTime, Field, Layout
 
@@ -40,3 +42,10 @@ def test_of_a_long_name_the_beginning_is_kept() -> None:
     names = Names(Layout("json", (), EventTime(("ts",))))
     names.show(["x" * (LONGEST_NAME + 1), "ts"])
     assert names.unknown == ("x" * LONGEST_NAME,)
+
+
+@pytest.mark.parametrize(("nested", "unknown"), [(True, ()), (False, ("id",))])
+def test_what_a_path_leads_through_is_known_where_it_may(nested: bool, unknown: tuple[str, ...]) -> None:
+    names = Names(Layout("json", (Field("host", ("id.orig_h",)),), EventTime(("ts",))), nested)
+    names.show(["id"])
+    assert names.unknown == unknown

@@ -117,6 +117,21 @@ def test_a_late_file_heals_exactly_the_hours_that_it_reaches(house: Make) -> Non
     assert outcome.stale_since is None
 
 
+def test_hours_that_a_gate_kept_from_a_stage_are_in_its_windows(house: Make) -> None:
+    """Ingest withholds an hour of a run, so that aggregate is run for none; the hour is mended by itself."""
+    kept = house(WEB, "kept")
+    traffic(kept, 3)
+    [file] = kept.folder.rglob("access.01.log.gz")
+    good = file.read_bytes()
+    kept.land(1, ["junk"])
+    kept.ingest(0, 3)
+    file.write_bytes(good)
+    kept.run(1, 2)
+    whole = house(WEB, "whole")
+    whole.run(0, 3)
+    assert_equal(kept, whole)
+
+
 def test_an_empty_hour_is_knowledge_and_a_missing_file_is_not(house: Make) -> None:
     sparse = house()
     sparse.land(0, [line(1)])

@@ -163,6 +163,26 @@ def test_state_of_a_block_that_has_come_since_is_made_first_however_far_back() -
     assert {node.block for node in found.needed} == {"new"}
 
 
+def test_what_ingest_was_asked_for_is_due() -> None:
+    """Also where a gate has kept the other stages from it: its events count as empty nowhere."""
+    of = step("one", back=5)
+    ingested = {Node("ingest", "events", "events", at(n)): Entry("published", "a") for n in range(6)}
+    beside = {Node("ingest", "events", "events", at(6)): Entry("published", "a", asked=False)}
+    book = Book(ingested | beside)
+    found = planned(of, book, between(5, 6))
+    assert targets(found) == [2, 3, 4, 5]
+    assert found.needed == {Node("sum", "one", "state", at(n)) for n in range(6)}
+    stage = Stage("sum", 1, (state_of(of), of))
+    scope = Scope.of(between(5, 6), between(5, 6), HEAL, ())
+    tables = [name for name in ("state", "result") for _ in range(2)]
+    far = {Node("sum", "one", name, at(n)): None for name, n in zip(tables, [0, 1, 0, 1], strict=True)}
+    assert left_stale(stage, book, scope, ()) == far
+    # What was computed when nobody had asked for the hours before is computed from others now.
+    part = of.parts["one"]
+    nobody, all_hours = (expected_inputs(part, 1, at(5), known, "") for known in (Book({}), book))
+    assert {name for name in nobody if nobody[name] != all_hours[name]} == {"state"}
+
+
 def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
     other = Step(
         Table("late", {"hour": "timestamp"}, (), frozenset()),

@@ -67,8 +67,8 @@ class Freshness:
         return tuple(name for name in sorted({*held, *expected}) if held.get(name) != expected.get(name))
 
     def stale(self, stage: str) -> set[datetime]:
-        """Hours that somebody asked for and that are out of date."""
-        hours = self.book.hours(stage)
+        """Hours that are due and out of date."""
+        hours = self.book.due(stage)
         held = [node for node in self.book if node.stage == stage and node.hour in hours]
         missing = {hour for hour in hours if any(node not in self.book for node in self.nodes(stage, hour))}
         return {node.hour for node in held if self.differs(node)} | missing

@@ -62,6 +62,9 @@ class Reasons:
                 self._at_work = at_work
                 yield f"{stage}: not computed yet; run {at_work} is at work, or was killed"
                 return
+            if self.hour in self.book.due(stage):
+                yield f"{stage}: stale: ingest has been asked for it, and {stage} has not run since"
+                return
             held = [node for node in self.book if node.stage == stage and node.hour == self.hour]
             events = sum(self.book[node].rows for node in held if node.table == "events")
             beside = f"; files of other hours have put {events} events in it" if events else ""

@@ -11,6 +11,8 @@ STANDS: tuple[Status, ...] = ("published", "expired")
 """What others may rely on: an expired node's rows are gone, and known by their digest."""
 NOT_PUBLISHED: tuple[Status, ...] = ("quarantined", "blocked", "expired")
 EMPTY_DIGEST = "0:0"
+FIRST = "ingest"
+"""The stage that all others follow: whoever asks it for an hour asks them, too."""
 STOOD_AT, STOOD_BY, STOOD_AS, STOOD_FOR = "stood_at", "stood_by", "stood_as", "stood_for"
 """What a claim notes of the rows that it is about to replace: their version of the table, their run, and
 status and cause of their node, where it was not simply published."""
@@ -132,9 +134,23 @@ class Book(Mapping[Node, Entry]):
                 hours.setdefault(node.stage, set()).add(node.hour)
         return hours
 
+    @cached_property
+    def _due(self) -> dict[str, Set[datetime]]:
+        return {}
+
     def hours(self, stage: str) -> Set[datetime]:
         """Every hour of a stage that somebody asked for."""
         return self._hours.get(stage, set())
+
+    def due(self, stage: str) -> Set[datetime]:
+        """Every hour that a stage has to have: that somebody asked it for, or the first stage.
+
+        A gate that fails keeps the stages behind it from all hours of a run, good ones among them. These hold
+        events, and count as empty nowhere.
+        """
+        if stage not in self._due:
+            self._due[stage] = self.hours(stage) | self.hours(FIRST)
+        return self._due[stage]
 
     def updated(self, entries: Mapping[Node, Entry | None]) -> "Book":
         """This book with some nodes replaced, and those that are None forgotten."""

@@ -125,12 +125,14 @@ def expected_inputs(
 ) -> dict[str, str]:
     """A hash for each thing that an hour of a block is computed from.
 
-    An hour that nobody asked for has no row and counts as empty, exactly like an empty hour.
+    An hour that nobody asked for has no row and counts as empty, exactly like an empty hour; one that is due
+    and has none is like no other.
     """
     seen: dict[str, list[tuple[str, bool]]] = {}
     for name, node in reach(part, hour):
         entry = book.get(node)
-        seen.setdefault(name, []).append((entry.digest, entry.complete) if entry else (EMPTY_DIGEST, True))
+        digest = entry.digest if entry else UNMADE if node.hour in book.due(node.stage) else EMPTY_DIGEST
+        seen.setdefault(name, []).append((digest, entry is None or entry.complete))
     return {
         **{name: fingerprint(digests) for name, digests in seen.items()},
         "specification": fingerprint(part.shape),
@@ -139,6 +141,8 @@ def expected_inputs(
     }
 
 
+UNMADE = "unmade"
+"""The digest of what has not been computed."""
 CHECKS = "checks"
 """Among the inputs of a withheld node: what withheld it."""
 
@@ -192,7 +196,7 @@ def left_stale(
             leaves.
     """
     judged = _judging(stage, book, accepted)
-    far = [hour for hour in book.hours(stage.name) if scope.leaves(hour)]
+    far = [hour for hour in book.due(stage.name) if scope.leaves(hour)]
     nodes = [
         (step, Node(stage.name, block, step.table.name, hour))
         for step in stage.steps
@@ -234,8 +238,8 @@ def plan(
 ) -> Plan:
     """Decides, node by node, what is computed.
 
-    Every hour that the stage was asked for is an hour of each of its blocks, also of one that has come
-    since: there it is stale.
+    Every hour that is due is an hour of each of the stage's blocks, also of one that has come since: there it
+    is stale.
 
     Args:
         accepted: failed checks that a person lets pass.
@@ -244,7 +248,7 @@ def plan(
     result = Plan({}, {}, {}, {}, 0, frozenset())
     healed = 0
     needed: set[Node] = set()
-    known = book.hours(stage.name)
+    known = book.due(stage.name)
     judged = _judging(stage, book, accepted)
     states = {of.table.name: of for of in takewhile(lambda of: of is not step, stage.steps)}
 
@@ -286,7 +290,7 @@ def _cause(read: Node, stage: str, book: Book) -> str | None:
     entry = book.get(read)
     if entry is None:
         # An hour that nobody asked for is empty; a block that another stage has not made there is not.
-        unmade = read.stage != stage and read.hour in book.hours(read.stage)
+        unmade = read.stage != stage and read.hour in book.due(read.stage)
         return f"{read} has not been computed" if unmade else None
     if entry.status in STANDS:
         return None

@@ -118,6 +118,11 @@ class PathPattern:
             end = start + (_advance(begin, self.unit) - begin)
         return Match(captures, start, end, self.unit)
 
+    def of(self, hour: datetime) -> str:
+        """What the name of a file of an hour looks like; captures and `*` stand as they do in the pattern."""
+        local = hour.astimezone(self._zone)
+        return _HOLE.sub(lambda hole: local.strftime(hole[0]) if hole["part"] else hole[0], self.text)
+
     def may_hold(self, folder: str) -> bool:
         """Whether a folder, written as the pattern is, may hold files of the stream, at whatever depth."""
         depth = folder.count("/") + 1

@@ -215,6 +215,7 @@ def test_a_written_name_is_read_back(local: datetime) -> None:
     assert match is not None
     assert match.start == local.replace(second=0, microsecond=0, tzinfo=UTC)
     assert match.end == match.start + timedelta(minutes=1)
+    assert PathPattern(text).of(match.start) == local.strftime(text)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from transom.lake.ledger import Ledger
 from transom.lake.tables import read_rows
 from transom.stages.files import File, Listed
 from transom.stages.landing import listed
-from transom.stages.scene import STAGE, file_shape, node_of
+from transom.stages.scene import STAGE, file_shape, node_of, scheduled
 from transom.stream import Stream
 
 MEND = "mend the data, or accept the value in the stream's file, then run"
@@ -186,7 +186,7 @@ class Reasons:
         known = {file.path: file for file in map(File.of_row, rows)}
         there = listed(self.stream.path_pattern)
         self._mended(known, there)
-        lines = []
+        lines = list(self._expected(there))
         for path in sorted(known.keys() | there.keys()):
             file, now = known.get(path), there.get(path)
             if file is None:
@@ -206,6 +206,14 @@ class Reasons:
                 elif changed and (now is not None or file.status != "gone"):
                     lines.append(f"file {path}: {changed}")
         return lines
+
+    def _expected(self, there: Mapping[str, Listed]) -> Iterator[str]:
+        """The files that the hour ought to have, and has not."""
+        expected, pattern = self.stream.source.expect or 0, self.stream.path_pattern
+        named = sum(self.hour in now.named for now in there.values())
+        if named < expected and scheduled(self.stream, self.hour):
+            found = "not there" if expected == 1 else f"{named} of {expected} are there"
+            yield f"file {pattern.of(self.hour)}: expected, {found}"
 
     def _mended(self, known: Mapping[str, File], there: Mapping[str, Listed]) -> None:
         """Forgets what is withheld only for files that are no longer what they were: a run will tell."""

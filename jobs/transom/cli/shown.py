@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from math import isfinite
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -23,7 +24,9 @@ def plain(value: object) -> str:
         )
     if isinstance(value, float):
         whole = value.is_integer() and abs(value) < 2**53
-        return str(int(value)) if whole else f"{value:.6g}"
+        # However large a sum is, its cents are shown.
+        digits = max(6, len(f"{abs(value):.0f}") + 2) if isfinite(value) and abs(value) < 2**53 else 6
+        return str(int(value)) if whole else f"{value:.{digits}g}"
     return escaped(str(value))
 
 

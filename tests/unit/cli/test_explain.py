@@ -51,6 +51,16 @@ def test_an_hour_nobody_asked_for(run: Ask, lake: Lake) -> None:
     ]
 
 
+def test_an_hour_that_a_gate_kept_from_a_stage(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    assert said(run, lake, "2015-05-17T00:00") == [
+        "  ingest events: published, 1 rows, by run a, 2015-05-20 12:00",
+        "  aggregate: stale: ingest has been asked for it, and aggregate has not run since",
+        "  to run it:",
+        command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
+    ]
+
+
 def test_a_stream_that_no_run_has_seen_has_no_ledger_afterwards(run: Ask, lake: Lake) -> None:
     lake.file.write_text(WEB.replace("name: web", "name: other"))
     result = run("explain", lake.file, "2015-05-18T00:00")
@@ -314,6 +324,28 @@ def test_a_new_file_of_the_hour(run: Ask, lake: Lake) -> None:
         "  to run it:",
         command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
     ]
+
+
+def test_files_that_ought_to_be_there(run: Ask, lake: Lake) -> None:
+    """By the name that they have in the zone of the path."""
+    berlin = WEB.replace('access.%H*.log"', '{host}.%H*.log", zone: Europe/Berlin, expect: 2')
+    lake.file.write_text(berlin)
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    folder = lake.folder / "landing/web/2015-05-17"
+    folder.mkdir()
+    missing = "  file landing/web/2015-05-17/{host}.02*.log: expected, {} of 2 are there"
+    assert missing.replace("{}", "0") in said(run, lake, "2015-05-17T00:00")
+    (folder / "a.02.log").write_text("a line\n")
+    assert missing.replace("{}", "1") in said(run, lake, "2015-05-17T00:00")
+    (folder / "b.02.log").write_text("a line\n")
+    assert not any("expected, " in said_line for said_line in said(run, lake, "2015-05-17T00:00"))
+    lake.file.write_text(berlin.replace("expect: 2", "expect: 1"))
+    assert "  file landing/web/2015-05-17/{host}.03*.log: expected, not there" in said(
+        run, lake, "2015-05-17T01:00"
+    )
+    lake.file.write_text(berlin + "until: 2015-05-17T01:00\n")
+    assert not any("expected, " in said_line for said_line in said(run, lake, "2015-05-17T01:00"))
 
 
 def test_a_new_file_whose_name_says_no_hour(run: Ask, lake: Lake) -> None:

@@ -35,6 +35,22 @@ def test_what_cannot_be_shown_is_escaped(text: str, shown: str) -> None:
     assert plain(text) == shown
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (249418.54, "249418.54"),
+        (1 / 3, "0.333333"),
+        (-1234567.891, "-1234567.89"),
+        (12.0, "12"),
+        (2.0**60, "1.15292e+18"),
+        (float("nan"), "nan"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_the_cents_of_a_large_sum_are_shown(value: float, shown: str) -> None:
+    assert plain(value) == shown
+
+
 def _lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines() if line.strip(" ─")]
 

@@ -245,7 +245,7 @@ def test_what_is_out_of_date_is_one_finding_whichever_blocks_it_is_of() -> None:
         block=None,
         severity="medium",
         title="web: figures, 2015-05-17T00:00 to 2015-05-17T02:00 (2 hours), are out of date: "
-        "what they are computed from has changed since, or a run was killed",
+        "what they are computed from has changed since, a gate kept runs from them, or one was killed",
         start=at(0),
         end=at(2),
         ongoing=False,

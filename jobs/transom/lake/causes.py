@@ -249,7 +249,9 @@ def _of_stale(stale: Mapping[Node, Entry | None], found: tuple[str, ...]) -> Ite
     for node, entry in sorted(stale.items()):
         held_up = entry is not None and entry.status == "blocked" and (entry.cause or "").startswith(found)
         if not held_up and (entry is None or entry.status != "quarantined"):
-            says = "what they are computed from has changed since, or a run was killed"
+            says = (
+                "what they are computed from has changed since, a gate kept runs from them, or one was killed"
+            )
             evidence = f"block {node.block}"
             yield _Sign(_Cause("stale", None, ""), node.hour, "medium", OUT_OF_DATE, says, evidence)
 

@@ -35,7 +35,7 @@ class Held:
         match: what its own name says by the stream's pattern; None where it is named otherwise.
         hours: the number of events of each hour, and the line of the first of them.
         reasons: how many lines were refused for each reason.
-        examples: of each reason the first lines: number, text, what was seen.
+        examples: of each reason the first lines: number, text, what was seen, in which column.
     """
 
     path: Path
@@ -138,7 +138,8 @@ def _count(found: Held, part: Chunk) -> None:
         found.reasons[row["reason"]] += 1
         examples = found.examples.setdefault(row["reason"], [])
         if len(examples) < EXAMPLES:
-            examples.append((row["source_line"], row["raw"], row["detail"] or ""))
+            seen = ": ".join(filter(None, (row["column"], row["detail"])))
+            examples.append((row["source_line"], row["raw"], seen))
 
 
 def _sum_up(found: Held, summary: Summary) -> None:

@@ -62,6 +62,21 @@ def test_the_hour_that_a_file_is_named_of_is_tried(
     assert interval_of([file]) == Interval(day(first), day(end))
 
 
+def test_a_refused_value_is_shown_with_its_column(tmp_path: Path) -> None:
+    lines = ['{"at": "2015-05-17T10:00:00Z", "n": 1.5}', "junk"]
+    file = tmp_path / "any.log"
+    file.write_text("\n".join(lines))
+    counted = yaml.safe_load("""
+name: app
+source: {path: "in/%Y-%m-%d.log", format: json}
+columns: {n: {type: integer}}
+time: {column: at}
+""")
+    found = held(parse(counted), file).examples
+    assert found["bad_type"] == [(1, lines[0], "n: bad type: 1.5; expected a whole number")]
+    assert found["bad_json"][0][2].startswith("bad json: ")
+
+
 def test_a_file_of_another_name_may_hold_anything(tmp_path: Path) -> None:
     stream = parse(DATA)
     files = [held(stream, log(tmp_path / folder / "other.log", 10, 20)) for folder in ("a", "b")]

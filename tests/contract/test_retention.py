@@ -102,17 +102,17 @@ def test_state_that_a_killed_run_was_dropping_is_dropped(
     never = house(SHORT, "never")
     for number in range(7):
         never.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])
-    never.ingest(0, 7)
-    never.aggregate(0, 5)
+    never.run(0, 5)
     shutil.copytree(never.root, never.folder / "ready" / "web")
-    never.aggregate(5, 7)
+    never.run(5, 7)
     # After the four commits of each table's rows: the claim, the rows, what came out.
     for step in (10, 11):
         shutil.copytree(never.folder / "ready", never.folder / f"killed-{step}")
         killed = house(SHORT, f"killed-{step}")
+        killed.ingest(5, 6)
         with killed_at(step):
             killed.aggregate(5, 6)
         assert {node.hour.hour for node, e in killed.book().items() if e.status == "writing"} == {0}
-        killed.aggregate(6, 7)
+        killed.run(6, 7)
         assert killed.state() == never.state(), step
         killed.assert_ledger_true()

@@ -195,6 +195,11 @@ def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
     # Nobody has asked for hour 5: it is empty, and only hour 4 is waited for.
     assert set(found.blocked.values()) == {"sum one 2015-05-17T04:00 has not been computed"}
     assert len(found.blocked) == 2
+    ingested = book.updated({Node("ingest", "events", "events", at(5)): Entry("published", "a")})
+    found = plan(Stage("later", 1, (other,)), other, ingested, replace(scope, asked=frozenset({at(6)})), ())
+    assert (
+        found.blocked[Node("later", "one", "late", at(6))] == "sum one 2015-05-17T05:00 has not been computed"
+    )
 
 
 def test_what_decides_completeness_is_an_input_and_other_checks_are_not() -> None:

@@ -61,6 +61,15 @@ def test_an_hour_counts_once_by_the_worst_and_only_where_it_was_asked_for(run: A
     assert rows(run("status", "web"))[0][:8] == ["web", "ingest", "5", "2", "0", "1", "1", "1"]
 
 
+def test_hours_that_a_gate_kept_from_a_stage_are_asked_for_and_stale(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    result = run("status", "web")
+    assert result.exit_code == 1
+    assert rows(result)[1] == ["web", "aggregate", "3", "0", "0", "0", "0", "0", "3", "-", "-", "-"]
+    lake.aggregate(range(2))
+    assert rows(run("status", "web"))[1][2:9] == ["3", "2", "0", "0", "0", "0", "1"]
+
+
 def test_twenty_findings_are_shown_and_the_others_counted(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     withheld = {

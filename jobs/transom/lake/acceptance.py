@@ -1,17 +1,15 @@
 """What a check saw, and failed checks that a person lets pass.
 
 These stand in the stream file, so that a fresh lake gives the same. One lapses when the observed value
-changes: what was accepted was that value, not the check. A share may be written as it is shown, with fewer
-digits than it has.
+changes: what was accepted was that value, not the check.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from decimal import Decimal
 
 from transom.lake.book import Node, Verdict
-from transom.lake.quality import DIGITS, Finding, written
+from transom.lake.quality import Finding, written
 
 
 @dataclass(frozen=True)
@@ -50,17 +48,9 @@ def accept(verdict: Verdict, accepted: Sequence[Accepted]) -> Verdict:
     node = verdict.node
     for item in accepted:
         if (item.hour, item.stage, item.check) == (node.hour, node.stage, verdict.check) and (
-            _is(verdict.observed, item.observed)
+            item.observed == verdict.observed
         ):
             return replace(
                 verdict, success=True, expected=f"{verdict.expected}; accepted by {item.who}: {item.why}"
             )
     return verdict
-
-
-def _is(observed: float | None, written: float) -> bool:
-    """Whether a number is the one written, by as many digits as that has, and at least those shown."""
-    if observed is None or observed == written or float(observed).is_integer():
-        return observed == written
-    digits = max(DIGITS, len(Decimal(repr(written)).normalize().as_tuple().digits))
-    return float(f"{observed:.{digits}g}") == written

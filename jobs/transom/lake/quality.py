@@ -15,10 +15,6 @@ from typing import Any, Literal
 Severity = Literal["error", "incomplete", "warning"]
 
 
-DIGITS = 4
-"""Of a number that is no whole one, what a person is shown at least."""
-
-
 def written(observed: float | None) -> str:
     """A number as a stream file takes it, in `accept` say: it reads back as exactly this value."""
     if observed is None:
@@ -29,10 +25,10 @@ def written(observed: float | None) -> str:
 
 
 def shortened(observed: float | None) -> str:
-    """A number as a person reads it: whole ones whole, others with `DIGITS` at least."""
+    """A number as a person reads it: whole ones whole, others with four digits at least."""
     if observed is None or float(observed).is_integer():
         return written(observed)
-    return f"{observed:.{DIGITS}g}" if abs(observed) < 1000 else f"{observed:.1f}"
+    return f"{observed:.4g}" if abs(observed) < 1000 else f"{observed:.1f}"
 
 
 @dataclass(frozen=True)

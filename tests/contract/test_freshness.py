@@ -101,10 +101,13 @@ def test_what_is_said_to_mend_an_hour_mends_it(house: Make) -> None:
     assert asked.explain(1)[1] == Interval(hour(1), hour(2))
     assert asked.stale() == fresh
     asked.run(Interval(hour(1), hour(2)), "ingest")
-    assert asked.stale() == {"ingest": [], "aggregate": [1]}
+    assert asked.stale() == {"ingest": [], "aggregate": [1, 2, 3, 4]}
     since = "the {} of 2015-05-17T01:00 have changed since it was computed from them"
-    by_granules = "the granules that it is computed from are stale"
-    assert asked.troubled() == withheld | {1: [since.format("events"), by_granules]}
+    by_granules = "the granules{} that it is computed from are stale"
+    assert asked.troubled() == withheld | {
+        1: [since.format("events"), by_granules.format("")],
+        **{number: [by_granules.format(" of 2015-05-17T01:00")] for number in (2, 3, 4)},
+    }
 
     # A run as near as that leaves what lies beyond `heal`; the command goes back to the cause.
     asked.mend(1)

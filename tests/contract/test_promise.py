@@ -13,6 +13,8 @@ from pyspark.sql import functions as F
 
 from failpoints import killed_at
 from house import WEB, House, clock, hour, line
+from transom.intervals import Interval
+from transom.lake.gate import judge
 
 Make = Callable[..., House]
 
@@ -212,4 +214,57 @@ aggregate:
     lived.aggregate(0, 4)
     whole = house(text.replace("old:", "new:"), "whole")
     whole.run(0, 4)
+    assert_equal(lived, whole)
+
+
+def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(house: Make) -> None:
+    """Files of other hours have put rows in them: half an hour must not be taken for a whole one."""
+    text = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
+    lived = house(text, "lived")
+    for number in (0, 1, 3, 4):
+        # Each file reaches into the hour before its own.
+        lived.land(number, [line(3600 * number - 60), line(3600 * number + 60)])
+    lived.land(2, [line(3600 * 2 + 60 * n) for n in range(9)])
+    lived.run(0, 2)
+    lived.run(3, 5)
+    before = lived.state()
+    lived.aggregate(0, 6)
+    assert lived.state() == before
+    told = judge(lived.ledger, "aggregate", "web", Interval(hour(0), hour(6)), "jobs/aggregate.py")
+    assert told.failures == (
+        "aggregate leaves out 2015-05-17T02:00, 2015-05-17T05:00, which ingest has not been asked for; "
+        "jobs/run.py over these hours runs both",
+    )
+    assert (
+        told.summary
+        == "aggregate web [2015-05-17T00:00, 2015-05-17T06:00): 4 of 6 hours published, 0 warnings"
+    )
+    lived.run(2, 3)
+    lived.run(0, 5)
+    whole = house(text, "whole")
+    whole.run(0, 5)
+    assert_equal(lived, whole)
+
+
+def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(house: Make) -> None:
+    """Its rows are in: where a window of the run reaches them, the state made of them is made first, however
+    fresh that window was."""
+    text = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
+    lived = house(text, "lived")
+    traffic(lived, 9)
+    for number in range(9):
+        lived.run(number, number + 1)
+    lived.land(3, [line(3600 * 3 + n) for n in range(5)], name="late")
+    lived.ingest(3, 4)
+    outcome = lived.aggregate(7, 8)
+    # The widest window is of six hours; 3, 4 and 5 reach it too, and lie beyond healing.
+    assert sorted({node.hour for node in outcome.stale}) == [hour(3), hour(4), hour(5)]
+    told = judge(lived.ledger, "aggregate", "web", Interval(hour(7), hour(8)), "--from {from} --to {to}")
+    assert told.failures == ()
+    assert "stale since 2015-05-17T03:00: --from 2015-05-17T03:00 --to 2015-05-17T06:00" in told.warnings
+    whole = house(text, "whole")
+    whole.run(0, 9)
+    rows = [day.table("aggregates").where(f"hour >= '{hour(6).isoformat()}'") for day in (lived, whole)]
+    assert rows[0].exceptAll(rows[1]).count() == rows[1].exceptAll(rows[0]).count() == 0
+    lived.aggregate(3, 6)
     assert_equal(lived, whole)

@@ -56,9 +56,15 @@ def state_of(step: Step, shape: str = "shape") -> Step:
     return Step(Table("state", {"hour": "timestamp"}, (), frozenset()), parts, never)
 
 
+def events(hours: Collection[int]) -> dict[Node, Entry]:
+    """What ingest has made of some hours that it was asked for."""
+    return {of_events(n): Entry("published", "i", digest=f"1:{n}", rows=1) for n in hours}
+
+
 def state(hours: Collection[int], *blocks: str) -> dict[Node, Entry]:
+    """Some hours' state, and the events that it is made of."""
     of = state_of(step(*blocks))
-    return dict(_made(Book({}), of, hours))
+    return events(hours) | dict(_made(Book(events(hours)), of, hours))
 
 
 def results(book: Book, of: Step, hours: Collection[int]) -> Book:
@@ -77,7 +83,7 @@ def _made(book: Book, of: Step, hours: Collection[int]) -> Iterator[tuple[Node, 
 def planned(
     of: Step, book: Book, chunk: Interval, shape: str = "shape", again: Collection[Node] = ()
 ) -> Plan:
-    scope = Scope.of(chunk, chunk, HEAL, book.hours("sum"))
+    scope = Scope.within(chunk, chunk, HEAL, book.due)
     return plan(Stage("sum", 1, (state_of(of, shape), of)), of, book, scope, (), again)
 
 
@@ -141,7 +147,9 @@ def test_state_of_another_specification_is_made_first_however_far_back() -> None
     of = step("one", back=5)
     book = results(Book(state(range(7), "one")), of, range(6))
     found = planned(of, book, between(6, 7), shape="changed")
-    assert {node.hour for node in found.needed} == {at(n) for n in range(1, 7)}
+    # Hours within healing are computed from it, too.
+    assert targets(found) == [3, 4, 5, 6]
+    assert {node.hour for node in found.needed} == {at(n) for n in range(7)}
     assert planned(of, book, between(6, 7)).needed == frozenset()
 
 
@@ -150,7 +158,7 @@ def test_a_block_that_has_come_since_is_stale_in_every_hour_that_was_asked_for()
     book = results(Book(state(range(6), "one", "new")), step("one"), range(6))
     found = planned(of, book, between(5, 6))
     assert (targets(found), targets(found, "new")) == ([], [2, 3, 4, 5])
-    scope = Scope.of(between(5, 6), between(5, 6), HEAL, book.hours("sum"))
+    scope = Scope.within(between(5, 6), between(5, 6), HEAL, book.due)
     left = left_stale(Stage("sum", 1, (state_of(of), of)), book, scope, ())
     assert left == {Node("sum", "new", "result", at(n)): None for n in (0, 1)}
 
@@ -166,14 +174,14 @@ def test_state_of_a_block_that_has_come_since_is_made_first_however_far_back() -
 def test_what_ingest_was_asked_for_is_due() -> None:
     """Also where a gate has kept the other stages from it: its events count as empty nowhere."""
     of = step("one", back=5)
-    ingested = {Node("ingest", "events", "events", at(n)): Entry("published", "a") for n in range(6)}
-    beside = {Node("ingest", "events", "events", at(6)): Entry("published", "a", asked=False)}
-    book = Book(ingested | beside)
-    found = planned(of, book, between(5, 6))
+    beside = {of_events(6): Entry("published", "i", digest="1:6", asked=False)}
+    book = Book(events(range(6)) | beside)
+    # Of other hours nothing is computed, and files of these may have put rows there.
+    found = planned(of, book, between(5, 9))
     assert targets(found) == [2, 3, 4, 5]
     assert found.needed == {Node("sum", "one", "state", at(n)) for n in range(6)}
     stage = Stage("sum", 1, (state_of(of), of))
-    scope = Scope.of(between(5, 6), between(5, 6), HEAL, ())
+    scope = Scope.within(between(5, 9), between(5, 9), HEAL, book.due)
     tables = [name for name in ("state", "result") for _ in range(2)]
     far = {Node("sum", "one", name, at(n)): None for name, n in zip(tables, [0, 1, 0, 1], strict=True)}
     assert left_stale(stage, book, scope, ()) == far
@@ -183,23 +191,69 @@ def test_what_ingest_was_asked_for_is_due() -> None:
     assert {name for name in nobody if nobody[name] != all_hours[name]} == {"state"}
 
 
+def test_rows_are_out_of_date_with_the_state_that_they_are_computed_from() -> None:
+    """However far back that is: else they would be called fresh, and be made of what has changed since."""
+    of = step("one", back=5)
+    book = results(Book(state(range(9), "one")), of, range(9))
+    book = book.updated({of_events(1): replace(book[of_events(1)], digest="1:9")})
+    found = planned(of, book, between(6, 7))
+    # Hours 7 and 8 do not reach it.
+    assert (targets(found), found.needed) == ([3, 4, 5, 6], {of_state(1)})
+    stage = Stage("sum", 1, (state_of(of), of))
+    scope = Scope.within(between(6, 7), between(6, 7), HEAL, book.due)
+    left = left_stale(stage, book, scope, ())
+    assert sorted(left) == [of_result(1), of_result(2), of_state(1)]
+    # So they are by what it has become.
+    made = {node: replace(entry, digest="1:9") for node, entry in _made(book, state_of(of), [1])}
+    found = planned(of, book.updated(made), between(6, 7))
+    assert (targets(found), found.needed) == ([3, 4, 5, 6], frozenset())
+
+
+contents = st.lists(st.tuples(st.sampled_from(["0:0", "1:2", "2:2"]), st.booleans()), min_size=9, max_size=9)
+
+
+@given(contents, contents, st.integers(0, 8), st.integers(0, 8))
+def test_hours_are_alike_where_all_of_them_are(
+    one: list[tuple[str, bool]], other: list[tuple[str, bool]], first: int, more: int
+) -> None:
+    def found(hours: list[tuple[str, bool]]) -> int:
+        entries = [Entry("published", "i", complete, digest) for digest, complete in hours]
+        book = Book({of_events(n): entry for n, entry in enumerate(entries)})
+        return book.contents("ingest", "events", "events", at(first), at(last))
+
+    last = min(first + more, 8)
+    assert (found(one) == found(other)) == (one[first : last + 1] == other[first : last + 1])
+
+
+def test_what_counts_as_empty_is_like_what_is() -> None:
+    def found(book: dict[Node, Entry], table: str = "state") -> int:
+        return Book(book).contents("sum", "one", table, at(0), at(1))
+
+    empty = {of_state(n): Entry("published", "a") for n in (0, 1)}
+    assert found(empty) == found({}) == 0
+    # Hour 0 is due and has not been made.
+    assert found(events([0])) not in (0, found(events([1])))
+    assert found(events([0]) | empty) == 0
+    assert found({of_state(0): Entry("published", "a", complete=False)}) != 0
+
+
 def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
     other = Step(
         Table("late", {"hour": "timestamp"}, (), frozenset()),
         {"one": Part((Reads("sum", "one", "result", back=1),), "shape", ("hour",))},
         never,
     )
-    book = Book({Node("sum", "else", "result", at(4)): Entry("published", "a")})
-    scope = Scope.of(between(4, 6), between(4, 6), HEAL, ())
-    found = plan(Stage("later", 1, (other,)), other, book, scope, ())
-    # Nobody has asked for hour 5: it is empty, and only hour 4 is waited for.
-    assert set(found.blocked.values()) == {"sum one 2015-05-17T04:00 has not been computed"}
-    assert len(found.blocked) == 2
-    ingested = book.updated({Node("ingest", "events", "events", at(5)): Entry("published", "a")})
-    found = plan(Stage("later", 1, (other,)), other, ingested, replace(scope, asked=frozenset({at(6)})), ())
-    assert (
-        found.blocked[Node("later", "one", "late", at(6))] == "sum one 2015-05-17T05:00 has not been computed"
-    )
+    stage, four, five = Stage("later", 1, (other,)), *(Node("later", "one", "late", at(n)) for n in (4, 5))
+    book = Book(events([4, 5]) | {Node("sum", "else", "result", at(4)): Entry("published", "a")})
+    scope = Scope.within(between(4, 6), between(4, 6), HEAL, book.due)
+    found = plan(stage, other, book, scope, ())
+    # Nobody has asked for hour 3: it is empty, and only hour 4 is waited for.
+    cause = "sum one 2015-05-17T04:00 has not been computed"
+    assert found.blocked == {four: cause, five: cause}
+    book = book.updated({Node("sum", "one", "result", at(4)): Entry("published", "a")})
+    found = plan(stage, other, book, scope, ())
+    assert found.blocked == {five: "sum one 2015-05-17T05:00 has not been computed"}
+    assert targets(found) == [4]
 
 
 def test_what_decides_completeness_is_an_input_and_other_checks_are_not() -> None:
@@ -218,6 +272,10 @@ def test_what_decides_completeness_is_an_input_and_other_checks_are_not() -> Non
 
 
 RULES = judged_by((), ())
+
+
+def of_events(number: int) -> Node:
+    return Node("ingest", "events", "events", at(number))
 
 
 def of_state(number: int) -> Node:
@@ -267,7 +325,8 @@ def test_state_that_has_expired_is_made_again_for_what_reads_it() -> None:
     book = results(Book(state(range(3), "one")), of, range(3))
     book = book.updated({of_state(n): replace(book[of_state(n)], status="expired", rows=0) for n in (0, 1)})
     assert planned(of, book, between(2, 3)).needed == frozenset()
-    book = book.updated({of_state(3): book[of_state(2)]})
+    book = book.updated(events([3]))
+    book = book.updated(dict(_made(book, state_of(of), [3])))
     assert planned(of, book, between(3, 4)).needed == {of_state(1)}
 
 

@@ -6,9 +6,9 @@ from functools import cached_property
 
 from transom.lake.book import STANDS, Book, Node
 from transom.lake.stage import Step
-from transom.lake.staleness import completeness, expected_inputs, judged_by, reach, recorded_inputs
+from transom.lake.staleness import Staleness, reach
 from transom.stages import scene
-from transom.stages.aggregate import VERSION, outline
+from transom.stages.aggregate import outline
 from transom.stages.checks import accepted_of
 from transom.stream import Stream
 
@@ -20,9 +20,15 @@ class Freshness:
         self.stream, self.book = stream, book
 
     @cached_property
+    def _aggregate(self) -> Staleness:
+        return Staleness(outline(self.stream), self.book, accepted_of(self.stream))
+
+    @cached_property
     def _steps(self) -> Mapping[str, Step]:
         """The steps of aggregate by their tables."""
-        return {step.table.name: step for step in outline(self.stream).steps} if self.stream.aggregate else {}
+        return (
+            {step.table.name: step for step in self._aggregate.stage.steps} if self.stream.aggregate else {}
+        )
 
     def nodes(self, stage: str, hour: datetime) -> list[Node]:
         """What an hour of a stage consists of, by the stream's file."""
@@ -42,7 +48,7 @@ class Freshness:
         step = self._steps.get(node.table)
         if step is None or node.block not in step.parts:
             return []
-        return [read for _, read in reach(step.parts[node.block], node.hour)]
+        return reach(step.parts[node.block], node.hour)
 
     def expected(self, node: Node) -> Mapping[str, str] | None:
         """The inputs of a node as they would be now; None for a block that the stream no longer has."""
@@ -51,10 +57,7 @@ class Freshness:
         step = self._steps.get(node.table)
         if step is None or node.block not in step.parts:
             return None
-        decided = completeness(node.stage, step.checks, accepted_of(self.stream), node.hour)
-        inputs = expected_inputs(step.parts[node.block], VERSION, node.hour, self.book, decided)
-        rules = judged_by(step.checks, accepted_of(self.stream))
-        return recorded_inputs(self.book[node].status, inputs, rules)
+        return self._aggregate.recorded(node, self.book[node].status)
 
     def differs(self, node: Node) -> tuple[str, ...]:
         """Which inputs of a node that stands are no longer those that are recorded; none: it is fresh."""
@@ -66,12 +69,19 @@ class Freshness:
         held = entry.inputs or {}
         return tuple(name for name in sorted({*held, *expected}) if held.get(name) != expected.get(name))
 
+    def stale_state(self, node: Node) -> list[Node]:
+        """State of its own stage that a node that stands is computed from, and that is out of date."""
+        if self.book[node].status in ("writing", "blocked") or not self.reads(node):
+            return []
+        return self._aggregate.stale_state(node)
+
     def stale(self, stage: str) -> set[datetime]:
         """Hours that are due and out of date."""
-        hours = self.book.due(stage)
-        held = [node for node in self.book if node.stage == stage and node.hour in hours]
-        missing = {hour for hour in hours if any(node not in self.book for node in self.nodes(stage, hour))}
-        return {node.hour for node in held if self.differs(node)} | missing
+        held = [node for node in self.book if node.stage == stage and node.hour in self.book.due]
+        missing = {
+            hour for hour in self.book.due if any(node not in self.book for node in self.nodes(stage, hour))
+        }
+        return {node.hour for node in held if self.differs(node) or self.stale_state(node)} | missing
 
     def roots(self, node: Node) -> list[Node]:
         """The nodes in which the trouble of one lies: withheld or incomplete ones that read no such node."""

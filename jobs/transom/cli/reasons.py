@@ -62,7 +62,7 @@ class Reasons:
                 self._at_work = at_work
                 yield f"{stage}: not computed yet; run {at_work} is at work, or was killed"
                 return
-            if self.hour in self.book.due(stage):
+            if self.hour in self.book.due:
                 yield f"{stage}: stale: ingest has been asked for it, and {stage} has not run since"
                 return
             held = [node for node in self.book if node.stage == stage and node.hour == self.hour]
@@ -79,7 +79,7 @@ class Reasons:
                     self._at_work = at_work
                     yield f"{name}: not computed yet; run {at_work} is at work, or was killed"
                 else:
-                    yield f"{name}: stale: the block has come since the hour was computed"
+                    yield f"{name}: stale: {self._absent(node)}"
                 continue
             told = list(self._node(node, entry))
             self.troubled |= bool(told)
@@ -87,7 +87,7 @@ class Reasons:
             by = f"run {entry.run_id}" + (f", {when:%Y-%m-%d %H:%M}" if when else "")
             state: str = entry.status
             state += "" if entry.complete or entry.status != "published" else ", incomplete"
-            state += ", stale" if self.fresh.differs(node) or self._of_stale(node) else ""
+            state += ", stale" if self.fresh.differs(node) or self.fresh.stale_state(node) else ""
             yield f"{name}: {state}, {entry.rows} rows, by {by}"
             yield from (f"  {line}" for line in told)
 
@@ -101,12 +101,21 @@ class Reasons:
                 return entry.run_id
         return None
 
-    def _of_stale(self, node: Node) -> list[str]:
-        """Tables of the same hour that a node that stands is computed from, and that are stale."""
-        if self.book[node].status in ("writing", "blocked"):
-            return []
-        reads = [read for read in self.fresh.reads(node) if read.hour == node.hour and read in self.book]
-        return [read.table for read in reads if read.stage == node.stage and self.fresh.differs(read)]
+    def _absent(self, node: Node) -> str:
+        """Why a node is not there, of an hour of which others are."""
+        beside = (other for other in self.book if (other.stage, other.hour) == (node.stage, node.hour))
+        if any(other.table == node.table for other in beside):
+            return "the block has come since the hour was computed"
+        return "it has not been computed"
+
+    def _of_stale(self, node: Node) -> Iterator[str]:
+        """Which state that a node is computed from is out of date."""
+        by_table: dict[str, list[datetime]] = {}
+        for state in self.fresh.stale_state(node):
+            by_table.setdefault(state.table, []).append(state.hour)
+        for table, hours in by_table.items():
+            which = "" if hours == [node.hour] else f" of {stretches(hours)}"
+            yield f"the {table}{which} that it is computed from are stale"
 
     def _node(self, node: Node, entry: Entry) -> Iterator[str]:
         if entry.status == "writing":
@@ -117,7 +126,7 @@ class Reasons:
             yield "what it was made of cannot be told: rows of several specifications, or of a killed run"
         else:
             yield from (self._input(node, entry, name) for name in differs)
-        yield from (f"the {table} that it is computed from are stale" for table in self._of_stale(node))
+        yield from self._of_stale(node)
         if entry.status == "quarantined":
             self._withheld.add(node)
             yield f"withheld, what was published before stays: {entry.cause}"
@@ -134,6 +143,9 @@ class Reasons:
         if own is not None:
             return own
         reads = [read for read in self.fresh.reads(node) if read.table == name]
+        unmade = [read.hour for read in reads if read not in self.book and read.hour in self.book.due]
+        if unmade:
+            return f"the {name} of {stretches(unmade)}, which it reads, have not been computed"
         hours = [read.hour for read in reads]
         since = [read.hour for read in reads if self._later(read, entry)]
         self._hours.update(since)

@@ -111,7 +111,7 @@ def _shown(stream: Stream, uri: str) -> bool:
 
 def _counts(book: "Book", stage: str) -> list[int]:
     """How many hours of a stage were asked for, and what became of them, as `COLUMNS` names it."""
-    hours = book.due(stage)
+    hours = book.due
     says: dict[object, str] = {}
     for node, entry in book.items():
         if node.stage == stage and node.hour in hours:

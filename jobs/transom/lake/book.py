@@ -1,9 +1,12 @@
 """What the ledger says of each node: the small plain values that plans, claims and gates speak in."""
 
+import hashlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import accumulate
 from typing import Literal
 
 Status = Literal["writing", "published", "quarantined", "blocked", "expired"]
@@ -11,8 +14,11 @@ STANDS: tuple[Status, ...] = ("published", "expired")
 """What others may rely on: an expired node's rows are gone, and known by their digest."""
 NOT_PUBLISHED: tuple[Status, ...] = ("quarantined", "blocked", "expired")
 EMPTY_DIGEST = "0:0"
+UNMADE = "unmade"
+"""The digest of what is due and has not been computed: like no other."""
+BITS = 128
 FIRST = "ingest"
-"""The stage that all others follow: whoever asks it for an hour asks them, too."""
+"""The stage that all others follow: whoever asks it for an hour asks them, too, and nobody else does."""
 STOOD_AT, STOOD_BY, STOOD_AS, STOOD_FOR = "stood_at", "stood_by", "stood_as", "stood_for"
 """What a claim notes of the rows that it is about to replace: their version of the table, their run, and
 status and cause of their node, where it was not simply published."""
@@ -100,6 +106,15 @@ class Verdict:
         return replace(self, sample=tuple(sample))
 
 
+def _content(stage: str, block: str, table: str, hour: datetime, entry: Entry | None) -> int:
+    """A hash of what stands in an hour; 0 where that is nothing, and nothing is missing."""
+    digest, complete = (UNMADE, True) if entry is None else (entry.digest, entry.complete)
+    if digest == EMPTY_DIGEST and complete:
+        return 0
+    said = f"{stage} {block} {table} {hour.timestamp():.0f} {digest} {complete}"
+    return int.from_bytes(hashlib.sha256(said.encode()).digest()[: BITS // 8])
+
+
 class Book(Mapping[Node, Entry]):
     """The ledger's nodes as they stood at one version."""
 
@@ -134,23 +149,41 @@ class Book(Mapping[Node, Entry]):
                 hours.setdefault(node.stage, set()).add(node.hour)
         return hours
 
-    @cached_property
-    def _due(self) -> dict[str, Set[datetime]]:
-        return {}
-
     def hours(self, stage: str) -> Set[datetime]:
         """Every hour of a stage that somebody asked for."""
         return self._hours.get(stage, set())
 
-    def due(self, stage: str) -> Set[datetime]:
-        """Every hour that a stage has to have: that somebody asked it for, or the first stage.
+    @property
+    def due(self) -> Set[datetime]:
+        """Every hour that each stage has to have: that somebody asked the first one for, and no other.
 
-        A gate that fails keeps the stages behind it from all hours of a run, good ones among them. These hold
-        events, and count as empty nowhere.
+        A gate that fails keeps the stages behind it from all hours of a run, good ones among them: these hold
+        events, and count as empty nowhere. An hour that the first stage was not asked for is empty in all,
+        though files of other hours may have put rows in it.
         """
-        if stage not in self._due:
-            self._due[stage] = self.hours(stage) | self.hours(FIRST)
-        return self._due[stage]
+        return self.hours(FIRST)
+
+    def contents(self, stage: str, block: str, table: str, first: datetime, last: datetime) -> int:
+        """What stands in some hours of one block's table, both ends among them, as a number.
+
+        It is the sum of a hash for each hour that is not empty: a month takes no longer than an hour.
+        """
+        series = (stage, block, table)
+        if series not in self._contents:
+            self._contents[series] = self._summed(*series)
+        hours, sums = self._contents[series]
+        found: int = (sums[bisect_right(hours, last)] - sums[bisect_left(hours, first)]) % 2**BITS
+        return found
+
+    @cached_property
+    def _contents(self) -> dict[tuple[str, str, str], tuple[list[datetime], list[int]]]:
+        return {}
+
+    def _summed(self, stage: str, block: str, table: str) -> tuple[list[datetime], list[int]]:
+        series = self.series(stage, block, table)
+        hours = sorted(series.keys() | self.due)
+        hashes = (_content(stage, block, table, hour, series.get(hour)) for hour in hours)
+        return hours, list(accumulate(hashes, initial=0))
 
     def updated(self, entries: Mapping[Node, Entry | None]) -> "Book":
         """This book with some nodes replaced, and those that are None forgotten."""

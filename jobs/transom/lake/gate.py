@@ -4,12 +4,13 @@ Red for withheld, blocked or unwritten hours of its own interval; a warning for 
 healed or that stay stale, and for hours that are incomplete.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from transom.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
-from transom.lake.book import STANDS, Book, Entry, Node, Verdict
+from transom.lake.book import FIRST, STANDS, Book, Entry, Node, Verdict
+from transom.lake.findings import findings
 from transom.lake.ledger import Ledger
 from transom.lake.quality import written
 
@@ -54,7 +55,14 @@ def judge(
     nearby = sorted(node for node in book if node.hour in around and node.hour not in interval)
     verdicts = ledger.checks(book, stage, {node.hour for node in [*own, *nearby]})
     failures = [_failure(book, nodes, verdicts, command, interval) for nodes in _bad(book, own)]
-    missing = sorted(set(interval.hours()) - book.hours(stage))
+    due = ledger.book([FIRST]).due
+    left_out = [hour for hour in interval.hours() if stage != FIRST and hour not in due]
+    if left_out:
+        failures.append(
+            f"{stage} leaves out {_stretches(left_out)}, which {FIRST} has not been asked for; jobs/run.py "
+            "over these hours runs both"
+        )
+    missing = sorted(set(interval.hours()) - _made(book, stage) - set(left_out))
     if missing:
         failures.append(f"{stage} has not run for {_stretches(missing)}; {_filled(command, missing)}")
     warnings = [_failure(book, nodes, verdicts, command, interval) for nodes in _bad(book, nearby)]
@@ -63,8 +71,8 @@ def judge(
     warnings += [
         words(v) for v in verdicts if v.severity == "warning" and not v.success and v.node.hour in interval
     ]
-    warnings += _stale(ledger, stage, command, interval)
-    bad = {node.hour for node in own if book[node].status not in STANDS}.union(missing)
+    warnings += _stale(ledger, stage, command)
+    bad = {node.hour for node in own if book[node].status not in STANDS}.union(missing, left_out)
     good = sum(hour not in bad for hour in interval.hours())
     lacking = {node.hour for node in own if _lacks(book[node])} - bad - {NO_HOUR}
     published = f"{good} of {len(interval)} hours published"
@@ -72,6 +80,16 @@ def judge(
         published += f" ({len(lacking)} of them incomplete)"
     summary = f"{stage} {stream} {interval}: {published}, {len(warnings)} warnings"
     return Judgement(tuple(failures), tuple(warnings), summary)
+
+
+def _made(book: Book, stage: str) -> Set[datetime]:
+    """The hours that a stage has made; state alone may be there of others, which reach it."""
+    if stage == FIRST:
+        return book.due
+    by_table: dict[str, set[datetime]] = {}
+    for node in book:
+        by_table.setdefault(node.table, set()).add(node.hour)
+    return set.intersection(*by_table.values()) if by_table else set()
 
 
 def _bad(book: Book, nodes: Sequence[Node]) -> list[list[Node]]:
@@ -129,12 +147,13 @@ def _incomplete(book: Book, nodes: Sequence[Node]) -> dict[str, list[datetime]]:
     return {cause: sorted(hours) for cause, hours in causes.items()}
 
 
-def _stale(ledger: Ledger, stage: str, command: str, interval: Interval) -> list[str]:
-    latest = ledger.last_run(stage)
-    since = latest["stale_since"] if latest else None
-    if since is None:
-        return []
-    return [f"stale since {format_hour(since)}: {_filled(command, [since, interval.start - HOUR])}"]
+def _stale(ledger: Ledger, stage: str, command: str) -> list[str]:
+    """What the last run has left out of date, each stretch with what mends it."""
+    return [
+        f"stale since {format_hour(finding.start)}: {_filled(command, [finding.start, finding.end - HOUR])}"
+        for finding in findings(ledger.root)
+        if (finding.stage, finding.kind) == (stage, "stale") and finding.start and finding.end
+    ]
 
 
 def _stretches(hours: Sequence[datetime]) -> str:

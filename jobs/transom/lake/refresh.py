@@ -18,7 +18,7 @@ from transom.lake import digest as digests
 from transom.lake import small
 from transom.lake.acceptance import Accepted, in_short, verdict_of
 from transom.lake.book import EMPTY_DIGEST, INHERITED, STANDS, Book, Entry, Node, Verdict
-from transom.lake.ledger import Ledger, Overtaken
+from transom.lake.ledger import Ledger
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import judge
 from transom.lake.retention import expire
@@ -90,30 +90,28 @@ def refresh(
         retention: how long state is kept before the stage's last hour; None is for ever.
     """
     outcome = Outcome()
-    scope = Scope.of(interval, stretch or interval, heal, ledger.book([stage.name]).hours(stage.name))
+    scope = Scope.within(interval, stretch or interval, heal, ledger.book().due)
 
     def run(step: Step, todo: Plan, book: Book, pins: Pins) -> None:
         outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted, scope))
 
-    def prepared(step: Step, scope: Scope, again: Collection[Node] = ()) -> tuple[Plan, Book, Pins]:
+    def prepared(step: Step, of: Scope, again: Collection[Node] = ()) -> tuple[Plan, Book, Pins]:
         book, pins = _consistent(store, ledger, step)
-        return plan(stage, step, book, scope, accepted, again), book, pins
+        return plan(stage, step, book, of, accepted, again), book, pins
 
     for number, step in enumerate(stage.steps):
         _forget_dropped(store, ledger, stage.name, step, run_id)
         todo, book, pins = prepared(step, scope)
-        if todo.needed:
+        made: set[Node] = set()
+        # What cannot be made blocks what reads it; what changes again makes it stale.
+        while missing := todo.needed - made:
             for before in stage.steps[:number]:
-                missing = {node for node in todo.needed if node.table == before.table.name}
-                if missing:
-                    hours = frozenset(node.hour for node in missing)
-                    run(before, *prepared(before, replace(scope, asked=hours), missing))
+                of_table = {node for node in missing if node.table == before.table.name}
+                if of_table:
+                    hours = frozenset(node.hour for node in of_table)
+                    run(before, *prepared(before, replace(scope, asked=hours), of_table))
+            made |= missing
             todo, book, pins = prepared(step, scope)
-            # What could not be made blocks what reads it.
-            if any(node not in book or book[node].status in STANDS for node in todo.needed):
-                raise Overtaken(
-                    f"{stage.name}: state that run {run_id} needs is still not there; run the interval again"
-                )
         run(step, todo, book, pins)
     if retention is not None:
         outcome.work["expired"] = expire(store, ledger, stage, retention, run_id)
@@ -122,11 +120,7 @@ def refresh(
 
 
 def _forget_dropped(store: Store, ledger: Ledger, stage: str, step: Step, run_id: str) -> None:
-    """Takes away the rows of blocks that the specification has no longer.
-
-    An hour that somebody asked for stays one, also where only such blocks had it: what is computed from it
-    would take it for empty else.
-    """
+    """Takes away the rows of blocks that the specification has no longer."""
     book = ledger.book([stage])
     nodes = [node for node in book if node.table == step.table.name and node.block not in step.parts]
     if nodes:
@@ -134,15 +128,7 @@ def _forget_dropped(store: Store, ledger: Ledger, stage: str, step: Step, run_id
         for node in nodes:
             hours.setdefault(node.block, []).append(node.hour)
         nothing = Write(step.table, step.table.arrow_schema().empty_table(), hours)
-        entries: dict[Node, Entry | None] = dict.fromkeys(nodes)
-        kept = {node.hour for node in book.keys() - entries if node.table == step.table.name}
-        for hour in {node.hour for node in nodes if book[node].asked} - kept:
-            for block in step.parts:
-                node = Node(stage, block, step.table.name, hour)
-                entries[node] = _withheld(
-                    "blocked", node, book, run_id, None, "only blocks that are gone have been computed"
-                )
-        publish(store, ledger, stage, run_id, [nothing], entries, book)
+        publish(store, ledger, stage, run_id, [nothing], dict.fromkeys(nodes), book)
 
 
 def _consistent(store: Store, ledger: Ledger, step: Step) -> tuple[Book, Pins]:
@@ -220,8 +206,7 @@ def _run_step(
                 outcome.incomplete += bool(missing)
                 outcome.rows_out += entries[node].rows
         writes = _writes(store, step, spool, rows, size, good, _torn(book, entries), book)
-        holds = partial(scope.holds, stage=stage)
-        publish(store, ledger, stage, run_id, writes, entries, book, verdicts, holds=holds)
+        publish(store, ledger, stage, run_id, writes, entries, book, verdicts)
     finally:
         if spool is not None:
             spool.discard()

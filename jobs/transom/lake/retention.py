@@ -30,7 +30,7 @@ def expire(store: Store, ledger: Ledger, stage: Stage, retention: timedelta, run
     """
     steps = {step.table.name: step for step in stage.steps if step.table.state}
     book = ledger.book([stage.name])
-    if not steps or not book:
+    if not steps or not book.hours(stage.name):
         return 0
     cutoff = max(book.hours(stage.name)) - retention
     entries: dict[Node, Entry] = {}

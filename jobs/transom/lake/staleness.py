@@ -2,22 +2,25 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache
-from itertools import takewhile
+from functools import cache, partial
 
-from transom.intervals import HOUR, Interval
+from transom.intervals import HOUR, NO_HOUR, Interval
 from transom.lake.acceptance import Accepted
-from transom.lake.book import EMPTY_DIGEST, STANDS, Book, Entry, Node, Status
+from transom.lake.book import BITS, STANDS, Book, Entry, Node, Status
 from transom.lake.quality import Check
-from transom.lake.stage import Part, Stage, Step
+from transom.lake.stage import Part, Reads, Stage, Step
 
 
 def fingerprint(value: object) -> str:
     """A short stable hash of plain data."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:24]
+
+
+_of_shape = cache(fingerprint)
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,11 @@ class Scope:
     chunk: Interval
     stretch: Interval
     heal: timedelta
+
+    @classmethod
+    def within(cls, chunk: Interval, stretch: Interval, heal: timedelta, due: Set[datetime]) -> "Scope":
+        """The scope of a chunk of a stage that follows another one: of its hours those that are due."""
+        return cls(frozenset(hour for hour in chunk.hours() if hour in due), chunk, stretch, heal)
 
     @classmethod
     def of(cls, chunk: Interval, stretch: Interval, heal: timedelta, known: Iterable[datetime]) -> "Scope":
@@ -97,13 +105,15 @@ class Scope:
         return interval.widen(before=self.heal, after=self.heal)
 
 
-def reach(part: Part, hour: datetime) -> list[tuple[str, Node]]:
-    """Every node that one hour of a block reads, with the name that its digests go under."""
-    return [
-        (reads.table, Node(reads.stage, reads.block, reads.table, hour + offset * HOUR))
-        for reads in part.reads
-        for offset in range(-reads.back, reads.forward + 1)
-    ]
+def reach(part: Part, hour: datetime) -> list[Node]:
+    """Every node that one hour of a block reads."""
+    return [node for reads in part.reads for node in reached_by(reads, hour)]
+
+
+def reached_by(reads: Reads, hour: datetime) -> list[Node]:
+    """Those of one table."""
+    offsets = range(-reads.back, reads.forward + 1)
+    return [Node(reads.stage, reads.block, reads.table, hour + offset * HOUR) for offset in offsets]
 
 
 def judged_by(checks: Iterable[Check], accepted: Iterable[Accepted]) -> str:
@@ -125,24 +135,21 @@ def expected_inputs(
 ) -> dict[str, str]:
     """A hash for each thing that an hour of a block is computed from.
 
-    An hour that nobody asked for has no row and counts as empty, exactly like an empty hour; one that is due
-    and has none is like no other.
+    An hour that nobody asked for counts as empty; one that is due and not made is like no other.
     """
-    seen: dict[str, list[tuple[str, bool]]] = {}
-    for name, node in reach(part, hour):
-        entry = book.get(node)
-        digest = entry.digest if entry else UNMADE if node.hour in book.due(node.stage) else EMPTY_DIGEST
-        seen.setdefault(name, []).append((digest, entry is None or entry.complete))
+    contents: dict[str, int] = {}
+    for reads in part.reads:
+        first, last = hour - reads.back * HOUR, hour + reads.forward * HOUR
+        of_table = book.contents(reads.stage, reads.block, reads.table, first, last)
+        contents[reads.table] = (contents.get(reads.table, 0) + of_table) % 2**BITS
     return {
-        **{name: fingerprint(digests) for name, digests in seen.items()},
-        "specification": fingerprint(part.shape),
+        **{table: f"{number:032x}" for table, number in contents.items()},
+        "specification": _of_shape(part.shape),
         "version": str(version),
         "completeness": completeness,
     }
 
 
-UNMADE = "unmade"
-"""The digest of what has not been computed."""
 CHECKS = "checks"
 """Among the inputs of a withheld node: what withheld it."""
 
@@ -170,20 +177,76 @@ def is_stale(entry: Entry, inputs: Mapping[str, str], checks: str) -> bool:
     return entry.inputs != recorded_inputs(entry.status, inputs, checks)
 
 
-Judging = Callable[[Step, Node], tuple[dict[str, str], bool]]
+class Staleness:
+    """What of a stage is out of date, as one ledger stands.
 
+    A node is whose recorded inputs differ from the expected ones, or which is computed from state that is.
+    """
 
-def _judging(stage: Stage, book: Book, accepted: Sequence[Accepted]) -> Judging:
-    """What tells the expected inputs of a node, and whether it is stale."""
-    rules = {step.table.name: judged_by(step.checks, accepted) for step in stage.steps}
+    def __init__(self, stage: Stage, book: Book, accepted: Sequence[Accepted]) -> None:
+        self.stage, self.book, self.accepted = stage, book, accepted
+        self._rules = {step.table.name: judged_by(step.checks, accepted) for step in stage.steps}
+        self._steps = {step.table.name: step for step in stage.steps}
+        self._stale: dict[tuple[str, str], list[datetime]] = {}
+        # Of all but a few hours the same: those that nobody has accepted anything in.
+        self._complete = {
+            (step.table.name, hour): completeness(stage.name, step.checks, accepted, hour)
+            for step in stage.steps
+            for hour in {NO_HOUR, *(item.hour for item in accepted)}
+        }
 
-    def judged(of: Step, node: Node) -> tuple[dict[str, str], bool]:
-        decided = completeness(stage.name, of.checks, accepted, node.hour)
-        inputs = expected_inputs(of.parts[node.block], stage.version, node.hour, book, decided)
-        entry = book.get(node)
-        return inputs, entry is None or is_stale(entry, inputs, rules[of.table.name])
+    def inputs(self, node: Node) -> dict[str, str]:
+        """What a node would be computed from now."""
+        decided = self._complete.get((node.table, node.hour), self._complete[node.table, NO_HOUR])
+        part = self._steps[node.table].parts[node.block]
+        return expected_inputs(part, self.stage.version, node.hour, self.book, decided)
 
-    return judged
+    def recorded(self, node: Node, status: Status) -> dict[str, str]:
+        """What the ledger would hold of that, for a node of some status."""
+        return recorded_inputs(status, self.inputs(node), self._rules[node.table])
+
+    def stale(self, node: Node) -> bool:
+        """Whether a node of an hour that is due is out of date, or not there."""
+        return self._by_itself(node) or bool(self.stale_state(node))
+
+    def stale_state(self, node: Node) -> list[Node]:
+        """State of the stage that a node is computed from, and that is out of date."""
+        return [
+            Node(reads.stage, reads.block, reads.table, hour)
+            for reads in self._state(node)
+            for hour in self._between(self._stale_of(reads), node.hour, reads)
+        ]
+
+    def expired_state(self, node: Node) -> list[Node]:
+        """State of the stage that a node is computed from, and whose rows are gone."""
+        reached = (read for reads in self._state(node) for read in reached_by(reads, node.hour))
+        return [read for read in reached if read in self.book and self.book[read].status == "expired"]
+
+    def _by_itself(self, node: Node) -> bool:
+        entry = self.book.get(node)
+        return entry is None or is_stale(entry, self.inputs(node), self._rules[node.table])
+
+    def _state(self, node: Node) -> Iterator[Reads]:
+        """What a node reads of earlier tables of its own stage."""
+        part = self._steps[node.table].parts.get(node.block)
+        for reads in part.reads if part else ():
+            of = self._steps.get(reads.table)
+            if reads.stage == self.stage.name and of is not None and reads.block in of.parts:
+                yield reads
+
+    def _stale_of(self, reads: Reads) -> list[datetime]:
+        """The hours of a block's table that are due and out of date."""
+        series = (reads.block, reads.table)
+        if series not in self._stale:
+            named = partial(Node, self.stage.name, *series)
+            self._stale[series] = sorted(hour for hour in self.book.due if self.stale(named(hour)))
+        return self._stale[series]
+
+    @staticmethod
+    def _between(hours: Sequence[datetime], hour: datetime, reads: Reads) -> Sequence[datetime]:
+        """Those of some hours, in order, that one reads."""
+        first = bisect_left(hours, hour - reads.back * HOUR)
+        return hours[first : bisect_right(hours, hour + reads.forward * HOUR)]
 
 
 def left_stale(
@@ -195,15 +258,15 @@ def left_stale(
         book: the ledger as it is when the run has published: what it computes may make hours stale that it
             leaves.
     """
-    judged = _judging(stage, book, accepted)
-    far = [hour for hour in book.due(stage.name) if scope.leaves(hour)]
-    nodes = [
-        (step, Node(stage.name, block, step.table.name, hour))
+    staleness = Staleness(stage, book, accepted)
+    far = [hour for hour in book.due if scope.leaves(hour)]
+    nodes = (
+        Node(stage.name, block, step.table.name, hour)
         for step in stage.steps
         for block in step.parts
         for hour in far
-    ]
-    return {node: book.get(node) for step, node in nodes if judged(step, node)[1]}
+    )
+    return {node: book.get(node) for node in nodes if staleness.stale(node)}
 
 
 @dataclass(frozen=True)
@@ -248,28 +311,14 @@ def plan(
     result = Plan({}, {}, {}, {}, 0, frozenset())
     healed = 0
     needed: set[Node] = set()
-    known = book.due(stage.name)
-    judged = _judging(stage, book, accepted)
-    states = {of.table.name: of for of in takewhile(lambda of: of is not step, stage.steps)}
-
-    @cache
-    def unmade(read: Node) -> bool:
-        """Whether it is state of the stage that has to be made before what reads it."""
-        of = states.get(read.table) if read.stage == stage.name else None
-        if of is None or (read not in book and read.hour not in known):
-            return False
-        return judged(of, read)[1] or book[read].status == "expired"
-
+    staleness = Staleness(stage, book, accepted)
     for block, part in step.parts.items():
-        for hour in sorted(scope.asked | known):
-            if not scope.sees_to(hour):
-                continue
+        for hour in sorted(filter(scope.sees_to, book.due)):
             node = Node(stage.name, block, step.table.name, hour)
-            inputs, stale = judged(step, node)
-            if not stale and node not in again:
+            if node not in again and not staleness.stale(node):
                 continue
-            reads = [read for _, read in reach(part, hour)]
-            needed.update(filter(unmade, reads))
+            needed.update(staleness.stale_state(node), staleness.expired_state(node))
+            reads = reach(part, hour)
             cause = next(filter(None, (_cause(read, stage.name, book) for read in reads)), None)
             if cause is not None:
                 entry = book.get(node)
@@ -277,7 +326,7 @@ def plan(
                     result.blocked[node] = cause
                 continue
             healed += hour not in scope.asked
-            result.inputs[node] = inputs
+            result.inputs[node] = staleness.inputs(node)
             result.targets.setdefault(block, []).append(hour)
             result.incomplete.setdefault(block, set()).update(
                 read.hour for read in reads if read in book and not book[read].complete
@@ -289,8 +338,8 @@ def _cause(read: Node, stage: str, book: Book) -> str | None:
     """Why what a stage reads does not stand, if so."""
     entry = book.get(read)
     if entry is None:
-        # An hour that nobody asked for is empty; a block that another stage has not made there is not.
-        unmade = read.stage != stage and read.hour in book.due(read.stage)
+        # An hour that nobody asked for is empty; one that another stage has not made is not.
+        unmade = read.stage != stage and read.hour in book.due
         return f"{read} has not been computed" if unmade else None
     if entry.status in STANDS:
         return None

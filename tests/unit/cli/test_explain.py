@@ -91,7 +91,7 @@ def test_another_specification_another_version(run: Ask, lake: Lake, monkeypatch
     lake.ingest(range(2))
     lake.aggregate(range(2))
     lake.file.write_text(WEB.replace("n: count", "m: count"))
-    monkeypatch.setattr("transom.cli.freshness.VERSION", 99)
+    monkeypatch.setattr("transom.stages.aggregate.VERSION", 99)
     lines = said(run, lake, "2015-05-17T01:00")
     assert lines[2:4] == [
         f"    {OTHERWISE}: `key`, `where`, `measures`, the finest step of `levels` or the type or resolution "
@@ -126,7 +126,8 @@ def test_a_changed_block_says_what_may_have_changed_and_its_figures_are_stale_wi
     lake.file.write_text(WEB.replace(old, new))
     by = "1 rows, by run b, 2015-05-20 12:01"
     stale = "published, stale" if granules else "published"
-    reason = f"{OTHERWISE}: {aggregates}" if aggregates else "the granules that it is computed from are stale"
+    state = "the granules of 2015-05-17T00:00 to 2015-05-17T01:00 that it is computed from are stale"
+    reason = f"{OTHERWISE}: {aggregates}" if aggregates else state
     assert said(run, lake, "2015-05-17T01:00")[1:-2] == [
         f"  aggregate traffic, granules: {stale}, {by}",
         *([f"    {OTHERWISE}: {granules}"] if granules else []),
@@ -306,8 +307,7 @@ def test_a_block_that_reads_other_hours(run: Ask, lake: Lake) -> None:
     lake.aggregate(range(2))
     lake.file.write_text(WEB.replace("RANGES 2", "RANGES 3"))
     assert said(run, lake, "2015-05-17T01:00")[3] == (
-        "    the granules of 2015-05-16T23:00 to 2015-05-17T01:00, which it reads now, are not those that it "
-        "was computed from"
+        f"    {OTHERWISE}: `levels` or the type or resolution of a column"
     )
 
 

@@ -12,6 +12,7 @@ from deltalake.table import TableOptimizer
 from transom.intervals import Interval
 from transom.lake import tidying
 from transom.lake.book import Entry, Node, Verdict
+from transom.lake.findings import publish
 from transom.lake.gate import judge
 from transom.lake.ledger import Ledger, Overtaken, Run
 
@@ -165,6 +166,45 @@ def test_a_gate_is_red_for_what_did_not_run_and_for_what_is_being_written(ledger
         "ingest has not run for 2015-05-17T01",
     ]
     assert "run --from 2015-05-17T01:00 --to 2015-05-17T02:00" in failures[1]
+
+
+def test_the_gate_of_a_later_stage_is_red_for_what_is_not_made_and_for_what_it_leaves_out(
+    ledger: Ledger,
+) -> None:
+    """State that other hours reach is not all of an hour."""
+    claimed = {node(n): published("a") for n in range(3)}
+    ledger.claim("ingest", claimed, "a")
+    ledger.publish("ingest", claimed, "a")
+    made = {
+        Node("aggregate", "site", table, DAY + n * HOUR): published("b")
+        for table, n in (("granules", 0), ("granules", 1), ("aggregates", 1))
+    }
+    ledger.claim("aggregate", made, "b")
+    ledger.publish("aggregate", made, "b")
+    judged = judge(ledger, "aggregate", "web", Interval(DAY, DAY + 4 * HOUR), "run --from {from} --to {to}")
+    assert judged.failures == (
+        "aggregate leaves out 2015-05-17T03:00, which ingest has not been asked for; jobs/run.py over these "
+        "hours runs both",
+        "aggregate has not run for 2015-05-17T00:00, 2015-05-17T02:00; "
+        "run --from 2015-05-17T00:00 --to 2015-05-17T03:00",
+    )
+    assert "1 of 4 hours published, 0 warnings" in judged.summary
+
+
+def test_a_gate_warns_of_each_stretch_that_its_stage_has_left_stale(ledger: Ledger) -> None:
+    claimed = {node(n): published("a") for n in range(9)}
+    ledger.claim("ingest", claimed, "a")
+    ledger.publish("ingest", claimed, "a")
+    for stage, hours in (("ingest", (8,)), ("aggregate", (1, 2, 5))):
+        left = {Node(stage, "site", "aggregates", DAY + n * HOUR): None for n in hours}
+        publish(ledger, "web", stage, left)
+    warnings = judge(
+        ledger, "aggregate", "web", Interval(DAY, DAY + HOUR), "--from {from} --to {to}"
+    ).warnings
+    assert warnings == (
+        "stale since 2015-05-17T01:00: --from 2015-05-17T01:00 --to 2015-05-17T03:00",
+        "stale since 2015-05-17T05:00: --from 2015-05-17T05:00 --to 2015-05-17T06:00",
+    )
 
 
 def test_a_gate_counts_what_is_incomplete(ledger: Ledger) -> None:

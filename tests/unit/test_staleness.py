@@ -83,7 +83,7 @@ def _made(book: Book, of: Step, hours: Collection[int]) -> Iterator[tuple[Node, 
 def planned(
     of: Step, book: Book, chunk: Interval, shape: str = "shape", again: Collection[Node] = ()
 ) -> Plan:
-    scope = Scope.within(chunk, chunk, HEAL, book.due)
+    scope = Scope.within(chunk, chunk, HEAL)
     return plan(Stage("sum", 1, (state_of(of, shape), of)), of, book, scope, (), again)
 
 
@@ -158,7 +158,7 @@ def test_a_block_that_has_come_since_is_stale_in_every_hour_that_was_asked_for()
     book = results(Book(state(range(6), "one", "new")), step("one"), range(6))
     found = planned(of, book, between(5, 6))
     assert (targets(found), targets(found, "new")) == ([], [2, 3, 4, 5])
-    scope = Scope.within(between(5, 6), between(5, 6), HEAL, book.due)
+    scope = Scope.within(between(5, 6), between(5, 6), HEAL)
     left = left_stale(Stage("sum", 1, (state_of(of), of)), book, scope, ())
     assert left == {Node("sum", "new", "result", at(n)): None for n in (0, 1)}
 
@@ -181,7 +181,7 @@ def test_what_ingest_was_asked_for_is_due() -> None:
     assert targets(found) == [2, 3, 4, 5]
     assert found.needed == {Node("sum", "one", "state", at(n)) for n in range(6)}
     stage = Stage("sum", 1, (state_of(of), of))
-    scope = Scope.within(between(5, 9), between(5, 9), HEAL, book.due)
+    scope = Scope.within(between(5, 9), between(5, 9), HEAL)
     tables = [name for name in ("state", "result") for _ in range(2)]
     far = {Node("sum", "one", name, at(n)): None for name, n in zip(tables, [0, 1, 0, 1], strict=True)}
     assert left_stale(stage, book, scope, ()) == far
@@ -200,7 +200,7 @@ def test_rows_are_out_of_date_with_the_state_that_they_are_computed_from() -> No
     # Hours 7 and 8 do not reach it.
     assert (targets(found), found.needed) == ([3, 4, 5, 6], {of_state(1)})
     stage = Stage("sum", 1, (state_of(of), of))
-    scope = Scope.within(between(6, 7), between(6, 7), HEAL, book.due)
+    scope = Scope.within(between(6, 7), between(6, 7), HEAL)
     left = left_stale(stage, book, scope, ())
     assert sorted(left) == [of_result(1), of_result(2), of_state(1)]
     # So they are by what it has become.
@@ -245,7 +245,7 @@ def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
     )
     stage, four, five = Stage("later", 1, (other,)), *(Node("later", "one", "late", at(n)) for n in (4, 5))
     book = Book(events([4, 5]) | {Node("sum", "else", "result", at(4)): Entry("published", "a")})
-    scope = Scope.within(between(4, 6), between(4, 6), HEAL, book.due)
+    scope = Scope.within(between(4, 6), between(4, 6), HEAL)
     found = plan(stage, other, book, scope, ())
     # Nobody has asked for hour 3: it is empty, and only hour 4 is waited for.
     cause = "sum one 2015-05-17T04:00 has not been computed"

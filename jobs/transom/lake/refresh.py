@@ -90,7 +90,7 @@ def refresh(
         retention: how long state is kept before the stage's last hour; None is for ever.
     """
     outcome = Outcome()
-    scope = Scope.within(interval, stretch or interval, heal, ledger.book().due)
+    scope = Scope.within(interval, stretch or interval, heal)
 
     def run(step: Step, todo: Plan, book: Book, pins: Pins) -> None:
         outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted, scope))

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, partial
@@ -40,9 +40,10 @@ class Scope:
     heal: timedelta
 
     @classmethod
-    def within(cls, chunk: Interval, stretch: Interval, heal: timedelta, due: Set[datetime]) -> "Scope":
-        """The scope of a chunk of a stage that follows another one: of its hours those that are due."""
-        return cls(frozenset(hour for hour in chunk.hours() if hour in due), chunk, stretch, heal)
+    def within(cls, chunk: Interval, stretch: Interval, heal: timedelta) -> "Scope":
+        """The scope of a chunk of a stage that follows the first one: gaps are hours that the first one has
+        seen to, and stale in this one."""
+        return cls(frozenset(chunk.hours()), chunk, stretch, heal)
 
     @classmethod
     def of(cls, chunk: Interval, stretch: Interval, heal: timedelta, known: Iterable[datetime]) -> "Scope":

@@ -178,6 +178,26 @@ def test_an_hour_that_a_run_is_at_work_on(run: Ask, lake: Lake) -> None:
     ]
 
 
+def test_an_hour_of_which_only_state_has_been_made(run: Ask, lake: Lake) -> None:
+    """For windows that reach it; by a block of others it is told that it is not there either."""
+    lake.ingest(range(3))
+    lake.aggregate([1])
+    granules = Node("aggregate", "traffic", "granules", at(0))
+    lake.run("b", "aggregate", {granules: replace(lake.ledger.book()[replace(granules, hour=at(1))])})
+    assert "  aggregate traffic, aggregates: stale: it has not been computed" in said(
+        run, lake, "2015-05-17T00:00"
+    )
+
+
+def test_what_a_window_reads_and_nobody_has_made(run: Ask, lake: Lake) -> None:
+    lake.ingest([1])
+    lake.aggregate([1])
+    lake.ingest([0], "c", 2)
+    assert "    the granules of 2015-05-17T00:00, which it reads, have not been computed" in said(
+        run, lake, "2015-05-17T01:00"
+    )
+
+
 def test_a_block_that_has_come_since(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))

@@ -9,8 +9,13 @@ import pytest
 from failpoints import killed_at
 from house import House, clock, hour, line
 from transom.intervals import Interval
-from transom.lake import retention
+from transom.lake import refresh, retention
+from transom.lake.book import Book, Entry, Node
 from transom.lake.gate import judge
+from transom.lake.ledger import Ledger, Overtaken
+from transom.lake.stage import Step
+from transom.lake.store import Pins, Store
+from transom.stages import aggregate
 
 Make = Callable[..., House]
 
@@ -94,6 +99,52 @@ def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(house: Make) -> No
             # Hour 4 reaches the granules of hour 2, which no run has had to make since.
             ("stale", hour(0), hour(5))
         ]
+
+
+def test_state_that_another_run_lets_expire_is_not_taken_for_empty(
+    house: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = house(SHORT)
+    for number in range(7):
+        day.land(number, [line(number * 3600)])
+    day.run(0, 7)
+    assert expired(day) == {0, 1}
+    day.land(1, [line(3600), line(3601)], ".late")
+    day.ingest(1, 2)
+    seen, planned = refresh._consistent, []
+
+    def consistent(store: Store, ledger: Ledger, step: Step) -> tuple[Book, Pins]:
+        planned.append(step.table.name)
+        if planned[-2:] == ["granules", "aggregates"] and planned.count("aggregates") == 2:
+            # State that was made for the windows of hour 1.
+            retention.expire(
+                day.store, day.ledger, aggregate.outline(day.stream), timedelta(hours=4), "other"
+            )
+        return seen(store, ledger, step)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(refresh, "_consistent", consistent)
+        with pytest.raises(Overtaken, match="another run has let state expire that run run "):
+            day.aggregate(1, 2)
+    day.run(1, 3)
+    day.aggregate(3, 7)
+    whole = house(SHORT, "whole")
+    whole.run(0, 7)
+    assert day.rows() == whole.rows()
+    day.assert_ledger_true()
+
+
+def test_hours_that_are_not_due_are_forgotten(house: Make) -> None:
+    """Of a lake in which the stage was asked for more than ingest."""
+    day = house(SHORT)
+    day.land(0, [line(60)])
+    day.run(0, 1)
+    beyond = Node("aggregate", "site", "granules", hour(3))
+    day.ledger.claim("aggregate", [beyond], "earlier")
+    day.ledger.publish("aggregate", {beyond: Entry("published", "earlier", digest="1:5", rows=1)}, "earlier")
+    day.aggregate(0, 1)
+    assert beyond not in day.book()
+    day.assert_ledger_true()
 
 
 def test_state_that_a_killed_run_was_dropping_is_dropped(

@@ -160,7 +160,10 @@ def performed(
     ) -> None:
         ran.append((stage, run_id))
         ledger = Ledger(f"{lake}/{stream.name}")
-        nodes = [Node(stage, "b", "t", hour) for hour in interval.hours()]
+        nodes = [
+            Node(stage, "b", "events" if stage == "ingest" else "aggregates", hour)
+            for hour in interval.hours()
+        ]
         entries = {
             node: Entry("quarantined", run_id, False, cause="rejected_share 0.5")
             if (stage, node.hour) == withheld

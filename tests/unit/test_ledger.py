@@ -191,6 +191,24 @@ def test_the_gate_of_a_later_stage_is_red_for_what_is_not_made_and_for_what_it_l
     assert "1 of 4 hours published, 0 warnings" in judged.summary
 
 
+def test_a_stage_that_has_made_state_alone_has_not_run(ledger: Ledger) -> None:
+    for of in (node(0), Node("aggregate", "site", "granules", DAY)):
+        ledger.claim(of.stage, [of], "a")
+        ledger.publish(of.stage, {of: published("a")}, "a")
+    judged = judge(ledger, "aggregate", "web", Interval(DAY, DAY + HOUR), "run it")
+    assert judged.failures == ("aggregate has not run for 2015-05-17T00:00; run it",)
+
+
+def test_a_gate_warns_of_many_stretches_in_short(ledger: Ledger) -> None:
+    left = {Node("aggregate", "site", "aggregates", DAY + 2 * n * HOUR): None for n in range(7)}
+    publish(ledger, "web", "aggregate", left)
+    warnings = judge(ledger, "aggregate", "web", Interval(DAY, DAY + HOUR), "").warnings
+    assert warnings[4:] == (
+        "stale since 2015-05-17T08:00: ",
+        "stale in 2 more stretches; `transom status` tells all",
+    )
+
+
 def test_a_gate_warns_of_each_stretch_that_its_stage_has_left_stale(ledger: Ledger) -> None:
     claimed = {node(n): published("a") for n in range(9)}
     ledger.claim("ingest", claimed, "a")

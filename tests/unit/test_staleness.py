@@ -225,6 +225,15 @@ def test_hours_are_alike_where_all_of_them_are(
     assert (found(one) == found(other)) == (one[first : last + 1] == other[first : last + 1])
 
 
+def test_a_table_that_reads_its_own_rows_is_no_state_of_itself() -> None:
+    own = {"one": Part((Reads("sum", "one", "chain", back=1),), "shape", ("hour",))}
+    of = Step(Table("chain", {"hour": "timestamp"}, (), frozenset()), own, never)
+    found = plan(
+        Stage("sum", 1, (of,)), of, Book(events([0])), Scope.within(between(0, 1), between(0, 1), HEAL), ()
+    )
+    assert (targets(found), found.needed) == ([0], frozenset())
+
+
 def test_what_counts_as_empty_is_like_what_is() -> None:
     def found(book: dict[Node, Entry], table: str = "state") -> int:
         return Book(book).contents("sum", "one", table, at(0), at(1))

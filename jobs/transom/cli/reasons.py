@@ -111,7 +111,7 @@ class Reasons:
     def _of_stale(self, node: Node) -> Iterator[str]:
         """Which state that a node is computed from is out of date."""
         by_table: dict[str, list[datetime]] = {}
-        for state in self.fresh.stale_state(node):
+        for state in filter(self.book.__contains__, self.fresh.stale_state(node)):
             by_table.setdefault(state.table, []).append(state.hour)
         for table, hours in by_table.items():
             which = "" if hours == [node.hour] else f" of {stretches(hours)}"

@@ -13,6 +13,10 @@ from transom.lake.book import FIRST, STANDS, Book, Entry, Node, Verdict
 from transom.lake.findings import findings
 from transom.lake.ledger import Ledger
 from transom.lake.quality import written
+from transom.lake.tables import Table
+
+SHOWN = 5
+"""Stretches of stale hours that are told one by one."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +87,14 @@ def judge(
 
 
 def _made(book: Book, stage: str) -> Set[datetime]:
-    """The hours that a stage has made; state alone may be there of others, which reach it."""
+    """The hours of which a stage has made every result; state may be there of others, which reach it."""
     if stage == FIRST:
         return book.due
     by_table: dict[str, set[datetime]] = {}
     for node in book:
         by_table.setdefault(node.table, set()).add(node.hour)
-    return set.intersection(*by_table.values()) if by_table else set()
+    results = [hours for table, hours in by_table.items() if not Table.load(table).state]
+    return set.intersection(*results) if results else set()
 
 
 def _bad(book: Book, nodes: Sequence[Node]) -> list[list[Node]]:
@@ -148,12 +153,18 @@ def _incomplete(book: Book, nodes: Sequence[Node]) -> dict[str, list[datetime]]:
 
 
 def _stale(ledger: Ledger, stage: str, command: str) -> list[str]:
-    """What the last run has left out of date, each stretch with what mends it."""
-    return [
-        f"stale since {format_hour(finding.start)}: {_filled(command, [finding.start, finding.end - HOUR])}"
+    """What the last run has left out of date, the first stretches with what mends them."""
+    stretches = [
+        (finding.start, finding.end)
         for finding in findings(ledger.root)
         if (finding.stage, finding.kind) == (stage, "stale") and finding.start and finding.end
     ]
+    told = [
+        f"stale since {format_hour(start)}: {_filled(command, [start, end - HOUR])}"
+        for start, end in stretches[:SHOWN]
+    ]
+    more = len(stretches) - SHOWN
+    return told + ([f"stale in {more} more stretches; `transom status` tells all"] if more > 0 else [])
 
 
 def _stretches(hours: Sequence[datetime]) -> str:

@@ -18,7 +18,7 @@ from transom.lake import digest as digests
 from transom.lake import small
 from transom.lake.acceptance import Accepted, in_short, verdict_of
 from transom.lake.book import EMPTY_DIGEST, INHERITED, STANDS, Book, Entry, Node, Verdict
-from transom.lake.ledger import Ledger
+from transom.lake.ledger import Ledger, Overtaken
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import judge
 from transom.lake.retention import expire
@@ -103,7 +103,7 @@ def refresh(
         _forget_dropped(store, ledger, stage.name, step, run_id)
         todo, book, pins = prepared(step, scope)
         made: set[Node] = set()
-        # What cannot be made blocks what reads it; what changes again makes it stale.
+        # What cannot be made blocks what reads it; what changes again makes what reads it stale.
         while missing := todo.needed - made:
             for before in stage.steps[:number]:
                 of_table = {node for node in missing if node.table == before.table.name}
@@ -112,6 +112,12 @@ def refresh(
                     run(before, *prepared(before, replace(scope, asked=hours), of_table))
             made |= missing
             todo, book, pins = prepared(step, scope)
+        if any(node in book and book[node].status == "expired" for node in todo.needed):
+            # What has expired stands by its digest, and would be read as nothing.
+            raise Overtaken(
+                f"{stage.name}: another run has let state expire that run {run_id} needs; run the interval "
+                "again"
+            )
         run(step, todo, book, pins)
     if retention is not None:
         outcome.work["expired"] = expire(store, ledger, stage, retention, run_id)
@@ -120,9 +126,10 @@ def refresh(
 
 
 def _forget_dropped(store: Store, ledger: Ledger, stage: str, step: Step, run_id: str) -> None:
-    """Takes away the rows of blocks that the specification has no longer."""
-    book = ledger.book([stage])
-    nodes = [node for node in book if node.table == step.table.name and node.block not in step.parts]
+    """Takes away the rows of blocks that the specification has no longer, and of hours that are not due."""
+    book = ledger.book()
+    held = [node for node in book if (node.stage, node.table) == (stage, step.table.name)]
+    nodes = [node for node in held if node.block not in step.parts or node.hour not in book.due]
     if nodes:
         hours: dict[str | None, list[datetime]] = {}
         for node in nodes:

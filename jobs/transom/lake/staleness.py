@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, partial
+from itertools import takewhile
 
 from transom.intervals import HOUR, NO_HOUR, Interval
 from transom.lake.acceptance import Accepted
@@ -28,7 +29,7 @@ class Scope:
     """Which hours a run sees to.
 
     Attributes:
-        asked: the hours that were asked for: the chunk's, and those of a gap beside it.
+        asked: the hours that were asked for: the chunk's, and of the first stage those of a gap beside it.
         chunk: the part of the run's interval that is at hand.
         stretch: the run's whole interval.
         heal: how far around it stale hours are seen to.
@@ -185,7 +186,7 @@ class Staleness:
     """
 
     def __init__(self, stage: Stage, book: Book, accepted: Sequence[Accepted]) -> None:
-        self.stage, self.book, self.accepted = stage, book, accepted
+        self.stage, self.book = stage, book
         self._rules = {step.table.name: judged_by(step.checks, accepted) for step in stage.steps}
         self._steps = {step.table.name: step for step in stage.steps}
         self._stale: dict[tuple[str, str], list[datetime]] = {}
@@ -230,9 +231,10 @@ class Staleness:
     def _state(self, node: Node) -> Iterator[Reads]:
         """What a node reads of earlier tables of its own stage."""
         part = self._steps[node.table].parts.get(node.block)
+        earlier = set(takewhile(lambda table: table != node.table, self._steps))
         for reads in part.reads if part else ():
-            of = self._steps.get(reads.table)
-            if reads.stage == self.stage.name and of is not None and reads.block in of.parts:
+            own = reads.stage == self.stage.name and reads.table in earlier
+            if own and reads.block in self._steps[reads.table].parts:
                 yield reads
 
     def _stale_of(self, reads: Reads) -> list[datetime]:

@@ -251,6 +251,31 @@ def test_a_gate_says_the_column(ledger: Ledger, column: str | None, words: str) 
     assert f"2015-05-17T00:00 events: {words}" in failure
 
 
+def test_a_gate_prints_lines_of_a_log_that_do_nothing_to_a_terminal(ledger: Ledger) -> None:
+    cause = "in/a\x1bb.log: rejected_share"
+    verdict = Verdict(
+        node(0),
+        "rejected_share",
+        "error",
+        1,
+        "0",
+        False,
+        subject="in/a\x1bb.log",
+        sample=("line 1: \x1b[31mRED\x07",),
+    )
+    ledger.claim("ingest", [node(0), node(1)], "a")
+    ledger.record_checks("ingest", [verdict], "a")
+    wrong = replace(published("a"), status="quarantined", cause=cause)
+    ledger.publish(
+        "ingest", {node(0): wrong, node(1): replace(published("a"), complete=False, cause=cause)}, "a"
+    )
+    judged = judge(ledger, "ingest", "web", Interval(DAY, DAY + 2 * HOUR), "")
+    said = "\n".join([*judged.failures, *judged.warnings])
+    assert "    line 1: \\x1b[31mRED\\x07" in said
+    assert said.count("in/a\\x1bb.log") == 3
+    assert said.replace("\n", "").isprintable()
+
+
 @pytest.mark.parametrize("apart", [1, 3 * 24, -3 * 24])
 def test_a_gate_warns_of_hours_that_a_run_mends_outside_its_interval(ledger: Ledger, apart: int) -> None:
     ledger.claim("ingest", [node(0), node(apart)], "a")

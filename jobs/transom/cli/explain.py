@@ -10,6 +10,7 @@ from transom.cli.asked import refusals, stream_of
 from transom.cli.lakes import lake, ledger_of, reading
 from transom.commands import submit
 from transom.intervals import HOUR, format_hour, parse
+from transom.printed import escaped
 
 
 def explain(
@@ -51,13 +52,13 @@ def explain(
         with reading(root):
             reasons = Reasons(declared, ledger, asked)
             for line in reasons.lines:
-                typer.echo(f"  {line}")
+                typer.echo(f"  {escaped(line)}")
             try:
                 changes = reasons.files()
             except LandingError as error:
                 changes = [f"files: not looked at: {error}"]
         for line in changes:
-            typer.echo(f"  {line}")
+            typer.echo(f"  {escaped(line)}")
     if reasons.troubled or changes:
         first, last = reasons.stretch
         typer.echo(f"  {reasons.advice}:\n    {_command(file, uri, first, last)}")

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from transom.printed import escaped
+
 WIDE = 160
 """Columns of a page that is no terminal."""
 
@@ -28,14 +30,6 @@ def plain(value: object) -> str:
         digits = max(6, len(f"{abs(value):.0f}") + 2) if isfinite(value) and abs(value) < 2**53 else 6
         return str(int(value)) if whole else f"{value:.{digits}g}"
     return escaped(str(value))
-
-
-def escaped(text: str) -> str:
-    r"""A text of characters that are printed: what is none is shown as `\t`, `\x1b`, `\u202e`."""
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape", "replace").decode()
-        for letter in text
-    )
 
 
 def counted(number: int, name: str) -> str:

@@ -82,7 +82,7 @@ def _say_others(uri: str, known: set[str]) -> None:
 def _shown(stream: Stream, uri: str) -> bool:
     """Prints a stream, and returns whether all of it is fresh."""
     from transom.cli.freshness import Freshness
-    from transom.cli.shown import table
+    from transom.cli.shown import plain, table
     from transom.lake.findings import findings
 
     root = f"{uri}/{stream.name}"
@@ -102,7 +102,7 @@ def _shown(stream: Stream, uri: str) -> bool:
         last_run = f" ({runs[-1]['finished_at']:%Y-%m-%dT%H:%M})" if runs else ""
         typer.echo(f"  found as of the last run{last_run}; of files that have come since `explain` tells:")
     for finding in found[:SHOWN]:
-        typer.echo(f"  {finding}")
+        typer.echo(f"  {plain(finding)}")
     if found[SHOWN:]:
         typer.echo(f"  ... and {len(found) - SHOWN} more in the table findings")
     # Neither trouble nor a stale hour.

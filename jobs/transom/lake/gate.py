@@ -14,6 +14,7 @@ from transom.lake.findings import findings
 from transom.lake.ledger import Ledger
 from transom.lake.quality import written
 from transom.lake.tables import Table
+from transom.printed import escaped
 
 SHOWN = 5
 """Stretches of stale hours that are told one by one."""
@@ -71,7 +72,7 @@ def judge(
         failures.append(f"{stage} has not run for {_stretches(missing)}; {_filled(command, missing)}")
     warnings = [_failure(book, nodes, verdicts, command, interval) for nodes in _bad(book, nearby)]
     for cause, hours in _incomplete(book, own).items():
-        warnings.append(f"incomplete: {_stretches(hours)}: {cause}")
+        warnings.append(f"incomplete: {_stretches(hours)}: {escaped(cause)}")
     warnings += [
         words(v) for v in verdicts if v.severity == "warning" and not v.success and v.node.hour in interval
     ]
@@ -113,7 +114,8 @@ def _failure(
     entry = book[nodes[0]]
     hours = sorted({node.hour for node in nodes})
     blocks = ", ".join(sorted({node.block for node in nodes}))
-    lines = [f"{entry.status}: {nodes[0].stage} {blocks}, {_stretches(hours)}: {entry.cause or entry.run_id}"]
+    cause = escaped(entry.cause or entry.run_id)
+    lines = [f"{entry.status}: {nodes[0].stage} {blocks}, {_stretches(hours)}: {cause}"]
     if entry.status == "blocked":
         lines.append("  when nothing is in its way any more:")
     if entry.status == "quarantined":
@@ -129,10 +131,10 @@ def _failure(
 
 def words(verdict: Verdict) -> str:
     """What a failed check saw, with some of the rows at fault."""
-    about = f" in {verdict.subject}" if verdict.subject else ""
+    about = f" in {escaped(verdict.subject)}" if verdict.subject else ""
     several = "s" if verdict.column and "," in verdict.column else ""
     column = f", column{several} {verdict.column}" if verdict.column else ""
-    sample = "".join(f"\n    {row[:200]}" for row in verdict.sample[:5])
+    sample = "".join(f"\n    {escaped(row[:200])}" for row in verdict.sample[:5])
     return (
         f"{_stretches([verdict.node.hour])} {verdict.node.block}: {verdict.check}{column}{about}: "
         f"observed {written(verdict.observed)}, expected {verdict.expected}{sample}"

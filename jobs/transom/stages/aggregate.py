@@ -38,7 +38,7 @@ from transom.stages.checks import (
 )
 from transom.stream import Stream
 
-VERSION = 3
+VERSION = 4
 AT_A_TIME = 2**17
 """Granules of whole keys over which windows slide at a time."""
 
@@ -315,9 +315,7 @@ def _figures(block: Block, records: object, columns: Mapping[str, Summary]) -> d
             known = np.where(none, 0, units)
             return pa.array(known if unit.whole else rounding.value(known, unit.step), mask=none)
 
-        up, down = unit.step
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean = summary.total / summary.values * up / down
+        mean = rounding.mean(np.where(none, 0, summary.total), summary.values, unit.step)
         by_name = {
             "sum": scaled(summary.total, no_sum),
             "mean": pa.array(mean, mask=no_sum),

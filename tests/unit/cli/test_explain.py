@@ -331,6 +331,14 @@ def test_a_block_that_reads_other_hours(run: Ask, lake: Lake) -> None:
     )
 
 
+def test_what_a_log_says_does_nothing_to_the_terminal(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    node = node_of("events", at(0))
+    missing = replace(lake.ledger.book()[node], complete=False, cause="a\x1b[31m.log: cut")
+    lake.run("a", "ingest", {node: missing})
+    assert "    something is missing: a\\x1b[31m.log: cut" in said(run, lake, "2015-05-17T00:00")
+
+
 def test_a_new_file_of_the_hour(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))

@@ -281,11 +281,6 @@ class Ledger:
         """Every finished run, oldest first."""
         return sorted(read_rows(self.open("runs")), key=lambda row: (row["finished_at"], row["run_id"]))
 
-    def last_run(self, stage: str) -> dict[str, Any] | None:
-        """The run of a stage that finished last."""
-        where = f"stage = '{stage}' ORDER BY finished_at DESC, run_id DESC LIMIT 1"
-        return next(iter(read_rows(self.open("runs"), where)), None)
-
 
 def _claimed(node: Node, held: Entry | None, run_id: str, versions: Mapping[str, int], asked: bool) -> Entry:
     held = held or Entry("published", run_id, asked=asked)

@@ -1,0 +1,186 @@
+"""Least-squares lines of value against time over sliding windows (Patroumpas and Sellis, section 4.B).
+
+A series has one value in each *unit* of time: the mean of the unit's values, in fixed point with `BITS` more
+bits. A unit without any has the value of the last one before it in the window; units before the window's
+first value are left out. So with `n` known units, numbered `x = 0 .. n - 1` from the first, and `y(x)`:
+
+    slope = sum((x - xbar) * y) / sum((x - xbar)**2)
+          = 6 * (2 * sum(x * y) - (n - 1) * sum(y)) / (n * (n**2 - 1))
+    level = sum(y) / n, the line's value at xbar = (n - 1) / 2
+
+which is what the paper's equations 6 and 7 come to, with time centred. All sums are distributive, and exact
+where `max(|y|) * n**2 < 2**62`: no digit is lost at times of today. Of fewer than two units there is no line.
+
+`Line` holds the terms of a series, record by record, for the stairwise chain. `lines` gives those of many
+windows at once, from running sums: a value that is carried is the same in every window that holds it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from transom.algorithms.granules import BOUND, Int64s
+
+BITS = 20
+ONE = 2**BITS
+
+
+@dataclass(frozen=True)
+class Line:
+    """The terms of what is known of some consecutive units; exact, as whole numbers of any size.
+
+    Attributes:
+        first: the number of the first unit with a value.
+        until: the unit after the last one with a value.
+        last: the value of that one.
+        total: sum of the values of all units in `[first, until)`.
+        moment: sum of number times value.
+    """
+
+    first: int
+    until: int
+    last: int
+    total: int
+    moment: int
+
+    @classmethod
+    def of(cls, unit: int, mean: int) -> "Line":
+        """Of one unit."""
+        return cls(unit, unit + 1, mean, mean, unit * mean)
+
+    def through(self, until: int) -> "Line":
+        """With all units before `until`, of which the last value is carried to those without one."""
+        more = until - self.until
+        numbers = more * (self.until + until - 1) // 2
+        return Line(
+            self.first, until, self.last, self.total + more * self.last, self.moment + numbers * self.last
+        )
+
+    def __add__(self, later: "Line") -> "Line":
+        own = self.through(later.first)
+        return Line(self.first, later.until, later.last, own.total + later.total, own.moment + later.moment)
+
+    def without(self, oldest: "Line") -> None:
+        """What is carried out of the part that leaves changes what follows."""
+
+
+def unit_means(records: Iterable[tuple[int, int | None]], unit: int) -> Iterator[tuple[int, Line]]:
+    """The value of each unit that has one, with the unit's start.
+
+    Args:
+        records: time and value, in the order of time; a value of None is none.
+        unit: length of a unit.
+    """
+    number, total, values = 0, 0, 0
+    for time, value in records:
+        if value is None:
+            continue
+        if values and time // unit != number:
+            yield number * unit, Line.of(number, mean(total, values))
+            total = values = 0
+        number, total, values = time // unit, total + value, values + 1
+    if values:
+        yield number * unit, Line.of(number, mean(total, values))
+
+
+def mean(total: int, values: int) -> int:
+    """A unit's value in fixed point: rounded half to even."""
+    # Half to even, as Python's own rounding of fractions is.
+    return round(Fraction(total * ONE, values))
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The terms of the lines of many windows.
+
+    Attributes:
+        units: known units, from the first with a value to the window's end; 0 where none has one.
+        total: sum of the values of all known units.
+        moment: sum of value times number, from the first known unit on.
+    """
+
+    units: Int64s
+    total: Int64s
+    moment: Int64s
+
+    def exact(self, largest: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """Where the terms are what they are called.
+
+        Args:
+            largest: the largest magnitude of a value in each window, in units of the column's resolution: no
+                mean is larger.
+        """
+        sure: npt.NDArray[np.bool_] = largest * ONE * self.units.astype(float) ** 2 < BOUND
+        return sure
+
+    @property
+    def there(self) -> npt.NDArray[np.bool_]:
+        """Where there is a line."""
+        line: npt.NDArray[np.bool_] = self.units > 1
+        return line
+
+    def slope(self) -> npt.NDArray[np.float64]:
+        """Change of the value from a unit to the next; 0 where there is no line."""
+        n = np.where(self.there, self.units, 2)
+        above = 2 * self.moment - (n - 1) * self.total
+        n = n.astype(float)
+        steep = 6.0 * above / (n * (n - 1) * (n + 1) * ONE)
+        return np.where(self.there, steep, 0.0)
+
+    def at(self, number: Int64s) -> npt.NDArray[np.float64]:
+        """The line's value at a unit, counted from the first known one."""
+        n = np.maximum(self.units, 1)
+        value: npt.NDArray[np.float64] = self.total / (n * ONE) + self.slope() * (number - (n - 1) / 2)
+        return value
+
+
+def lines(key: Int64s, unit: Int64s, value: Int64s, first: Int64s, after: Int64s, end: Int64s) -> Lines:
+    """The terms of the lines of many windows over many keys.
+
+    Args:
+        key, unit, value: of every unit that has a value: its key's code, its number and the value, ordered by
+            key and then by unit.
+        first, after: of each window, which of these lie in it: `[first, after)`, all of one key.
+        end: of each window, the number of the unit in which it ends, the first one not in it.
+    """
+    known = first < after
+    if not len(key):
+        nothing = np.zeros(len(first), dtype=np.int64)
+        return Lines(nothing, nothing, nothing)
+    numbers = unit - unit.min()
+    following = np.where(np.append(key[1:] != key[:-1], True), numbers, np.append(numbers[1:], 0))
+    # Running sums may wrap around; differences of them are exact as long as a window's own sum is.
+    totals = _running((following - numbers) * value)
+    moments = _running(_numbers(numbers, following) * value)
+    oldest, newest = np.where(known, first, 0), np.where(known, after - 1, 0)
+    until = end - unit.min()
+    total = totals[newest] - totals[oldest] + (until - numbers[newest]) * value[newest]
+    moment = moments[newest] - moments[oldest] + _numbers(numbers[newest], until) * value[newest]
+    return Lines(
+        np.where(known, until - numbers[oldest], 0),
+        np.where(known, total, 0),
+        np.where(known, moment - numbers[oldest] * total, 0),
+    )
+
+
+def _numbers(low: Int64s, high: Int64s) -> Int64s:
+    """Sum of the numbers in `[low, high)`."""
+    found: Int64s = (high - low) * (low + high - 1) // 2
+    return found
+
+
+def _running(amounts: Int64s) -> Int64s:
+    return np.concatenate([[np.int64(0)], np.cumsum(amounts)])
+
+
+def means(total: Int64s, values: Int64s) -> Int64s:
+    """As `mean`, of many units, each of which has a value; `|total| / values < 2**(62 - BITS)`."""
+    whole, rest = np.divmod(total, values)
+    # In two steps, as the total alone may have no room for more bits.
+    more, rest = np.divmod(rest << BITS, values)
+    found = (whole << BITS) + more
+    found += (2 * rest > values) | ((2 * rest == values) & (found % 2 == 1))
+    return found

@@ -1,0 +1,131 @@
+"""Lines of many windows against those of each, record by record, and both against numpy's own."""
+
+from itertools import groupby
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transom.algorithms.fits import ONE, Line, Lines, lines, mean, means, unit_means
+from transom.algorithms.granules import Level
+from transom.algorithms.stairwise import reports
+
+TODAY = 1_700_000_000
+values_of = st.integers(-(2**20), 2**20)
+Units = list[tuple[int, int, int]]
+"""Key, number of the unit and its value, ordered."""
+
+
+@st.composite
+def units_of(draw: st.DrawFn) -> Units:
+    start = draw(st.sampled_from([0, -30, TODAY]))
+    known = draw(st.dictionaries(st.tuples(st.integers(0, 2), st.integers(0, 60)), values_of, max_size=40))
+    return [(key, start + unit, value) for (key, unit), value in sorted(known.items())]
+
+
+def column(figures: list[int]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    return np.array(figures, dtype=np.int64)
+
+
+def plainly(values: dict[int, int], end: int) -> list[int]:
+    """What is known of each unit of a window, from the first one with a value on."""
+    found: list[int] = []
+    for unit in range(min(values), end):
+        found.append(values.get(unit, found[-1] if found else 0))
+    return found
+
+
+@given(units_of(), st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(1, 61)), max_size=9))
+def test_lines_of_windows_are_those_of_their_units(units: Units, wanted: list[tuple[int, int, int]]) -> None:
+    start = units[0][1] if units else 0
+    first, after, ends, plain = [], [], [], []
+    for key, low, length in wanted:
+        inside = [i for i, (k, u, _) in enumerate(units) if k == key and 0 <= u - start - low < length]
+        first.append(min(inside, default=0))
+        after.append(max(inside, default=-1) + 1)
+        ends.append(start + low + length)
+        plain.append(plainly({units[i][1]: units[i][2] for i in inside}, ends[-1]) if inside else [])
+    given_units = (column([row[i] for row in units]) for i in range(3))
+    found = lines(*given_units, column(first), column(after), column(ends))
+    assert found.units.tolist() == [len(values) for values in plain]
+    assert found.total.tolist() == [sum(values) for values in plain]
+    assert found.moment.tolist() == [sum(x * y for x, y in enumerate(values)) for values in plain]
+
+
+@given(
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.sampled_from([0, -200, TODAY]),
+    st.lists(st.tuples(st.integers(0, 80), st.none() | values_of), max_size=40),
+)
+def test_the_line_of_a_window_is_numpy_s(
+    unit: int, mu: int, steps: int, start: int, drawn: list[tuple[int, int | None]]
+) -> None:
+    """By the chain, at times of today and of 1970: slope and value to 1e-9 of the largest value."""
+    level = Level(unit * steps * mu, unit * steps)
+    start -= start % level.slide
+    records = sorted(((start + time, value) for time, value in drawn), key=lambda record: record[0])
+    for report in reports(unit_means(records, unit), [level], start, start + 100):
+        line = report.window
+        assert line is not None
+        inside = [(t, v) for t, v in records if report.end - level.range <= t < report.end and v is not None]
+        by_unit = {
+            number: mean(sum(v for _, v in some), len(some))
+            for number, group in groupby(inside, key=lambda record: record[0] // unit)
+            for some in [list(group)]
+        }
+        known = plainly(by_unit, report.end // unit)
+        through = line.through(report.end // unit)
+        terms = Lines(
+            column([len(known)]),
+            column([through.total]),
+            column([through.moment - through.first * through.total]),
+        )
+        assert terms.units[0] == through.until - through.first
+        assert terms.there[0] == (len(known) > 1)
+        largest = max(map(abs, known)) / ONE
+        if len(known) > 1:
+            slope, level_at_first = np.polyfit(range(len(known)), np.array(known) / ONE, 1)
+            assert terms.slope()[0] == pytest.approx(slope, rel=1e-9, abs=1e-9 * largest)
+            at_first = terms.at(column([0]))[0]
+            assert at_first == pytest.approx(level_at_first, rel=1e-9, abs=1e-9 * largest)
+            assert terms.exact(np.array([largest]))[0]
+
+
+@given(st.lists(st.tuples(st.integers(-(2**61), 2**61), st.integers(1, 2**20)), min_size=1, max_size=20))
+def test_means_of_many_units_are_those_of_each(units: list[tuple[int, int]]) -> None:
+    units = [(total % (values << 41), values) for total, values in units]
+    signed = [(total if i % 2 else -total, values) for i, (total, values) in enumerate(units)]
+    wanted = [mean(total, values) for total, values in signed]
+    assert means(column([t for t, _ in signed]), column([v for _, v in signed])).tolist() == wanted
+
+
+def test_a_mean_between_two_steps_is_rounded_half_to_even() -> None:
+    assert [mean(total, 2 * ONE) for total in (1, 3, 5, -1, -3)] == [0, 2, 2, 0, -2]
+
+
+@pytest.mark.parametrize(("largest", "exact"), [(2.0**24 - 1, True), (2.0**24, False)])
+def test_a_line_tells_whether_it_is_exact(largest: float, exact: bool) -> None:
+    assert Lines(column([2**9]), column([0]), column([0])).exact(np.array([largest]))[0] == exact
+
+
+def test_the_largest_values_for_which_a_line_is_exact_do_not_wrap() -> None:
+    """All units at the bound, so that the terms are as large as they can be."""
+    n = 2**10
+    value = 2**62 // n**2 - 1
+    every = column([value] * n)
+    numbers = np.arange(n) + TODAY
+    found = lines(column([0] * n), numbers, every, column([0]), column([n]), column([TODAY + n]))
+    assert found.exact(np.array([value / ONE]))[0]
+    assert (int(found.total[0]), int(found.moment[0])) == (n * value, value * n * (n - 1) // 2)
+    assert found.slope()[0] == 0.0
+
+
+def test_of_one_unit_there_is_no_line() -> None:
+    one = Line.of(5, ONE)
+    assert (one.through(7).total, one.without(one)) == (2 * ONE, None)
+    terms = lines(column([0]), column([5]), column([ONE]), column([0, 0]), column([1, 0]), column([6, 6]))
+    assert terms.there.tolist() == [False, False]
+    assert terms.slope().tolist() == [0.0, 0.0]

@@ -1,0 +1,112 @@
+"""The stairwise chain against the definition of its windows, and what it costs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transom.algorithms.granules import Level, reference
+from transom.algorithms.stairwise import Chain, Report, Sums, reports
+
+Records = list[tuple[int, int | None]]
+
+
+@st.composite
+def levels_of(draw: st.DrawFn, nested: bool) -> list[Level]:
+    """One to four levels that keep the rules: ranges grow, slides do not shrink."""
+    levels: list[Level] = []
+    for _ in range(draw(st.integers(1, 4))):
+        below = levels[-1] if levels else Level(1, 1)
+        slide = below.slide * draw(st.integers(1, 3)) if nested else below.slide + draw(st.integers(0, 3))
+        least = below.range // slide + 1 if levels else 1
+        levels.append(Level(slide * draw(st.integers(least, least + 3)), slide))
+    return levels
+
+
+def records_of(start: int) -> st.SearchStrategy[Records]:
+    record = st.tuples(st.integers(start, start + 80), st.none() | st.integers(-9, 9))
+    return st.lists(record, max_size=30).map(lambda records: sorted(records, key=lambda record: record[0]))
+
+
+def summed(records: Records) -> list[tuple[int, Sums]]:
+    return [(time, Sums.of(value)) for time, value in records]
+
+
+def rows_of(found: Sequence[Report[Sums]], level: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "key": 0,
+            "end": report.end,
+            "records": window.records,
+            "v": (window.values, window.total, window.minimum, window.maximum),
+        }
+        for report in found
+        if report.level == level and (window := report.window) is not None
+    ]
+
+
+@given(st.data(), st.booleans(), st.integers(-7, 7))
+def test_every_window_is_what_the_definition_says(data: st.DataObject, nested: bool, start: int) -> None:
+    levels = data.draw(levels_of(nested))
+    records = data.draw(records_of(start))
+    found = list(reports(summed(records), levels, start, start + 100))
+    assert [report.end for report in found] == sorted(report.end for report in found)
+    for number, level in enumerate(levels):
+        # The definition knows no start but the epoch: time is told from the chain's own.
+        moved = [(0, time - start, {"v": value}) for time, value in records]
+        wanted = [{**row, "end": row["end"] + start} for row in reference(moved, level, 0, 100)]
+        assert rows_of(found, number) == wanted
+
+
+@given(st.data())
+def test_rings_lie_between_the_rears_of_neighbours(data: st.DataObject) -> None:
+    levels = data.draw(levels_of(nested=True))
+    records = data.draw(records_of(0))
+    for report in reports(summed(records), levels, 0, 100):
+        nearest = report.end
+        for number, ring in enumerate(report.rings):
+            rear = report.end - levels[number].range
+            inside = [Sums.of(value) for time, value in records if rear <= time < nearest]
+            assert (ring is None) == (not inside)
+            if ring is not None:
+                assert ring == sum(inside[1:], inside[0])
+            nearest = rear
+
+
+@given(st.data())
+def test_granules_are_as_many_as_the_paper_says(data: st.DataObject) -> None:
+    """Of level k, `ceil((omega_k - omega_{k-1}) / beta_k)`; what waits is less than a slide."""
+    levels = data.draw(levels_of(nested=True))
+    chain: Chain[Sums] = Chain(levels, 0)
+    most, below, finest = 0, 0, levels[0].slide
+    for level in levels:
+        most += -(-(level.range - below) // level.slide) + level.slide // finest
+        below, finest = level.range, level.slide
+    for time in range(2 * levels[-1].range):
+        list(chain.receive(time, Sums.of(time)))
+        assert chain.granules <= most
+
+
+def test_the_example_of_the_picture() -> None:
+    chain: Chain[Sums] = Chain([Level(4, 1), Level(8, 2), Level(16, 4)], 0)
+    found = [report for time in range(16) for report in chain.receive(time, Sums.of(time))]
+    found += chain.advance(16)
+    assert [(report.level, report.end) for report in found[-3:]] == [(0, 16), (1, 16), (2, 16)]
+    assert found[-1].rings == (Sums(4, 4, 54, 12, 15), Sums(4, 4, 38, 8, 11), Sums(8, 8, 28, 0, 7))
+    assert chain.granules == 4 + 2 + 2
+
+
+def test_extremes_are_searched_for_only_where_they_leave() -> None:
+    one, two = Sums.of(1), Sums.of(2)
+    assert (one + two + Sums.of(3)).without(two) == Sums(2, 2, 4, 1, 3)
+    assert (one + two).without(one) is None
+    assert (one + Sums.of(None)).without(Sums.of(None)) == one
+
+
+def test_a_record_before_an_earlier_one_is_refused() -> None:
+    chain: Chain[Sums] = Chain([Level(4, 2)], 0)
+    list(chain.receive(5, Sums.of(1)))
+    with pytest.raises(ValueError, match="a record of 4 comes after one of 5"):
+        list(chain.receive(4, Sums.of(1)))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.fits import ONE, Line, Lines, lines, mean, means, unit_means
+from transom.algorithms.fits import ONE, Line, Lines, Series, mean, means, unit_means
 from transom.algorithms.granules import Level
 from transom.algorithms.stairwise import reports
 
@@ -46,8 +46,8 @@ def test_lines_of_windows_are_those_of_their_units(units: Units, wanted: list[tu
         after.append(max(inside, default=-1) + 1)
         ends.append(start + low + length)
         plain.append(plainly({units[i][1]: units[i][2] for i in inside}, ends[-1]) if inside else [])
-    given_units = (column([row[i] for row in units]) for i in range(3))
-    found = lines(*given_units, column(first), column(after), column(ends))
+    series = Series(*(column([row[i] for row in units]) for i in range(3)))
+    found = series.lines(column(first), column(after), column(ends))
     assert found.units.tolist() == [len(values) for values in plain]
     assert found.total.tolist() == [sum(values) for values in plain]
     assert found.moment.tolist() == [sum(x * y for x, y in enumerate(values)) for values in plain]
@@ -116,8 +116,8 @@ def test_the_largest_values_for_which_a_line_is_exact_do_not_wrap() -> None:
     n = 2**10
     value = 2**62 // n**2 - 1
     every = column([value] * n)
-    numbers = np.arange(n) + TODAY
-    found = lines(column([0] * n), numbers, every, column([0]), column([n]), column([TODAY + n]))
+    series = Series(column([0] * n), np.arange(n) + TODAY, every)
+    found = series.lines(column([0]), column([n]), column([TODAY + n]))
     assert found.exact(np.array([value / ONE]))[0]
     assert (int(found.total[0]), int(found.moment[0])) == (n * value, value * n * (n - 1) // 2)
     assert found.slope()[0] == 0.0
@@ -126,6 +126,7 @@ def test_the_largest_values_for_which_a_line_is_exact_do_not_wrap() -> None:
 def test_of_one_unit_there_is_no_line() -> None:
     one = Line.of(5, ONE)
     assert (one.through(7).total, one.without(one)) == (2 * ONE, None)
-    terms = lines(column([0]), column([5]), column([ONE]), column([0, 0]), column([1, 0]), column([6, 6]))
+    series = Series(column([0]), column([5]), column([ONE]))
+    terms = series.lines(column([0, 0]), column([1, 0]), column([6, 6]))
     assert terms.there.tolist() == [False, False]
     assert terms.slope().tolist() == [0.0, 0.0]

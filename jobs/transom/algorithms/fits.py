@@ -11,8 +11,8 @@ first value are left out. So with `n` known units, numbered `x = 0 .. n - 1` fro
 which is what the paper's equations 6 and 7 come to, with time centred. All sums are distributive, and exact
 where `max(|y|) * n**2 < 2**62`: no digit is lost at times of today. Of fewer than two units there is no line.
 
-`Line` holds the terms of a series, record by record, for the stairwise chain. `lines` gives those of many
-windows at once, from running sums: a value that is carried is the same in every window that holds it.
+`Line` holds the terms of a series, record by record, for the stairwise chain. `Series.lines` gives those of
+many windows at once, from running sums: a value that is carried is the same in every window that holds it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -137,33 +137,47 @@ class Lines:
         return value
 
 
-def lines(key: Int64s, unit: Int64s, value: Int64s, first: Int64s, after: Int64s, end: Int64s) -> Lines:
-    """The terms of the lines of many windows over many keys.
+@dataclass(frozen=True)
+class Series:
+    """The values of many keys, one a unit that has any.
 
-    Args:
-        key, unit, value: of every unit that has a value: its key's code, its number and the value, ordered by
-            key and then by unit.
-        first, after: of each window, which of these lie in it: `[first, after)`, all of one key.
-        end: of each window, the number of the unit in which it ends, the first one not in it.
+    Attributes:
+        key: a code for each key.
+        unit: number of the unit; ordered by key and then by this.
+        value: in fixed point with `BITS` more bits.
     """
-    known = first < after
-    if not len(key):
-        nothing = np.zeros(len(first), dtype=np.int64)
-        return Lines(nothing, nothing, nothing)
-    numbers = unit - unit.min()
-    following = np.where(np.append(key[1:] != key[:-1], True), numbers, np.append(numbers[1:], 0))
-    # Running sums may wrap around; differences of them are exact as long as a window's own sum is.
-    totals = _running((following - numbers) * value)
-    moments = _running(_numbers(numbers, following) * value)
-    oldest, newest = np.where(known, first, 0), np.where(known, after - 1, 0)
-    until = end - unit.min()
-    total = totals[newest] - totals[oldest] + (until - numbers[newest]) * value[newest]
-    moment = moments[newest] - moments[oldest] + _numbers(numbers[newest], until) * value[newest]
-    return Lines(
-        np.where(known, until - numbers[oldest], 0),
-        np.where(known, total, 0),
-        np.where(known, moment - numbers[oldest] * total, 0),
-    )
+
+    key: Int64s
+    unit: Int64s
+    value: Int64s
+
+    def lines(self, first: Int64s, after: Int64s, end: Int64s) -> Lines:
+        """The terms of the lines of many windows.
+
+        Args:
+            first, after: of each window, which values lie in it: those at `[first, after)`, all of one key.
+            end: of each window, the number of the first unit behind it.
+        """
+        known = first < after
+        if not len(self.key):
+            nothing = np.zeros(len(first), dtype=np.int64)
+            return Lines(nothing, nothing, nothing)
+        base = self.unit.min()
+        numbers, until = self.unit - base, end - base
+        last_of_key = np.append(self.key[1:] != self.key[:-1], True)
+        following = np.where(last_of_key, numbers, np.append(numbers[1:], 0))
+        # Running sums may wrap around; differences of them are exact as long as a window's own sum is.
+        totals = _running((following - numbers) * self.value)
+        moments = _running(_numbers(numbers, following) * self.value)
+        oldest, newest = np.where(known, first, 0), np.where(known, after - 1, 0)
+        low, carried = numbers[newest], self.value[newest]
+        total = totals[newest] - totals[oldest] + (until - low) * carried
+        moment = moments[newest] - moments[oldest] + _numbers(low, until) * carried
+        return Lines(
+            np.where(known, until - numbers[oldest], 0),
+            np.where(known, total, 0),
+            np.where(known, moment - numbers[oldest] * total, 0),
+        )
 
 
 def _numbers(low: Int64s, high: Int64s) -> Int64s:

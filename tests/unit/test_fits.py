@@ -64,11 +64,11 @@ def test_the_line_of_a_window_is_numpy_s(
     unit: int, mu: int, steps: int, start: int, drawn: list[tuple[int, int | None]]
 ) -> None:
     """By the chain, at times of today and of 1970: slope and value to 1e-9 of the largest value."""
-    level = Level(unit * steps * mu, unit * steps)
-    start -= start % level.slide
+    levels = [Level(unit * steps * more, unit * steps) for more in (mu, mu + 2)]
+    start -= start % (unit * steps)
     records = sorted(((start + time, value) for time, value in drawn), key=lambda record: record[0])
-    for report in reports(unit_means(records, unit), [level], start, start + 100):
-        line = report.window
+    for report in reports(unit_means(records, unit), levels, start, start + 100):
+        line, level = report.window, levels[report.level]
         assert line is not None
         inside = [(t, v) for t, v in records if report.end - level.range <= t < report.end and v is not None]
         by_unit = {
@@ -103,7 +103,9 @@ def test_means_of_many_units_are_those_of_each(units: list[tuple[int, int]]) -> 
 
 
 def test_a_mean_between_two_steps_is_rounded_half_to_even() -> None:
-    assert [mean(total, 2 * ONE) for total in (1, 3, 5, -1, -3)] == [0, 2, 2, 0, -2]
+    totals = [1, 3, 5, -1, -3]
+    assert [mean(total, 2 * ONE) for total in totals] == [0, 2, 2, 0, -2]
+    assert means(column(totals), column([2 * ONE] * 5)).tolist() == [0, 2, 2, 0, -2]
 
 
 @pytest.mark.parametrize(("largest", "exact"), [(2.0**24 - 1, True), (2.0**24, False)])

@@ -98,6 +98,16 @@ def test_the_example_of_the_picture() -> None:
     assert chain.granules == 4 + 2 + 2
 
 
+def test_a_level_below_may_reach_further_back_where_slides_are_no_multiples() -> None:
+    """At 15 the finer window stands at [8, 12), the wider one covers [10, 15)."""
+    found = reports(summed([(9, 1), (11, 2)]), [Level(4, 4), Level(5, 5)], 0, 15)
+    assert [(r.level, r.end, r.window and r.window.total) for r in found] == [
+        (1, 10, 1),
+        (0, 12, 3),
+        (1, 15, 2),
+    ]
+
+
 def test_extremes_are_searched_for_only_where_they_leave() -> None:
     one, two = Sums.of(1), Sums.of(2)
     assert (one + two + Sums.of(3)).without(two) == Sums(2, 2, 4, 1, 3)

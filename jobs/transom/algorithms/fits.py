@@ -164,8 +164,8 @@ class Series:
             return Lines(nothing, nothing, nothing)
         base = self.unit.min()
         numbers, until = self.unit - base, end - base
-        last_of_key = np.append(self.key[1:] != self.key[:-1], True)
-        following = np.where(last_of_key, numbers, np.append(numbers[1:], 0))
+        # Of a key's last value nothing is asked here: no window goes over to the next key.
+        following = np.append(numbers[1:], 0)
         # Running sums may wrap around; differences of them are exact as long as a window's own sum is.
         totals = _running((following - numbers) * self.value)
         moments = _running(_numbers(numbers, following) * self.value)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from transom.algorithms.fits import ONE, Line, Lines, Series, mean, means, unit_means
 from transom.algorithms.granules import Level
 from transom.algorithms.stairwise import reports
+from unit.small_granules import granules
 
 TODAY = 1_700_000_000
 values_of = st.integers(-(2**20), 2**20)
@@ -132,3 +133,36 @@ def test_of_one_unit_there_is_no_line() -> None:
     terms = series.lines(column([0, 0]), column([1, 0]), column([6, 6]))
     assert terms.there.tolist() == [False, False]
     assert terms.slope().tolist() == [0.0, 0.0]
+
+
+@given(
+    st.integers(1, 2),
+    st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), min_size=1, max_size=3),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.none() | values_of), max_size=40),
+)
+def test_windows_of_many_keys_have_the_lines_of_each_key_s_chain(
+    unit: int, steps: list[tuple[int, int]], drawn: list[tuple[int, int, int | None]]
+) -> None:
+    levels: list[Level] = []
+    for times, more in steps:
+        slide = (levels[-1].slide if levels else unit) * times
+        least = levels[-1].range // slide + 1 if levels else 1
+        levels.append(Level(slide * (least + more - 1), slide))
+    records = sorted(drawn, key=lambda record: record[:2])
+    whole = granules([(key, time, {"v": value}) for key, time, value in records], 1)
+    series = {"v": whole.series("v", unit)}
+    for number, level in enumerate(levels):
+        found = whole.windows(level, [(0, 90)], series)
+        terms = found.lines["v"]
+        columns = (found.key, found.end, terms.units, terms.total, terms.moment)
+        lines = zip(*(numbers.tolist() for numbers in columns), strict=True)
+        # A window whose records all lack a value has no line; the chain is not told of those.
+        assert [row for row in lines if row[2]] == [
+            (key, report.end, line.until - line.first, line.total, line.moment - line.first * line.total)
+            for key in range(3)
+            for report in reports(
+                unit_means([(t, v) for k, t, v in records if k == key], unit), levels, 0, 90
+            )
+            if report.level == number and report.window
+            for line in [report.window.through(report.end // unit)]
+        ]

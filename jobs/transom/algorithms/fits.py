@@ -22,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from transom.algorithms.granules import BOUND, Int64s
+from transom.algorithms.exact import BOUND, Int64s
 
 BITS = 20
 ONE = 2**BITS
@@ -145,11 +145,13 @@ class Series:
         key: a code for each key.
         unit: number of the unit; ordered by key and then by this.
         value: in fixed point with `BITS` more bits.
+        length: of a unit, in microseconds.
     """
 
     key: Int64s
     unit: Int64s
     value: Int64s
+    length: int = 1
 
     def lines(self, first: Int64s, after: Int64s, end: Int64s) -> Lines:
         """The terms of the lines of many windows.

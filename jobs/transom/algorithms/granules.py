@@ -24,10 +24,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
-
-BOUND = 2**62
-"""Where the magnitudes that are added stay below this together, their sum is exact."""
+from transom.algorithms.exact import BOUND, Int64s
+from transom.algorithms.fits import Lines, Series, means
 
 _EMPTY_MIN = np.iinfo(np.int64).max
 _EMPTY_MAX = np.iinfo(np.int64).min
@@ -79,12 +77,14 @@ class Windows:
         key: the key's code.
         end: the report time, in microseconds; the window is `[end - range, end)`.
         records: records in the window, at least 1.
+        lines: of each column that a line is asked of.
     """
 
     key: Int64s
     end: Int64s
     records: Int64s
     columns: Mapping[str, Summary]
+    lines: Mapping[str, Lines]
 
 
 @dataclass(frozen=True)
@@ -150,11 +150,29 @@ class Granules:
         new = (self.key[1:] != self.key[:-1]) | (unit[1:] != unit[:-1])
         return np.flatnonzero(np.r_[np.ones(min(len(unit), 1), dtype=bool), new]).astype(np.int64)
 
-    def windows(self, level: Level, stretches: Sequence[tuple[int, int]]) -> Windows:
+    def series(self, column: str, unit: int) -> Series:
+        """The values of ordered granules, one a unit that has any: the mean of the unit's own.
+
+        Args:
+            unit: length of a unit, in microseconds; a multiple of the granules'.
+        """
+        units = self.coarsened(unit)
+        summary = units.columns[column]
+        there = summary.values > 0
+        value = means(summary.total[there], summary.values[there])
+        return Series(units.key[there], units.start[there] // unit, value, unit)
+
+    def windows(
+        self,
+        level: Level,
+        stretches: Sequence[tuple[int, int]],
+        series: Mapping[str, Series] | None = None,
+    ) -> Windows:
         """Every window of a level that holds a record and reports inside one of some stretches.
 
         Args:
             stretches: pairs `(a, b)` in microseconds: reports at `f` with `a < f <= b` are wanted.
+            series: of each column that a line is asked of; their units divide the slide.
         """
         units = self.coarsened(level.slide)
         mu = level.range // level.slide
@@ -178,12 +196,19 @@ class Granules:
         if len(stretches) > 1:
             order = _order(units.key[last], end)
             last, end = last[order], end[order]
-        first = _first_inside(units.key, unit, last, end - mu)
+        first = _position(units.key, unit, units.key[last], end - mu)
+        lines = {}
+        for name, of in (series or {}).items():
+            # A window's values lie in its units: these tell where they begin and end, once for all windows.
+            before = _position(of.key, of.unit * of.length // level.slide, units.key, unit)
+            behind = np.append(before, len(of.key))[last + 1]
+            lines[name] = of.lines(before[first], behind, end * (level.slide // of.length))
         return Windows(
             units.key[last],
             end * level.slide,
             _window_sums(units.records, first, last),
             {name: _slide(summary, first, last) for name, summary in units.columns.items()},
+            lines,
         )
 
 
@@ -202,14 +227,16 @@ def _order(key: Int64s, time: Int64s) -> Int64s:
     return order
 
 
-def _first_inside(key: Int64s, unit: Int64s, last: Int64s, oldest: Int64s) -> Int64s:
-    """The first unit of the same key that is not before `oldest`, for each window."""
-    if not len(last):
-        return last
+def _position(key: Int64s, unit: Int64s, of_key: Int64s, of_unit: Int64s) -> Int64s:
+    """Of what is ordered by key and then by unit, the first not before each of some keys and units."""
+    if not len(key) or not len(of_key):
+        return np.zeros(len(of_key), dtype=np.int64)
     base = unit.min()
-    width = int(max(unit.max(), oldest.max()) - base) + 2
-    # One number orders by key and unit at once; an oldest unit before all of them is as good as base.
-    position = np.searchsorted(key * width + (unit - base), key[last] * width + np.maximum(oldest - base, 0))
+    # Units before all others, or behind them, are as good as the nearest that tells as much.
+    asked = np.clip(of_unit - base, 0, int(unit.max() - base) + 1)
+    width = int(unit.max() - base) + 2
+    # One number orders by key and unit at once.
+    position = np.searchsorted(key * width + (unit - base), of_key * width + asked)
     found: Int64s = position.astype(np.int64)
     return found
 

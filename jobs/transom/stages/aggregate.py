@@ -18,7 +18,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transom.algorithms.granules import BOUND, Granules, Int64s, Summary
+from transom.algorithms.exact import BOUND, Int64s
+from transom.algorithms.granules import Granules, Summary
 from transom.formats import rounding
 from transom.intervals import ranges
 from transom.lake.quality import Check

@@ -1,0 +1,9 @@
+"""Sums of int64 that are exact: what they may come to, so that their order does not matter."""
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+
+BOUND = 2**62
+"""Where the magnitudes that are added stay below this together, their sum is exact."""

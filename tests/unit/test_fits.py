@@ -4,7 +4,7 @@ from itertools import groupby
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from transom.algorithms.fits import ONE, Line, Lines, Series, mean, means, unit_means
@@ -140,6 +140,8 @@ def test_of_one_unit_there_is_no_line() -> None:
     st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), min_size=1, max_size=3),
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.none() | values_of), max_size=40),
 )
+# The first key goes on, without values, for longer than any key has some.
+@example(1, [(1, 4)], [(0, 0, 1), (0, 3, None), (0, 4, None), (1, 0, 2), (1, 1, 3)])
 def test_windows_of_many_keys_have_the_lines_of_each_key_s_chain(
     unit: int, steps: list[tuple[int, int]], drawn: list[tuple[int, int, int | None]]
 ) -> None:

@@ -32,26 +32,30 @@ def column(figures: list[int]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
 def plainly(values: dict[int, int], end: int) -> list[int]:
     """What is known of each unit of a window, from the first one with a value on."""
     found: list[int] = []
-    for unit in range(min(values), end):
+    for unit in range(min(values, default=end), end):
         found.append(values.get(unit, found[-1] if found else 0))
     return found
 
 
-@given(units_of(), st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(1, 61)), max_size=9))
-def test_lines_of_windows_are_those_of_their_units(units: Units, wanted: list[tuple[int, int, int]]) -> None:
+@given(
+    units_of(),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(1, 61)), max_size=9),
+    st.booleans(),
+)
+def test_lines_of_windows_are_those_of_their_units(
+    units: Units, wanted: list[tuple[int, int, int]], carried: bool
+) -> None:
     start = units[0][1] if units else 0
-    first, after, ends, plain = [], [], [], []
+    series = Series(*(column([row[i] for row in units]) for i in range(3)), carried=carried)
     for key, low, length in wanted:
-        inside = [i for i, (k, u, _) in enumerate(units) if k == key and 0 <= u - start - low < length]
-        first.append(min(inside, default=0))
-        after.append(max(inside, default=-1) + 1)
-        ends.append(start + low + length)
-        plain.append(plainly({units[i][1]: units[i][2] for i in inside}, ends[-1]) if inside else [])
-    series = Series(*(column([row[i] for row in units]) for i in range(3)))
-    found = series.lines(column(first), column(after), column(ends))
-    assert found.units.tolist() == [len(values) for values in plain]
-    assert found.total.tolist() == [sum(values) for values in plain]
-    assert found.moment.tolist() == [sum(x * y for x, y in enumerate(values)) for values in plain]
+        begin, end = start + low, start + low + length
+        inside = [i for i, (k, u, _) in enumerate(units) if k == key and begin <= u < end]
+        first, after = min(inside, default=0), max(inside, default=-1) + 1
+        values = {units[i][1]: units[i][2] for i in inside}
+        known = plainly(values, end) if carried else [values.get(unit, 0) for unit in range(begin, end)]
+        found = series.lines(column([first]), column([after]), column([end]), length)
+        terms = [len(known), sum(known), sum(x * y for x, y in enumerate(known))]
+        assert [int(found.units[0]), int(found.total[0]), int(found.moment[0])] == terms
 
 
 @given(
@@ -120,7 +124,7 @@ def test_the_largest_values_for_which_a_line_is_exact_do_not_wrap() -> None:
     value = 2**62 // n**2 - 1
     every = column([value] * n)
     series = Series(column([0] * n), np.arange(n) + TODAY, every)
-    found = series.lines(column([0]), column([n]), column([TODAY + n]))
+    found = series.lines(column([0]), column([n]), column([TODAY + n]), n)
     assert found.exact(np.array([value / ONE]))[0]
     assert (int(found.total[0]), int(found.moment[0])) == (n * value, value * n * (n - 1) // 2)
     assert found.slope()[0] == 0.0
@@ -130,7 +134,7 @@ def test_of_one_unit_there_is_no_line() -> None:
     one = Line.of(5, ONE)
     assert (one.through(7).total, one.without(one)) == (2 * ONE, None)
     series = Series(column([0]), column([5]), column([ONE]))
-    terms = series.lines(column([0, 0]), column([1, 0]), column([6, 6]))
+    terms = series.lines(column([0, 0]), column([1, 0]), column([6, 6]), 2)
     assert terms.there.tolist() == [False, False]
     assert terms.slope().tolist() == [0.0, 0.0]
 

@@ -1,8 +1,9 @@
 """Least-squares lines of value against time over sliding windows (Patroumpas and Sellis, section 4.B).
 
-A series has one value in each *unit* of time: the mean of the unit's values, in fixed point with `BITS` more
-bits. A unit without any has the value of the last one before it in the window; units before the window's
-first value are left out. So with `n` known units, numbered `x = 0 .. n - 1` from the first, and `y(x)`:
+A series has one value in each *unit* of time, made of the unit's values, such as their mean; in fixed point
+with `BITS` more bits. A unit without any has the value of the last one before it in the window, and units
+before the window's first value are left out; or it is 0, as where records are counted, and every unit is
+known. So with `n` known units, numbered `x = 0 .. n - 1` from the first, and `y(x)`:
 
     slope = sum((x - xbar) * y) / sum((x - xbar)**2)
           = 6 * (2 * sum(x * y) - (n - 1) * sum(y)) / (n * (n**2 - 1))
@@ -146,39 +147,46 @@ class Series:
         unit: number of the unit; ordered by key and then by this.
         value: in fixed point with `BITS` more bits.
         length: of a unit, in microseconds.
+        carried: whether a unit without a value has the last one; else it is 0.
     """
 
     key: Int64s
     unit: Int64s
     value: Int64s
     length: int = 1
+    carried: bool = True
 
-    def lines(self, first: Int64s, after: Int64s, end: Int64s) -> Lines:
+    def lines(self, first: Int64s, after: Int64s, end: Int64s, units: int) -> Lines:
         """The terms of the lines of many windows.
 
         Args:
             first, after: of each window, which values lie in it: those at `[first, after)`, all of one key.
             end: of each window, the number of the first unit behind it.
+            units: how many a window has.
         """
         known = first < after
+        oldest, newest = np.where(known, first, 0), np.where(known, after - 1, 0)
         if not len(self.key):
             nothing = np.zeros(len(first), dtype=np.int64)
-            return Lines(nothing, nothing, nothing)
+            return (
+                Lines(nothing, nothing, nothing) if self.carried else Lines(nothing + units, nothing, nothing)
+            )
         base = self.unit.min()
         numbers, until = self.unit - base, end - base
         # Of a key's last value nothing is asked here: no window goes over to the next key.
-        following = np.append(numbers[1:], 0)
+        following = np.append(numbers[1:], 0) if self.carried else numbers + 1
         # Running sums may wrap around; differences of them are exact as long as a window's own sum is.
         totals = _running((following - numbers) * self.value)
         moments = _running(_numbers(numbers, following) * self.value)
-        oldest, newest = np.where(known, first, 0), np.where(known, after - 1, 0)
-        low, carried = numbers[newest], self.value[newest]
-        total = totals[newest] - totals[oldest] + (until - low) * carried
-        moment = moments[newest] - moments[oldest] + _numbers(low, until) * carried
+        low, last = numbers[newest], self.value[newest]
+        high = until if self.carried else low + 1
+        total = np.where(known, totals[newest] - totals[oldest] + (high - low) * last, 0)
+        moment = moments[newest] - moments[oldest] + _numbers(low, high) * last
+        origin = numbers[oldest] if self.carried else until - units
         return Lines(
-            np.where(known, until - numbers[oldest], 0),
-            np.where(known, total, 0),
-            np.where(known, moment - numbers[oldest] * total, 0),
+            np.where(known, until - origin, 0 if self.carried else units),
+            total,
+            np.where(known, moment - origin * total, 0),
         )
 
 

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transom.algorithms.exact import BOUND, Int64s
-from transom.algorithms.fits import Lines, Series, means
+from transom.algorithms.fits import BITS, Lines, Series, means
 
 _EMPTY_MIN = np.iinfo(np.int64).max
 _EMPTY_MAX = np.iinfo(np.int64).min
@@ -77,7 +77,7 @@ class Windows:
         key: the key's code.
         end: the report time, in microseconds; the window is `[end - range, end)`.
         records: records in the window, at least 1.
-        lines: of each column that a line is asked of.
+        lines: of each series, by its name.
     """
 
     key: Int64s
@@ -150,17 +150,28 @@ class Granules:
         new = (self.key[1:] != self.key[:-1]) | (unit[1:] != unit[:-1])
         return np.flatnonzero(np.r_[np.ones(min(len(unit), 1), dtype=bool), new]).astype(np.int64)
 
-    def series(self, column: str, unit: int) -> Series:
-        """The values of ordered granules, one a unit that has any: the mean of the unit's own.
+    def series(self, column: str, unit: int, value: str = "mean", carried: bool = True) -> Series:
+        """The values of a column of ordered granules, one a unit that has any.
 
         Args:
             unit: length of a unit, in microseconds; a multiple of the granules'.
+            value: which of its values' figures is a unit's: mean, sum, min or max.
+            carried: as in `Series`.
         """
         units = self.coarsened(unit)
         summary = units.columns[column]
         there = summary.values > 0
-        value = means(summary.total[there], summary.values[there])
-        return Series(units.key[there], units.start[there] // unit, value, unit)
+        if value == "mean":
+            values = means(summary.total[there], summary.values[there])
+        else:
+            figures = {"sum": summary.total, "min": summary.minimum, "max": summary.maximum}
+            values = figures[value][there] << BITS
+        return Series(units.key[there], units.start[there] // unit, values, unit, carried)
+
+    def counts(self, unit: int) -> Series:
+        """How many records each unit has; 0 where there is none."""
+        units = self.coarsened(unit)
+        return Series(units.key, units.start // unit, units.records << BITS, unit, carried=False)
 
     def windows(
         self,
@@ -172,7 +183,7 @@ class Granules:
 
         Args:
             stretches: pairs `(a, b)` in microseconds: reports at `f` with `a < f <= b` are wanted.
-            series: of each column that a line is asked of; their units divide the slide.
+            series: what lines are asked of, by name; their units divide the slide.
         """
         units = self.coarsened(level.slide)
         mu = level.range // level.slide
@@ -202,7 +213,8 @@ class Granules:
             # A window's values lie in its units: these tell where they begin and end, once for all windows.
             before = _position(of.key, of.unit * of.length // level.slide, units.key, unit)
             behind = np.append(before, len(of.key))[last + 1]
-            lines[name] = of.lines(before[first], behind, end * (level.slide // of.length))
+            ends = end * (level.slide // of.length)
+            lines[name] = of.lines(before[first], behind, ends, level.range // of.length)
         return Windows(
             units.key[last],
             end * level.slide,

@@ -43,7 +43,7 @@ preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
 key: [client]
 aggregate:
-  site: {key: [], measures: {n: count}, levels: "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}
+  site: {key: [], measures: {n: count}, levels: "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR", fit: 1 hour}
 checks:
   no_errors: {stage: ingest, every: "status < 500", share: 0.9}
   enough: {stage: ingest, rows: {at_least: 2}, severity: incomplete}
@@ -327,6 +327,8 @@ def test_events_outside_what_their_file_may_hold_are_seen(
             "ends_inside_hour",
             2,
         ),
+        ("aggregates", lambda rows: rows.withColumn("slope_n", F.lit(1.0)), "lines_of_two", 1),
+        ("aggregates", lambda rows: rows.withColumn("slope_n", F.lit(None).cast("double")), "lines_exact", 1),
         ("aggregates", one_more_where("false"), None, None),
         ("aggregates", lambda rows: rows.union(rows), "few_rows", 4),
         ("aggregates", lambda rows: rows.withColumn("n", F.lit(101)), "calm", 0),
@@ -397,6 +399,23 @@ def test_a_sum_that_might_not_be_exact_is_withheld_or_left_out(house: Make) -> N
         (300, 300 * 2**53, 2.0**53, 2**53), (300, 300 * 2**53, 2.0**53, 2**53), (512, None, None, 2**53),
         (300, 300 * 2**53, 2.0**53, 2**53), (600, None, None, 2**53), (812, None, None, 2**53),
     ]  # fmt: skip
+
+
+def test_a_line_that_might_not_be_exact_is_withheld(house: Make) -> None:
+    """Three units of 2**39 bytes: the bound is 2**42 by the square of their number."""
+    day = house(
+        LARGE.replace("1 HOUR, 1 HOUR}", "1 HOUR, 1 HOUR, fit: 1 hour}").replace("2 HOURS, 1", "3 HOURS, 1")
+    )
+    for number in (2, 3, 4):
+        day.land(number, [line(3600 * number, sent=2**39)])
+    day.run(2, 5)
+    book = day.book()
+    statuses = [book[Node("aggregate", "sent", "aggregates", hour(n))].status for n in (2, 3, 4)]
+    assert statuses == ["published", "published", "quarantined"]
+    words = "\n".join(judge(day.ledger, "aggregate", "web", Interval(hour(4), hour(5)), "").failures)
+    helps = "expected at most 0 (windows whose largest magnitude times the square of their number of units "
+    helps += "reaches 2**42: a longer `fit: {unit: ...}` or a coarser resolution helps)"
+    assert f"2015-05-17T04:00 sent: lines_exact, column slope_sent: observed 1, {helps}" in words
 
 
 def test_no_check_is_left_out() -> None:

@@ -52,7 +52,8 @@ def test_lines_of_windows_are_those_of_their_units(
         inside = [i for i, (k, u, _) in enumerate(units) if k == key and begin <= u < end]
         first, after = min(inside, default=0), max(inside, default=-1) + 1
         values = {units[i][1]: units[i][2] for i in inside}
-        known = plainly(values, end) if carried else [values.get(unit, 0) for unit in range(begin, end)]
+        whole = [values.get(unit, 0) for unit in range(begin, end)] if values else []
+        known = plainly(values, end) if carried else whole
         found = series.lines(column([first]), column([after]), column([end]), length)
         terms = [len(known), sum(known), sum(x * y for x, y in enumerate(known))]
         assert [int(found.units[0]), int(found.total[0]), int(found.moment[0])] == terms

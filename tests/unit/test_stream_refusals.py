@@ -208,6 +208,12 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"aggregate__all": {**BLOCK, "measures": {"slow": "max(status)"}}}, "aggregate.all.measures.slow: slow would be an integer here and a number in block load; choose another name"),
         ({"aggregate__all": {**BLOCK, "measures": {"sum_slow": "max(status)"}}}, "aggregate.all.measures.sum_slow: sum_slow would be an integer here and a number in block load; choose another name"),
         # levels
+        ({"aggregate__load__fit": "7 minutes"}, "aggregate.load.fit.unit: must divide the slide of level 0 (range 1 hour, slide 5 minutes); got 7 minutes"),
+        ({"aggregate__load__fit": "10 minutes"}, "aggregate.load.fit.unit: must divide the slide of level 0 (range 1 hour, slide 5 minutes); got 10 minutes"),
+        ({"aggregate__load__fit": "0 seconds"}, "aggregate.load.fit.unit: must be whole seconds, at least one; got 0 seconds"),
+        ({"aggregate__load__fit": {"unit": 5}}, "aggregate.load.fit.unit: must be a whole number and a unit, such as 5 minutes; got 5"),
+        ({"aggregate__load__fit": {"unt": "5 minutes"}}, "aggregate.load.fit: unknown field 'unt'; nearest: unit"),
+        ({"aggregate__load__fit": {"value": "median"}}, "aggregate.load.fit.value: must be one of 'mean', 'sum', 'min', 'max'; got 'median'"),
         ({"aggregate__load__levels": ...}, "aggregate.load.levels: is required"),
         ({"aggregate__load__levels": []}, "aggregate.load.levels: must have at least 1; got []"),
         ({"aggregate__load__levels": "1 hour"}, "aggregate.load.levels: must read like RANGES 6 HOURS, 1 HOUR SLIDES 1 HOUR, 5 MINUTES, or be a list; got '1 hour'"),

@@ -2,8 +2,9 @@
 
 A series has one value in each *unit* of time, made of the unit's values, such as their mean; in fixed point
 with `BITS` more bits. A unit without any has the value of the last one before it in the window, and units
-before the window's first value are left out; or it is 0, as where records are counted, and every unit is
-known. So with `n` known units, numbered `x = 0 .. n - 1` from the first, and `y(x)`:
+before the window's first value are left out; or it is 0, as where records are counted, and every unit of a
+window that holds a value is known. So with `n` known units, numbered `x = 0 .. n - 1` from the first, and
+`y(x)`:
 
     slope = sum((x - xbar) * y) / sum((x - xbar)**2)
           = 6 * (2 * sum(x * y) - (n - 1) * sum(y)) / (n * (n**2 - 1))
@@ -168,9 +169,7 @@ class Series:
         oldest, newest = np.where(known, first, 0), np.where(known, after - 1, 0)
         if not len(self.key):
             nothing = np.zeros(len(first), dtype=np.int64)
-            return (
-                Lines(nothing, nothing, nothing) if self.carried else Lines(nothing + units, nothing, nothing)
-            )
+            return Lines(nothing, nothing, nothing)
         base = self.unit.min()
         numbers, until = self.unit - base, end - base
         # Of a key's last value nothing is asked here: no window goes over to the next key.
@@ -184,7 +183,7 @@ class Series:
         moment = moments[newest] - moments[oldest] + _numbers(low, high) * last
         origin = numbers[oldest] if self.carried else until - units
         return Lines(
-            np.where(known, until - origin, 0 if self.carried else units),
+            np.where(known, until - origin, 0),
             total,
             np.where(known, moment - origin * total, 0),
         )

@@ -61,11 +61,17 @@ class Summary:
     maximum: Int64s
 
     @property
+    def largest(self) -> npt.NDArray[np.float64]:
+        """The largest magnitude of a value."""
+        magnitudes = (np.abs(extreme.astype(float)) for extreme in (self.minimum, self.maximum))
+        found: npt.NDArray[np.float64] = np.maximum(*magnitudes)
+        return found
+
+    @property
     def exact(self) -> npt.NDArray[np.bool_]:
         """Where `total` is the sum of the values, by these figures alone."""
-        largest = np.maximum(np.abs(self.minimum.astype(float)), np.abs(self.maximum.astype(float)))
         # A product of doubles may be off by far less than the factor of two up to int64's end.
-        sure: npt.NDArray[np.bool_] = largest * self.values < BOUND
+        sure: npt.NDArray[np.bool_] = self.largest * self.values < BOUND
         return sure
 
 
@@ -77,14 +83,14 @@ class Windows:
         key: the key's code.
         end: the report time, in microseconds; the window is `[end - range, end)`.
         records: records in the window, at least 1.
-        lines: of each series, by its name.
+        lines: of each series that was asked of.
     """
 
     key: Int64s
     end: Int64s
     records: Int64s
     columns: Mapping[str, Summary]
-    lines: Mapping[str, Lines]
+    lines: Mapping[str | None, Lines]
 
 
 @dataclass(frozen=True)
@@ -177,13 +183,13 @@ class Granules:
         self,
         level: Level,
         stretches: Sequence[tuple[int, int]],
-        series: Mapping[str, Series] | None = None,
+        series: Mapping[str | None, Series] | None = None,
     ) -> Windows:
         """Every window of a level that holds a record and reports inside one of some stretches.
 
         Args:
             stretches: pairs `(a, b)` in microseconds: reports at `f` with `a < f <= b` are wanted.
-            series: what lines are asked of, by name; their units divide the slide.
+            series: what lines are asked of, by column, None where records are counted; units divide slides.
         """
         units = self.coarsened(level.slide)
         mu = level.range // level.slide
@@ -208,7 +214,7 @@ class Granules:
             order = _order(units.key[last], end)
             last, end = last[order], end[order]
         first = _position(units.key, unit, units.key[last], end - mu)
-        lines = {}
+        lines: dict[str | None, Lines] = {}
         for name, of in (series or {}).items():
             # A window's values lie in its units: these tell where they begin and end, once for all windows.
             before = _position(of.key, of.unit * of.length // level.slide, units.key, unit)

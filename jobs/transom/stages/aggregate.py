@@ -2,7 +2,7 @@
 
 Two tables. `granules`, state: events of an hour grouped by key and base granule, by Spark's own
 operators, exact in whole units of each column's resolution. `aggregates`, the result: windows over
-granules, by one vectorised pass over each partition of keys (`transom.algorithms.granules`). An hour's
+granules, by one vectorised pass over each partition of keys (`transom.stages.reports`). An hour's
 granules depend on that hour's events alone, an hour's reports on the granules that its widest window
 reaches.
 """
@@ -10,38 +10,35 @@ reaches.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import product
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transom.algorithms.exact import BOUND, Int64s
-from transom.algorithms.granules import Granules, Summary
-from transom.formats import rounding
+from transom.algorithms.exact import BOUND
 from transom.intervals import ranges
 from transom.lake.quality import Check
-from transom.lake.stage import Computed, Made, Part, Reads, Request, Share, Stage, Step
+from transom.lake.stage import Computed, Part, Reads, Request, Share, Stage, Step
 from transom.lake.store import in_hours
-from transom.lake.tables import ARROW_TYPES, Table
-from transom.stages.blocks import HOUR, MICROSECOND, Block, Unit, block_of
+from transom.lake.tables import Table
+from transom.stages.blocks import HOUR, MICROSECOND, Block, block_of
 from transom.stages.checks import (
     built_in,
     counts,
     declared,
     inexact,
+    line_checks,
+    line_faults,
+    line_figures,
     report_faults,
     shares,
     sum_faults,
     sums_exact,
 )
+from transom.stages.reports import Reports
 from transom.stream import Stream
 
 VERSION = 4
-AT_A_TIME = 2**17
-"""Granules of whole keys over which windows slide at a time."""
 
 
 def outline(stream: Stream) -> Stage:
@@ -93,7 +90,11 @@ def outline(stream: Stream) -> Stage:
                     for name, block in blocks.items()
                 },
                 lambda request: reports_of(request, blocks, stream),
-                checks=(*_report_checks(stream), *sums_exact(stream, _measures(stream))),
+                checks=(
+                    *_report_checks(stream),
+                    *sums_exact(stream, _measures(stream)),
+                    *line_checks(stream, _fitted(stream)),
+                ),
                 derived=counts(declared(stream, "aggregate")),
             ),
         ),
@@ -104,7 +105,7 @@ def stage(stream: Stream) -> Stage:
     """The aggregate stage of a stream."""
     bare = outline(stream)
     granules, aggregates = bare.steps
-    measured, measures = _measured(stream), _measures(stream)
+    measured, measures, fitted = _measured(stream), _measures(stream), _fitted(stream)
     return replace(
         bare,
         steps=(
@@ -115,10 +116,15 @@ def stage(stream: Stream) -> Stage:
             ),
             replace(
                 aggregates,
-                figures={"ends_outside": F.sum(_ends_outside().cast("bigint")), **inexact(measures)},
+                figures={
+                    "ends_outside": F.sum(_ends_outside().cast("bigint")),
+                    **inexact(measures),
+                    **line_figures(fitted),
+                },
                 faults={
                     "ends_inside_hour": _ends_outside(),
                     **sum_faults(measures),
+                    **line_faults(fitted),
                     **report_faults(declared(stream, "aggregate"), stream),
                 },
             ),
@@ -135,6 +141,12 @@ def _measures(stream: Stream) -> list[str]:
     """The measures that are of a column."""
     found = (measures for name in stream.aggregate for measures in block_of(stream, name).measures.items())
     return sorted({name for name, (_, column) in found if column})
+
+
+def _fitted(stream: Stream) -> list[str]:
+    """The measures that have a line."""
+    blocks = (block_of(stream, name) for name in stream.aggregate)
+    return sorted({name for block in blocks if block.fit for name in block.measures})
 
 
 def _report_checks(stream: Stream) -> tuple[Check, ...]:
@@ -233,7 +245,7 @@ def reports_of(request: Request, blocks: Mapping[str, Block], stream: Stream) ->
         # One key's granules have to meet in one pass, in whatever order: numpy sorts them there.
         rows = rows.repartition(*map(_quoted, block.key)) if block.key else rows.repartition(1)
         incomplete = np.array(sorted(_micros(hour) for hour in request.incomplete[name]), dtype=np.int64)
-        by_block.append(Share(name, rows, _pass(block, stretches, incomplete, _report_schema(block))))
+        by_block.append(Share(name, rows, Reports(block, stretches, incomplete)))
 
     def covering(rows: DataFrame) -> list[DataFrame]:
         rules = declared(stream, "aggregate")
@@ -257,118 +269,6 @@ def _wide_short_of_narrow(rows: DataFrame) -> DataFrame:
     )
     short = F.when(F.size("levels") > 1, shortfall).otherwise(F.lit(0))
     return levels.groupBy("block", "hour").agg(F.max(short).alias("wide_short_of_narrow"))
-
-
-def _pass(block: Block, stretches: Sequence[tuple[int, int]], incomplete: Int64s, schema: pa.Schema) -> Made:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held = [batch for batch in batches if batch.num_rows]
-        if not held:
-            return
-        table = pa.Table.from_batches(held).combine_chunks()
-        codes, firsts = _codes(table, list(block.key))
-        ordered = Granules(
-            codes,
-            _int64s(table["granule"]),
-            _int64s(table["records"]),
-            {
-                column: Summary(*(_int64s(table[f"{f}_{column}"]) for f in ("values", "sum", "min", "max")))
-                for column in block.units
-            },
-        ).ordered()
-        for granules, (number, level) in product(ordered.by_keys(AT_A_TIME), enumerate(block.levels)):
-            found = granules.windows(level, stretches)
-            keys = table.select(list(block.key)).take(pa.array(firsts[found.key]))
-            start = found.end - level.range
-            if len(incomplete):
-                hour = HOUR // MICROSECOND
-                next_one = np.searchsorted(incomplete, start - start % hour)
-                missing = np.append(incomplete, np.iinfo(np.int64).max)[next_one] < found.end
-            else:
-                missing = np.zeros(len(start), dtype=bool)
-            columns = {
-                "level": np.full(len(start), number, dtype=np.int32),
-                "window_start": start,
-                "window_end": found.end,
-                **{name: keys[name] for name in block.key},
-                "count": found.records,
-                **_figures(block, found.records, found.columns),
-                "complete": ~missing,
-                # A report that comes at an hour's end completes that hour.
-                "hour": (found.end - 1) - (found.end - 1) % (HOUR // MICROSECOND),
-            }
-            arrays = [_as(columns[field.name], field.type) for field in schema]
-            yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
-
-    return run
-
-
-def _figures(block: Block, records: object, columns: Mapping[str, Summary]) -> dict[str, pa.Array]:
-    figures: dict[str, pa.Array] = {}
-    for name, (function, column) in block.measures.items():
-        if column is None:
-            figures[name] = pa.array(records)
-            continue
-        summary, unit = columns[column], block.units[column]
-        none = summary.values == 0
-        no_sum = none | ~summary.exact
-
-        def scaled(units: Int64s, none: Any, unit: Unit = unit) -> pa.Array:
-            known = np.where(none, 0, units)
-            return pa.array(known if unit.whole else rounding.value(known, unit.step), mask=none)
-
-        mean = rounding.mean(np.where(none, 0, summary.total), summary.values, unit.step)
-        by_name = {
-            "sum": scaled(summary.total, no_sum),
-            "mean": pa.array(mean, mask=no_sum),
-            "min": scaled(summary.minimum, none),
-            "max": scaled(summary.maximum, none),
-        }
-        figures[name] = by_name[function]
-        figures[f"values_{name}"] = pa.array(summary.values)
-        figures |= {f"{figure}_{name}": array for figure, array in by_name.items()}
-    return figures
-
-
-def _codes(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:
-    """A dense code for each row's key, and a row that holds each code's key."""
-    codes = np.zeros(table.num_rows, dtype=np.int64)
-    for name in key:
-        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
-        codes = codes * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
-        # Dense again at once, so that the product of many columns cannot overflow.
-        codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-    firsts = np.unique(codes, return_index=True)[1].astype(np.int64)
-    return codes, firsts
-
-
-def _int64s(column: pa.ChunkedArray) -> Int64s:
-    array = column.combine_chunks().cast(pa.int64()).fill_null(0)
-    numbers: Int64s = array.to_numpy(zero_copy_only=False)
-    return numbers
-
-
-def _as(values: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    if isinstance(values, np.ndarray):
-        return pa.array(values).cast(kind)
-    cast: pa.Array | pa.ChunkedArray = values.cast(kind)
-    return cast
-
-
-def _report_columns(block: Block) -> dict[str, str]:
-    return {
-        "level": "int",
-        "window_start": "timestamp",
-        "window_end": "timestamp",
-        **block.key,
-        "count": "bigint",
-        **block.figure_columns(),
-        "complete": "boolean",
-        "hour": "timestamp",
-    }
-
-
-def _report_schema(block: Block) -> pa.Schema:
-    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in _report_columns(block).items()])
 
 
 def _micros(moment: datetime) -> int:

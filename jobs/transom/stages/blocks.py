@@ -32,6 +32,21 @@ class Unit:
 
 
 @dataclass(frozen=True)
+class Fit:
+    """How the series of a block's lines are made.
+
+    Attributes:
+        unit: length of a unit, in microseconds.
+        value: which figure of a unit's values is its value.
+        carried: whether a unit without any has the last one; else 0.
+    """
+
+    unit: int
+    value: str
+    carried: bool
+
+
+@dataclass(frozen=True)
 class Block:
     """One aggregation of a stream, with everything that its columns are derived from."""
 
@@ -43,6 +58,7 @@ class Block:
     units: Mapping[str, Unit]
     levels: tuple[Level, ...]
     base: int
+    fit: Fit | None
 
     @property
     def reach(self) -> int:
@@ -80,4 +96,7 @@ def block_of(stream: Stream, name: str) -> Block:
             Level(level.range // MICROSECOND, level.slide // MICROSECOND) for level in reversed(spec.levels)
         ),
         spec.base // MICROSECOND,
+        None
+        if spec.fit is None or spec.unit is None
+        else Fit(spec.unit // MICROSECOND, spec.fit.value, spec.fit.missing == "last"),
     )

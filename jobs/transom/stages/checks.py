@@ -112,6 +112,47 @@ def _lacks_sum(name: str) -> Column:
     return (F.col(f"`values_{name}`") > 0) & F.col(f"`sum_{name}`").isNull()
 
 
+def line_checks(stream: Stream, names: Sequence[str]) -> tuple[Check, ...]:
+    """The checks of the lines of a table, for each of its lines.
+
+    Args:
+        names: what the table has `slope_*` of.
+    """
+    return tuple(
+        replace(check, column=f"slope_{name}")
+        for name in names
+        for check_name in _LINES
+        for check in built_in(stream, check_name, metric=f"{check_name}_{name}", at_most=0)
+    )
+
+
+def line_figures(names: Sequence[str]) -> dict[str, Column]:
+    """How many rows break each of these checks; null for a block that does not have the line."""
+    return {
+        f"{check}_{name}": F.sum(broken(name).cast("bigint"))
+        for name in names
+        for check, broken in _LINES.items()
+    }
+
+
+def line_faults(names: Sequence[str]) -> dict[str, Column]:
+    """Which rows break these checks."""
+    return {check: reduce(or_, map(broken, names)) for check, broken in _LINES.items()} if names else {}
+
+
+def _lacks_line(name: str) -> Column:
+    return (F.col(f"`units_{name}`") > 1) & F.col(f"`slope_{name}`").isNull()
+
+
+def _has_line_of_one(name: str) -> Column:
+    units = F.col(f"`units_{name}`")
+    # Null where a block has no such line: nothing is said of it then.
+    return F.when(units.isNotNull(), (units < 2) & F.col(f"`slope_{name}`").isNotNull())
+
+
+_LINES = {"lines_exact": _lacks_line, "lines_of_two": _has_line_of_one}
+
+
 def declared(stream: Stream, stage: str) -> list[Declared]:
     """The checks that the stream declares for a stage."""
     found = []

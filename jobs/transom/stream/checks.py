@@ -99,6 +99,14 @@ BUILT_IN: dict[str, BuiltIn] = {
         advice="rows whose largest magnitude times their number of values reaches 2**62 units: a coarser "
         "resolution or unit helps",
     ),
+    "lines_exact": BuiltIn(
+        "aggregate",
+        "error",
+        "no line is left out, which one is where it might not be exact",
+        advice="windows whose largest magnitude times the square of their number of units reaches 2**42: a "
+        "longer `fit: {unit: ...}` or a coarser resolution helps",
+    ),
+    "lines_of_two": BuiltIn("aggregate", "error", "no line goes through fewer than two units"),
 }
 
 Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(finite)]

@@ -28,14 +28,26 @@ def state_columns(column: str) -> dict[str, FieldType]:
     return {f"{figure}_{column}": "integer" for figure in ("values", "sum", "min", "max")}
 
 
-def measure_columns(name: str, function: str, kind: FieldType | None) -> dict[str, FieldType]:
+def line_columns(name: str) -> dict[str, FieldType]:
+    """Return the columns of `aggregates` that hold the line of a measure."""
+    return {
+        f"units_{name}": "integer",
+        f"slope_{name}": "number",
+        f"slope_per_second_{name}": "number",
+        f"intercept_{name}": "number",
+    }
+
+
+def measure_columns(name: str, function: str, kind: FieldType | None, fitted: bool) -> dict[str, FieldType]:
     """Return the columns of `aggregates` that hold a measure: itself first, then what goes with it.
 
     Args:
         kind: the type of the measured column, integer or number; None where records are counted.
+        fitted: whether it has a line.
     """
+    line = line_columns(name) if fitted else {}
     if kind is None:
-        return {name: "integer"}
+        return {name: "integer", **line}
     return {
         name: "number" if function == "mean" else kind,
         f"values_{name}": "integer",
@@ -43,17 +55,18 @@ def measure_columns(name: str, function: str, kind: FieldType | None) -> dict[st
         f"mean_{name}": "number",
         f"min_{name}": kind,
         f"max_{name}": kind,
+        **line,
     }
 
 
 def columns_of(stream: "Stream", block: str) -> dict[str, dict[str, FieldType]]:
     """Return the columns of each measure of a block; none for one whose column is not there or no number."""
-    types = stream.event_types
+    types, spec = stream.event_types, stream.aggregate[block]
     found: dict[str, dict[str, FieldType]] = {}
-    for name, measure in stream.aggregate[block].measures.items():
+    for name, measure in spec.measures.items():
         kind = None if measure.column is None else types.get(measure.column)
         sound = measure.column is None or kind in NUMERIC
-        found[name] = measure_columns(name, measure.function, kind) if sound else {}
+        found[name] = measure_columns(name, measure.function, kind, spec.fit is not None) if sound else {}
     return found
 
 

@@ -81,8 +81,11 @@ def reports(stream: "Stream", name: str) -> str:
     """Return what shapes the reports of a block: the windows, the columns that a report has, and their
     units, of which granules hold whole numbers."""
     block = stream.aggregate[name]
+    # What is left out where there is none shapes nothing of streams that stood before it could be said.
+    fit = None if block.fit is None or block.unit is None else (microseconds(block.unit), block.fit)
     return canonical(
-        {
+        ({"fit": {"unit": fit[0], "value": fit[1].value, "missing": fit[1].missing}} if fit else {})
+        | {
             "key": list(block.key),
             "measures": {name: str(measure) for name, measure in block.measures.items()},
             "levels": [

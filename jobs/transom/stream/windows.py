@@ -13,11 +13,20 @@ from functools import reduce
 from math import gcd
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
 
 from transom.intervals import HOUR
+from transom.stream import fits
 from transom.stream.base import Model, Name, Text
 from transom.stream.errors import Problem, Problems, nearest
+from transom.stream.fits import Fit
 from transom.units import Duration, format_duration, microseconds, parse_duration
 
 Function = Literal["count", "sum", "mean", "min", "max"]
@@ -162,15 +171,31 @@ class Aggregation(Model):
     levels: Levels
     """The windows, coarsest first: RANGES 6 HOURS, 1 HOUR SLIDES 1 HOUR, 5 MINUTES, or a list of range
     and slide. Each range is a multiple of its slide."""
+    fit: Fit | None = None
+    """Lines of each figure against time, one value a unit: the unit's length, such as 1 hour, or more."""
     title: Text | None = None
     """For people."""
 
     @property
+    def unit(self) -> timedelta | None:
+        """How long a unit of lines is, None where there are none."""
+        if self.fit is None:
+            return None
+        return self.levels[-1].slide if self.fit.unit is None else self.fit.unit
+
+    @property
     def base(self) -> timedelta:
-        """The base granule: the greatest common divisor of all slides and one hour."""
-        return common_granule([level.slide for level in self.levels])
+        """The base granule: the greatest common divisor of all slides, the unit of lines, and one hour."""
+        return common_granule([*(level.slide for level in self.levels), *([self.unit] if self.unit else [])])
+
+    @model_validator(mode="after")
+    def _unit_divides(self) -> "Aggregation":
+        problems = [] if self.unit is None else list(fits.problems(self.unit, self.levels))
+        if problems:
+            raise Problems(problems)
+        return self
 
 
-def common_granule(slides: Sequence[timedelta]) -> timedelta:
-    """Return the longest granule that divides every slide and one hour."""
-    return timedelta(microseconds=reduce(gcd, map(microseconds, slides), microseconds(HOUR)))
+def common_granule(lengths: Sequence[timedelta]) -> timedelta:
+    """Return the longest granule that divides every one of some lengths, and one hour."""
+    return timedelta(microseconds=reduce(gcd, map(microseconds, lengths), microseconds(HOUR)))

@@ -1,0 +1,191 @@
+"""From a block's granules to its reports: a vectorised pass over all keys of a partition, level by level."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transom.algorithms.exact import Int64s
+from transom.algorithms.fits import Lines, Series
+from transom.algorithms.granules import Granules, Level, Summary, Windows
+from transom.formats import rounding
+from transom.lake.tables import ARROW_TYPES
+from transom.stages.blocks import HOUR, MICROSECOND, Block, Fit, Unit
+
+AT_A_TIME = 2**17
+"""Granules of whole keys over which windows slide at a time."""
+HOUR_LENGTH = HOUR // MICROSECOND
+SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class Reports:
+    """What a task makes of its partition's granules.
+
+    Attributes:
+        stretches: in which reports are wanted, as `Granules.windows` takes them.
+        incomplete: the hours in which something is missing, in microseconds, ordered.
+    """
+
+    block: Block
+    stretches: Sequence[tuple[int, int]]
+    incomplete: Int64s
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The reports of the granules of some keys, all that these keys have."""
+        held = [batch for batch in batches if batch.num_rows]
+        if not held:
+            return
+        table = pa.Table.from_batches(held).combine_chunks()
+        block, schema = self.block, _schema(self.block)
+        codes, firsts = _codes(table, list(block.key))
+        ordered = Granules(
+            codes,
+            _int64s(table["granule"]),
+            _int64s(table["records"]),
+            {
+                column: Summary(*(_int64s(table[f"{f}_{column}"]) for f in ("values", "sum", "min", "max")))
+                for column in block.units
+            },
+        ).ordered()
+        for granules in ordered.by_keys(AT_A_TIME):
+            series = _series(block, granules)
+            for number, level in enumerate(block.levels):
+                found = granules.windows(level, self.stretches, series)
+                keys = table.select(list(block.key)).take(pa.array(firsts[found.key]))
+                start = found.end - level.range
+                columns = {
+                    "level": np.full(len(start), number, dtype=np.int32),
+                    "window_start": start,
+                    "window_end": found.end,
+                    **{name: keys[name] for name in block.key},
+                    "count": found.records,
+                    **_figures(block, level, found),
+                    "complete": ~self._missing(start, found.end),
+                    # A report that comes at an hour's end completes that hour.
+                    "hour": (found.end - 1) - (found.end - 1) % HOUR_LENGTH,
+                }
+                arrays = [_as(columns[field.name], field.type) for field in schema]
+                yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
+
+    def _missing(self, start: Int64s, end: Int64s) -> Any:
+        """Which windows reach an hour in which something is missing."""
+        if not len(self.incomplete):
+            return np.zeros(len(start), dtype=bool)
+        next_one = np.searchsorted(self.incomplete, start - start % HOUR_LENGTH)
+        return np.append(self.incomplete, np.iinfo(np.int64).max)[next_one] < end
+
+
+def _series(block: Block, granules: Granules) -> dict[str | None, Series]:
+    """What the lines of a block's measures go through, by column; None where records are counted."""
+    fit = block.fit
+    if fit is None:
+        return {}
+    columns = {column for _, column in block.measures.values()}
+    return {
+        column: granules.counts(fit.unit)
+        if column is None
+        else granules.series(column, fit.unit, fit.value, fit.carried)
+        for column in columns
+    }
+
+
+def _figures(block: Block, level: Level, found: Windows) -> dict[str, pa.Array]:
+    """The columns of all measures."""
+    figures: dict[str, pa.Array] = {}
+    for name, (function, column) in block.measures.items():
+        if column is None:
+            figures[name] = pa.array(found.records)
+            largest, step = found.records.astype(float), (1, 1)
+        else:
+            summary, unit = found.columns[column], block.units[column]
+            of_column = _of_column(summary, unit)
+            figures[name] = of_column[function]
+            figures[f"values_{name}"] = pa.array(summary.values)
+            figures |= {f"{figure}_{name}": array for figure, array in of_column.items()}
+            largest, step = summary.largest, unit.step
+            if block.fit and block.fit.value == "sum":
+                largest = largest * summary.values
+        if block.fit:
+            line = _line(found.lines[column], block.fit, level, largest, step)
+            figures |= {f"{figure}_{name}": array for figure, array in line.items()}
+    return figures
+
+
+def _of_column(summary: Summary, unit: Unit) -> dict[str, pa.Array]:
+    """Sum, mean and extremes of each window."""
+    none = summary.values == 0
+    no_sum = none | ~summary.exact
+
+    def scaled(units: Int64s, none: Any) -> pa.Array:
+        known = np.where(none, 0, units)
+        return pa.array(known if unit.whole else rounding.value(known, unit.step), mask=none)
+
+    mean = rounding.mean(np.where(none, 0, summary.total), summary.values, unit.step)
+    return {
+        "sum": scaled(summary.total, no_sum),
+        "mean": pa.array(mean, mask=no_sum),
+        "min": scaled(summary.minimum, none),
+        "max": scaled(summary.maximum, none),
+    }
+
+
+def _line(lines: Lines, fit: Fit, level: Level, largest: Any, step: tuple[int, int]) -> dict[str, pa.Array]:
+    """The line of each window.
+
+    Args:
+        largest: no unit's value is larger, in steps.
+        step: the resolution of the values.
+    """
+    up, down = step
+    none = ~(lines.there & lines.exact(largest))
+    # From the first known unit back to the window's first one.
+    first = lines.units - level.range // fit.unit
+    slope = lines.slope() * up / down
+    return {
+        "units": pa.array(lines.units),
+        "slope": pa.array(slope, mask=none),
+        "slope_per_second": pa.array(slope / (fit.unit // SECOND), mask=none),
+        "intercept": pa.array(lines.at(first) * up / down, mask=none),
+    }
+
+
+def _codes(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:
+    """A dense code for each row's key, and a row that holds each code's key."""
+    codes = np.zeros(table.num_rows, dtype=np.int64)
+    for name in key:
+        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        codes = codes * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
+        # Dense again at once, so that the product of many columns cannot overflow.
+        codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    firsts = np.unique(codes, return_index=True)[1].astype(np.int64)
+    return codes, firsts
+
+
+def _int64s(column: pa.ChunkedArray) -> Int64s:
+    array = column.combine_chunks().cast(pa.int64()).fill_null(0)
+    numbers: Int64s = array.to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _as(values: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    if isinstance(values, np.ndarray):
+        return pa.array(values).cast(kind)
+    cast: pa.Array | pa.ChunkedArray = values.cast(kind)
+    return cast
+
+
+def _schema(block: Block) -> pa.Schema:
+    columns: Mapping[str, str] = {
+        "level": "int",
+        "window_start": "timestamp",
+        "window_end": "timestamp",
+        **block.key,
+        "count": "bigint",
+        **block.figure_columns(),
+        "complete": "boolean",
+        "hour": "timestamp",
+    }
+    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns.items()])

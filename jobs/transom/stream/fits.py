@@ -1,0 +1,57 @@
+"""Lines of value against time: what of a block says how its series are made."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
+
+from transom.stream.base import Model
+from transom.stream.errors import Problem
+from transom.units import Duration, format_duration
+
+if TYPE_CHECKING:
+    from transom.stream.windows import Level
+
+_SECOND = timedelta(seconds=1)
+
+
+class Fit(Model):
+    """A line through the values of each window, one value a unit of time. A bare duration in the file is its
+    `unit`."""
+
+    unit: Duration | None = None
+    """How long a unit is; it divides every slide. The finest slide where nothing is said."""
+    value: Literal["mean", "sum", "min", "max"] = "mean"
+    """What a unit's value is made of the values in it."""
+    missing: Literal["last", "zero"] = "last"
+    """The value of a unit that has none: the last one before it in the window, or 0. Where records are
+    counted it is 0."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_short(cls, data: Any) -> Any:
+        return {"unit": data} if isinstance(data, str) else data
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Return the schema of what a file may say: the length of a unit, or a mapping."""
+        full = handler.resolve_ref_schema(handler(core))
+        return {"anyOf": [{"type": "string", "description": "how long a unit is, such as 1 hour"}, full]}
+
+
+def problems(unit: timedelta, levels: Sequence["Level"]) -> Iterator[Problem]:
+    """Yield what is wrong with a unit.
+
+    Args:
+        levels: the coarsest first.
+    """
+    if unit < _SECOND or unit % _SECOND:
+        yield Problem("fit.unit", f"must be whole seconds, at least one; got {format_duration(unit)}")
+        return
+    for number, level in enumerate(reversed(levels)):
+        if level.slide % unit:
+            yield Problem(
+                "fit.unit", f"must divide the slide of level {number} ({level}); got {format_duration(unit)}"
+            )

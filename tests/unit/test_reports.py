@@ -1,0 +1,110 @@
+"""Reports of granules without Spark: every figure against one recomputed from the window's records."""
+
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transom.stages.blocks import Block, block_of
+from transom.stages.reports import Reports
+from transom.stream import parse
+from unit.small_stream import base
+
+TODAY = 1_700_000_000 // 3600 * 3600
+SECONDS = 4 * 3600
+Event = tuple[str | None, int, int | None]
+"""User, second and milliseconds taken, in steps of a thousandth."""
+
+
+def block(fit: Any, levels: str = "RANGES 3 HOURS, 1 HOUR SLIDES 1 HOUR, 20 MINUTES") -> Block:
+    data = base()
+    data["aggregate"]["load"] |= {
+        "levels": levels,
+        "fit": fit,
+        "measures": {"n": "count", "took": "mean(took)"},
+    }
+    return block_of(parse(data, "app.yaml"), "load")
+
+
+def granules(events: list[Event], of: Block) -> pa.RecordBatch:
+    """What the stage would have made of some events."""
+    length = of.base // 1_000_000
+    grouped: dict[tuple[Any, int], list[int | None]] = {}
+    for user, second, took in events:
+        grouped.setdefault((user, second - second % length), []).append(took)
+    rows = [
+        {
+            "granule": start * 1_000_000,
+            "user": user,
+            "records": len(values),
+            "values_took": len(known),
+            "sum_took": sum(known) if known else None,
+            "min_took": min(known, default=None),
+            "max_took": max(known, default=None),
+        }
+        for (user, start), values in grouped.items()
+        for known in [[value for value in values if value is not None]]
+    ]
+    numbers = {name: pa.int64() for name in ("records", "values_took", "sum_took", "min_took", "max_took")}
+    schema = pa.schema({"granule": pa.timestamp("us", "UTC"), "user": pa.string(), **numbers})
+    return pa.RecordBatch.from_pylist(rows, schema)
+
+
+def line_of(units: list[float], missing_before: int) -> tuple[float, float]:
+    """Slope, and value at the window's first unit, by numpy."""
+    slope, first = np.polyfit(range(len(units)), np.array(units), 1)
+    return float(slope), float(first - slope * missing_before)
+
+
+events_of = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", None]), st.integers(0, SECONDS - 1), st.none() | st.integers(-5000, 9000)
+    ),
+    min_size=1,
+    max_size=40,
+)
+
+
+@settings(deadline=None)
+@given(events_of, st.sampled_from([0, TODAY]), st.sampled_from(["last", "zero"]))
+def test_lines_are_those_of_the_records_of_each_window(drawn: list[Event], start: int, missing: str) -> None:
+    of = block({"unit": "10 minutes", "missing": missing})
+    unit = 600
+    events = [(user, start + second, took) for user, second, took in drawn]
+    stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
+    made = Reports(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
+    rows = pa.Table.from_batches(made).to_pylist()
+    assert rows
+    for row in rows:
+        low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
+        inside = [(t, v) for user, t, v in events if user == row["user"] and low <= t < high]
+        assert row["count"] == row["n"] == len(inside)
+        counts = [sum(u <= t < u + unit for t, _ in inside) for u in range(low, high, unit)]
+        slope, first = line_of([float(count) for count in counts], 0)
+        assert row["units_n"] == len(counts)
+        assert (row["slope_n"], row["intercept_n"]) == pytest.approx((slope, first), rel=1e-9, abs=1e-9)
+        assert row["slope_per_second_n"] == row["slope_n"] / unit
+        means = {
+            number: sum(some) / len(some) / 1000
+            for number, of_unit in groupby(sorted(inside, key=lambda event: event[0]), lambda e: e[0] // unit)
+            for some in [[v for _, v in of_unit if v is not None]]
+            if some
+        }
+        known: list[float] = []
+        for number in range(low // unit, high // unit):
+            if missing == "zero" and means:
+                known.append(means.get(number, 0.0))
+            elif known or number in means:
+                known.append(means.get(number, known[-1] if known else 0.0))
+        assert row["units_took"] == len(known)
+        if len(known) < 2:
+            assert row["slope_took"] is row["slope_per_second_took"] is row["intercept_took"] is None
+            continue
+        slope, first = line_of(known, (high - low) // unit - len(known))
+        # A mean is rounded to a millionth of the resolution.
+        assert row["slope_took"] == pytest.approx(slope, rel=1e-6, abs=1e-8)
+        assert row["intercept_took"] == pytest.approx(first, rel=1e-6, abs=1e-7)

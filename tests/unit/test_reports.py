@@ -20,12 +20,12 @@ Event = tuple[str | None, int, int | None]
 """User, second and milliseconds taken, in steps of a thousandth."""
 
 
-def block(fit: Any, levels: str = "RANGES 3 HOURS, 1 HOUR SLIDES 1 HOUR, 20 MINUTES") -> Block:
+def block(**more: Any) -> Block:
     data = base()
     data["aggregate"]["load"] |= {
-        "levels": levels,
-        "fit": fit,
+        "levels": "RANGES 3 HOURS, 1 HOUR SLIDES 1 HOUR, 20 MINUTES",
         "measures": {"n": "count", "took": "mean(took)"},
+        **more,
     }
     return block_of(parse(data, "app.yaml"), "load")
 
@@ -72,7 +72,7 @@ events_of = st.lists(
 @settings(deadline=None)
 @given(events_of, st.sampled_from([0, TODAY]), st.sampled_from(["last", "zero"]))
 def test_lines_are_those_of_the_records_of_each_window(drawn: list[Event], start: int, missing: str) -> None:
-    of = block({"unit": "10 minutes", "missing": missing})
+    of = block(fit={"unit": "10 minutes", "missing": missing})
     unit = 600
     events = [(user, start + second, took) for user, second, took in drawn]
     stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
@@ -108,3 +108,26 @@ def test_lines_are_those_of_the_records_of_each_window(drawn: list[Event], start
         # A mean is rounded to a millionth of the resolution.
         assert row["slope_took"] == pytest.approx(slope, rel=1e-6, abs=1e-8)
         assert row["intercept_took"] == pytest.approx(first, rel=1e-6, abs=1e-7)
+
+
+@settings(deadline=None)
+@given(events_of, st.sampled_from([0, TODAY]))
+def test_aged_means_are_those_of_the_records_of_each_ring(drawn: list[Event], start: int) -> None:
+    of = block(aging=[0.25, 1])
+    events = [(user, start + second, took) for user, second, took in drawn]
+    stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
+    made = Reports(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
+    for row in pa.Table.from_batches(made).to_pylist():
+        low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
+        near = high - 3600
+        inside = [
+            (0.25 if t < near else 1.0, took / 1000)
+            for user, t, took in events
+            if user == row["user"] and low <= t < high and took is not None
+        ]
+        if not inside:
+            assert row["aged_mean_took"] is None
+            continue
+        aged = sum(weight * took for weight, took in inside) / sum(weight for weight, _ in inside)
+        assert row["aged_mean_took"] == pytest.approx(aged, rel=1e-9, abs=1e-9)
+        assert "aged_mean_n" not in row

@@ -213,11 +213,11 @@ class Granules:
         if len(stretches) > 1:
             order = _order(units.key[last], end)
             last, end = last[order], end[order]
-        first = _position(units.key, unit, units.key[last], end - mu)
+        first = position(units.key, unit, units.key[last], end - mu)
         lines: dict[str | None, Lines] = {}
         for name, of in (series or {}).items():
             # A window's values lie in its units: these tell where they begin and end, once for all windows.
-            before = _position(of.key, of.unit * of.length // level.slide, units.key, unit)
+            before = position(of.key, of.unit * of.length // level.slide, units.key, unit)
             behind = np.append(before, len(of.key))[last + 1]
             ends = end * (level.slide // of.length)
             lines[name] = of.lines(before[first], behind, ends, level.range // of.length)
@@ -245,7 +245,7 @@ def _order(key: Int64s, time: Int64s) -> Int64s:
     return order
 
 
-def _position(key: Int64s, unit: Int64s, of_key: Int64s, of_unit: Int64s) -> Int64s:
+def position(key: Int64s, unit: Int64s, of_key: Int64s, of_unit: Int64s) -> Int64s:
     """Of what is ordered by key and then by unit, the first not before each of some keys and units."""
     if not len(key) or not len(of_key):
         return np.zeros(len(of_key), dtype=np.int64)

@@ -59,6 +59,8 @@ class Block:
     levels: tuple[Level, ...]
     base: int
     fit: Fit | None
+    aging: tuple[float, ...] | None
+    """A weight for each level, the finest first."""
 
     @property
     def reach(self) -> int:
@@ -99,4 +101,5 @@ def block_of(stream: Stream, name: str) -> Block:
         None
         if spec.fit is None or spec.unit is None
         else Fit(spec.unit // MICROSECOND, spec.fit.value, spec.fit.missing == "last"),
+        spec.aging and spec.aging[::-1],
     )

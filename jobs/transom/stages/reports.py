@@ -10,6 +10,7 @@ import pyarrow as pa
 from transom.algorithms.exact import Int64s
 from transom.algorithms.fits import Lines, Series
 from transom.algorithms.granules import Granules, Level, Summary, Windows
+from transom.algorithms.rings import Rings, aged_mean
 from transom.formats import rounding
 from transom.lake.tables import ARROW_TYPES
 from transom.stages.blocks import HOUR, MICROSECOND, Block, Fit, Unit
@@ -63,6 +64,7 @@ class Reports:
                     **{name: keys[name] for name in block.key},
                     "count": found.records,
                     **_figures(block, level, found),
+                    **_aged(block, number, granules, found),
                     "complete": ~self._missing(start, found.end),
                     # A report that comes at an hour's end completes that hour.
                     "hour": (found.end - 1) - (found.end - 1) % HOUR_LENGTH,
@@ -130,6 +132,22 @@ def _of_column(summary: Summary, unit: Unit) -> dict[str, pa.Array]:
         "min": scaled(summary.minimum, none),
         "max": scaled(summary.maximum, none),
     }
+
+
+def _aged(block: Block, number: int, granules: Granules, found: Windows) -> dict[str, pa.Array]:
+    """The aged means of all measures, at a level."""
+    if block.aging is None:
+        return {}
+    ranges = [level.range for level in block.levels[: number + 1]]
+    rings = Rings.of(granules, block.base, found.key, found.end, ranges)
+    figures = {}
+    for name, (_, column) in block.measures.items():
+        if column is not None:
+            of, whole = granules.columns[column], found.columns[column]
+            (up, down), none = block.units[column].step, (whole.values == 0) | ~whole.exact
+            aged = aged_mean(block.aging[: number + 1], rings.sums(of.total), rings.sums(of.values))
+            figures[f"aged_mean_{name}"] = pa.array(aged * up / down, mask=none)
+    return figures
 
 
 def _line(lines: Lines, fit: Fit, level: Level, largest: Any, step: tuple[int, int]) -> dict[str, pa.Array]:

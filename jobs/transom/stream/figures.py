@@ -38,12 +38,15 @@ def line_columns(name: str) -> dict[str, FieldType]:
     }
 
 
-def measure_columns(name: str, function: str, kind: FieldType | None, fitted: bool) -> dict[str, FieldType]:
+def measure_columns(
+    name: str, function: str, kind: FieldType | None, fitted: bool, aged: bool
+) -> dict[str, FieldType]:
     """Return the columns of `aggregates` that hold a measure: itself first, then what goes with it.
 
     Args:
         kind: the type of the measured column, integer or number; None where records are counted.
         fitted: whether it has a line.
+        aged: whether its mean is also told with levels weighed.
     """
     line = line_columns(name) if fitted else {}
     if kind is None:
@@ -55,6 +58,7 @@ def measure_columns(name: str, function: str, kind: FieldType | None, fitted: bo
         f"mean_{name}": "number",
         f"min_{name}": kind,
         f"max_{name}": kind,
+        **({f"aged_mean_{name}": "number"} if aged else {}),
         **line,
     }
 
@@ -66,7 +70,8 @@ def columns_of(stream: "Stream", block: str) -> dict[str, dict[str, FieldType]]:
     for name, measure in spec.measures.items():
         kind = None if measure.column is None else types.get(measure.column)
         sound = measure.column is None or kind in NUMERIC
-        found[name] = measure_columns(name, measure.function, kind, spec.fit is not None) if sound else {}
+        columns = measure_columns(name, measure.function, kind, spec.fit is not None, spec.aging is not None)
+        found[name] = columns if sound else {}
     return found
 
 

@@ -85,6 +85,7 @@ def reports(stream: "Stream", name: str) -> str:
     fit = None if block.fit is None or block.unit is None else (microseconds(block.unit), block.fit)
     return canonical(
         ({"fit": {"unit": fit[0], "value": fit[1].value, "missing": fit[1].missing}} if fit else {})
+        | ({"aging": block.aging} if block.aging else {})
         | {
             "key": list(block.key),
             "measures": {name: str(measure) for name, measure in block.measures.items()},

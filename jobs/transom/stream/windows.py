@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import reduce
+from itertools import pairwise
 from math import gcd
 from typing import Annotated, Any, Literal, get_args
 
@@ -24,7 +25,7 @@ from pydantic import (
 
 from transom.intervals import HOUR
 from transom.stream import fits
-from transom.stream.base import Model, Name, Text
+from transom.stream.base import Model, Name, Number, Text
 from transom.stream.errors import Problem, Problems, nearest
 from transom.stream.fits import Fit
 from transom.units import Duration, format_duration, microseconds, parse_duration
@@ -124,6 +125,24 @@ def check_levels(levels: tuple[Level, ...]) -> tuple[Level, ...]:
     return levels
 
 
+def not_nested(what: str, levels: Sequence[Level]) -> list[Problem]:
+    """Return what keeps the levels' windows from ending together, which is what rings between them take.
+
+    Args:
+        what: the field that asks for rings.
+        levels: the coarsest first.
+    """
+    numbered = list(enumerate(reversed(levels)))
+    return [
+        Problem(
+            what,
+            f"level {number} ({level}): the slide must be a multiple of level {number - 1}'s ({lower})",
+        )
+        for (_, lower), (number, level) in pairwise(numbered)
+        if level.slide % lower.slide
+    ]
+
+
 def read_measure(value: Any) -> Any:
     """Return the measure that `sum(bytes)` or `count` names; the column is not looked up here.
 
@@ -145,6 +164,7 @@ def read_measure(value: Any) -> Any:
     return Measure.model_validate({"function": function, "column": column})
 
 
+Weight = Annotated[Number, Field(ge=0.001, le=1000)]
 Levels = Annotated[
     tuple[Level, ...],
     Field(min_length=1),
@@ -173,6 +193,9 @@ class Aggregation(Model):
     and slide. Each range is a multiple of its slide."""
     fit: Fit | None = None
     """Lines of each figure against time, one value a unit: the unit's length, such as 1 hour, or more."""
+    aging: tuple[Weight, ...] | None = None
+    """A weight for each level, in the order of the ranges: in `aged_mean` of each figure, what only its range
+    reaches counts so much. Each slide is a multiple of the one below then."""
     title: Text | None = None
     """For people."""
 
@@ -189,8 +212,15 @@ class Aggregation(Model):
         return common_granule([*(level.slide for level in self.levels), *([self.unit] if self.unit else [])])
 
     @model_validator(mode="after")
-    def _unit_divides(self) -> "Aggregation":
+    def _levels_suit(self) -> "Aggregation":
         problems = [] if self.unit is None else list(fits.problems(self.unit, self.levels))
+        if self.aging is not None:
+            many, weights = len(self.levels), len(self.aging)
+            if many != weights:
+                problems.append(
+                    Problem("aging", f"must have a weight for each of {many} levels; got {weights}")
+                )
+            problems += not_nested("aging", self.levels)
         if problems:
             raise Problems(problems)
         return self

@@ -8,22 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.granules import Level
 from transom.algorithms.rings import Rings, aged_mean
 from transom.algorithms.stairwise import Sums, reports
 from unit.small_granules import granules
-
-
-@st.composite
-def nested(draw: st.DrawFn, base: int) -> list[Level]:
-    """One to four levels, each slide a multiple of the one below."""
-    levels: list[Level] = []
-    for _ in range(draw(st.integers(1, 4))):
-        slide = (levels[-1].slide if levels else base) * draw(st.integers(1, 3))
-        least = levels[-1].range // slide + 1 if levels else 1
-        levels.append(Level(slide * draw(st.integers(least, least + 3)), slide))
-    return levels
-
+from unit.small_levels import nested_levels
 
 drawn = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 60), st.none() | st.integers(-9, 9)), max_size=40
@@ -37,7 +25,7 @@ def test_rings_are_those_of_the_chain(
     events: list[tuple[int, int, int | None]],
     weights: list[float],
 ) -> None:
-    levels = data.draw(nested(base))
+    levels = data.draw(nested_levels(base))
     records = sorted(events, key=lambda event: event[:2])
     whole = granules([(key, time, {"v": value}) for key, time, value in records], base)
     for number, level in enumerate(levels):

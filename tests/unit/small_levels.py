@@ -1,0 +1,16 @@
+"""Levels that keep the rules, drawn."""
+
+from hypothesis import strategies as st
+
+from transom.algorithms.granules import Level
+
+
+@st.composite
+def nested_levels(draw: st.DrawFn, base: int) -> list[Level]:
+    """One to four levels, the finest first, each slide a multiple of the one below."""
+    levels: list[Level] = []
+    for _ in range(draw(st.integers(1, 4))):
+        slide = (levels[-1].slide if levels else base) * draw(st.integers(1, 3))
+        least = levels[-1].range // slide + 1 if levels else 1
+        levels.append(Level(slide * draw(st.integers(least, least + 3)), slide))
+    return levels

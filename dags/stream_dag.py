@@ -44,7 +44,10 @@ STAGES = (
         "Files become events, duplicates, rejections and file records.",
     ),
     StageTask(
-        "aggregate", ("ingest",), ("aggregates", "findings"), "Events become figures over sliding windows."
+        "aggregate",
+        ("ingest",),
+        ("aggregates", "recurring", "findings"),
+        "Events become figures over sliding windows.",
     ),
 )
 
@@ -125,7 +128,10 @@ def build(stream: Stream, file: Path) -> DAG:
                 stream_file=stream_file,
                 doc_md=job.doc,
                 outlets=[
-                    Asset(f"transom://{stream.name}/{table}") for task in job.stages for table in task.outlets
+                    Asset(f"transom://{stream.name}/{table}")
+                    for task in job.stages
+                    for table in task.outlets
+                    if table != "recurring" or any(block.recurring for block in stream.aggregate.values())
                 ],
             )
             for task in job.stages:

@@ -38,6 +38,7 @@ aggregate:
     measures: {n: count, sent: sum(bytes)}
     levels: RANGES 6 HOURS, 2 HOURS, 30 MINUTES SLIDES 1 HOUR, 30 MINUTES, 10 MINUTES
     fit: 10 minutes
+    recurring: [status]
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 """
 

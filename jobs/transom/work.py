@@ -22,7 +22,7 @@ def _ingest(context: Context) -> Outcome:
 
 def _aggregate(context: Context) -> Outcome:
     declared = aggregate.stage(context.stream)
-    context.store.create(step.table for step in declared.steps)
+    context.store.create(step.table for step in declared.steps if step.parts)
     with context.phase("aggregate"):
         return refresh(
             context.store,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from transom.lake.tables import Table
 from transom.stages.blocks import Block, block_of
 from transom.stream import SpecificationError, Stream, parse
-from transom.stream.figures import GRANULE_COLUMNS, REPORT_COLUMNS
+from transom.stream.figures import GRANULE_COLUMNS, ITEM_COLUMNS, REPORT_COLUMNS
 from transom.stream.rules import EVENT_COLUMNS
 
 LEVELS = "RANGES 1 HOUR SLIDES 1 HOUR"
@@ -28,12 +28,13 @@ NAMES = ["n", "size", "sum_n", "mean_n", "sum_sum_n", "values_took", "count", "r
 
 
 def test_the_fixed_columns_are_those_of_the_descriptions() -> None:
-    for table, fixed in (
-        ("granules", GRANULE_COLUMNS),
-        ("aggregates", REPORT_COLUMNS),
-        ("events", EVENT_COLUMNS),
+    for tables, fixed in (
+        (["granules"], GRANULE_COLUMNS),
+        (["aggregates"], REPORT_COLUMNS),
+        (["item_granules", "recurring"], ITEM_COLUMNS),
+        (["events"], EVENT_COLUMNS),
     ):
-        described = Table.load(table).columns
+        described = {name for table in tables for name in Table.load(table).columns}
         assert sorted(fixed) == sorted(name for name in described if not name.startswith("*"))
 
 

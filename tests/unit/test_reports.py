@@ -1,5 +1,6 @@
 """Reports of granules without Spark: every figure against one recomputed from the window's records."""
 
+from collections import Counter
 from itertools import groupby
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.stages.blocks import Block, block_of
+from transom.stages.items import RecurringItems
 from transom.stages.reports import Reports
 from transom.stream import parse
 from unit.small_stream import base
@@ -131,3 +133,56 @@ def test_aged_means_are_those_of_the_records_of_each_ring(drawn: list[Event], st
         aged = sum(weight * took for weight, took in inside) / sum(weight for weight, _ in inside)
         assert row["aged_mean_took"] == pytest.approx(aged, rel=1e-9, abs=1e-9)
         assert "aged_mean_n" not in row
+
+
+@settings(deadline=None)
+@given(events_of, st.sampled_from([0, TODAY]))
+def test_recurring_items_are_in_every_ring_of_the_records(drawn: list[Event], start: int) -> None:
+    """Items are what an event took, here: of few values, so that they come back."""
+    of = block(recurring=["status"])
+    assert of.item_base == 3600 * 1_000_000
+    events = [(user, start + second, (took or 0) % 2) for user, second, took in drawn]
+    grouped = Counter((user, t - t % 3600, status) for user, t, status in events)
+    rows = [
+        {"granule": t * 1_000_000, "user": user, "status": status, "records": records}
+        for (user, t, status), records in grouped.items()
+    ]
+    schema = pa.schema(
+        {
+            "granule": pa.timestamp("us", "UTC"),
+            "user": pa.string(),
+            "status": pa.int64(),
+            "records": pa.int64(),
+        }
+    )
+    end = start + SECONDS + 3 * 3600
+    incomplete = np.array([start * 1_000_000], dtype=np.int64)
+    made = RecurringItems(of, [(start * 1_000_000, end * 1_000_000)], incomplete)
+    found = [row for batch in made([pa.RecordBatch.from_pylist(rows, schema)]) for row in batch.to_pylist()]
+    wanted = []
+    for f in range(start + 3600, end + 1, 3600):
+        for user, status in {(user, status) for user, _, status in events}:
+            times = [t for u, t, s in events if (u, s) == (user, status)]
+            rings = [sum(f - far <= t < f - near for t in times) for near, far in ((0, 3600), (3600, 10800))]
+            if all(rings):
+                complete = not f - 10800 <= start < f
+                wanted.append((f, user, status, rings, complete, f - 3600))
+    assert sorted(map(repr, wanted)) == sorted(
+        repr(
+            (
+                int(row["window_end"].timestamp()),
+                row["user"],
+                row["status"],
+                row["counts"],
+                row["complete"],
+                int(row["hour"].timestamp()),
+            )
+        )
+        for row in found
+    )
+
+
+def test_no_granules_of_items_make_nothing() -> None:
+    assert (
+        list(RecurringItems(block(recurring=["status"]), [(0, 10)], np.array([], dtype=np.int64))([])) == []
+    )

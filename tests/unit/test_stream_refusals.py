@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from transom.stream import SpecificationError, parse
 from unit.small_stream import ACCEPT, BLOCK, base, changed, refusal
 
+TWO_LEVELS = {"aggregate__load__levels": "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}
+
 
 def pattern(text: str) -> dict[str, Any]:
     return {"source__format": "regex", "source__options": {"pattern": text}}
@@ -220,6 +222,13 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"aggregate__load__aging": [1001]}, "aggregate.load.aging[0]: must be at most 1000; got 1001"),
         ({"aggregate__load__aging": ["1"]}, "aggregate.load.aging[0]: must be a number; got '1'"),
         ({"aggregate__load__aging": [1, 1], "aggregate__load__levels": "RANGES 5 HOURS, 4 HOURS SLIDES 5 HOURS, 4 HOURS"}, "aggregate.load.aging: level 1 (range 5 hours, slide 5 hours): the slide must be a multiple of level 0's (range 4 hours, slide 4 hours)"),
+        ({"aggregate__load__recurring": ["status"]}, "aggregate.load.recurring: needs at least two levels, as rings lie between them; got 1"),
+        ({"aggregate__load__recurring": ["statu"], **TWO_LEVELS}, "aggregate.load.recurring[0]: no column 'statu'; nearest: status"),
+        ({"aggregate__load__recurring": ["user"], **TWO_LEVELS}, "aggregate.load.recurring[0]: user is a column of the key; every item of a key has the same"),
+        ({"aggregate__load__recurring": ["status", "status"], **TWO_LEVELS}, "aggregate.load.recurring: names 'status' 2 times"),
+        ({"aggregate__load__recurring": "status", **TWO_LEVELS}, "aggregate.load.recurring: must be a list; got 'status'"),
+        ({"aggregate__load__recurring": ["counts"], "columns__counts": "status", **TWO_LEVELS}, "aggregate.load.recurring: counts is a column that every recurring item has; name the column otherwise"),
+        ({"aggregate__load__recurring": ["status"], "aggregate__load__levels": "RANGES 5 HOURS, 4 HOURS SLIDES 5 HOURS, 4 HOURS"}, "aggregate.load.recurring: level 1 (range 5 hours, slide 5 hours): the slide must be a multiple of level 0's (range 4 hours, slide 4 hours)"),
         ({"aggregate__load__levels": ...}, "aggregate.load.levels: is required"),
         ({"aggregate__load__levels": []}, "aggregate.load.levels: must have at least 1; got []"),
         ({"aggregate__load__levels": "1 hour"}, "aggregate.load.levels: must read like RANGES 6 HOURS, 1 HOUR SLIDES 1 HOUR, 5 MINUTES, or be a list; got '1 hour'"),

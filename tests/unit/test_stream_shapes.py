@@ -51,6 +51,9 @@ def test_the_order_of_columns_shapes_no_table() -> None:
     assert parse(turned).ingest_shape() == parse(data).ingest_shape()
 
 
+TWO_LEVELS = {"aggregate__load__levels": "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}
+
+
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [
@@ -72,11 +75,22 @@ def test_the_order_of_columns_shapes_no_table() -> None:
             {"columns__took": {"from": "ms", "type": "number", "resolution": 0.01}},
             {"ingest", "granules", "reports"},
         ),
-        ({"aggregate__load__where": "ok"}, {"granules"}),
-        ({"key": ["host"]}, {"granules", "reports"}),
+        ({"aggregate__load__where": "ok"}, {"granules", "item_granules"}),
+        ({"key": ["host"]}, {"granules", "reports", "item_granules", "recurring"}),
         ({"aggregate__load__measures__n": "sum(took)"}, {"granules", "reports"}),
-        ({"aggregate__load__levels": "RANGES 2 HOURS SLIDES 5 MINUTES"}, {"reports"}),
-        ({"aggregate__load__levels": "RANGES 1 HOUR SLIDES 1 MINUTE"}, {"granules", "reports"}),
+        ({"aggregate__load__levels": "RANGES 2 HOURS SLIDES 5 MINUTES"}, {"reports", "recurring"}),
+        (
+            {"aggregate__load__levels": "RANGES 1 HOUR SLIDES 1 MINUTE"},
+            {"granules", "reports", "item_granules", "recurring"},
+        ),
+        ({"aggregate__load__aging": [2]}, {"reports"}),
+        ({"aggregate__load__fit": "5 minutes"}, {"reports"}),
+        # Granules as long as the unit.
+        ({"aggregate__load__fit": "1 minute"}, {"granules", "reports"}),
+        (
+            {"aggregate__load__recurring": ["status"], **TWO_LEVELS},
+            {"granules", "reports", "item_granules", "recurring"},
+        ),
     ],
 )
 def test_what_shapes_a_table_changes_its_shape_alone(changes: dict[str, Any], parts: set[str]) -> None:
@@ -85,6 +99,8 @@ def test_what_shapes_a_table_changes_its_shape_alone(changes: dict[str, Any], pa
             "ingest": stream.ingest_shape(),
             "granules": stream.granules_shape("load"),
             "reports": stream.reports_shape("load"),
+            "item_granules": stream.item_granules_shape("load"),
+            "recurring": stream.recurring_shape("load"),
         }
 
     before, after = shapes(parse(base())), shapes(parse(changed(**changes)))

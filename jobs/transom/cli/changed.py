@@ -34,9 +34,18 @@ WORDS: Mapping[str, str] = {
     "measures": "`measures`",
     "base": "the finest step of `levels`",
     "levels": "`levels`",
+    "fit": "`fit`",
+    "aging": "`aging`",
+    "item": "`recurring`",
+    "ranges": "`levels`",
+    "slide": "`levels`",
     "types": "the type or resolution of a column",
 }
 """What a specification's shape is made of, as a stream's file says it."""
+
+
+MAY_BE_GONE = {"aggregates": ("fit", "aging")}
+"""What a shape says only where there is some: it may have been taken out of the file."""
 
 
 def own_input(fresh: Freshness, node: Node, name: str) -> str | None:
@@ -77,10 +86,14 @@ def _shape(stream: Stream, node: Node) -> Mapping[str, object]:
     elif node.block not in stream.aggregate:
         return {}
     else:
-        shaped = {"granules": stream.granules_shape, "aggregates": stream.reports_shape}
+        shaped = {
+            "granules": stream.granules_shape,
+            "aggregates": stream.reports_shape,
+            "item_granules": stream.item_granules_shape,
+            "recurring": stream.recurring_shape,
+        }
         text = shaped[node.table](node.block)
-    shape: Mapping[str, object] = json.loads(text)
-    return shape
+    return {**dict.fromkeys(MAY_BE_GONE.get(node.table, ())), **json.loads(text)}
 
 
 def rows(table: str, hours: Sequence[datetime], since: Sequence[datetime]) -> str:

@@ -15,7 +15,7 @@ from transom.intervals import Interval
 from transom.lake.findings import findings
 from transom.lake.gate import Judgement
 from transom.lake.ledger import Ledger
-from transom.lake.tables import read_rows
+from transom.lake.tables import query, read_rows
 from transom.stream import Stream
 from transom.units import format_duration
 
@@ -102,6 +102,11 @@ def print_outcome(stream: Stream, root: str, interval: Interval, judged: Sequenc
                 span = f"{format_duration(level.range)} every {format_duration(level.slide)}"
                 which = f"of each {', '.join(block.key)} the window" if block.key else "the windows"
                 table(f"{block.title or name}: {span}, {which} with most events", shown, rows)
+        shown = ["window_end", *block.key, *block.recurring, "counts"]
+        rows = _recurring(f"{root}/recurring", shown, name) if block.recurring else []
+        if rows:
+            ranges = ", ".join(format_duration(level.range) for level in reversed(block.levels))
+            table(f"{block.title or name}: who comes back in every ring of {ranges}, the latest", shown, rows)
 
 
 def _first(uri: str, key: Sequence[str], measures: Iterable[str], block: str, level: int) -> list[list[Any]]:
@@ -123,6 +128,17 @@ def _first(uri: str, key: Sequence[str], measures: Iterable[str], block: str, le
     )
     rows = pa.RecordBatchReader.from_stream(found).read_all().to_pylist()
     return [[row[name] for name in columns] for row in rows]
+
+
+def _recurring(uri: str, columns: Sequence[str], block: str) -> list[list[Any]]:
+    """The recurring items that were reported last, those first that came most often."""
+    if not DeltaTable.is_deltatable(uri):
+        return []
+    names = ", ".join(f'"{name}"' for name in columns)
+    last = f"window_end = (SELECT max(window_end) FROM t WHERE block = '{block}')"
+    found = query(DeltaTable(uri), f"SELECT {names} FROM t WHERE block = '{block}' AND {last}").to_pylist()
+    found.sort(key=lambda row: (-sum(row["counts"]), *(str(row[name]) for name in columns)))
+    return [[row[name] for name in columns] for row in found[:ROWS]]
 
 
 def print_cost(root: str, interval: Interval) -> None:

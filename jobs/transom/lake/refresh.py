@@ -101,6 +101,8 @@ def refresh(
 
     for number, step in enumerate(stage.steps):
         _forget_dropped(store, ledger, stage.name, step, run_id)
+        if not step.parts:
+            continue
         todo, book, pins = prepared(step, scope)
         made: set[Node] = set()
         # What cannot be made blocks what reads it; what changes again makes what reads it stale.

@@ -28,6 +28,7 @@ ARROW_TYPES: dict[str, pa.DataType] = {
     "double": pa.float64(),
     "boolean": pa.bool_(),
     "timestamp": pa.timestamp("us", "UTC"),
+    "array<bigint>": pa.list_(pa.int64()),
     "array<string>": pa.list_(pa.string()),
     "array<timestamp>": pa.list_(pa.timestamp("us", "UTC")),
 }

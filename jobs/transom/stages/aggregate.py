@@ -1,27 +1,23 @@
 """The aggregate stage: figures of every key over sliding windows of several granularities.
 
-Two tables. `granules`, state: events of an hour grouped by key and base granule, by Spark's own
-operators, exact in whole units of each column's resolution. `aggregates`, the result: windows over
-granules, by one vectorised pass over each partition of keys (`transom.stages.reports`). An hour's
-granules depend on that hour's events alone, an hour's reports on the granules that its widest window
-reaches.
+`granules`, state: events of an hour grouped by key and base granule, by Spark's own operators, exact in whole
+units of each column's resolution. `aggregates`, the result: windows over granules, by one vectorised pass
+over each partition of keys (`transom.stages.reports`). An hour's granules depend on that hour's events alone,
+an hour's reports on the granules that its widest window reaches. Two more tables are those of recurring items
+(`transom.stages.items`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 
-import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.algorithms.exact import BOUND
-from transom.intervals import ranges
 from transom.lake.quality import Check
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Stage, Step
-from transom.lake.store import in_hours
 from transom.lake.tables import Table
-from transom.stages.blocks import HOUR, MICROSECOND, Block, block_of
+from transom.stages.blocks import Block, block_of
 from transom.stages.checks import (
     built_in,
     counts,
@@ -35,7 +31,9 @@ from transom.stages.checks import (
     sum_faults,
     sums_exact,
 )
+from transom.stages.items import absent_in_a_ring, steps_of
 from transom.stages.reports import Reports
+from transom.stages.slices import chosen, granule, hours_of, incomplete_hours, quoted, reached, stretches_of
 from transom.stream import Stream
 
 VERSION = 4
@@ -97,6 +95,7 @@ def outline(stream: Stream) -> Stage:
                 ),
                 derived=counts(declared(stream, "aggregate")),
             ),
+            *steps_of(stream, blocks),
         ),
     )
 
@@ -104,7 +103,7 @@ def outline(stream: Stream) -> Stage:
 def stage(stream: Stream) -> Stage:
     """The aggregate stage of a stream."""
     bare = outline(stream)
-    granules, aggregates = bare.steps
+    granules, aggregates, item_granules, recurring = bare.steps
     measured, measures, fitted = _measured(stream), _measures(stream), _fitted(stream)
     return replace(
         bare,
@@ -127,6 +126,12 @@ def stage(stream: Stream) -> Stage:
                     **line_faults(fitted),
                     **report_faults(declared(stream, "aggregate"), stream),
                 },
+            ),
+            item_granules,
+            replace(
+                recurring,
+                figures={"absent_in_a_ring": F.sum(absent_in_a_ring().cast("bigint"))},
+                faults={"recurring_in_every_ring": absent_in_a_ring()},
             ),
         ),
     )
@@ -164,18 +169,18 @@ def _ends_outside() -> Column:
 
 def granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
     """The base granules of every block's target hours."""
-    hours = sorted({hour for targets in request.targets.values() for hour in targets})
+    hours = hours_of(request)
     events = request.pins.read("events", hours)
     by_block = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        chosen = _chosen(events, block, targets, hours)
+        events_of = chosen(events, block, targets, hours)
         for column, unit in block.units.items():
             up, down = unit.step
             units = F.col(f"`{column}`").cast("double") * down / up
             exact = F.col(f"`{column}`") if unit.whole else F.rint(units).cast("bigint")
-            chosen = chosen.withColumn(f"__{column}", exact)
-        grouped = chosen.groupBy("hour", _granule(block.base).alias("granule"), *map(_quoted, block.key)).agg(
+            events_of = events_of.withColumn(f"__{column}", exact)
+        grouped = events_of.groupBy("hour", granule(block.base), *quoted(block.key)).agg(
             F.count("*").alias("records"), *_sums(block)
         )
         by_block.append(Share(name, grouped))
@@ -191,7 +196,7 @@ def granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
 
     def matching(_: DataFrame) -> list[DataFrame]:
         return [
-            _chosen(events, blocks[name], targets, hours)
+            chosen(events, blocks[name], targets, hours)
             .groupBy("hour")
             .agg(F.count("*").alias("matching_events"))
             .withColumn("block", F.lit(name))
@@ -200,23 +205,6 @@ def granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
         ]
 
     return Computed(by_block, matching, known)
-
-
-def _chosen(
-    events: DataFrame, block: Block, targets: Sequence[datetime], hours: Sequence[datetime]
-) -> DataFrame:
-    if list(targets) != list(hours):
-        events = events.where(in_hours(targets))
-    return events if block.where is None else events.where(F.expr(block.where))
-
-
-def _granule(length: int) -> Column:
-    micros = F.unix_micros("event_time")
-    return F.timestamp_micros(micros - F.pmod(micros, F.lit(length)))
-
-
-def _quoted(name: str) -> Column:
-    return F.col(f"`{name}`")
 
 
 def _sums(block: Block) -> Iterator[Column]:
@@ -238,14 +226,12 @@ def reports_of(request: Request, blocks: Mapping[str, Block], stream: Stream) ->
     by_block = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        stretches = [(_micros(s.start), _micros(s.end)) for s in ranges(targets)]
-        needed = {hour - back * HOUR for hour in targets for back in range(block.reach + 1)}
-        rows = request.pins.read("granules", needed).where(F.col("block") == name)
-        rows = rows.select("granule", *map(_quoted, block.key), "records", *block.state_columns())
+        rows = request.pins.read("granules", reached(targets, block.reach)).where(F.col("block") == name)
+        rows = rows.select("granule", *quoted(block.key), "records", *block.state_columns())
         # One key's granules have to meet in one pass, in whatever order: numpy sorts them there.
-        rows = rows.repartition(*map(_quoted, block.key)) if block.key else rows.repartition(1)
-        incomplete = np.array(sorted(_micros(hour) for hour in request.incomplete[name]), dtype=np.int64)
-        by_block.append(Share(name, rows, Reports(block, stretches, incomplete)))
+        rows = rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
+        made = Reports(block, stretches_of(targets), incomplete_hours(request, name))
+        by_block.append(Share(name, rows, made))
 
     def covering(rows: DataFrame) -> list[DataFrame]:
         rules = declared(stream, "aggregate")
@@ -269,10 +255,6 @@ def _wide_short_of_narrow(rows: DataFrame) -> DataFrame:
     )
     short = F.when(F.size("levels") > 1, shortfall).otherwise(F.lit(0))
     return levels.groupBy("block", "hour").agg(F.max(short).alias("wide_short_of_narrow"))
-
-
-def _micros(moment: datetime) -> int:
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // MICROSECOND
 
 
 def _union(columns: Iterable[Mapping[str, str]]) -> dict[str, str]:

@@ -48,7 +48,13 @@ class Fit:
 
 @dataclass(frozen=True)
 class Block:
-    """One aggregation of a stream, with everything that its columns are derived from."""
+    """One aggregation of a stream, with everything that its columns are derived from.
+
+    Attributes:
+        base, item_base: lengths of the granules of keys and of their items, in microseconds.
+        item: the columns of an item, where it is asked which ones are recurring.
+        aging: a weight for each level, the finest first.
+    """
 
     name: str
     key: Mapping[str, str]
@@ -58,9 +64,10 @@ class Block:
     units: Mapping[str, Unit]
     levels: tuple[Level, ...]
     base: int
+    item: Mapping[str, str]
+    item_base: int
     fit: Fit | None
     aging: tuple[float, ...] | None
-    """A weight for each level, the finest first."""
 
     @property
     def reach(self) -> int:
@@ -68,8 +75,13 @@ class Block:
 
         The first report after `h` is at `h + gcd(slide, 1 hour)` at the earliest.
         """
+        return max(map(self.reach_of, self.levels))
+
+    @staticmethod
+    def reach_of(level: Level) -> int:
+        """The same of one level."""
         hour = HOUR // MICROSECOND
-        return max(-((math.gcd(level.slide, hour) - level.range) // hour) for level in self.levels)
+        return -((math.gcd(level.slide, hour) - level.range) // hour)
 
     def state_columns(self) -> dict[str, str]:
         """The columns of `granules` that hold this block's sums."""
@@ -98,6 +110,8 @@ def block_of(stream: Stream, name: str) -> Block:
             Level(level.range // MICROSECOND, level.slide // MICROSECOND) for level in reversed(spec.levels)
         ),
         spec.base // MICROSECOND,
+        {column: SPARK_TYPES[fields[column].type] for column in spec.recurring},
+        spec.item_base // MICROSECOND,
         None
         if spec.fit is None or spec.unit is None
         else Fit(spec.unit // MICROSECOND, spec.fit.value, spec.fit.missing == "last"),

@@ -75,7 +75,11 @@ def used_columns(stream: Stream, reached: Collection[str] | None = None) -> set[
         where = stream.condition(name)
         used |= set(where.columns if where else ())
         if reached is None or name in reached:
-            used |= {*block.key, *(m.column for m in block.measures.values() if m.column is not None)}
+            used |= {
+                *block.key,
+                *block.recurring,
+                *(m.column for m in block.measures.values() if m.column is not None),
+            }
     if stream.unique is not None:
         used |= {*stream.unique.columns, *([stream.unique.longest] if stream.unique.longest else ())}
     for gate in stream.gates:

@@ -13,11 +13,11 @@ from transom.algorithms.granules import Granules, Level, Summary, Windows
 from transom.algorithms.rings import Rings, aged_mean
 from transom.formats import rounding
 from transom.lake.tables import ARROW_TYPES
-from transom.stages.blocks import HOUR, MICROSECOND, Block, Fit, Unit
+from transom.stages.blocks import Block, Fit, Unit
+from transom.stages.columns import as_type, codes, hour_of_end, int64s, reaches
 
 AT_A_TIME = 2**17
 """Granules of whole keys over which windows slide at a time."""
-HOUR_LENGTH = HOUR // MICROSECOND
 SECOND = 1_000_000
 
 
@@ -41,13 +41,13 @@ class Reports:
             return
         table = pa.Table.from_batches(held).combine_chunks()
         block, schema = self.block, _schema(self.block)
-        codes, firsts = _codes(table, list(block.key))
+        keys, firsts = codes(table, list(block.key))
         ordered = Granules(
-            codes,
-            _int64s(table["granule"]),
-            _int64s(table["records"]),
+            keys,
+            int64s(table["granule"]),
+            int64s(table["records"]),
             {
-                column: Summary(*(_int64s(table[f"{f}_{column}"]) for f in ("values", "sum", "min", "max")))
+                column: Summary(*(int64s(table[f"{f}_{column}"]) for f in ("values", "sum", "min", "max")))
                 for column in block.units
             },
         ).ordered()
@@ -55,29 +55,21 @@ class Reports:
             series = _series(block, granules)
             for number, level in enumerate(block.levels):
                 found = granules.windows(level, self.stretches, series)
-                keys = table.select(list(block.key)).take(pa.array(firsts[found.key]))
+                of_key = table.select(list(block.key)).take(pa.array(firsts[found.key]))
                 start = found.end - level.range
                 columns = {
                     "level": np.full(len(start), number, dtype=np.int32),
                     "window_start": start,
                     "window_end": found.end,
-                    **{name: keys[name] for name in block.key},
+                    **{name: of_key[name] for name in block.key},
                     "count": found.records,
                     **_figures(block, level, found),
                     **_aged(block, number, granules, found),
-                    "complete": ~self._missing(start, found.end),
-                    # A report that comes at an hour's end completes that hour.
-                    "hour": (found.end - 1) - (found.end - 1) % HOUR_LENGTH,
+                    "complete": ~reaches(start, found.end, self.incomplete),
+                    "hour": hour_of_end(found.end),
                 }
-                arrays = [_as(columns[field.name], field.type) for field in schema]
+                arrays = [as_type(columns[field.name], field.type) for field in schema]
                 yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
-
-    def _missing(self, start: Int64s, end: Int64s) -> Any:
-        """Which windows reach an hour in which something is missing."""
-        if not len(self.incomplete):
-            return np.zeros(len(start), dtype=bool)
-        next_one = np.searchsorted(self.incomplete, start - start % HOUR_LENGTH)
-        return np.append(self.incomplete, np.iinfo(np.int64).max)[next_one] < end
 
 
 def _series(block: Block, granules: Granules) -> dict[str | None, Series]:
@@ -168,31 +160,6 @@ def _line(lines: Lines, fit: Fit, level: Level, largest: Any, step: tuple[int, i
         "slope_per_second": pa.array(slope / (fit.unit // SECOND), mask=none),
         "intercept": pa.array(lines.at(first) * up / down, mask=none),
     }
-
-
-def _codes(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:
-    """A dense code for each row's key, and a row that holds each code's key."""
-    codes = np.zeros(table.num_rows, dtype=np.int64)
-    for name in key:
-        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
-        codes = codes * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
-        # Dense again at once, so that the product of many columns cannot overflow.
-        codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-    firsts = np.unique(codes, return_index=True)[1].astype(np.int64)
-    return codes, firsts
-
-
-def _int64s(column: pa.ChunkedArray) -> Int64s:
-    array = column.combine_chunks().cast(pa.int64()).fill_null(0)
-    numbers: Int64s = array.to_numpy(zero_copy_only=False)
-    return numbers
-
-
-def _as(values: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    if isinstance(values, np.ndarray):
-        return pa.array(values).cast(kind)
-    cast: pa.Array | pa.ChunkedArray = values.cast(kind)
-    return cast
 
 
 def _schema(block: Block) -> pa.Schema:

@@ -106,6 +106,9 @@ BUILT_IN: dict[str, BuiltIn] = {
         advice="windows whose largest magnitude times the square of their number of units reaches 2**42: a "
         "longer `fit: {unit: ...}` or a coarser resolution helps",
     ),
+    "recurring_in_every_ring": BuiltIn(
+        "aggregate", "error", "no item is recurring that is missing in a ring between neighbouring levels"
+    ),
     "lines_of_two": BuiltIn("aggregate", "error", "no line goes through fewer than two units"),
 }
 

@@ -20,6 +20,9 @@ GRANULE_COLUMNS = ("hour", "block", "granule", "records")
 REPORT_COLUMNS = ("hour", "block", "level", "window_start", "window_end", "count", "complete")
 """Columns of `aggregates` beside keys and figures."""
 
+ITEM_COLUMNS = ("hour", "block", "window_end", "counts", "complete", "granule", "records")
+"""Columns of `recurring` and `item_granules` beside keys and items."""
+
 NUMERIC: tuple[FieldType, ...] = ("integer", "number")
 
 

@@ -203,3 +203,11 @@ class Stream(Model):
     def reports_shape(self, block: str) -> str:
         """Return the canonical JSON of what shapes the reports of a block, granules given."""
         return shapes.reports(self, block)
+
+    def item_granules_shape(self, block: str) -> str:
+        """Return the canonical JSON of what shapes the granules of a block's items."""
+        return shapes.item_granules(self, block)
+
+    def recurring_shape(self, block: str) -> str:
+        """Return the canonical JSON of what shapes the recurring items of a block, their granules given."""
+        return shapes.recurring(self, block)

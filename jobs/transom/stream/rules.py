@@ -90,6 +90,30 @@ def _columns(stream: "Stream") -> Iterator[Problem]:
             )
 
 
+def _recurring(place: str, block: Aggregation, stream: "Stream") -> Iterator[Problem]:
+    if not block.recurring:
+        return
+    for index, name in enumerate(block.recurring):
+        if name not in stream.event_columns:
+            yield Problem(f"{place}[{index}]", f"no column {name!r}{nearest(name, stream.event_columns)}")
+        elif name in block.key:
+            yield Problem(
+                f"{place}[{index}]", f"{name} is a column of the key; every item of a key has the same"
+            )
+    for name in dict.fromkeys([*block.key, *block.recurring]):
+        if name in figures.ITEM_COLUMNS:
+            yield Problem(
+                place, f"{name} is a column that every recurring item has; name the column otherwise"
+            )
+    yield from _twice(place, block.recurring)
+
+
+def _twice(place: str, names: tuple[str, ...]) -> Iterator[Problem]:
+    for name, times in Counter(names).items():
+        if times > 1:
+            yield Problem(place, f"names {name!r} {times} times")
+
+
 def _key(place: str, key: tuple[str, ...], stream: "Stream") -> Iterator[Problem]:
     for index, name in enumerate(key):
         if name not in stream.event_columns:
@@ -99,9 +123,7 @@ def _key(place: str, key: tuple[str, ...], stream: "Stream") -> Iterator[Problem
             yield Problem(
                 f"{place}[{index}]", f"{name} is a column that every {what} has; name the column otherwise"
             )
-    for name, times in Counter(key).items():
-        if times > 1:
-            yield Problem(place, f"names {name!r} {times} times")
+    yield from _twice(place, key)
 
 
 def _default_where(stream: "Stream") -> Iterator[Problem]:
@@ -117,6 +139,7 @@ def _aggregate(stream: "Stream") -> Iterator[Problem]:
             yield from _key(f"{place}.key", block.key, stream)
         if block.where is not None and block.where != stream.where:
             yield from _condition(f"{place}.where", block.where, stream.event_types)
+        yield from _recurring(f"{place}.recurring", block, stream)
         yield from _measures(place, block, stream)
 
 

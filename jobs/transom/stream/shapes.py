@@ -98,6 +98,36 @@ def reports(stream: "Stream", name: str) -> str:
     )
 
 
+def item_granules(stream: "Stream", name: str) -> str:
+    """Return what shapes the granules of the items of a block."""
+    block = stream.aggregate[name]
+    where = stream.condition(name)
+    read = {*block.key, *block.recurring, *(where.columns if where else ())}
+    return canonical(
+        {
+            "key": list(block.key),
+            "item": list(block.recurring),
+            "where": where.sql if where else None,
+            "base": microseconds(block.item_base),
+            "types": _types(stream, read - {"event_time"}),
+        }
+    )
+
+
+def recurring(stream: "Stream", name: str) -> str:
+    """Return what shapes the recurring items of a block: the rings between its windows."""
+    block = stream.aggregate[name]
+    return canonical(
+        {
+            "key": list(block.key),
+            "item": list(block.recurring),
+            "ranges": [microseconds(level.range) for level in block.levels],
+            "slide": microseconds(block.levels[0].slide),
+            "types": _types(stream, {*block.key, *block.recurring}),
+        }
+    )
+
+
 def _measured(stream: "Stream", name: str) -> set[str]:
     measures = stream.aggregate[name].measures.values()
     return {measure.column for measure in measures if measure.column is not None}

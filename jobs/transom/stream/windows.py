@@ -196,6 +196,10 @@ class Aggregation(Model):
     aging: tuple[Weight, ...] | None = None
     """A weight for each level, in the order of the ranges: in `aged_mean` of each figure, what only its range
     reaches counts so much. Each slide is a multiple of the one below then."""
+    recurring: tuple[str, ...] = ()
+    """The columns of an item: which items come back in every ring between neighbouring levels is told when
+    the widest one reports. There are at least two levels then, and each slide is a multiple of the one below;
+    an event that lacks one of the columns has no item."""
     title: Text | None = None
     """For people."""
 
@@ -211,6 +215,12 @@ class Aggregation(Model):
         """The base granule: the greatest common divisor of all slides, the unit of lines, and one hour."""
         return common_granule([*(level.slide for level in self.levels), *([self.unit] if self.unit else [])])
 
+    @property
+    def item_base(self) -> timedelta:
+        """The granule of items: it divides the rings between the levels where the widest one reports, and one
+        hour."""
+        return common_granule([*(level.range for level in self.levels), self.levels[0].slide])
+
     @model_validator(mode="after")
     def _levels_suit(self) -> "Aggregation":
         problems = [] if self.unit is None else list(fits.problems(self.unit, self.levels))
@@ -221,6 +231,12 @@ class Aggregation(Model):
                     Problem("aging", f"must have a weight for each of {many} levels; got {weights}")
                 )
             problems += not_nested("aging", self.levels)
+        if self.recurring:
+            if len(self.levels) == 1:
+                problems.append(
+                    Problem("recurring", "needs at least two levels, as rings lie between them; got 1")
+                )
+            problems += not_nested("recurring", self.levels)
         if problems:
             raise Problems(problems)
         return self

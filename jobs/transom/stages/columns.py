@@ -1,0 +1,57 @@
+"""Columns of Arrow tables as numpy takes them, and back."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transom.algorithms.exact import Int64s
+from transom.stages.blocks import HOUR, MICROSECOND
+
+HOUR_LENGTH = HOUR // MICROSECOND
+
+
+def codes(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:
+    """A dense code for each row's key, and a row that holds each code's key."""
+    found = np.zeros(table.num_rows, dtype=np.int64)
+    for name in key:
+        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        found = found * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
+        # Dense again at once, so that the product of many columns cannot overflow.
+        found = np.unique(found, return_inverse=True)[1].astype(np.int64)
+    firsts = np.unique(found, return_index=True)[1].astype(np.int64)
+    return found, firsts
+
+
+def int64s(column: pa.ChunkedArray) -> Int64s:
+    """Whole numbers and times; 0 for null."""
+    array = column.combine_chunks().cast(pa.int64()).fill_null(0)
+    numbers: Int64s = array.to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def as_type(values: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """Values as an Arrow array of a type."""
+    if isinstance(values, np.ndarray):
+        return pa.array(values).cast(kind)
+    cast: pa.Array | pa.ChunkedArray = values.cast(kind)
+    return cast
+
+
+def hour_of_end(end: Int64s) -> Int64s:
+    """The hour of a window's end: a report that comes at an hour's end completes that hour."""
+    return (end - 1) - (end - 1) % HOUR_LENGTH
+
+
+def reaches(start: Int64s, end: Int64s, hours: Int64s) -> Any:
+    """Which windows reach one of some hours.
+
+    Args:
+        start, end: of windows `[start, end)`, in microseconds.
+        hours: ordered, in microseconds.
+    """
+    if not len(hours):
+        return np.zeros(len(start), dtype=bool)
+    next_one = np.searchsorted(hours, start - start % HOUR_LENGTH)
+    return np.append(hours, np.iinfo(np.int64).max)[next_one] < end

@@ -114,7 +114,7 @@ def test_another_specification_another_version(run: Ask, lake: Lake, monkeypatch
             "2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR",
             "2 HOURS SLIDES 1 HOUR",
             None,
-            "`levels` or the type or resolution of a column",
+            "`levels`, `fit`, `aging` or the type or resolution of a column",
         ),
     ],
 )
@@ -327,7 +327,7 @@ def test_a_block_that_reads_other_hours(run: Ask, lake: Lake) -> None:
     lake.aggregate(range(2))
     lake.file.write_text(WEB.replace("RANGES 2", "RANGES 3"))
     assert said(run, lake, "2015-05-17T01:00")[3] == (
-        f"    {OTHERWISE}: `levels` or the type or resolution of a column"
+        f"    {OTHERWISE}: `levels`, `fit`, `aging` or the type or resolution of a column"
     )
 
 

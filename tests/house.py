@@ -35,7 +35,7 @@ source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
 key: [client]
 aggregate:
   traffic:
-    measures: {n: count, sent: sum(bytes)}
+    measures: {n: count, sent: sum(bytes), kinds: distinct(status)}
     levels: RANGES 6 HOURS, 2 HOURS, 30 MINUTES SLIDES 1 HOUR, 30 MINUTES, 10 MINUTES
     fit: 10 minutes
     recurring: [status]

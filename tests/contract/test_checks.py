@@ -355,6 +355,30 @@ def test_a_fault_between_computing_and_publishing_is_seen(
     assert day.table(table).count() == (0 if check else {"granules": 1, "aggregates": 2}[table])
 
 
+def test_an_item_that_is_missing_in_a_ring_is_not_recurring(house: Make) -> None:
+    day = house(CHECKED.replace("fit: 1 hour", "recurring: [status]"))
+    day.land(1, [line(3600)])
+    day.land(2, GOOD)
+    day.ingest(1, 3)
+    stage = aggregate_stage.stage(day.stream)
+    day.store.create(step.table for step in stage.steps)
+    context = day.context(1, 3)
+
+    def without_the_last(rows: DataFrame) -> DataFrame:
+        return rows.withColumn("counts", F.expr("array(counts[0], 0L)"))
+
+    changed = tampered(stage, "recurring", without_the_last)
+    refresh(day.store, day.ledger, changed, context.interval, day.stream.heal, "run x")
+    assert {name: verdict.observed for name, verdict in failed(day, "aggregate").items()} == {
+        "recurring_in_every_ring": 1
+    }
+    statuses = [day.book()[Node("aggregate", "site", "recurring", hour(n))].status for n in (1, 2)]
+    assert statuses == ["published", "quarantined"]
+    assert day.table("recurring").count() == 0
+    day.aggregate(1, 3)
+    assert [row.counts for row in day.table("recurring").collect()] == [[10, 1]]
+
+
 LARGE = """
 name: web
 preset: apache/combined
@@ -404,7 +428,7 @@ def test_a_sum_that_might_not_be_exact_is_withheld_or_left_out(house: Make) -> N
 def test_a_line_that_might_not_be_exact_is_withheld(house: Make) -> None:
     """Three units of 2**39 bytes: the bound is 2**42 by the square of their number."""
     day = house(
-        LARGE.replace("1 HOUR, 1 HOUR}", "1 HOUR, 1 HOUR, fit: 1 hour}").replace("2 HOURS, 1", "3 HOURS, 1")
+        LARGE.replace('1 HOUR, 1 HOUR"}', '1 HOUR, 1 HOUR", fit: 1 hour}').replace("2 HOURS, 1", "3 HOURS, 1")
     )
     for number in (2, 3, 4):
         day.land(number, [line(3600 * number, sent=2**39)])

@@ -110,6 +110,8 @@ def test_a_late_file_heals_exactly_the_hours_that_it_reaches(house: Make) -> Non
         "ingest.events.files",
         "aggregate.traffic.granules",
         "aggregate.traffic.aggregates",
+        "aggregate.traffic.item_granules",
+        "aggregate.traffic.recurring",
         "aggregate.site.granules",
         "aggregate.site.aggregates",
     }

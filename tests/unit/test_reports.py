@@ -3,6 +3,7 @@
 from collections import Counter
 from itertools import groupby
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -47,12 +48,15 @@ def granules(events: list[Event], of: Block) -> pa.RecordBatch:
             "sum_took": sum(known) if known else None,
             "min_took": min(known, default=None),
             "max_took": max(known, default=None),
+            # Any numbers that differ where values do are hashes to the windows.
+            "hashes_took": sorted({6000 + value for value in known}) or None,
         }
         for (user, start), values in grouped.items()
         for known in [[value for value in values if value is not None]]
     ]
     numbers = {name: pa.int64() for name in ("records", "values_took", "sum_took", "min_took", "max_took")}
-    schema = pa.schema({"granule": pa.timestamp("us", "UTC"), "user": pa.string(), **numbers})
+    hashes = {"hashes_took": pa.list_(pa.int64())}
+    schema = pa.schema({"granule": pa.timestamp("us", "UTC"), "user": pa.string(), **numbers, **hashes})
     return pa.RecordBatch.from_pylist(rows, schema)
 
 
@@ -133,6 +137,23 @@ def test_aged_means_are_those_of_the_records_of_each_ring(drawn: list[Event], st
         aged = sum(weight * took for weight, took in inside) / sum(weight for weight, _ in inside)
         assert row["aged_mean_took"] == pytest.approx(aged, rel=1e-9, abs=1e-9)
         assert "aged_mean_n" not in row
+
+
+@settings(deadline=None)
+@given(events_of, st.sampled_from([0, TODAY]), st.sampled_from([1, 2**17]))
+def test_distinct_values_are_those_of_the_records_of_each_window(
+    drawn: list[Event], start: int, at_a_time: int
+) -> None:
+    """Of few values their number; whole keys may be looked at one at a time."""
+    of = block(measures={"n": "count", "took": "sum(took)", "kinds": "distinct(took)"})
+    events = [(user, start + second, took) for user, second, took in drawn]
+    stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
+    with patch("transom.stages.reports.AT_A_TIME", at_a_time):
+        made = list(Reports(of, stretches, np.array([], dtype=np.int64))([granules(events, of)]))
+    for row in pa.Table.from_batches(made).to_pylist():
+        low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
+        values = {took for user, t, took in events if user == row["user"] and low <= t < high}
+        assert (row["kinds"], row["error_kinds"]) == (len(values - {None}), 0.0)
 
 
 @settings(deadline=None)

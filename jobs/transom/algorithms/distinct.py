@@ -98,6 +98,12 @@ class Samples:
     hashes: Int64s
     size: int = SIZE
 
+    def part(self, start: int, end: int) -> "Samples":
+        """Those of the granules at `[start, end)`."""
+        first = self.first[start : end + 1]
+        hashes = self.hashes[first[0] : first[-1]]
+        return Samples(self.key[start:end], self.start[start:end], first - first[0], hashes, self.size)
+
     def windows(self, key: Int64s, end: Int64s, length: int) -> Counts:
         """How many distinct values are in each of some windows `[end - length, end)`.
 

@@ -111,7 +111,11 @@ class Granules:
 
     def ordered(self) -> "Granules":
         """These granules, by key and then by time."""
-        return self._taken(_order(self.key, self.start))
+        return self.taken(self.order())
+
+    def order(self) -> Int64s:
+        """Where those by key and then by time are among these."""
+        return _order(self.key, self.start)
 
     def by_keys(self, most: int) -> Iterator["Granules"]:
         """Ordered granules, a number of whole keys at a time: what fits a processor's cache is done sooner.
@@ -122,9 +126,10 @@ class Granules:
         firsts = np.flatnonzero(np.diff(self.key, prepend=-1))
         cuts = firsts[np.diff(firsts // most, prepend=-1) > 0]
         for start, end in pairwise([*cuts.tolist(), len(self.key)]):
-            yield self._taken(slice(start, end))
+            yield self.taken(slice(start, end))
 
-    def _taken(self, order: Int64s | slice) -> "Granules":
+    def taken(self, order: Int64s | slice) -> "Granules":
+        """Some of these, or all, in some order."""
         return Granules(
             self.key[order],
             self.start[order],

@@ -326,7 +326,8 @@ class Pins:
             by_version.setdefault(version, set()).add(hour)
         few = small.held((self._at(table, version), some) for version, some in by_version.items())
         if few is not None:
-            return self.store.spark.createDataFrame(few)
+            # Of no rows Spark takes arrays only where the table has an empty chunk.
+            return self.store.spark.createDataFrame(few if few.num_rows else few.schema.empty_table())
         frames = [self._load(table, version).where(in_hours(some)) for version, some in by_version.items()]
         return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
 

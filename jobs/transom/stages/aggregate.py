@@ -31,6 +31,7 @@ from transom.stages.checks import (
     sum_faults,
     sums_exact,
 )
+from transom.stages.hashes import with_hashes
 from transom.stages.items import absent_in_a_ring, steps_of
 from transom.stages.reports import Reports
 from transom.stages.slices import chosen, granule, hours_of, incomplete_hours, quoted, reached, stretches_of
@@ -183,6 +184,8 @@ def granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
         grouped = events_of.groupBy("hour", granule(block.base), *quoted(block.key)).agg(
             F.count("*").alias("records"), *_sums(block)
         )
+        for column in block.hashed:
+            grouped = with_hashes(grouped, events_of, block, column)
         by_block.append(Share(name, grouped))
 
     # What a block takes of an hour is counted apart from the granules, and needs no look where it is all.

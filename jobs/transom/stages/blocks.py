@@ -10,7 +10,7 @@ from transom.formats import rounding
 from transom.formats.layout import Field, FieldType
 from transom.lake.tables import SPARK_TYPES
 from transom.stream import Stream
-from transom.stream.figures import columns_of, state_columns
+from transom.stream.figures import columns_of, hash_column, state_columns
 
 HOUR = timedelta(hours=1)
 MICROSECOND = timedelta(microseconds=1)
@@ -52,6 +52,8 @@ class Block:
 
     Attributes:
         base, item_base: lengths of the granules of keys and of their items, in microseconds.
+        measures: of counts, sums, means and extremes, which figure of which column they are.
+        distinct: of counts of distinct values, of which column they are.
         item: the columns of an item, where it is asked which ones are recurring.
         aging: a weight for each level, the finest first.
     """
@@ -60,6 +62,7 @@ class Block:
     key: Mapping[str, str]
     where: str | None
     measures: Mapping[str, tuple[str, str | None]]
+    distinct: Mapping[str, str]
     figures: Mapping[str, Mapping[str, FieldType]]
     units: Mapping[str, Unit]
     levels: tuple[Level, ...]
@@ -84,9 +87,15 @@ class Block:
         return -((math.gcd(level.slide, hour) - level.range) // hour)
 
     def state_columns(self) -> dict[str, str]:
-        """The columns of `granules` that hold this block's sums."""
+        """The columns of `granules` that hold this block's sums, and hashes of what it counts distinct."""
         columns = (state_columns(column) for column in self.units)
-        return {name: SPARK_TYPES[kind] for some in columns for name, kind in some.items()}
+        sums = {name: SPARK_TYPES[kind] for some in columns for name, kind in some.items()}
+        return sums | {hash_column(column): "array<bigint>" for column in self.hashed}
+
+    @property
+    def hashed(self) -> list[str]:
+        """The columns whose distinct values are counted."""
+        return sorted(set(self.distinct.values()))
 
     def figure_columns(self) -> dict[str, str]:
         """The columns of `aggregates` that hold this block's measures."""
@@ -97,13 +106,19 @@ def block_of(stream: Stream, name: str) -> Block:
     """A block of the stream file, resolved against its columns."""
     spec, fields = stream.aggregate[name], stream.event_columns
     where = stream.condition(name)
-    measures = {m: (measure.function, measure.column) for m, measure in spec.measures.items()}
+    measures = {
+        m: (measure.function, measure.column)
+        for m, measure in spec.measures.items()
+        if measure.function != "distinct"
+    }
+    distinct = {m: of.column for m, of in spec.measures.items() if of.function == "distinct" and of.column}
     measured = sorted({column for _, column in measures.values() if column is not None})
     return Block(
         name,
         {column: SPARK_TYPES[fields[column].type] for column in spec.key},
         None if where is None else where.sql,
         measures,
+        distinct,
         columns_of(stream, name),
         {column: Unit.of(fields[column]) for column in measured},
         tuple(

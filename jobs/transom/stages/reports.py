@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from transom.algorithms.distinct import Samples
 from transom.algorithms.exact import Int64s
 from transom.algorithms.fits import Lines, Series
 from transom.algorithms.granules import Granules, Level, Summary, Windows
@@ -15,6 +17,7 @@ from transom.formats import rounding
 from transom.lake.tables import ARROW_TYPES
 from transom.stages.blocks import Block, Fit, Unit
 from transom.stages.columns import as_type, codes, hour_of_end, int64s, reaches
+from transom.stream.figures import hash_column
 
 AT_A_TIME = 2**17
 """Granules of whole keys over which windows slide at a time."""
@@ -42,7 +45,7 @@ class Reports:
         table = pa.Table.from_batches(held).combine_chunks()
         block, schema = self.block, _schema(self.block)
         keys, firsts = codes(table, list(block.key))
-        ordered = Granules(
+        granules = Granules(
             keys,
             int64s(table["granule"]),
             int64s(table["records"]),
@@ -50,9 +53,15 @@ class Reports:
                 column: Summary(*(int64s(table[f"{f}_{column}"]) for f in ("values", "sum", "min", "max")))
                 for column in block.units
             },
-        ).ordered()
+        )
+        order = granules.order()
+        ordered = granules.taken(order)
+        samples = {column: samples_of(ordered, block.base, table, column, order) for column in block.hashed}
+        after = 0
         for granules in ordered.by_keys(AT_A_TIME):
+            before, after = after, after + len(granules.key)
             series = _series(block, granules)
+            of_keys = {column: sample.part(before, after) for column, sample in samples.items()}
             for number, level in enumerate(block.levels):
                 found = granules.windows(level, self.stretches, series)
                 of_key = table.select(list(block.key)).take(pa.array(firsts[found.key]))
@@ -65,6 +74,7 @@ class Reports:
                     "count": found.records,
                     **_figures(block, level, found),
                     **_aged(block, number, granules, found),
+                    **_distinct(block, level, found, of_keys),
                     "complete": ~reaches(start, found.end, self.incomplete),
                     "hour": hour_of_end(found.end),
                 }
@@ -160,6 +170,31 @@ def _line(lines: Lines, fit: Fit, level: Level, largest: Any, step: tuple[int, i
         "slope_per_second": pa.array(slope / (fit.unit // SECOND), mask=none),
         "intercept": pa.array(lines.at(first) * up / down, mask=none),
     }
+
+
+def samples_of(ordered: Granules, base: int, table: pa.Table, column: str, order: Int64s) -> Samples:
+    """What ordered granules hold of the values of a column that is counted distinct.
+
+    Args:
+        base: length of a granule, in microseconds.
+        table: the granules' rows.
+        order: where each ordered granule's row is.
+    """
+    lists = table[hash_column(column)].combine_chunks().take(pa.array(order))
+    many = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    first = np.concatenate([[0], np.cumsum(many, dtype=np.int64)]).astype(np.int64)
+    return Samples(ordered.key, ordered.start // base, first, int64s(pa.chunked_array([lists.flatten()])))
+
+
+def _distinct(
+    block: Block, level: Level, found: Windows, samples: Mapping[str, Samples]
+) -> dict[str, pa.Array]:
+    """How many values of each column that is counted distinct, and the standard error of that."""
+    figures: dict[str, pa.Array] = {}
+    for name, column in block.distinct.items():
+        counts = samples[column].windows(found.key, found.end // block.base, level.range // block.base)
+        figures |= {name: pa.array(counts.estimate), f"error_{name}": pa.array(counts.error)}
+    return figures
 
 
 def _schema(block: Block) -> pa.Schema:

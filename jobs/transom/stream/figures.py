@@ -5,7 +5,7 @@ block, where one would overwrite the other, and not between blocks, which may sh
 as long as it is of one type.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from transom.formats.layout import FieldType
@@ -31,6 +31,11 @@ def state_columns(column: str) -> dict[str, FieldType]:
     return {f"{figure}_{column}": "integer" for figure in ("values", "sum", "min", "max")}
 
 
+def hash_column(column: str) -> str:
+    """Return the column of `granules` that holds hashes of a column whose distinct values are counted."""
+    return f"hashes_{column}"
+
+
 def line_columns(name: str) -> dict[str, FieldType]:
     """Return the columns of `aggregates` that hold the line of a measure."""
     return {
@@ -47,10 +52,13 @@ def measure_columns(
     """Return the columns of `aggregates` that hold a measure: itself first, then what goes with it.
 
     Args:
-        kind: the type of the measured column, integer or number; None where records are counted.
+        kind: the type of the measured column, integer or number unless its values are counted; None where
+            records are counted.
         fitted: whether it has a line.
         aged: whether its mean is also told with levels weighed.
     """
+    if function == "distinct":
+        return {name: "integer", f"error_{name}": "number"}
     line = line_columns(name) if fitted else {}
     if kind is None:
         return {name: "integer", **line}
@@ -67,12 +75,16 @@ def measure_columns(
 
 
 def columns_of(stream: "Stream", block: str) -> dict[str, dict[str, FieldType]]:
-    """Return the columns of each measure of a block; none for one whose column is not there or no number."""
+    """Return the columns of each measure of a block.
+
+    They are none for one whose column is not there, or no number where it takes one."""
     types, spec = stream.event_types, stream.aggregate[block]
     found: dict[str, dict[str, FieldType]] = {}
     for name, measure in spec.measures.items():
         kind = None if measure.column is None else types.get(measure.column)
-        sound = measure.column is None or kind in NUMERIC
+        sound = measure.column is None or kind in (
+            NUMERIC if measure.function != "distinct" else types.values()
+        )
         columns = measure_columns(name, measure.function, kind, spec.fit is not None, spec.aging is not None)
         found[name] = columns if sound else {}
     return found
@@ -119,14 +131,18 @@ def _key(
     at = f"aggregate.{block}.key"
     for other, measures in by_block.items():
         for measure, columns in measures.items():
-            column = stream.aggregate[other].measures[measure].column
+            of = stream.aggregate[other].measures[measure]
             if name in columns and name != measure:
                 yield Problem(at, f"{name} is a figure of {measure}{_of(other, block)}; choose another name")
                 return
-            if columns and column is not None and name in state_columns(column):
-                what = f"a column of the granules for {column}{_of(other, block)}"
+            if columns and of.column is not None and name in _state_of(of.function, of.column):
+                what = f"a column of the granules for {of.column}{_of(other, block)}"
                 yield Problem(at, f"{name} is {what}; choose another name")
                 return
+
+
+def _state_of(function: str, column: str) -> Collection[str]:
+    return {hash_column(column)} if function == "distinct" else state_columns(column)
 
 
 def _of(other: str, block: str) -> str:

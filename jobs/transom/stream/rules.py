@@ -150,6 +150,11 @@ def _measures(place: str, block: Aggregation, stream: "Stream") -> Iterator[Prob
         at, column = f"{place}.measures.{name}", measure.column
         if column is None or column in numeric:
             continue
+        if measure.function == "distinct":
+            if column not in stream.event_columns:
+                known = stream.event_columns
+                yield Problem(at, f"no column {column!r} in {str(measure)!r}{nearest(column, known)}")
+            continue
         if column in stream.event_columns:
             yield Problem(
                 at, f"{measure.function} takes an integer or a number; {column} is a {types[column]}"

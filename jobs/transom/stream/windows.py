@@ -30,7 +30,7 @@ from transom.stream.errors import Problem, Problems, nearest
 from transom.stream.fits import Fit
 from transom.units import Duration, format_duration, microseconds, parse_duration
 
-Function = Literal["count", "sum", "mean", "min", "max"]
+Function = Literal["count", "sum", "mean", "min", "max", "distinct"]
 FUNCTIONS: tuple[str, ...] = get_args(Function)
 
 _RANGES = re.compile(r"\s*RANGES\s+(.+?)\s+SLIDES\s+(.+?)\s*", re.IGNORECASE | re.DOTALL)
@@ -51,7 +51,7 @@ class Level(Model):
 
 
 class Measure(Model):
-    """A figure of an aggregation: `count`, or `sum`, `mean`, `min` or `max` of a column."""
+    """A figure of an aggregation: `count`, or `sum`, `mean`, `min`, `max` or `distinct` of a column."""
 
     function: Function
     column: str | None = None
@@ -153,7 +153,9 @@ def read_measure(value: Any) -> Any:
         return value
     form = _MEASURE.fullmatch(value) if isinstance(value, str) else None
     if form is None:
-        raise ValueError(f"must be count, or sum, mean, min or max of a column, as sum(bytes); got {value!r}")
+        raise ValueError(
+            f"must be count, or sum, mean, min, max or distinct of a column, as sum(bytes); got {value!r}"
+        )
     function, column = form[1].lower(), form[2]
     if function not in FUNCTIONS:
         raise ValueError(f"unknown function {form[1]!r} in {value!r}{nearest(function, FUNCTIONS)}")
@@ -175,7 +177,7 @@ MeasureText = Annotated[
     Measure,
     BeforeValidator(read_measure),
     PlainSerializer(str, return_type=str),
-    WithJsonSchema({"type": "string", "examples": ["count", "sum(bytes)"]}),
+    WithJsonSchema({"type": "string", "examples": ["count", "sum(bytes)", "distinct(path)"]}),
 ]
 
 
@@ -187,12 +189,14 @@ class Aggregation(Model):
     where: Text | None = None
     """A condition on the events, such as status >= 500; the stream's where nothing is said."""
     measures: Annotated[dict[Name, MeasureText], Field(min_length=1)]
-    """The figures, by name: count, or sum, mean, min or max of a column, as sum(bytes)."""
+    """The figures, by name: count, or sum, mean, min or max of a column, as sum(bytes); or distinct, how many
+    values it has, with the standard error of that."""
     levels: Levels
     """The windows, coarsest first: RANGES 6 HOURS, 1 HOUR SLIDES 1 HOUR, 5 MINUTES, or a list of range
     and slide. Each range is a multiple of its slide."""
     fit: Fit | None = None
-    """Lines of each figure against time, one value a unit: the unit's length, such as 1 hour, or more."""
+    """Lines of each figure against time, one value a unit: the unit's length, such as 1 hour, or more. Counts
+    of distinct values have none."""
     aging: tuple[Weight, ...] | None = None
     """A weight for each level, in the order of the ranges: in `aged_mean` of each figure, what only its range
     reaches counts so much. Each slide is a multiple of the one below then."""

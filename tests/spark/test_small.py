@@ -69,10 +69,19 @@ def test_many_rows_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert taken(tmp_path, 0, 1) is None
 
 
+def test_lists_take_what_they_hold(tmp_path: Path) -> None:
+    hours = pa.array([hour(0)] * 3, pa.timestamp("us", "UTC"))
+    lists = pa.table({"hour": hours, "hashes": pa.array([[7] * 1000, None, []], pa.list_(pa.int64()))})
+    write_deltalake(str(tmp_path / "lines"), lists, partition_by=["hour"])
+    assert small.Stored(str(tmp_path), "lines").unpacked({hour(0)}) == (3 * 2 + 1000) * small.FIXED
+
+
 def test_what_rows_take_is_known_before_they_are_taken(spark: SparkSession) -> None:
-    rows = spark.createDataFrame([("abc", 1), (None, 2), ("\u00fc", 3)], "raw string, n bigint")
+    rows = spark.createDataFrame(
+        [("abc", 1, [5, 6]), (None, 2, None), ("\u00fc", 3, [])], "raw string, n bigint, list array<bigint>"
+    )
     sizes = [row[0] for row in rows.select(small.bytes_of(rows)).collect()]
-    assert sizes == [2 * small.FIXED + length for length in (3, 0, 2)]
+    assert sizes == [3 * small.FIXED + more for more in (3 + 2 * small.FIXED, 0, 2)]
 
 
 def test_both_ways_leave_the_same_lake(house: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,11 @@ from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field
+from deltalake.schema import ArrayType as ArrayField
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType
+from pyspark.sql.types import ArrayType, StringType
 
 from transom.lake.tables import in_hours_sql, query
 
@@ -25,10 +26,13 @@ FIXED = 16
 
 def bytes_of(rows: DataFrame) -> Column:
     """About how many bytes a row takes as Arrow holds it."""
-    texts = [field.name for field in rows.schema if isinstance(field.dataType, StringType)]
     size: Column = F.lit(FIXED * len(rows.columns)).cast("bigint")
-    for name in texts:
-        size = size + F.coalesce(F.octet_length(f"`{name}`").cast("bigint"), F.lit(0))
+    for field in rows.schema:
+        name = f"`{field.name}`"
+        if isinstance(field.dataType, StringType):
+            size = size + F.coalesce(F.octet_length(name).cast("bigint"), F.lit(0))
+        elif isinstance(field.dataType, ArrayType):
+            size = size + F.lit(FIXED) * F.coalesce(F.array_size(name).cast("bigint"), F.lit(0))
     return size
 
 
@@ -61,8 +65,7 @@ class Stored:
     def unpacked(self, hours: Collection[datetime]) -> int:
         """About how many bytes the rows of some hours take: files hold a text that repeats once."""
         fields = self.table.schema().fields
-        texts = [_length(field.name) for field in fields if field.type.type == "string"]
-        size = " + ".join([f"{FIXED * len(fields)}", *texts])
+        size = " + ".join([f"{FIXED * len(fields)}", *filter(None, map(_length, fields))])
         [total] = self._ask(f"sum({size}) AS bytes", hours).to_pylist()
         return total["bytes"] or 0
 
@@ -92,5 +95,8 @@ def held(parts: Iterable[tuple[Stored, Collection[datetime]]]) -> pa.Table | Non
     ).combine_chunks()
 
 
-def _length(name: str) -> str:
-    return f'coalesce(octet_length("{name}"), 0)'
+def _length(field: Field) -> str | None:
+    """What a column takes beside what is fixed."""
+    if isinstance(field.type, ArrayField):
+        return f'{FIXED} * coalesce(cardinality("{field.name}"), 0)'
+    return f'coalesce(octet_length("{field.name}"), 0)' if field.type.type == "string" else None

@@ -43,7 +43,7 @@ class Reports:
         if not held:
             return
         table = pa.Table.from_batches(held).combine_chunks()
-        block, schema = self.block, _schema(self.block)
+        block, schema = self.block, schema_of(self.block)
         keys, firsts = codes(table, list(block.key))
         granules = Granules(
             keys,
@@ -197,7 +197,8 @@ def _distinct(
     return figures
 
 
-def _schema(block: Block) -> pa.Schema:
+def schema_of(block: Block) -> pa.Schema:
+    """Of the reports of a block."""
     columns: Mapping[str, str] = {
         "level": "int",
         "window_start": "timestamp",

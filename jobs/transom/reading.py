@@ -1,0 +1,220 @@
+"""What stands in a lake, for notebooks and pages: `read(lake, stream)` is the one door.
+
+web = read("lake", "schemas/streams/web.yaml")
+web.table("aggregates", start, end).to_pandas()
+web.horizon({"client": "10.0.0.1"}, until, "90 minutes")
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from os import PathLike, fspath
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from transom.algorithms.exact import Int64s
+from transom.intervals import Interval
+from transom.job import root_of
+from transom.lake import findings
+from transom.lake.book import Book, Node
+from transom.lake.causes import Finding
+from transom.lake.ledger import Ledger
+from transom.lake.staleness import Staleness
+from transom.lake.store import Store
+from transom.lake.tables import ATTEMPTS, in_hours_sql, instant, query
+from transom.stages import aggregate
+from transom.stages.blocks import block_of
+from transom.stages.checks import accepted_of
+from transom.stages.horizons import Figures, Horizon
+from transom.stages.slices import micros, quoted
+from transom.stream import Stream, load
+from transom.stream.errors import nearest
+from transom.units import parse_duration
+
+RESULTS = ("events", "duplicates", "rejected", "files", "aggregates", "recurring", "findings")
+"""The tables that carry a promise of form; those of state are private."""
+
+T = TypeVar("T")
+
+
+class NotFresh(LookupError):
+    """What is asked for is not there, or is out of date; the message says which hour, and why."""
+
+
+def read(lake: str | PathLike[str], stream: str | PathLike[str] | Stream) -> "Results":
+    """Opens what a lake holds of a stream.
+
+    Args:
+        lake: the folder or address that holds the tables of streams.
+        stream: the stream's file.
+
+    Raises:
+        SpecificationError: the file says something that cannot be.
+    """
+    declared = stream if isinstance(stream, Stream) else load(fspath(stream))
+    return Results(root_of(fspath(lake), declared), declared)
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a lake holds of a stream.
+
+    Attributes:
+        root: the folder of the stream's tables.
+    """
+
+    root: str
+    stream: Stream
+
+    def table(self, name: str, start: datetime | None = None, end: datetime | None = None) -> pa.Table:
+        """The rows of a table as they stand, of the hours in `[start, end)`.
+
+        Which hours are fresh `transom status` says.
+
+        Raises:
+            KeyError: it is no table of results.
+        """
+        if name not in RESULTS:
+            raise KeyError(f"no table of results {name!r}{nearest(name, RESULTS)}")
+        bounds = ((">=", start), ("<", end))
+        terms = [f"hour {sign} {instant(_with_zone(moment))}" for sign, moment in bounds if moment]
+        return self._rows(name, terms)
+
+    def findings(self, interval: Interval | None = None) -> list[Finding]:
+        """What a person is told, the worst first.
+
+        Args:
+            interval: only what overlaps it, and what belongs to no hour; None is everything.
+        """
+        return findings.findings(self.root, interval)
+
+    def horizon(
+        self, key: Mapping[str, Any], until: datetime, h: timedelta | str, block: str | None = None
+    ) -> dict[str, Any] | None:
+        """The figures of one key over `[until - h, until)`, without Spark.
+
+        They are those that a level of range `h` would report at `until`: equal to a recomputation from the
+        events (Patroumpas and Sellis, continuous reports). Both ends lie on granules of the block, multiples
+        of the greatest common divisor of its slides and an hour, and on units of its lines.
+
+        Args:
+            key: a value for each column of the block's key; None is null.
+            until: the end, outside; with a zone.
+            h: how far back, as "90 minutes" or a timedelta.
+            block: of `aggregate`; need not be named where there is one.
+
+        Returns:
+            The columns of `aggregates` but level and hour; `complete` is False where an hour is incomplete.
+            None where the key has no record.
+
+        Raises:
+            ValueError: an end lies inside a granule; the key has other columns; no such block.
+            NotFresh: granules of an hour are not there, or are out of date.
+        """
+        window = self._window(until, h, block)
+        if key.keys() != window.block.key.keys():
+            known = ", ".join(window.block.key) or "none"
+            raise ValueError(f"key: must have a value for each of its columns ({known}); got {dict(key)}")
+        terms = [f"block = {_literal(window.block.name)}", in_hours_sql(window.hours)]
+        terms += [
+            f"{_name(column)} IS NULL" if value is None else f"{_name(column)} = {_literal(value)}"
+            for column, value in key.items()
+        ]
+        rows, incomplete = self._steadily(window, lambda: self._rows("granules", terms, window.columns))
+        made = Figures(window, incomplete)(rows.to_batches())
+        found = pa.Table.from_batches(made, window.schema).to_pylist()
+        return found[0] if found else None
+
+    def horizons(
+        self, spark: SparkSession, until: datetime, h: timedelta | str, block: str | None = None
+    ) -> DataFrame:
+        """The same of every key that has a record, by Spark.
+
+        Raises:
+            ValueError, NotFresh: as `horizon`.
+        """
+        window = self._window(until, h, block)
+        # The version is pinned: rows may be asked for when a run has replaced them.
+        pins, incomplete = self._steadily(window, lambda: Store(spark, self.root).pin(["granules"]))
+        rows = pins.read("granules", window.hours).where(F.col("block") == window.block.name)
+        rows = rows.select(*quoted(window.columns))
+        by_key = rows.repartition(*quoted(window.block.key)) if window.block.key else rows.repartition(1)
+        return by_key.mapInArrow(Figures(window, incomplete), from_arrow_schema(window.schema))
+
+    def _rows(self, name: str, terms: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of a table that meet every one of some conditions; of all columns, or of some."""
+        stored = DeltaTable(f"{self.root}/{name}")
+        schema = pa.schema(stored.schema().to_arrow())
+        if columns is not None:
+            schema = pa.schema([schema.field(column) for column in columns])
+        where = " AND ".join(terms) or "TRUE"
+        found = query(stored, f"SELECT {', '.join(map(_name, schema.names))} FROM t WHERE {where}")
+        # What reads the files has types of its own for text.
+        return found.cast(schema).combine_chunks()
+
+    def _window(self, until: datetime, h: timedelta | str, block: str | None) -> Horizon:
+        blocks = list(self.stream.aggregate)
+        if block is None and len(blocks) != 1:
+            raise ValueError(f"block: must be one of aggregate's: {', '.join(blocks) or 'it has none'}")
+        name = block or blocks[0]
+        if name not in blocks:
+            raise ValueError(f"block: aggregate has no block {name!r}{nearest(name, blocks)}")
+        back = parse_duration(h) if isinstance(h, str) else h
+        return Horizon.of(block_of(self.stream, name), _with_zone(until), back)
+
+    def _steadily(self, window: Horizon, take: Callable[[], T]) -> tuple[T, Int64s]:
+        """What is taken of granules that stand, and stood when it had been taken.
+
+        Returns:
+            And which of their hours are incomplete, in microseconds.
+        """
+        ledger = Ledger(self.root)
+        nodes = [Node("aggregate", window.block.name, "granules", hour) for hour in window.hours]
+        book = ledger.book()
+        for _ in range(ATTEMPTS):
+            self._require_fresh(book, nodes)
+            taken, before = take(), [book.get(node) for node in nodes]
+            book = ledger.book()
+            if before == [book.get(node) for node in nodes]:
+                incomplete = [node.hour for node in nodes if node in book and not book[node].complete]
+                return taken, np.array([micros(hour) for hour in incomplete], dtype=np.int64)
+        raise NotFresh(f"granules of {nodes[0]} and later hours were replaced {ATTEMPTS} times meanwhile")
+
+    def _require_fresh(self, book: Book, nodes: list[Node]) -> None:
+        staleness = Staleness(aggregate.outline(self.stream), book, accepted_of(self.stream))
+        for node in nodes:
+            # An hour that nobody asked for is empty.
+            if node.hour not in book.due:
+                continue
+            entry = book.get(node)
+            if entry is None:
+                raise NotFresh(f"granules of {node} have not been computed")
+            if entry.status != "published":
+                raise NotFresh(
+                    f"granules of {node} are {entry.status}{f': {entry.cause}' if entry.cause else ''}"
+                )
+            if staleness.stale(node):
+                raise NotFresh(f"granules of {node} are out of date; `transom explain` says why")
+
+
+def _with_zone(moment: datetime) -> datetime:
+    if moment.utcoffset() is None:
+        raise ValueError(f"must be a time with a zone; got {moment.isoformat()}")
+    return moment.astimezone(UTC)
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _literal(value: Any) -> str:
+    """A value as an SQL condition writes it."""
+    if isinstance(value, datetime):
+        return instant(_with_zone(value))
+    return repr(value) if isinstance(value, (int, float)) else "'" + str(value).replace("'", "''") + "'"

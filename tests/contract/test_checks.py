@@ -43,7 +43,9 @@ preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
 key: [client]
 aggregate:
-  site: {key: [], measures: {n: count}, levels: "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR", fit: 1 hour}
+  site:
+    {key: [], measures: {n: count, most: max(bytes)}, levels: "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR",
+     fit: 1 hour}
 checks:
   no_errors: {stage: ingest, every: "status < 500", share: 0.9}
   enough: {stage: ingest, rows: {at_least: 2}, severity: incomplete}
@@ -321,6 +323,12 @@ def test_events_outside_what_their_file_may_hold_are_seen(
     [
         ("granules", one_more_where("true"), "granules_add_up", -1),
         ("aggregates", one_more_where("level = 0"), "wide_covers_narrow", 1),
+        (
+            "aggregates",
+            lambda rows: rows.withColumn("max_most", F.expr("max_most + if(level = 0, 1, 0)")),
+            "wide_holds_extremes",
+            1,
+        ),
         (
             "aggregates",
             lambda rows: rows.withColumn("window_end", F.expr("window_end + INTERVAL 1 MICROSECOND")),

@@ -30,6 +30,7 @@ from transom.stages.checks import (
     shares,
     sum_faults,
     sums_exact,
+    wide_beside_narrow,
 )
 from transom.stages.hashes import with_hashes
 from transom.stages.items import absent_in_a_ring, steps_of
@@ -159,6 +160,7 @@ def _report_checks(stream: Stream) -> tuple[Check, ...]:
     return (
         *built_in(stream, "ends_inside_hour", metric="ends_outside", at_most=0),
         *built_in(stream, "wide_covers_narrow", metric="wide_short_of_narrow", at_most=0),
+        *built_in(stream, "wide_holds_extremes", metric="narrow_beyond_wide", at_most=0),
         *(rule.check for rule in declared(stream, "aggregate")),
     )
 
@@ -238,26 +240,9 @@ def reports_of(request: Request, blocks: Mapping[str, Block], stream: Stream) ->
 
     def covering(rows: DataFrame) -> list[DataFrame]:
         rules = declared(stream, "aggregate")
-        return [_wide_short_of_narrow(rows), *shares(rules, rows, stream)]
+        return [wide_beside_narrow(rows, _measures(stream)), *shares(rules, rows, stream)]
 
     return Computed(by_block, covering)
-
-
-def _wide_short_of_narrow(rows: DataFrame) -> DataFrame:
-    """By how many records, at most, a level holds fewer than the one below that ends with it.
-
-    Counted over all keys of a window's end: a key that a narrow window holds, a wide one holds too.
-    """
-    totals = rows.groupBy("block", "hour", "window_end", "level").agg(F.sum("count").alias("records"))
-    levels = totals.groupBy("block", "hour", "window_end").agg(
-        F.array_sort(F.collect_list(F.struct("level", "records"))).alias("levels")
-    )
-    shortfall = F.expr(
-        "aggregate(sequence(1, size(levels) - 1), 0L, (worst, i) -> "
-        "greatest(worst, levels[i - 1].records - levels[i].records))"
-    )
-    short = F.when(F.size("levels") > 1, shortfall).otherwise(F.lit(0))
-    return levels.groupBy("block", "hour").agg(F.max(short).alias("wide_short_of_narrow"))
 
 
 def _union(columns: Iterable[Mapping[str, str]]) -> dict[str, str]:

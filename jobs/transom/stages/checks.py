@@ -6,7 +6,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from transom.expressions import condition
@@ -114,6 +114,48 @@ def sum_faults(names: Sequence[str]) -> dict[str, Column]:
 
 def _lacks_sum(name: str) -> Column:
     return (F.col(f"`values_{name}`") > 0) & F.col(f"`sum_{name}`").isNull()
+
+
+def wide_beside_narrow(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """How the levels' windows that end together fit each other, by block and hour.
+
+    `wide_short_of_narrow` is by how many records, at most, a level holds fewer than the one below;
+    `narrow_beyond_wide` is how many levels have an extreme that the one above does not reach. Both over all
+    keys of a window's end: a key that a narrow window holds, a wide one holds too.
+
+    Args:
+        names: what the reports have `min_*` and `max_*` of.
+    """
+    extremes = [
+        extreme(f"`{column}`").alias(column)
+        for name in names
+        for extreme, column in ((F.min, f"min_{name}"), (F.max, f"max_{name}"))
+    ]
+    totals = rows.groupBy("block", "hour", "window_end", "level").agg(
+        F.sum("count").alias("records"), *extremes
+    )
+    of_one_end = Window.partitionBy("block", "hour", "window_end").orderBy("level")
+
+    def below(column: str) -> Column:
+        return F.lag(f"`{column}`").over(of_one_end)
+
+    # Null is what a block does not measure, a window without a value, or what is below the finest level.
+    beyond = [
+        F.coalesce(
+            (below(f"min_{name}") < F.col(f"`min_{name}`")) | (below(f"max_{name}") > F.col(f"`max_{name}`")),
+            F.lit(False),
+        )
+        for name in names
+    ]
+    compared = totals.select(
+        "block",
+        "hour",
+        F.greatest(F.lit(0), below("records") - F.col("records")).alias("short"),
+        reduce(or_, beyond, F.lit(False)).cast("bigint").alias("beyond"),
+    )
+    return compared.groupBy("block", "hour").agg(
+        F.max("short").alias("wide_short_of_narrow"), F.sum("beyond").alias("narrow_beyond_wide")
+    )
 
 
 def line_checks(stream: Stream, names: Sequence[str]) -> tuple[Check, ...]:

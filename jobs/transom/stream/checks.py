@@ -89,6 +89,9 @@ BUILT_IN: dict[str, BuiltIn] = {
     "wide_covers_narrow": BuiltIn(
         "aggregate", "error", "a window counts at least what a narrower one with the same end counts"
     ),
+    "wide_holds_extremes": BuiltIn(
+        "aggregate", "error", "a window's extremes are at least those of a narrower one with the same end"
+    ),
     "granules_add_up": BuiltIn(
         "aggregate", "error", "an hour's granules count every event of the hour that the block takes"
     ),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import airflow_server
+import numpy as np
 import sample_logs
 from airflow_api import OVER, Airflow
 from deltalake import DeltaTable
@@ -33,6 +34,8 @@ FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
 END = datetime(2015, 5, 20, 22, tzinfo=UTC)
 LATE = datetime(2015, 5, 20, 12, tzinfo=UTC)
 BAD = datetime(2015, 5, 20, 19, tzinfo=UTC)
+RINGS = ((1, 0), (6, 1), (24, 6))
+"""Of the site's levels, in hours before a window's end."""
 MARKS = {"success": "[green]ok[/]", "failed": "[red]red[/]", "upstream_failed": "[yellow]not run[/]"}
 ORDER = ("settle", "ingest", "ingest_gate", "aggregate", "aggregate_gate", "report")
 console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 110)
@@ -122,9 +125,42 @@ def busiest(web: Hours) -> bool:
     return all(line[3] == line[4] for line in lines)
 
 
+def growing(web: Hours) -> bool:
+    """The clients whose requests grow fastest over a day, beside a line through the raw log's hours."""
+    day = rows("aggregates", block="traffic", level=2)
+    end = max(row["window_end"] for row in day)
+    lines: list[list[object]] = []
+    equal = True
+    fastest = sorted((r for r in day if r["window_end"] == end), key=lambda r: (-r["slope_n"], r["client"]))
+    hours = [sample_logs.requests(web, end - n * HOUR, end - (n - 1) * HOUR) for n in range(24, 0, -1)]
+    for row in fastest[:3]:
+        [slope, _] = np.polyfit(range(24), [hour[row["client"]] for hour in hours], 1)
+        equal = equal and abs(slope - row["slope_n"]) < 1e-9
+        lines.append([row["client"], row["n"], row["pages"], f"{row['slope_n']:+.4f}", f"{slope:+.4f}"])
+    columns = ["client", "requests", "pages", "requests an hour, each hour", "by numpy"]
+    show(f"Growing: clients in the 24 hours to {format_hour(end)}", columns, lines)
+    return equal
+
+
+def regulars(web: Hours) -> bool:
+    """The clients that were there in every ring between the levels, beside a recount of the raw log."""
+    found = rows("recurring", block="site")
+    end = max(row["window_end"] for row in found)
+    rings = [sample_logs.requests(web, end - far * HOUR, end - near * HOUR) for far, near in RINGS]
+    recounted = {
+        client: [ring[client] for ring in rings] for client in set(rings[0]).intersection(*rings[1:])
+    }
+    here = {row["client"]: row["counts"] for row in found if row["window_end"] == end}
+    best = sorted(here, key=lambda client: (-min(here[client]), client))[:5]
+    columns = ["client", *(f"{far} to {near} hours before" for far, near in RINGS)]
+    lines = [[client, *here[client]] for client in best]
+    show(f"Recurring: {len(here)} clients at {format_hour(end)}, requests in each ring", columns, lines)
+    return here == recounted
+
+
 def figures_around_the_late_file() -> dict[str, int]:
     """Three figures that the late file changes."""
-    site = {row["hour"]: row["n"] for row in rows("aggregates", block="site")}
+    site = {row["hour"]: row["n"] for row in rows("aggregates", block="site", level=0)}
     end = LATE + 6 * HOUR
     day = [row for row in rows("aggregates", block="traffic", level=2) if row["window_end"] == end]
     return {
@@ -219,6 +255,9 @@ def tour(server: Airflow, web: Hours) -> bool:
     healed(before, book(), set(last))
     told()
     agrees = agrees and now == recounted(web)
+
+    step("Who is growing, and who keeps coming back")
+    agrees = growing(web) and regulars(web) and agrees
 
     step("Six hours again, in a lake of their own, an hour a run")
     equal = one_by_one([FIRST + number * HOUR for number in range(6)])

@@ -46,7 +46,7 @@ STAGES = (
     StageTask(
         "aggregate",
         ("ingest",),
-        ("aggregates", "recurring", "findings"),
+        ("aggregates", "recurring", "alerts", "findings"),
         "Events become figures over sliding windows.",
     ),
 )
@@ -121,6 +121,12 @@ def build(stream: Stream, file: Path) -> DAG:
         settle = Settle(seconds=stream.source.settle.total_seconds(), doc_md=Settle.__doc__)
         gates: dict[str, BaseOperator] = {}
         jobs = jobs_of(stream)
+        blocks = stream.aggregate.values()
+        # Tables that are there only where a block asks for them.
+        made = {
+            "recurring": any(block.recurring for block in blocks),
+            "alerts": any(block.alert for block in blocks),
+        }
         for job in jobs:
             submit = SubmitStage(
                 job=job.name,
@@ -131,7 +137,7 @@ def build(stream: Stream, file: Path) -> DAG:
                     Asset(f"transom://{stream.name}/{table}")
                     for task in job.stages
                     for table in task.outlets
-                    if table != "recurring" or any(block.recurring for block in stream.aggregate.values())
+                    if made.get(table, True)
                 ],
             )
             for task in job.stages:

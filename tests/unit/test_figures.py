@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from transom.lake.tables import Table
 from transom.stages.blocks import Block, block_of
 from transom.stream import SpecificationError, Stream, parse
+from transom.stream.alerts import ALERT_COLUMNS
 from transom.stream.figures import GRANULE_COLUMNS, ITEM_COLUMNS, REPORT_COLUMNS
 from transom.stream.rules import EVENT_COLUMNS
 
@@ -32,6 +33,7 @@ def test_the_fixed_columns_are_those_of_the_descriptions() -> None:
         (["granules"], GRANULE_COLUMNS),
         (["aggregates"], REPORT_COLUMNS),
         (["item_granules", "recurring"], ITEM_COLUMNS),
+        (["alerts"], ALERT_COLUMNS),
         (["events"], EVENT_COLUMNS),
     ):
         described = {name for table in tables for name in Table.load(table).columns}

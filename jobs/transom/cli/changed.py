@@ -37,6 +37,7 @@ WORDS: Mapping[str, str] = {
     "fit": "`fit`",
     "aging": "`aging`",
     "item": "`recurring`",
+    "alerts": "`alert`",
     "ranges": "`levels`",
     "slide": "`levels`",
     "types": "the type or resolution of a column",
@@ -91,6 +92,7 @@ def _shape(stream: Stream, node: Node) -> Mapping[str, object]:
             "aggregates": stream.reports_shape,
             "item_granules": stream.item_granules_shape,
             "recurring": stream.recurring_shape,
+            "alerts": stream.alerts_shape,
         }
         text = shaped[node.table](node.block)
     return {**dict.fromkeys(MAY_BE_GONE.get(node.table, ())), **json.loads(text)}

@@ -60,6 +60,7 @@ class Finding:
         start, end: `[start, end)`; None for files that belong to no hour.
         ongoing: whether it reaches the end of the last hour that the stage was asked for.
         exactness: of a figure: exact, guaranteed, or its bounds.
+        made_of: of what stages find in the data, a hash of the rows and words that it was made of.
     """
 
     stage: str
@@ -76,6 +77,7 @@ class Finding:
     key: str | None = None
     item: str | None = None
     exactness: str = "exact"
+    made_of: str | None = None
 
     def __str__(self) -> str:
         """One line: how bad, of what kind, what and when."""

@@ -4,7 +4,7 @@
 units of each column's resolution. `aggregates`, the result: windows over granules, by one vectorised pass
 over each partition of keys (`transom.stages.reports`). An hour's granules depend on that hour's events alone,
 an hour's reports on the granules that its widest window reaches. Two more tables are those of recurring items
-(`transom.stages.items`).
+(`transom.stages.items`), and one of the reports that meet a declared condition (`transom.stages.alerts`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,6 +17,7 @@ from transom.algorithms.exact import BOUND
 from transom.lake.quality import Check
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Stage, Step
 from transom.lake.tables import Table
+from transom.stages import alerts
 from transom.stages.blocks import Block, block_of
 from transom.stages.checks import (
     built_in,
@@ -98,6 +99,7 @@ def outline(stream: Stream) -> Stage:
                 derived=counts(declared(stream, "aggregate")),
             ),
             *steps_of(stream, blocks),
+            alerts.step_of(stream, blocks),
         ),
     )
 
@@ -105,7 +107,7 @@ def outline(stream: Stream) -> Stage:
 def stage(stream: Stream) -> Stage:
     """The aggregate stage of a stream."""
     bare = outline(stream)
-    granules, aggregates, item_granules, recurring = bare.steps
+    granules, aggregates, item_granules, recurring, alerted = bare.steps
     measured, measures, fitted = _measured(stream), _measures(stream), _fitted(stream)
     return replace(
         bare,
@@ -135,6 +137,7 @@ def stage(stream: Stream) -> Stage:
                 figures={"absent_in_a_ring": F.sum(absent_in_a_ring().cast("bigint"))},
                 faults={"recurring_in_every_ring": absent_in_a_ring()},
             ),
+            alerted,
         ),
     )
 

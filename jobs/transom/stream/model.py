@@ -12,7 +12,7 @@ from transom.formats import layout
 from transom.formats.layout import FieldType, Layout, Span
 from transom.intervals import HOUR, hour_of
 from transom.paths import Match, PathPattern
-from transom.stream import derived, figures, rules, shapes
+from transom.stream import alerts, derived, figures, rules, shapes
 from transom.stream.base import Hour, Model, Name, Text
 from transom.stream.checks import Accept, Check, Gate, Stage, resolve
 from transom.stream.errors import Problems
@@ -137,7 +137,7 @@ class Stream(Model):
     def report_types(self, block: str) -> dict[str, FieldType]:
         """Return the types that checks of a block's reports see.
 
-        They are the key, `level`, `window_start`, `window_end`, `count`, and each measure by its name.
+        They are the key, `level`, `window_start`, `window_end`, `count`, and the figures of each measure.
         """
         aggregation = self.aggregate[block]
         types: dict[str, FieldType] = {
@@ -147,7 +147,9 @@ class Stream(Model):
             "count": "integer",
         }
         types |= {name: self.event_types[name] for name in aggregation.key}
-        return types | {name: columns[name] for name, columns in figures.columns_of(self, block).items()}
+        for columns in figures.columns_of(self, block).values():
+            types |= columns
+        return types
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -170,6 +172,10 @@ class Stream(Model):
         """Return the compiled `where` of a block, None where it takes every event."""
         where = self.aggregate[block].where
         return None if where is None else condition(where, self.event_types)
+
+    def alert_conditions(self, block: str) -> dict[str, Expression]:
+        """Return the compiled conditions of the alerts of a block, by name."""
+        return alerts.conditions(self, block)
 
     def layout(self) -> Layout:
         """Return all that a parser is told."""
@@ -211,3 +217,7 @@ class Stream(Model):
     def recurring_shape(self, block: str) -> str:
         """Return the canonical JSON of what shapes the recurring items of a block, their granules given."""
         return shapes.recurring(self, block)
+
+    def alerts_shape(self, block: str) -> str:
+        """Return the canonical JSON of what shapes the alerts of a block, reports given."""
+        return shapes.alerts(self, block)

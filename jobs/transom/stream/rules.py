@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from transom.expressions import ExpressionError, condition
 from transom.formats.layout import REST, FieldType
 from transom.intervals import HOUR, format_hour
-from transom.stream import checks, derived, figures, unique
+from transom.stream import alerts, checks, derived, figures, unique
 from transom.stream.errors import Problem, join, nearest
 from transom.stream.fields import split_paths
 from transom.stream.options import fields_of
@@ -141,6 +141,9 @@ def _aggregate(stream: "Stream") -> Iterator[Problem]:
             yield from _condition(f"{place}.where", block.where, stream.event_types)
         yield from _recurring(f"{place}.recurring", block, stream)
         yield from _measures(place, block, stream)
+        if block.alert and _sound(name, stream):
+            # Else its types are not known; the block's own problems say so.
+            yield from alerts.problems(place, name, stream)
 
 
 def _measures(place: str, block: Aggregation, stream: "Stream") -> Iterator[Problem]:

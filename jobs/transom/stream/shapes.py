@@ -128,6 +128,20 @@ def recurring(stream: "Stream", name: str) -> str:
     )
 
 
+def alerts(stream: "Stream", name: str) -> str:
+    """Return what shapes the alerts of a block: conditions as compiled, and the levels that they look at."""
+    block, types = stream.aggregate[name], stream.report_types(name)
+    met = stream.alert_conditions(name)
+    read = {column for of in met.values() for column in of.columns}.union(block.key)
+    return canonical(
+        {
+            "alerts": {alert: [met[alert].sql, said.level] for alert, said in block.alert.items()},
+            "key": list(block.key),
+            "types": {column: types[column] for column in read},
+        }
+    )
+
+
 def _measured(stream: "Stream", name: str) -> set[str]:
     measures = stream.aggregate[name].measures.values()
     return {measure.column for measure in measures if measure.column is not None}

@@ -25,6 +25,7 @@ from pydantic import (
 
 from transom.intervals import HOUR
 from transom.stream import fits
+from transom.stream.alerts import Alerts
 from transom.stream.base import Model, Name, Number, Text
 from transom.stream.errors import Problem, Problems, nearest
 from transom.stream.fits import Fit
@@ -204,6 +205,9 @@ class Aggregation(Model):
     """The columns of an item: which items come back in every ring between neighbouring levels is told when
     the widest one reports. There are at least two levels then, and each slide is a multiple of the one below;
     an event that lacks one of the columns has no item."""
+    alert: Alerts = Field(default_factory=dict)
+    """Conditions on the reports that a person is told of, as slope_sent > 0 and n > 1000: one, or several by
+    name."""
     title: Text | None = None
     """For people."""
 

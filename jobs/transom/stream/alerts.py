@@ -1,0 +1,121 @@
+"""Alerts: conditions on the reports of an aggregation that a person is told of."""
+
+from collections.abc import Iterator, Mapping
+from string import Formatter
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, StrictInt, model_validator
+from pydantic_core import CoreSchema
+
+from transom.expressions import Expression, ExpressionError, condition
+from transom.formats.layout import FieldType
+from transom.stream.base import Model, Name, Text
+from transom.stream.errors import Problem, nearest
+
+if TYPE_CHECKING:
+    from transom.stream.model import Stream
+
+UNNAMED = "alert"
+"""The name of an alert that has none."""
+ALERT_COLUMNS = ("hour", "block", "alert", "level", "window_start", "window_end", "count", "complete")
+"""Columns of `alerts` beside keys and figures."""
+
+
+class Alert(Model):
+    """A condition on reports; one that meets it is a finding. A bare text in the file is its `when`."""
+
+    when: Text
+    """A condition on the reports, such as slope_sent > 0 and n > 1000: on the key, level, window_start,
+    window_end, count, and the figures of the block."""
+    level: Annotated[StrictInt, Field(ge=0)] | None = None
+    """The level whose reports are looked at, 0 the finest; all where nothing is said."""
+    severity: Literal["high", "medium", "low"] = "medium"
+    """How bad it is."""
+    title: Text | None = None
+    """For people: what is the matter, with columns of the key or of the condition in braces, as
+    {client} is sent more every hour."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_short(cls, data: Any) -> Any:
+        return {"when": data} if isinstance(data, str) else data
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Return the schema of what a file may say: a condition, or a mapping."""
+        full = handler.resolve_ref_schema(handler(core))
+        return {"anyOf": [{"type": "string", "description": "a condition on the reports"}, full]}
+
+
+def _named(value: Any) -> Any:
+    return {UNNAMED: value} if isinstance(value, str) else value
+
+
+Alerts = Annotated[dict[Name, Alert], BeforeValidator(_named, json_schema_input_type=str | dict[Name, Alert])]
+
+
+def conditions(stream: "Stream", block: str) -> dict[str, Expression]:
+    """Return the compiled conditions of a block's alerts, by name."""
+    types = stream.report_types(block)
+    return {name: condition(alert.when, types) for name, alert in stream.aggregate[block].alert.items()}
+
+
+def figures(stream: "Stream", block: str) -> dict[str, FieldType]:
+    """Return the columns that the conditions of a block read, beside those that every report has."""
+    named = {column for met in conditions(stream, block).values() for column in met.columns}
+    beside = {*ALERT_COLUMNS, *stream.aggregate[block].key}
+    return {name: kind for name, kind in stream.report_types(block).items() if name in named - beside}
+
+
+def parts_of(title: str) -> list[tuple[str, str | None]]:
+    """Return a title as texts, each with the column that follows it, None at the end.
+
+    Raises:
+        ValueError: a brace that is not closed, or more in braces than a name.
+    """
+    try:
+        parts = list(Formatter().parse(title))
+    except ValueError:
+        raise ValueError(f"must be a text with names in braces; got {title!r}") from None
+    if any(form or conversion for _, _, form, conversion in parts):
+        raise ValueError(f"has no formats in braces; got {title!r}")
+    return [(text, column) for text, column, _, _ in parts]
+
+
+def problems(place: str, block: str, stream: "Stream") -> Iterator[Problem]:
+    """Yield what is wrong with the alerts of a block whose columns are known.
+
+    Args:
+        place: the path of the block.
+    """
+    declared = stream.aggregate[block]
+    types = stream.report_types(block)
+    for name, alert in declared.alert.items():
+        short = name == UNNAMED and alert.model_fields_set == {"when"}
+        at = f"{place}.alert" if short else f"{place}.alert.{name}"
+        if alert.level is not None and alert.level >= len(declared.levels):
+            most = len(declared.levels) - 1
+            rule = f"must be the number of a level, from 0 to {most}"
+            yield Problem(f"{at}.level", f"{rule}; got {alert.level}")
+        try:
+            met = condition(alert.when, types)
+        except ExpressionError as error:
+            yield Problem(at if short else f"{at}.when", str(error))
+            continue
+        if UNNAMED in (*declared.key, *met.columns):
+            yield Problem(at, f"{UNNAMED} is a column that every alert has; name the column otherwise")
+        if alert.title is not None:
+            told = {*declared.key, *met.columns, "level", "window_start", "window_end", "count"}
+            yield from _title(f"{at}.title", alert.title, {n: k for n, k in types.items() if n in told})
+
+
+def _title(place: str, title: str, told: Mapping[str, FieldType]) -> Iterator[Problem]:
+    try:
+        named = [column for _, column in parts_of(title) if column is not None]
+    except ValueError as error:
+        yield Problem(place, str(error))
+        return
+    for column in named:
+        if column not in told:
+            rule = "a title names columns of the key and of its condition"
+            yield Problem(place, f"{rule}; no column {column!r}{nearest(column, told)}")

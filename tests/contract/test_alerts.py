@@ -1,0 +1,93 @@
+"""Alerts: the reports that meet a condition, told whatever the history, and through kills between tables."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import functions as F
+
+from contract.test_promise import assert_equal
+from failpoints import remains
+from house import House, hour, line
+
+Make = Callable[..., House]
+
+ALERTING = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
+key: [client]
+aggregate:
+  traffic:
+    measures: {n: count, sent: sum(bytes)}
+    levels: RANGES 2 HOURS, 30 MINUTES SLIDES 30 MINUTES, 10 MINUTES
+    fit: 10 minutes
+    alert:
+      growing: {when: "slope_sent > 0 and n > 2", level: 0, severity: high, title: "{client} is sent more"}
+      many: n >= 7
+  site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
+"""
+
+
+def grown(day: House, hours: int) -> None:
+    """Hours of two clients, one of whom is sent more and more."""
+    for number in range(hours):
+        more = [line(3600 * number + 600 * n + 1, "10.0.0.1", 100 * n) for n in range(6)]
+        day.land(number, [*more, line(3600 * number + 5, "10.0.0.2", 7)])
+
+
+def test_reports_that_meet_a_condition_are_told_whatever_the_history(house: Make) -> None:
+    lived = house(ALERTING, "lived")
+    grown(lived, 3)
+    late = lived.land(1, [line(3600 + 30 * n, "10.0.0.2", 7) for n in range(8)], ".late")
+    content = late.read_bytes()
+    late.unlink()
+    lived.run(2, 3)
+    lived.run(0, 2)
+    late.write_bytes(content)
+    lived.run(1, 2)
+    whole = house(ALERTING, "whole")
+    whole.run(0, 3)
+    assert_equal(lived, whole)
+    lived.assert_ledger_true()
+    reports, alerts = whole.table("aggregates"), whole.table("alerts")
+    growing = reports.where("block = 'traffic' AND level = 0 AND slope_sent > 0 AND n > 2")
+    many = reports.where("block = 'traffic' AND n >= 7")
+    expected = growing.withColumn("alert", F.lit("growing")).unionByName(
+        many.withColumn("alert", F.lit("many"))
+    )
+    names = [name for name in alerts.columns if name in expected.columns]
+    assert names == alerts.columns
+    found, wanted = (sorted(map(tuple, rows.select(*names).collect())) for rows in (alerts, expected))
+    assert found == wanted
+    # Of each alert, level and key one an hour.
+    told = whole.findings()
+    grouped = alerts.groupBy("hour", "alert", "level", "client").count().collect()
+    assert len(told) == len(grouped) == len({finding.finding_id for finding in told})
+    (first, *_) = told
+    assert (first.severity, first.title, first.hour) == ("high", "web: 10.0.0.1 is sent more", hour(0))
+    # What is told goes when the file no longer asks for it, and so do the rows.
+    house(ALERTING.replace("      many: n >= 7\n", ""), "lived").run(0, 3)
+    left = house(ALERTING, "lived")
+    assert {finding.severity for finding in left.findings()} == {"high"}
+    assert left.table("alerts").where("alert = 'many'").isEmpty()
+
+
+def test_a_kill_between_alerts_and_what_is_told_of_them_is_made_good(house: Make) -> None:
+    never = house(ALERTING, "never")
+    grown(never, 2)
+    never.run(0, 1)
+    never.ingest(1, 2)
+
+    def run() -> None:
+        house(ALERTING, "never").aggregate(1, 2)
+
+    states = remains(Path(never.root), run, never.folder / "copies")
+    assert {finding.hour for finding in never.findings()} == {hour(0), hour(1)}
+    untold = 0
+    for state in states:
+        killed = house(ALERTING, str(state.parent.relative_to(never.folder)))
+        untold += killed.findings() != never.findings()
+        killed.aggregate(1, 2)
+        killed.assert_same(never, state.parent.name)
+        assert killed.findings() == never.findings()
+    assert untold > 4

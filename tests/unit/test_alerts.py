@@ -1,0 +1,192 @@
+"""Alerts as findings without Spark: how they keep up with the table `alerts` and with the stream's words."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from transom.lake import alerts
+from transom.lake.book import Entry, Node
+from transom.lake.causes import Finding
+from transom.lake.findings import findings
+from transom.lake.findings import publish as publish_ledger
+from transom.lake.ledger import Ledger
+from transom.lake.staleness import fingerprint
+from transom.stream import Stream, parse
+from unit.small_ledger import at
+from unit.small_stream import changed
+
+MINUTES = timedelta(minutes=1)
+GROWING = {
+    "when": "slope_n > 0 and n > 2", "level": 0, "severity": "high", "title": "it's {user}, {n} times"
+}  # fmt: skip
+
+
+def stream_of(said: Any = None, key: tuple[str, ...] = ("user",)) -> Stream:
+    declared = {"growing": GROWING, "many": "n >= 7"} if said is None else said
+    return parse(
+        changed(
+            key=list(key),
+            aggregate__load__alert=declared,
+            aggregate__load__levels="RANGES 2 HOURS, 1 HOUR SLIDES 30 MINUTES, 10 MINUTES",
+            aggregate__load__fit="10 minutes",
+        )
+    )
+
+
+def row(number: int, alert: str, end: int, **more: Any) -> dict[str, Any]:
+    """A report of level 0 that ends so many minutes into an hour."""
+    until = at(number) + end * MINUTES
+    given = {"user": "o'brien", "status": None, "n": 5, "slope_n": 0.1 + 0.2, "count": 5, "complete": True}
+    return {
+        "hour": at(number), "block": "load", "alert": alert, "level": 0, "window_end": until,
+        "window_start": until - 60 * MINUTES, **given, **more,
+    }  # fmt: skip
+
+
+def hold(ledger: Ledger, stream: Stream, rows: list[dict[str, Any]], status: str = "published") -> None:
+    """A run that has published these rows, of hours 1 and 2."""
+    schema = pa.schema(
+        [
+            *((name, pa.timestamp("us", "UTC")) for name in ("hour", "window_start", "window_end")),
+            *((name, pa.string()) for name in ("block", "alert", "user")),
+            *((name, pa.int64()) for name in ("level", "count", "n", "status")),
+            *[("slope_n", pa.float64()), ("complete", pa.bool_())],
+        ]
+    )
+    write_deltalake(f"{ledger.root}/alerts", pa.Table.from_pylist(rows, schema), mode="overwrite")
+    entries = {}
+    for number in (1, 2):
+        own = [r for r in rows if r["hour"] == at(number)]
+        inputs = {"specification": fingerprint(stream.alerts_shape("load"))}
+        entry = Entry("published", "run", digest=f"{len(own)}:{hash(str(own))}", inputs=inputs, rows=len(own))
+        entries[Node("aggregate", "load", "alerts", at(number))] = entry
+    ledger.claim("aggregate", entries, "run")
+    if status == "published":
+        ledger.publish("aggregate", entries, "run")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(str(tmp_path))
+
+
+def version(ledger: Ledger) -> int:
+    return DeltaTable(f"{ledger.root}/findings").version()
+
+
+def told(ledger: Ledger) -> list[tuple[str | None, str, datetime | None, datetime | None]]:
+    return [(f.key, f.title, f.start, f.end) for f in findings(ledger.root)]
+
+
+def test_a_finding_is_of_an_alert_a_key_and_an_hour(ledger: Ledger) -> None:
+    stream = stream_of()
+    rows = [
+        row(1, "growing", 20, n=3),
+        row(1, "growing", 10),
+        row(1, "many", 60, user=None, n=7, slope_n=None, complete=False, level=1),
+        row(2, "growing", 30),
+    ]
+    hold(ledger, stream, rows)
+    assert alerts.publish(ledger, stream)
+    first, second, many = findings(ledger.root)
+    assert first == Finding(
+        stage="aggregate",
+        hour=at(1),
+        finding_id=first.finding_id,
+        kind="alert",
+        block="load",
+        severity="high",
+        title="app: it's o'brien, 3 times",
+        start=at(0) + 10 * MINUTES,
+        end=at(1) + 20 * MINUTES,
+        ongoing=False,
+        evidence=(
+            "the rule: slope_n > 0 and n > 2",
+            "level 0, 1 hour every 10 minutes: 2 reports of the hour met it",
+            "the last one, to 2015-05-17T01:20:00: n 3, slope_n 0.30000000000000004, count 5",
+        ),
+        key="o'brien",
+        made_of=first.made_of,
+    )
+    assert (second.key, second.hour, second.title) == ("o'brien", at(2), "app: it's o'brien, 5 times")
+    assert (many.key, many.severity, many.title) == (
+        "null", "medium", "app: many of load, null, 2 hours every 30 minutes"
+    )  # fmt: skip
+    assert many.evidence == (
+        "the rule: n >= 7",
+        "level 1, 2 hours every 30 minutes: 1 report of the hour met it",
+        "the last one, to 2015-05-17T02:00:00: n 7, count 5, of hours that are incomplete",
+    )
+    assert len({f.finding_id for f in (first, second, many)}) == 3
+    # Nothing is written without need; what the ledger finds leaves it alone, and the other way round.
+    stood = version(ledger)
+    assert not alerts.publish(Ledger(ledger.root), stream)
+    publish_ledger(ledger, stream.name, "aggregate", {})
+    assert version(ledger) == stood
+
+
+def test_an_hour_that_comes_out_otherwise_is_told_anew_and_no_other(ledger: Ledger) -> None:
+    stream = stream_of()
+    hold(ledger, stream, [row(1, "growing", 20), row(2, "growing", 20)])
+    alerts.publish(ledger, stream)
+    before = {f.hour: f for f in findings(ledger.root)}
+    hold(ledger, stream, [row(1, "growing", 20, n=9), row(2, "growing", 20)])
+    alerts.publish(ledger, stream)
+    after = {f.hour: f for f in findings(ledger.root)}
+    assert (after[at(2)], after[at(1)].finding_id) == (before[at(2)], before[at(1)].finding_id)
+    assert after[at(1)].title == "app: it's o'brien, 9 times"
+    hold(ledger, stream, [row(2, "growing", 20)])
+    alerts.publish(ledger, stream)
+    assert findings(ledger.root) == [before[at(2)]]
+    # Of a run that is at work, or was killed, nothing is told yet.
+    hold(ledger, stream, [row(2, "growing", 20, n=8)], status="writing")
+    assert not alerts.publish(ledger, stream)
+    assert findings(ledger.root) == [before[at(2)]]
+
+
+def test_words_are_told_anew_and_a_condition_waits_for_its_rows(ledger: Ledger) -> None:
+    hold(ledger, stream_of(), [row(1, "growing", 20)])
+    alerts.publish(ledger, stream_of())
+    (before,) = findings(ledger.root)
+    worse = stream_of({"growing": {**GROWING, "severity": "low", "title": "{{{user}}}"}, "many": "n >= 7"})
+    alerts.publish(ledger, worse)
+    (after,) = findings(ledger.root)
+    assert after == replace(before, severity="low", title="app: {o'brien}", made_of=after.made_of)
+    # Its rows are of the old condition: a run computes them first.
+    assert not alerts.publish(ledger, stream_of({"growing": "n > 3"}))
+    assert findings(ledger.root) == [after]
+    # A block that has none any more is told nothing of.
+    alerts.publish(ledger, stream_of({}))
+    assert told(ledger) == []
+
+
+def test_keys_of_several_columns_and_of_none(ledger: Ledger) -> None:
+    said = {"many": "n >= 7"}
+    of_two = stream_of(said, ("user", "status"))
+    hold(
+        ledger, of_two, [row(1, "many", 20, status=404), row(1, "many", 20), row(1, "many", 20, user="null")]
+    )
+    alerts.publish(ledger, of_two)
+    found = findings(ledger.root)
+    assert sorted(f.key or "" for f in found) == [
+        "user=null, status=null", "user=o'brien, status=404", "user=o'brien, status=null"
+    ]  # fmt: skip
+    of_none = stream_of(said, ())
+    hold(ledger, of_none, [row(1, "many", 20)])
+    alerts.publish(ledger, of_none)
+    start, end = at(0) + 20 * MINUTES, at(1) + 20 * MINUTES
+    assert told(ledger) == [(None, "app: many of load, 1 hour every 10 minutes", start, end)]
+
+
+def test_many_rows_are_told_by_several_commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alerts, "MOST", 1)
+    stream = stream_of()
+    hold(ledger, stream, [row(number, "growing", end) for number in (1, 2) for end in (10, 20)])
+    alerts.publish(ledger, stream)
+    assert [f.hour for f in findings(ledger.root)] == [at(1), at(2)]
+    assert version(ledger) == 2

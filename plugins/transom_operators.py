@@ -168,6 +168,10 @@ class Settle(BaseOperator):
         return str(interval)
 
 
+MOST = 100
+"""Findings that a report tells one by one."""
+
+
 class Report(BaseOperator):
     """What stands of the run's interval after all stages, a line each; and what has been found in it, the
     worst first."""
@@ -183,13 +187,17 @@ class Report(BaseOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Logs and returns the lines."""
-        from transom.lake.findings import findings
+        from transom.lake.findings import findings, how_many
 
         lines = [
             _judged(stage, job, self.stream, self.stream_file, self.heal, context).summary
             for stage, job in self.jobs.items()
         ]
-        lines += map(str, findings(f"{lake()}/{self.stream}", _of_context(context)))
+        root, interval = f"{lake()}/{self.stream}", _of_context(context)
+        found, many = findings(root, interval, most=MOST), how_many(root, interval)
+        lines += map(str, found)
+        if many > len(found):
+            lines.append(f"... and {many - len(found)} more in the table findings")
         for line in lines:
             logging.getLogger(__name__).info(line)
         return lines

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from transom.intervals import Interval
 from transom.lake import alerts
 from transom.lake.book import Entry, Node
 from transom.lake.causes import Finding
-from transom.lake.findings import findings
+from transom.lake.findings import findings, how_many
 from transom.lake.findings import publish as publish_ledger
 from transom.lake.ledger import Ledger
 from transom.lake.staleness import fingerprint
@@ -86,7 +87,7 @@ def told(ledger: Ledger) -> list[tuple[str | None, str, datetime | None, datetim
 def test_a_finding_is_of_an_alert_a_key_and_an_hour(ledger: Ledger) -> None:
     stream = stream_of()
     rows = [
-        row(1, "growing", 20, n=3),
+        row(1, "growing", 20, n=3, count=3),
         row(1, "growing", 10),
         row(1, "many", 60, user=None, n=7, slope_n=None, complete=False, level=1),
         row(2, "growing", 30),
@@ -108,7 +109,7 @@ def test_a_finding_is_of_an_alert_a_key_and_an_hour(ledger: Ledger) -> None:
         evidence=(
             "the rule: slope_n > 0 and n > 2",
             "level 0, 1 hour every 10 minutes: 2 reports of the hour met it",
-            "the last one, to 2015-05-17T01:20:00: n 3, slope_n 0.30000000000000004, count 5",
+            "the last one, to 2015-05-17T01:20:00: n 3, slope_n 0.30000000000000004, count 3",
         ),
         key="o'brien",
         made_of=first.made_of,
@@ -123,6 +124,12 @@ def test_a_finding_is_of_an_alert_a_key_and_an_hour(ledger: Ledger) -> None:
         "the last one, to 2015-05-17T02:00:00: n 7, count 5, of hours that are incomplete",
     )
     assert len({f.finding_id for f in (first, second, many)}) == 3
+    # The worst first, as many as are asked for; of an interval, what its hours report.
+    assert findings(ledger.root, most=2) == [first, second]
+    assert findings(ledger.root, kinds=["stale"]) == []
+    own = [findings(ledger.root, Interval(at(n), at(n + 1))) for n in range(4)]
+    assert own == [[], [first, many], [second], []]
+    assert [how_many(ledger.root, Interval(at(0), at(n))) for n in (1, 2, 3)] == [0, 2, 3]
     # Nothing is written without need; what the ledger finds leaves it alone, and the other way round.
     stood = version(ledger)
     assert not alerts.publish(Ledger(ledger.root), stream)
@@ -145,7 +152,8 @@ def test_an_hour_that_comes_out_otherwise_is_told_anew_and_no_other(ledger: Ledg
     assert findings(ledger.root) == [before[at(2)]]
     # Of a run that is at work, or was killed, nothing is told yet.
     hold(ledger, stream, [row(2, "growing", 20, n=8)], status="writing")
-    assert not alerts.publish(ledger, stream)
+    for other in (stream, stream_of({"growing": {**GROWING, "severity": "low"}, "many": "n >= 7"})):
+        assert not alerts.publish(ledger, other)
     assert findings(ledger.root) == [before[at(2)]]
 
 

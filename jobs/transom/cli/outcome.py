@@ -12,7 +12,7 @@ from deltalake import DeltaTable, QueryBuilder
 from transom.cli.files_of_any_name import EXAMPLES, Held
 from transom.cli.shown import plain, table
 from transom.intervals import Interval
-from transom.lake.findings import findings
+from transom.lake.findings import findings, how_many
 from transom.lake.gate import Judgement
 from transom.lake.ledger import Ledger
 from transom.lake.tables import query, read_rows
@@ -21,6 +21,8 @@ from transom.units import format_duration
 
 ROWS = 5
 """Rows of each result that are shown."""
+MOST = 50
+"""Findings that are shown."""
 
 
 def print_files(files: Sequence[Held]) -> None:
@@ -86,11 +88,13 @@ def print_duplicates(stream: Stream, root: str, files: Sequence[Held]) -> None:
 def print_outcome(stream: Stream, root: str, interval: Interval, judged: Sequence[Judgement]) -> None:
     """Prints what the gates say, and the first rows of each result."""
     typer.echo(f"\nfindings in {interval}")
-    found = findings(root, interval)
+    found, many = findings(root, interval, most=MOST), how_many(root, interval)
     for finding in found:
         typer.echo(f"  {plain(finding)}")
         for words in finding.evidence:
             typer.echo(f"    {plain(words)[:200]}")
+    if many > len(found):
+        typer.echo(f"  ... and {many - len(found)} more in the table findings")
     passed = all(judgement.passed for judgement in judged)
     if not found:
         typer.echo(f"  none: every check {'passed' if passed else 'that was made passed'}")

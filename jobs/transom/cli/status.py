@@ -83,7 +83,7 @@ def _shown(stream: Stream, uri: str) -> bool:
     """Prints a stream, and returns whether all of it is fresh."""
     from transom.cli.freshness import Freshness
     from transom.cli.shown import plain, table
-    from transom.lake.findings import findings
+    from transom.lake.findings import findings, how_many
 
     root = f"{uri}/{stream.name}"
     ledger = ledger_of(root)
@@ -97,14 +97,14 @@ def _shown(stream: Stream, uri: str) -> bool:
         last = next((run for run in reversed(runs) if run["stage"] == stage), None)
         rows.append((stream.name, stage, *_counts(book, stage), len(freshness.stale(stage)), *_about(last)))
     table(f"{stream.name} in {uri}", COLUMNS, rows)
-    found = findings(root)
+    found, many = findings(root, most=SHOWN), how_many(root)
     if found:
         last_run = f" ({runs[-1]['finished_at']:%Y-%m-%dT%H:%M})" if runs else ""
         typer.echo(f"  found as of the last run{last_run}; of files that have come since `explain` tells:")
-    for finding in found[:SHOWN]:
+    for finding in found:
         typer.echo(f"  {plain(finding)}")
-    if found[SHOWN:]:
-        typer.echo(f"  ... and {len(found) - SHOWN} more in the table findings")
+    if many > len(found):
+        typer.echo(f"  ... and {many - len(found)} more in the table findings")
     # Neither trouble nor a stale hour.
     return not any(any(row[4:9]) for row in rows)
 

@@ -16,29 +16,67 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from transom.intervals import Interval
 from transom.lake.book import Entry, Node
-from transom.lake.causes import KINDS, Finding, from_ledger
+from transom.lake.causes import KINDS, SEVERITIES, Finding, from_ledger
 from transom.lake.ledger import Ledger
-from transom.lake.tables import ATTEMPTS, Table, create, read_rows
+from transom.lake.tables import ATTEMPTS, Table, create, instant, query, read_rows
 
 NAME = "findings"
 COLUMNS = tuple(field.name for field in fields(Finding))
 
 
-def findings(root: str, interval: Interval | None = None) -> list[Finding]:
+def findings(
+    root: str, interval: Interval | None = None, most: int | None = None, kinds: Iterable[str] | None = None
+) -> list[Finding]:
     """What has been found, the worst first.
 
     Args:
         root: the stream's folder in the lake.
-        interval: only what overlaps it, and what belongs to no hour; None is everything.
+        interval: only what overlaps it, of alerts what its hours report, and what belongs to no hour; None is
+            everything.
+        most: how many of them; None is all, of which there may be millions where many meet a condition.
+        kinds: only these; None is all.
     """
+    limit = "" if most is None else f" LIMIT {most}"
+    rows = _ask(root, f"SELECT * FROM t WHERE {_asked(interval, kinds)} ORDER BY {_RANK}{limit}")
+    return sorted(map(_of_row, rows), key=lambda finding: finding.rank)
+
+
+def how_many(root: str, interval: Interval | None = None) -> int:
+    """How many findings there are.
+
+    Args:
+        root, interval: as in `findings`.
+    """
+    rows = _ask(root, f"SELECT count(*) AS many FROM t WHERE {_asked(interval, None)}")
+    return sum(row["many"] for row in rows)
+
+
+def _ask(root: str, sql: str) -> list[dict[str, Any]]:
     try:
         table = DeltaTable(f"{root}/{NAME}")
     except TableNotFoundError:
         return []
-    found = _read(table)
+    rows: list[dict[str, Any]] = query(table, sql).to_pylist()
+    return rows
+
+
+_PLACES = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(SEVERITIES))
+_RANK = f'CASE severity {_PLACES} END, "start" NULLS FIRST, finding_id'
+"""As `Finding.rank` has it."""
+
+
+def _asked(interval: Interval | None, kinds: Iterable[str] | None) -> str:
+    """A condition on findings, as `findings` is asked for them."""
+    where = "TRUE"
+    if kinds is not None:
+        listed = ", ".join(f"'{kind}'" for kind in kinds)
+        where += f" AND kind IN ({listed})"
     if interval is not None:
-        found = [finding for finding in found if _overlaps(finding, interval)]
-    return sorted(found, key=lambda finding: finding.rank)
+        start, end = instant(interval.start), instant(interval.end)
+        # The window of an alert reaches back, a day or more: it belongs to the hour that reports it.
+        first = "CASE WHEN kind = 'alert' THEN hour ELSE \"start\" END"
+        where += f' AND ("start" IS NULL OR "end" IS NULL OR ({first} < {end} AND {start} < "end"))'
+    return where
 
 
 def publish(ledger: Ledger, stream: str, stage: str, stale: Mapping[Node, Entry | None]) -> bool:
@@ -108,9 +146,3 @@ def _of_row(row: Mapping[str, Any]) -> Finding:
 
 def _utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
-
-
-def _overlaps(finding: Finding, interval: Interval) -> bool:
-    if finding.start is None or finding.end is None:
-        return True
-    return finding.start < interval.end and interval.start < finding.end

@@ -158,8 +158,8 @@ def _stale(ledger: Ledger, stage: str, command: str) -> list[str]:
     """What the last run has left out of date, the first stretches with what mends them."""
     stretches = [
         (finding.start, finding.end)
-        for finding in findings(ledger.root)
-        if (finding.stage, finding.kind) == (stage, "stale") and finding.start and finding.end
+        for finding in findings(ledger.root, kinds=["stale"])
+        if finding.stage == stage and finding.start and finding.end
     ]
     told = [
         f"stale since {format_hour(start)}: {_filled(command, [start, end - HOUR])}"

@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from bench import duck, peer_aggregate, peer_ingest
-from bench.draw import LOGS
+from bench import duck, frames, levels, peer_aggregate, peer_ingest
+from bench.draw import FIRST, LOGS
 from bench.ingest import Case
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from transom.intervals import HOUR, Interval, format_hour
 from transom.lake.store import Store
 from transom.stages.blocks import block_of
 from transom.stages.ingest_tables import event_types
@@ -46,3 +47,29 @@ def test_every_way_gives_the_same(spark: SparkSession, tmp_path: Path, name: str
         duck.main(way, str(case.stream), str(tmp_path / "lake"), "1", str(result))
         assert json.loads(result.read_text())["totals"] == computed
     ours.unpersist()
+
+
+def test_every_way_gives_the_same_of_six_levels_and_of_keys_with_few_events(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    stream = load(levels.stream_of(6, tmp_path))
+    lake = levels.lake_of(tmp_path, 1_000, 400)
+    day = Interval(FIRST, FIRST + levels.DAY * HOUR)
+    block = block_of(stream, peer_aggregate.BLOCK)
+    events = spark.read.format("delta").load(f"{lake}/drawn/events").persist()
+    windows = [rows.persist() for rows in peer_aggregate.windowed(events, block, day.end)]
+    granules = peer_aggregate.floor(events, block).persist()
+    for level, theirs in zip(block.levels, windows, strict=True):
+        ours = frames.framed(granules, level, peer_aggregate.MEASURE, day.end).select(*theirs.columns)
+        assert ours.exceptAll(theirs).count() == theirs.exceptAll(ours).count() == 0, level
+        assert theirs.count() > 1_000
+
+    expected = peer_aggregate.drained(windows)
+    assert peer_aggregate.framed(events, block, day.end) == expected
+    assert peer_aggregate.computed(Store(spark, str(lake)), stream, events, day) == expected
+    for way in ("raw", "granules"):
+        result = tmp_path / f"{way}.json"
+        duck.main(way, str(tmp_path / "levels-6.yaml"), str(lake), "1", str(result), format_hour(day.end))
+        assert json.loads(result.read_text())["totals"] == expected
+    for rows in (events, granules, *windows):
+        rows.unpersist()

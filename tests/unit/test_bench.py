@@ -6,14 +6,38 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import table, version
+from bench import scans, table, version
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
+from bench.flat import AGGREGATE as STEADY
+from bench.flat import ALL_BY_SPARK
 from bench.ingest import in_turn
+from bench.levels import levels_of
 from bench.measure import Failed, run
 
 INGEST = {"bench": "ingest", "log": "zeek", "layout": "plain", "lines": 10, "cpu_s": 9.5, "peak_mib": 700}
 AGGREGATE = {"bench": "aggregate", "log": "zeek", "events": 10, "cold": 9.0, "peak_mib": 800}
 HOUR = {"bench": "hour", "log": "apache", "lines": 300, "cpu_s": 7.0, "peak_mib": 900, "airflow_mib": 500}
+
+
+LEVELS = {"bench": "levels", "log": "drawn", "events": 10, "keys": 1000, "reports": 70, "cold": 9.0}
+FLAT = {
+    "bench": "flat",
+    "log": "steady",
+    "stage_s": 9.0,
+    "seconds": 20.0,
+    "cpu_s": 15.0,
+    "peak_mib": 700,
+    "other_rows": 5,
+}
+
+
+def at_levels(who: str, seconds: float, levels: int) -> dict[str, Any]:
+    return {**LEVELS, "levels": levels, "who": who, "seconds": seconds, "peak_mib": 800, "all": [[9.0]]}
+
+
+def on_day(who: str, day: int, rows: int, ratio: float) -> dict[str, Any]:
+    figures = {"data_rows": rows, "to_first_day": ratio, "ledger_rows": 8 * day, "ledger_ms": 3}
+    return {**FLAT, "who": who, "day": day, **figures}
 
 
 def ingested(who: str, seconds: float, layout: str = "plain") -> dict[str, Any]:
@@ -36,6 +60,15 @@ ROWS: list[dict[str, Any]] = [
     aggregated(WINDOW, 48.0),
     aggregated(WRITTEN, 60.0),
     aggregated(FLOOR, 1.9),
+    # What one level or two take is told, and nothing is aimed at.
+    at_levels(OURS, 4.0, 2),
+    at_levels(WINDOW, 20.0, 2),
+    at_levels(OURS, 5.0, 3),
+    at_levels(WINDOW, 45.0, 3),
+    on_day(STEADY, 2, 1000, 1.0),
+    on_day(STEADY, 60, 1060, 1.06),
+    on_day(ALL_BY_SPARK, 60, 960, 0.96),
+    on_day("ingest", 60, 2000, 2.0),
     {**HOUR, "who": "each", "seconds": 59.9, "all": [59.9], "phases": {"ingest": 5.0}},
     {**HOUR, "who": "together", "seconds": 35.0, "all": [35.0], "phases": {"run": 6.0}},
     {"bench": "try", "log": "zeek", "lines": 100_000, "who": "transom try", "seconds": 25.0, "whole_s": 27.0,
@@ -46,6 +79,8 @@ JUDGED = [
     (None, None, None), (1.0, "at least 1", True),
     (None, None, None), (None, None, None), (12.0, "at least 10", True), (7.5, None, None),
     (0.47, "at least 0.5", False),
+    (None, None, None), (5.0, None, None), (None, None, None), (9.0, "at least 10", False),
+    (None, "within 5%", True), (None, "within 5%", False), (None, "within 5%", True), (None, None, None),
     (None, "under 60 s", True), (None, "under 35 s", False), (None, "under 60 s", True),
 ]  # fmt: skip
 
@@ -67,10 +102,14 @@ def test_markdown_and_json_hold_the_same(tmp_path: Path) -> None:
     assert "| zeek | plain | 10 | spark | 19.0 | 0.95 | at least 1 | no | 9.5 | 700 | 19.0 |" in lines
     window = f"| zeek | 10 | {WINDOW} | 9.0 | 48.0 | 12.0 | at least 10 | yes | 800 | 9.0 48.0 |"
     assert window in lines
+    of_levels = f"| 1,000 | 3 | 10 | 70 | {WINDOW} | 9.0 | 45.0 | 9.0 | at least 10 | no | 800 | 9.0 |"
+    assert of_levels in lines
+    of_a_day = f"| {STEADY} | 60 | 1,060 | 1.06 | within 5% | no | 9.0 | 20.0 | 15.0 | 700 | 5 | 480 | 3 |"
+    assert of_a_day in lines
     assert "| `together` | 300 | 35.0 | under 35 s | no | 7.0 | 900 | 500 | 35.0 |" in lines
     assert "| zeek | 100,000 | 25.0 | under 60 s | yes | 27.0 | 2.0 | 30.0 | 1000 |" in lines
     assert [line for line in lines if line.startswith("## ")] == [
-        "## Ingest", "## Aggregate", "## Hour", "## Try"
+        "## Ingest", "## Aggregate", "## Levels", "## Flat", "## Hour", "## Try"
     ]  # fmt: skip
 
 
@@ -131,3 +170,54 @@ def test_each_way_is_the_first_in_its_turn() -> None:
         list("cab"),
         list("abc"),
     ]
+
+
+def test_levels_are_added_to_those_that_are_there() -> None:
+    assert levels_of(1) == "RANGES 1 HOUR SLIDES 5 MINUTES"
+    assert levels_of(4) == (
+        "RANGES 24 HOURS, 6 HOURS, 2 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES, 10 MINUTES, 5 MINUTES"
+    )
+
+
+def leaf(metric: int, location: str | None) -> dict[str, Any]:
+    named = {} if location is None else {"Location": location}
+    counted = [{"name": "size", "accumulatorId": 99}, {"name": scans.ROWS, "accumulatorId": metric}]
+    return {"children": [], "metadata": named, "metrics": counted}
+
+
+def plan(kind: str, *leaves: dict[str, Any]) -> dict[str, Any]:
+    # What is above a leaf has rows of its own, which are nobody's.
+    above = {"children": list(leaves), "metadata": {}, "metrics": leaf(50, None)["metrics"]}
+    return {"Event": f"org.apache.spark.sql.{kind}", "sparkPlanInfo": above}
+
+
+def task(records: int | None, **updates: object) -> dict[str, Any]:
+    metrics = None if records is None else {"Input Metrics": {"Records Read": records}}
+    counted = [{"ID": int(name[1:]), "Update": update} for name, update in updates.items()]
+    # Some have no update, or one that is no number.
+    told = {"Accumulables": [*counted, {"ID": 1}, {"ID": 2, "Update": [1]}]}
+    return {"Event": "SparkListenerTaskEnd", "Task Metrics": metrics, "Task Info": told}
+
+
+def test_rows_are_told_apart_by_what_they_were_read_from() -> None:
+    start, again = "SparkListenerSQLExecutionStart", "SparkListenerSQLAdaptiveExecutionUpdate"
+    events = [
+        {"Event": "SparkListenerApplicationStart"},
+        plan(f"execution.ui.{start}", leaf(1, "PreparedDeltaFileIndex(1 paths)[file:/lake/web/events]")),
+        task(30, _1="30", _50="7"),
+        task(12, _1=12, _99=5),
+        # The same leaf, in a plan that was made anew.
+        plan(
+            f"execution.ui.{again}",
+            leaf(1, "PreparedDeltaFileIndex(1 paths)[file:/lake/web/events]"),
+            leaf(2, "InMemoryFileIndex(1 paths)[file:/lake/web/granules/made-1]"),
+            leaf(3, "DeltaLogFileIndex(1 paths)[file:/lake/web/events/_delta_log]"),
+            leaf(4, None),
+            leaf(5, "elsewhere"),
+        ),
+        task(None, _2=3, _3=400, _4=5),
+        {"Event": f"org.apache.spark.sql.execution.ui.{scans.DRIVER}", "accumUpdates": [[4, 6], [5, 1]]},
+    ]
+    rows, records = scans.rows_read(events, "/lake/web")
+    assert rows == {"events": 42, scans.NEW: 3, scans.LOG: 400, scans.HANDED: 11, "elsewhere": 1}
+    assert records == 42

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench import aggregate, hour, ingest, trial
+from bench import aggregate, flat, hour, ingest, levels, trial
 from bench.measure import Failed
 from bench.table import written
 
 CACHE = Path(__file__).resolve().parents[2] / ".transom" / "bench"
-BENCHES = ("ingest", "aggregate", "hour", "try")
+BENCHES = ("ingest", "aggregate", "levels", "flat", "hour", "try")
 
 
 def arg_parser() -> argparse.ArgumentParser:
@@ -23,7 +23,9 @@ def arg_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--lines", type=int, default=5_000_000, help="of each log (5000000)")
     parser.add_argument("--log", choices=list(ingest.MEASURES), action="append", help="one log alone")
-    parser.add_argument("--repetitions", type=int, default=3, help="of each measurement (3)")
+    parser.add_argument(
+        "--repetitions", type=int, default=3, help="of each measurement, but for levels and flat (3)"
+    )
     return parser
 
 
@@ -34,6 +36,8 @@ def rows(arguments: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
     parts: dict[str, Callable[[], Iterator[Mapping[str, Any]]]] = {
         "ingest": lambda: (r for log in logs for r in ingest.bench(CACHE, log, arguments.lines, many)),
         "aggregate": lambda: aggregate.bench(CACHE, logs[0], arguments.lines, many),
+        "levels": lambda: levels.bench(CACHE / "levels", levels.EVENTS, 1),
+        "flat": lambda: flat.bench(CACHE / "flat"),
         "hour": lambda: hour.bench(CACHE, many),
         "try": lambda: trial.bench(CACHE, many),
     }
@@ -49,7 +53,9 @@ def main() -> None:
     try:
         for row in rows(arg_parser().parse_args()):
             found.append(row)
-            print(f"{row['bench']} {row.get('log', '')} {row['who']}: {row['seconds']} s", flush=True)
+            case = " ".join(f"{row[name]} {name}" for name in ("keys", "levels", "day") if name in row)
+            told = [row["bench"], row.get("log", ""), case, row["who"]]
+            print(f"{' '.join(filter(None, told))}: {row['seconds']} s", flush=True)
             written(found, CACHE)
     except Failed as failed:
         sys.exit(f"bench: {failed}")

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,23 +35,13 @@ def bench(cache: Path, name: str, count: int, repetitions: int) -> Iterator[dict
     """
     case, lake = lake_of(cache, name, count)
     folder = cache / "aggregate" / f"{name}-{count}"
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     totals: dict[str, list[int]] = {}
     seconds: dict[str, list[list[float]]] = {who: [] for who in WAYS}
     measured: dict[str, list[Measured]] = {who: [] for who in WAYS}
     for number in range(repetitions):
         for who in in_turn(list(WAYS), number):
-            engine, way = WAYS[who]
-            result = folder / f"{engine}-{way}.json"
-            arguments = [way, case.stream, lake, str(PASSES), result]
-            command = (
-                spark_submit(HERE / "peer_aggregate.py", *arguments)
-                if engine == "spark"
-                else [sys.executable, HERE / "duck.py", *arguments]
-            )
-            measured[who].append(run(command, result.with_suffix(".log"), {"PYTHONPATH": paths}))
-            found = json.loads(result.read_text())
+            one, found = gone(*WAYS[who], case.stream, lake, folder)
+            measured[who].append(one)
             seconds[who].append(found["seconds"])
             totals[who] = found["totals"]
             _agree(totals, count)
@@ -59,10 +49,32 @@ def bench(cache: Path, name: str, count: int, repetitions: int) -> Iterator[dict
         yield {
             "bench": "aggregate", "log": name, "events": count, "who": who,
             "cold": min(passes[0] for passes in seconds[who]),
-            "seconds": min(min(passes[1:]) for passes in seconds[who]),
+            "seconds": min(warm(passes) for passes in seconds[who]),
             "process_cpu_s": min(one.cpu_s for one in measured[who]),
             "peak_mib": max(one.peak_mib for one in measured[who]), "all": seconds[who],
         }  # fmt: skip
+
+
+def gone(
+    engine: str, way: str, stream: Path, lake: Path, folder: Path, *end: str
+) -> tuple[Measured, dict[str, Any]]:
+    """A way in a process of its own: what it took, and the seconds of its passes and its totals."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    result = folder / f"{engine}-{way}.json"
+    arguments = [way, stream, lake, str(PASSES), result, *end]
+    command = (
+        spark_submit(HERE / "peer_aggregate.py", *arguments)
+        if engine == "spark"
+        else [sys.executable, HERE / "duck.py", *arguments]
+    )
+    measured = run(command, result.with_suffix(".log"), {"PYTHONPATH": paths})
+    return measured, json.loads(result.read_text())
+
+
+def warm(passes: Sequence[float]) -> float:
+    """The seconds of a process that has done it before; of the first pass where it was long."""
+    return min(passes[1:] or passes)
 
 
 def _agree(totals: dict[str, list[int]], count: int) -> None:

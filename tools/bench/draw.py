@@ -61,7 +61,7 @@ class Log:
     lines: Callable[[Rng, int, int], pa.Array]
 
 
-def _zipf(rng: Rng, n: int, values: int, exponent: float = 1.1) -> Int64s:
+def zipf(rng: Rng, n: int, values: int, exponent: float = 1.1) -> Int64s:
     """Ranks from 0 on, of which the first are by far the most frequent."""
     weights = 1 / np.arange(1, values + 1) ** exponent
     edges = np.cumsum(weights / weights.sum())
@@ -115,9 +115,9 @@ def zeek_lines(rng: Rng, n: int, second: int) -> pa.Array:
     fields = [
         _seconds(start),
         pc.binary_join_element_wise("C", _words(rng, n, 17, _BASE62), ""),
-        _addresses(_zipf(rng, n, CLIENTS, 0.7), 1),
+        _addresses(zipf(rng, n, CLIENTS, 0.7), 1),
         _count(rng.integers(1024, 65_536, n)),
-        _addresses(_zipf(rng, n, 20_000), 2),
+        _addresses(zipf(rng, n, 20_000), 2),
         _choice(rng, n, ports, (50, 25, 12, 3, 5, 3, 2)),
         _choice(rng, n, ("tcp", "udp", "icmp"), (70, 29, 1)),
         _choice(rng, n, ("ssl", "dns", "http", "-", "ssh"), (45, 25, 10, 18, 2)),
@@ -141,7 +141,7 @@ def apache_lines(rng: Rng, n: int, second: int) -> pa.Array:
     stamp = pc.strftime(pa.array(moments).cast(pa.timestamp("s", "UTC")), "%d/%b/%Y:%H:%M:%S +0000")
     pages = pa.array([f"/{_SECTIONS[i % 7]}/{'item-' * (i % 4)}{i * 7919 % 99991}" for i in range(5_000)])
     query = _choice(rng, n, ("", "?page=2", "?utm_source=feed&utm_medium=rss"), (85, 10, 5))
-    path = pc.binary_join_element_wise(pages.take(pa.array(_zipf(rng, n, 5_000))), query, "")
+    path = pc.binary_join_element_wise(pages.take(pa.array(zipf(rng, n, 5_000))), query, "")
     referers = pa.array(["-", *(f"https://www.example.org/from/{i}" for i in range(300))])
     agents = pa.array(
         [f"Mozilla/5.0 (X11; Linux x86_64; rv:{60 + i % 60}.0) {_AGENT[i % 3]}/{i}" for i in range(200)]
@@ -151,9 +151,9 @@ def apache_lines(rng: Rng, n: int, second: int) -> pa.Array:
     method = _choice(rng, n, ("GET", "POST", "HEAD"), (92, 6, 2))
     user = _choice(rng, n, ("-", "frank", "mary"), (97, 2, 1))
     return pc.binary_join_element_wise(
-        _addresses(_zipf(rng, n, CLIENTS, 0.7), 1), " - ", user, " [", stamp, '] "', method, " ", path,
-        ' HTTP/1.1" ', status, " ", size, ' "', referers.take(pa.array(_zipf(rng, n, 301, 0.8))), '" "',
-        agents.take(pa.array(_zipf(rng, n, 200))), '"', "",
+        _addresses(zipf(rng, n, CLIENTS, 0.7), 1), " - ", user, " [", stamp, '] "', method, " ", path,
+        ' HTTP/1.1" ', status, " ", size, ' "', referers.take(pa.array(zipf(rng, n, 301, 0.8))), '" "',
+        agents.take(pa.array(zipf(rng, n, 200))), '"', "",
     )  # fmt: skip
 
 

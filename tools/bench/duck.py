@@ -1,18 +1,21 @@
 """The same windows by DuckDB, from the same files, for honesty: one machine's data need no cluster.
 
-Usage: duck.py WAY STREAM LAKE PASSES RESULT
+Usage: duck.py WAY STREAM LAKE PASSES RESULT [END, exclusive]
 """
 
 import json
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
 from deltalake import DeltaTable
 
 from bench.draw import END
+from bench.measure import LONG
 from transom.algorithms.granules import Level
+from transom.intervals import format_hour, parse
 from transom.stages.blocks import Block, block_of
 from transom.stream import load
 
@@ -27,19 +30,19 @@ def _end(level: Level, time: str) -> str:
     return f"({time} // {level.slide} + 1 + unnest(range({many}))) * {level.slide}"
 
 
-def from_events(block: Block) -> str:
+def from_events(block: Block, until: datetime = END) -> str:
     """Each event into each of its windows."""
     key, column = *block.key, *block.units
     return " UNION ALL ".join(
         f"""SELECT {key}, ends, count(*) AS records, count({column}) AS have, sum({column}) AS total,
         min({column}) AS least, max({column}) AS most
         FROM (SELECT {key}, {column}, {_end(level, "epoch_us(event_time)")} AS ends FROM events)
-        WHERE ends <= {_last()} GROUP BY ALL"""
+        WHERE ends <= {_micros(until)} GROUP BY ALL"""
         for level in block.levels
     )
 
 
-def from_granules(block: Block) -> str:
+def from_granules(block: Block, until: datetime = END) -> str:
     """Events into granules of each level's slide, those into each of their windows."""
     key, column = *block.key, *block.units
     added = "sum(records) AS records, sum(have) AS have, sum(total) AS total"
@@ -52,22 +55,24 @@ def from_granules(block: Block) -> str:
         f"""SELECT {key}, ends, {figures} FROM (
         SELECT * EXCLUDE (unit), {_end(level, "unit")} AS ends
         FROM (SELECT {key}, start // {level.slide} * {level.slide} AS unit, {figures} FROM base GROUP BY ALL))
-        WHERE ends <= {_last()} GROUP BY ALL"""
+        WHERE ends <= {_micros(until)} GROUP BY ALL"""
         for level in block.levels
     )
     return f"WITH base AS MATERIALIZED ({base}) {windows}"
 
 
-def _last() -> int:
-    return int(END.timestamp()) * 1_000_000
+def _micros(moment: datetime) -> int:
+    return int(moment.timestamp()) * 1_000_000
 
 
-def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
+def main(
+    way: str, stream_file: str, lake: str, passes: str, result: str, end: str = format_hour(END)
+) -> None:
     """Goes one way some times and writes the seconds of each, and the totals."""
     stream = load(Path(stream_file))
     block = block_of(stream, "volume")
     files = DeltaTable(f"{lake}/{stream.name}/events").file_uris()
-    windows = {"raw": from_events, "granules": from_granules}[way](block)
+    windows = {"raw": from_events, "granules": from_granules}[way](block, parse(end))
     connection = duckdb.connect()
     connection.execute(f"SET threads = {THREADS}")
     connection.execute(f"CREATE VIEW events AS SELECT * FROM read_parquet({files!r})")
@@ -76,6 +81,8 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         began = time.monotonic()
         found = connection.execute(_TOTALS.format(windows=windows)).fetchall()
         seconds.append(round(time.monotonic() - began, 2))
+        if seconds[-1] > LONG:
+            break
     Path(result).write_text(json.dumps({"seconds": seconds, "totals": [int(value) for value in found[0]]}))
 
 

@@ -1,6 +1,6 @@
 """Ways to the figures of three levels of windows from one table of events, each timed.
 
-Usage: spark-submit peer_aggregate.py WAY STREAM LAKE PASSES RESULT
+Usage: spark-submit peer_aggregate.py WAY STREAM LAKE PASSES RESULT [END, exclusive]
 """
 
 import json
@@ -18,9 +18,11 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, GroupedData, Observation
 from pyspark.sql import functions as F
 
+from bench import frames
 from bench.draw import END, FIRST
+from bench.measure import LONG
 from transom import job
-from transom.intervals import Interval
+from transom.intervals import Interval, format_hour
 from transom.lake.session import session
 from transom.lake.stage import Made, Request
 from transom.lake.store import Pins, Store, in_hours
@@ -60,11 +62,11 @@ class Given(Pins):
         return self.rows_at_hand.where(in_hours(hours))
 
 
-def computed(store: Store, stream: Stream, events: DataFrame) -> Totals:
+def computed(store: Store, stream: Stream, events: DataFrame, interval: Interval = INTERVAL) -> Totals:
     """The reports of the whole interval by the stage's own two functions; nothing in between is written, and
     the reports nowhere: they are added up in the tasks that make them."""
     blocks = {BLOCK: block_of(stream, BLOCK)}
-    targets = {BLOCK: list(INTERVAL.hours())}
+    targets = {BLOCK: list(interval.hours())}
     request = Request(Given(store, "events", events), targets, {BLOCK: []})
     (granules,) = aggregate.granules_of(request, blocks).shares
     rows = granules.frame.withColumn("block", F.lit(BLOCK))
@@ -103,20 +105,20 @@ def figures(groups: GroupedData, block: Block) -> DataFrame:
     )  # fmt: skip
 
 
-def windowed(events: DataFrame, block: Block) -> list[DataFrame]:
+def windowed(events: DataFrame, block: Block, until: datetime = END) -> list[DataFrame]:
     """Spark's own windows, a query a level."""
     found = []
     for level in block.levels:
         span = [f"{length} microseconds" for length in (level.range, level.slide)]
         groups = events.groupBy(*block.key, F.window("event_time", *span).alias("window"))
         rows = figures(groups, block).withColumn("window_end", F.col("window.end")).drop("window")
-        found.append(rows.where(F.col("window_end") <= F.lit(END)))
+        found.append(rows.where(F.col("window_end") <= F.lit(until)))
     return found
 
 
-def written(frames: Iterable[DataFrame], table: str) -> DataFrame:
+def written(some: Iterable[DataFrame], table: str) -> DataFrame:
     """The rows of all levels as a Delta table holds them, written by hour, as the stage keeps its own."""
-    levels = [frame.withColumn("level", F.lit(number)) for number, frame in enumerate(frames)]
+    levels = [frame.withColumn("level", F.lit(number)) for number, frame in enumerate(some)]
     rows = reduce(DataFrame.unionByName, levels)
     # A window that ends on the hour belongs to the hour that it completes.
     completed = F.col("window_end") - F.expr("INTERVAL 1 MICROSECOND")
@@ -132,11 +134,19 @@ def floor(events: DataFrame, block: Block) -> DataFrame:
     return rows.withColumn("window_end", F.col("window.end")).drop("window")
 
 
-def drained(frames: Iterable[DataFrame]) -> Totals:
+def framed(events: DataFrame, block: Block, until: datetime = END) -> Totals:
+    """Granules once, laid out by key, and frames over them, a query a level."""
+    granules = floor(events, block).repartition(*block.key).persist()
+    totals = drained(frames.framed(granules, level, MEASURE, until) for level in block.levels)
+    granules.unpersist()
+    return totals
+
+
+def drained(some: Iterable[DataFrame]) -> Totals:
     """Computes every column of some frames, one after the other, and writes them nowhere."""
     wanted = totals_of()
     totals = [0] * len(wanted)
-    for frame in frames:
+    for frame in some:
         seen = Observation()
         observed = frame.observe(seen, *(column.alias(name) for name, column in wanted.items()))
         observed.write.format("noop").mode("overwrite").save()
@@ -144,10 +154,13 @@ def drained(frames: Iterable[DataFrame]) -> Totals:
     return totals
 
 
-def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
+def main(
+    way: str, stream_file: str, lake: str, passes: str, result: str, end: str = format_hour(END)
+) -> None:
     """Goes one way some times and writes the seconds of each, and the totals."""
     stream = load(Path(stream_file))
     block = block_of(stream, BLOCK)
+    interval = Interval.parse(format_hour(FIRST), end)
     spark = session(f"bench {way}")
     store = Store(spark, f"{lake}/{stream.name}")
     kept = Path(result).with_suffix(".kept")
@@ -157,17 +170,18 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         return spark.read.format("delta").load(f"{store.root}/events")
 
     def staged(copy: str) -> DataFrame:
-        job.perform(spark, "aggregate", stream, INTERVAL, WORKS["aggregate"], lake=copy)
+        job.perform(spark, "aggregate", stream, interval, WORKS["aggregate"], lake=copy)
         return spark.read.format("delta").load(f"{copy}/{stream.name}/aggregates")
 
     # Those that keep their rows are asked for them when the time is over.
     keeping: dict[str, Callable[[str], DataFrame]] = {
         "stage": staged,
-        "written": lambda place: written(windowed(events(), block), place),
+        "written": lambda place: written(windowed(events(), block, interval.end), place),
     }
     passing: dict[str, Callable[[], Totals]] = {
-        "computed": lambda: computed(store, stream, events()),
-        "window": lambda: drained(windowed(events(), block)),
+        "computed": lambda: computed(store, stream, events(), interval),
+        "window": lambda: drained(windowed(events(), block, interval.end)),
+        "frames": lambda: framed(events(), block, interval.end),
         "floor": lambda: drained([floor(events(), block)]),
     }
     seconds = []
@@ -184,6 +198,8 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         else:
             totals = passing[way]()
             seconds.append(round(time.monotonic() - began, 2))
+        if seconds[-1] > LONG:
+            break
     shutil.rmtree(kept, ignore_errors=True)
     Path(result).write_text(json.dumps({"seconds": seconds, "totals": totals}))
     spark.stop()

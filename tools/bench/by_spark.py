@@ -1,0 +1,24 @@
+"""A job whose rows are all read by Spark, however few they are, so that Spark counts them where they lie.
+
+Usage: spark-submit by_spark.py JOB [the job's arguments]
+"""
+
+import sys
+from collections.abc import Iterable
+
+from transom import application
+from transom.lake import small
+
+
+def never(parts: Iterable[object]) -> None:
+    """The driver takes no rows."""
+
+
+def main(job: str, *arguments: str) -> None:
+    """Runs the job."""
+    small.held = never
+    application.run(job, application.arg_parser("").parse_args(arguments), [job])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

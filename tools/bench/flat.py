@@ -1,0 +1,132 @@
+"""What an hourly run reads and takes at day 2 and at day 60, of a log that says the same every hour.
+
+The widest range is a day: at day 2 the history reaches beyond it already. The past is one run, the hour is
+submitted as Airflow submits it. Rows are counted by Spark, in its event log.
+"""
+
+import gzip
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from bench import scans
+from bench.draw import FIRST
+from bench.measure import Measured, run, spark_submit
+from transom.intervals import HOUR, Interval, format_hour
+from transom.lake.ledger import Ledger
+
+HERE = Path(__file__).parent
+JOBS = HERE.parents[1] / "jobs"
+DAYS = (2, 60)
+LINES = 200
+"""Of an hour."""
+CLIENTS = 50
+AGGREGATE, ALL_BY_SPARK = "aggregate", "aggregate, all read by Spark"
+WAYS = {
+    "ingest": JOBS / "ingest.py",
+    AGGREGATE: JOBS / "aggregate.py",
+    ALL_BY_SPARK: HERE / "by_spark.py",
+}
+TABLES = ("events", "granules", "item_granules", scans.NEW)
+"""What holds rows of the log and what is made of them, or is on its way into such a table."""
+DATA = {"ingest": TABLES, AGGREGATE: (*TABLES, scans.HANDED), ALL_BY_SPARK: TABLES}
+"""What is counted. What the driver hands over are rows of tables where they are few. Where Spark reads all,
+they are entries of the tables' own logs, one for each file: those become more with every hour, and are told
+apart."""
+
+
+def stream(folder: Path) -> Path:
+    """The stream file: everything that the stage computes."""
+    spec = {
+        "name": "steady",
+        "preset": "apache/combined",
+        "source": {"path": "steady/%Y-%m-%d/access.%H.log.gz", "expect": 1},
+        "key": ["client"],
+        "aggregate": {
+            "traffic": {
+                "measures": {"n": "count", "sent": "sum(bytes)"},
+                "levels": "RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES, 5 MINUTES",
+                "fit": "5 minutes",
+                "aging": [1, 2, 4],
+                "recurring": ["path"],
+            }
+        },
+    }
+    file = folder / "steady.yaml"
+    file.write_text(json.dumps(spec))
+    return file
+
+
+def land(folder: Path, hours: Interval) -> None:
+    """A file for each hour: every client asks for its four pages, at the same minutes."""
+    for hour in hours.hours():
+        file = folder / hour.strftime("steady/%Y-%m-%d/access.%H.log.gz")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(gzip.compress("".join(_line(hour, n) for n in range(LINES)).encode(), 4, mtime=0))
+
+
+def _line(hour: datetime, number: int) -> str:
+    moment = hour + timedelta(hours=number / LINES)
+    page, client = divmod(number, CLIENTS)
+    return (
+        f'10.1.0.{client} - - [{moment:%d/%b/%Y:%H:%M:%S +0000}] "GET /page/{client % 10}/{page} HTTP/1.1" '
+        f'200 {100 + 7 * number} "-" "agent"\n'
+    )
+
+
+def bench(folder: Path) -> Iterator[dict[str, Any]]:
+    """Rows of the result, a job each: what it read and took at either day."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    file = stream(folder)
+    land(folder, Interval(FIRST, FIRST + timedelta(days=DAYS[-1]) + 2 * HOUR))
+    seen: dict[str, list[dict[str, Any]]] = {who: [] for who in WAYS}
+    past = FIRST
+    for day in DAYS:
+        hour = FIRST + timedelta(days=day)
+        _submit(folder, file, JOBS / "run.py", Interval(past, hour))
+        past = hour + 2 * HOUR
+        for who, at in (("ingest", hour), (AGGREGATE, hour), ("", hour + HOUR), (ALL_BY_SPARK, hour + HOUR)):
+            job = WAYS.get(who, WAYS["ingest"])
+            if who:
+                seen[who].append(_measured(folder, file, job, who, Interval.of_hour(at)))
+            else:
+                _submit(folder, file, job, Interval.of_hour(at))
+    for who, days in seen.items():
+        first, last = (sum(found["rows"].get(name, 0) for name in DATA[who]) for found in days)
+        for day, found, rows in zip(DAYS, days, (first, last), strict=True):
+            yield {
+                "bench": "flat", "log": "steady", "who": who, "day": day, **found, "data_rows": rows,
+                "other_rows": sum(found["rows"].values()) - rows, "to_first_day": round(rows / first, 4),
+            }  # fmt: skip
+
+
+def _measured(folder: Path, file: Path, job: Path, who: str, interval: Interval) -> dict[str, Any]:
+    """An hour's run: rows by what was read, what it took, and how large the ledger is that it went by."""
+    logs = folder / "spark"
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir()
+    root = folder / "lake" / "steady"
+    ledger, began = Ledger(str(root)), time.monotonic()
+    nodes = len(ledger.book())
+    read = time.monotonic() - began
+    one = _submit(folder, file, job, interval, *scans.logged(logs))
+    rows, records = scans.rows_read(scans.events_of(logs), str(root))
+    phases = json.loads(ledger.runs()[-1]["seconds"])
+    return {
+        "rows": rows, "records_of_files": records, "seconds": one.seconds, "cpu_s": one.cpu_s,
+        "peak_mib": one.peak_mib, "stage_s": phases[who.partition(",")[0]],
+        "ledger_rows": nodes, "ledger_ms": round(1000 * read),
+    }  # fmt: skip
+
+
+def _submit(folder: Path, file: Path, job: Path, interval: Interval, *settings: object) -> Measured:
+    told = ["--stream", file, "--lake", folder / "lake"]
+    told += ["--from", format_hour(interval.start), "--to", format_hour(interval.end)]
+    name = ["aggregate"] if job.parent == HERE else []
+    places = {"TRANSOM_LANDING": str(folder)}
+    return run(spark_submit(*settings, job, *name, *told), folder / f"{job.stem}.log", places)

@@ -1,0 +1,47 @@
+"""The same windows by Spark's window frames, `rangeBetween` over granules: what a careful user would write.
+
+A frame gives a row for each row that it is given, and a window reports also where nothing has just come: each
+unit of a level's slide is repeated, empty, at every report until the key's next unit or until it has left the
+window. So each report is made once, and frames look at no more rows than that.
+"""
+
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from transom.algorithms.granules import Level
+
+FIGURES = {"count": F.sum, "values": F.sum, "sum": F.sum, "min": F.min, "max": F.max}
+"""How a figure is made of the figures of parts."""
+
+
+def framed(granules: DataFrame, level: Level, measure: str, until: datetime) -> DataFrame:
+    """Every window of a level that holds a record and ends by some time.
+
+    Args:
+        granules: with a `window_end` each, and figures by the names that reports give them.
+        until: a report of the level, and the end of all that there is.
+    """
+    names = {name if name == "count" else f"{name}_{measure}": make for name, make in FIGURES.items()}
+    mean = f"mean_{measure}"
+    key = [name for name in granules.columns if name not in (*names, "window_end", mean)]
+    # A granule's end may be the unit's own.
+    unit = F.expr(f"(unix_micros(window_end) - 1) div {level.slide}").alias("unit")
+    units = granules.groupBy(*key, unit).agg(*(make(name).alias(name) for name, make in names.items()))
+    following = F.lead("unit").over(Window.partitionBy(*key).orderBy("unit"))
+    last = int(until.timestamp()) * 1_000_000 // level.slide
+    leaves = F.least(F.col("unit") + level.range // level.slide, F.coalesce("following", F.lit(last)))
+    reports = F.sequence(F.col("unit") + 1, F.least(leaves, F.lit(last)))
+    repeated = units.withColumn("following", following).select("*", F.explode(reports).alias("report"))
+
+    def once(name: str) -> Column:
+        return F.when(F.col("report") == F.col("unit") + 1, F.col(name))
+
+    frame = Window.partitionBy(*key).orderBy("report").rangeBetween(1 - level.range // level.slide, 0)
+    windows = repeated.select(
+        *key,
+        F.timestamp_micros(F.col("report") * level.slide).alias("window_end"),
+        *(make(once(name)).over(frame).alias(name) for name, make in names.items()),
+    )
+    return windows.withColumn(mean, F.try_divide(F.col(f"sum_{measure}"), F.col(f"values_{measure}")))

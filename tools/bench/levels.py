@@ -1,0 +1,132 @@
+"""Windows as levels and keys become more: transom beside window(), frames over granules, and DuckDB.
+
+One day of drawn events, as a lake holds them, less the columns that nobody here reads. Every key has one; of
+the others a few keys have most.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from bench import version
+from bench.aggregate import OURS, WINDOW, gone, warm
+from bench.draw import FIRST, SEED, zipf
+from bench.ingest import in_turn
+from bench.measure import Failed, Measured
+from transom.intervals import HOUR, format_hour
+
+EVENTS = 5_000_000
+KEYS = 10_000
+"""Of the day whose levels become more."""
+LEVELS = (
+    ("1 HOUR", "5 MINUTES"),
+    ("6 HOURS", "30 MINUTES"),
+    ("24 HOURS", "1 HOUR"),
+    ("2 HOURS", "10 MINUTES"),
+    ("12 HOURS", "1 HOUR"),
+    ("3 HOURS", "15 MINUTES"),
+)
+"""Range and slide of each level, in the order in which they are added; three are those of `aggregate`."""
+DAY = 24
+CASES = (*((KEYS, many) for many in range(1, 7)), *((10**power, 3) for power in (2, 3, 5, 6)))
+"""Keys, and levels."""
+FRAMES = "spark, rangeBetween over granules"
+WAYS = {
+    OURS: ("spark", "computed"),
+    WINDOW: ("spark", "window"),
+    FRAMES: ("spark", "frames"),
+    "duckdb, from events": ("duck", "raw"),
+    "duckdb, from granules": ("duck", "granules"),
+}
+MOST_KEYS = {WINDOW: 10_000}
+"""With more, a way is not asked: each event into each of its windows is a row."""
+MADE_BY = (*version.DRAWING, Path(__file__))
+
+
+def levels_of(many: int) -> str:
+    """So many levels, as a stream file has them."""
+    ranges, slides = zip(*sorted(LEVELS[:many], key=_length, reverse=True), strict=True)
+    return f"RANGES {', '.join(ranges)} SLIDES {', '.join(slides)}"
+
+
+def _length(level: tuple[str, str]) -> int:
+    number, unit = level[0].split()
+    return int(number) * {"HOURS": 60, "HOUR": 60, "MINUTES": 1}[unit]
+
+
+def stream_of(many: int, folder: Path) -> Path:
+    """The stream file of so many levels."""
+    spec = {
+        "name": "drawn",
+        "preset": "zeek/conn",
+        "source": {"path": "no/%Y-%m-%d/%H.log", "expect": 1},
+        "key": ["orig_h"],
+        "aggregate": {
+            "volume": {"measures": {"n": "count", "sent": "sum(orig_bytes)"}, "levels": levels_of(many)}
+        },
+    }
+    file = folder / f"levels-{many}.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(spec))
+    return file
+
+
+def events(count: int, keys: int) -> pa.Table:
+    """A day of events, each of `keys` keys with one at least."""
+    rng = np.random.default_rng([SEED, keys])
+    ranks = np.concatenate([np.arange(keys), zipf(rng, count - keys, keys, 0.7)])
+    micros = int(FIRST.timestamp()) * 1_000_000 + np.sort(rng.integers(0, DAY * 3_600_000_000, count))
+    names = pa.array([f"host-{number * 7919 % keys}" for number in range(keys)])
+    sent = rng.lognormal(6, 2, count).astype(np.int64)
+    time = pa.timestamp("us", "UTC")
+    return pa.table(
+        {
+            "hour": pa.array(micros - micros % 3_600_000_000).cast(time),
+            "event_time": pa.array(micros).cast(time),
+            "orig_h": names.take(pa.array(rng.permutation(ranks))),
+            "orig_bytes": pa.array(sent, mask=rng.random(count) < 0.15),
+        }
+    )
+
+
+def lake_of(cache: Path, count: int, keys: int) -> Path:
+    """A lake of one table, the events of a day, drawn where it is not there yet."""
+    lake = version.folder(cache / f"lake-{count}-{keys}", MADE_BY)
+    if not (lake / "whole").exists():
+        write_deltalake(f"{lake}/drawn/events", events(count, keys), partition_by=["hour"], mode="overwrite")
+        (lake / "whole").touch()
+    return lake
+
+
+def bench(
+    cache: Path, count: int, repetitions: int, cases: Sequence[tuple[int, int]] = CASES
+) -> Iterator[dict[str, Any]]:
+    """Rows of the result: a day of events by every way, as levels and then as keys become more.
+
+    Raises:
+        Failed: two ways to the same windows gave different figures.
+    """
+    for keys, many in cases:
+        lake, stream = lake_of(cache, count, keys), stream_of(many, cache)
+        ways = [who for who in WAYS if keys <= MOST_KEYS.get(who, keys)]
+        seen: dict[str, list[tuple[Measured, dict[str, Any]]]] = {who: [] for who in ways}
+        for number in range(repetitions):
+            for who in in_turn(ways, number):
+                end = format_hour(FIRST + DAY * HOUR)
+                seen[who].append(gone(*WAYS[who], stream, lake, cache / f"{keys}-{many}", end))
+                totals = {who: runs[-1][1]["totals"] for who, runs in seen.items() if runs}
+                if len(set(map(tuple, totals.values()))) > 1:
+                    raise Failed(f"levels: of {keys} keys and {many} levels the figures differ: {totals}")
+        for who, runs in seen.items():
+            passes = [found["seconds"] for _, found in runs]
+            yield {
+                "bench": "levels", "log": "drawn", "events": count, "keys": keys, "levels": many, "who": who,
+                "cold": min(one[0] for one in passes), "seconds": min(map(warm, passes)),
+                "peak_mib": max(one.peak_mib for one, _ in runs),
+                "reports": runs[0][1]["totals"][0], "all": passes,
+            }  # fmt: skip

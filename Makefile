@@ -60,7 +60,7 @@ cluster: setup ## a Spark master and two workers on loopback, until Ctrl-C
 demo: setup ## real logs through a real Airflow, and what was found
 	@$(ENV) python tools/demo.py
 
-bench: setup ## transom beside Spark's own operators and DuckDB, 5,000,000 lines (an hour; BENCH="hour --repetitions 1")
+bench: setup ## transom beside Spark's own operators and DuckDB, 5,000,000 lines (two hours; BENCH="hour --repetitions 1")
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m bench $(BENCH)
 
 schema: setup ## write schemas/stream.schema.json anew from the models

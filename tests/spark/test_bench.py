@@ -1,13 +1,15 @@
 """The benchmarks' ways to the same figures give the same, on a few drawn lines."""
 
 import json
+from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 
 import pytest
 from bench import duck, frames, levels, peer_aggregate, peer_ingest
 from bench.draw import FIRST, LOGS
 from bench.ingest import Case
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from transom.intervals import HOUR, Interval, format_hour
@@ -49,6 +51,12 @@ def test_every_way_gives_the_same(spark: SparkSession, tmp_path: Path, name: str
     ours.unpersist()
 
 
+def of_levels(windows: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all levels, in columns of one order."""
+    levels = (rows.withColumn("level", F.lit(number)) for number, rows in enumerate(windows))
+    return reduce(DataFrame.unionByName, levels).select("level", *sorted(windows[0].columns))
+
+
 def test_every_way_gives_the_same_of_six_levels_and_of_keys_with_few_events(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -57,19 +65,19 @@ def test_every_way_gives_the_same_of_six_levels_and_of_keys_with_few_events(
     day = Interval(FIRST, FIRST + levels.DAY * HOUR)
     block = block_of(stream, peer_aggregate.BLOCK)
     events = spark.read.format("delta").load(f"{lake}/drawn/events").persist()
-    windows = [rows.persist() for rows in peer_aggregate.windowed(events, block, day.end)]
+    windows = peer_aggregate.windowed(events, block, day.end)
     granules = peer_aggregate.floor(events, block).persist()
-    for level, theirs in zip(block.levels, windows, strict=True):
-        ours = frames.framed(granules, level, peer_aggregate.MEASURE, day.end).select(*theirs.columns)
-        assert ours.exceptAll(theirs).count() == theirs.exceptAll(ours).count() == 0, level
-        assert theirs.count() > 1_000
+    framed = [frames.framed(granules, at, peer_aggregate.MEASURE, day.end) for at in block.levels]
+    theirs, ours = (of_levels(rows).persist() for rows in (windows, framed))
+    assert ours.exceptAll(theirs).count() == theirs.exceptAll(ours).count() == 0
+    assert theirs.select("level").distinct().count() == 6
 
-    expected = peer_aggregate.drained(windows)
+    expected = peer_aggregate.drained([theirs])
     assert peer_aggregate.framed(events, block, day.end) == expected
     assert peer_aggregate.computed(Store(spark, str(lake)), stream, events, day) == expected
     for way in ("raw", "granules"):
         result = tmp_path / f"{way}.json"
         duck.main(way, str(tmp_path / "levels-6.yaml"), str(lake), "1", str(result), format_hour(day.end))
         assert json.loads(result.read_text())["totals"] == expected
-    for rows in (events, granules, *windows):
+    for rows in (events, granules, theirs, ours):
         rows.unpersist()

@@ -127,6 +127,7 @@ def bench(
             yield {
                 "bench": "levels", "log": "drawn", "events": count, "keys": keys, "levels": many, "who": who,
                 "cold": min(one[0] for one in passes), "seconds": min(map(warm, passes)),
+                "process_cpu_s": min(one.cpu_s for one, _ in runs),
                 "peak_mib": max(one.peak_mib for one, _ in runs),
                 "reports": runs[0][1]["totals"][0], "all": passes,
             }  # fmt: skip

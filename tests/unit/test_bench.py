@@ -11,7 +11,7 @@ from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
 from bench.flat import AGGREGATE as STEADY
 from bench.flat import ALL_BY_SPARK
 from bench.ingest import in_turn
-from bench.levels import levels_of
+from bench.levels import FRAMES, levels_of
 from bench.measure import Failed, run
 
 INGEST = {"bench": "ingest", "log": "zeek", "layout": "plain", "lines": 10, "cpu_s": 9.5, "peak_mib": 700}
@@ -65,6 +65,8 @@ ROWS: list[dict[str, Any]] = [
     at_levels(WINDOW, 20.0, 2),
     at_levels(OURS, 5.0, 3),
     at_levels(WINDOW, 45.0, 3),
+    # Not repeated: cold beside cold.
+    {**at_levels(FRAMES, 99.0, 3), "cold": 99.0, "warm": False},
     on_day(STEADY, 2, 1000, 1.0),
     on_day(STEADY, 60, 1060, 1.06),
     on_day(ALL_BY_SPARK, 60, 960, 0.96),
@@ -80,6 +82,7 @@ JUDGED = [
     (None, None, None), (None, None, None), (12.0, "at least 10", True), (7.5, None, None),
     (0.47, "at least 0.5", False),
     (None, None, None), (5.0, None, None), (None, None, None), (9.0, "at least 10", False),
+    (11.0, None, None),
     (None, "within 5%", True), (None, "within 5%", False), (None, "within 5%", True), (None, None, None),
     (None, "under 60 s", True), (None, "under 35 s", False), (None, "under 60 s", True),
 ]  # fmt: skip

@@ -48,6 +48,7 @@ def bench(cache: Path, name: str, count: int, repetitions: int) -> Iterator[dict
     for who in WAYS:
         yield {
             "bench": "aggregate", "log": name, "events": count, "who": who,
+            "warm": all(len(passes) > 1 for passes in seconds[who]),
             "cold": min(passes[0] for passes in seconds[who]),
             "seconds": min(warm(passes) for passes in seconds[who]),
             "process_cpu_s": min(one.cpu_s for one in measured[who]),

@@ -13,7 +13,7 @@ import psutil
 MIB = 2**20
 EVERY = 0.25
 """Seconds between two looks at the processes."""
-LONG = 60
+LONG = 120
 """Seconds after which a pass is not repeated in its process."""
 
 

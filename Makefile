@@ -4,10 +4,10 @@ ENV := . .transom/env &&
 CODE := jobs dags plugins tools tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways attack histories airflow cluster demo bench schema format clean
+.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways attack histories airflow cluster demo bench reproduce-multigranular schema format clean
 
 help: ## list the targets
-	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 28
 
 setup: ## bring everything that transom needs into the checkout (again: seconds)
 	@$(PYTHON) tools/setup.py
@@ -62,6 +62,9 @@ demo: setup ## real logs through a real Airflow, and what was found
 
 bench: setup ## transom beside Spark's own operators and DuckDB, 5,000,000 lines (two hours; BENCH="hour --repetitions 1")
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m bench $(BENCH)
+
+reproduce-multigranular: setup ## figures 5 to 8 of the paper on multi-granular windows, tables and plots (three minutes)
+	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reproduce.multigranular
 
 schema: setup ## write schemas/stream.schema.json anew from the models
 	@$(ENV) python -m transom.stream schemas/stream.schema.json

@@ -1,0 +1,95 @@
+"""The ways to the same answers, each timed over whole windows alone."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reproduce.connections import Connections
+from reproduce.operations import Answers, Operation
+from transom.algorithms.granules import Level
+from transom.algorithms.stairwise import Chain
+
+WORD = 8
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one way took, and what it says.
+
+    Attributes:
+        unit_ms: milliseconds for a unit of time, the mean over those after the widest window was full.
+        state_kb: the most that it held between two units, in KB, whole numbers as the tables hold them.
+    """
+
+    unit_ms: float
+    state_kb: float
+    answers: Answers
+
+
+def stairwise(of: Operation[Any], stream: Sequence[Connections], levels: Sequence[Level]) -> Found:
+    """Each unit read once, and one chain for all levels."""
+    chain: Chain[Any] = Chain(levels, 0)
+    answers: dict[tuple[int, int], Any] = {}
+    most = 0
+
+    def step(unit: int) -> None:
+        nonlocal most
+        for report in [*chain.receive(unit, of.granule(unit, stream[unit])), *chain.advance(unit + 1)]:
+            answers[report.level, report.end] = of.answer(report)
+        most = max(most, chain.granules)
+
+    unit_ms = _timed(step, len(stream), levels)
+    return Found(unit_ms, most * of.words * WORD * _items(of, stream) / 1024, answers)
+
+
+def separate(of: Operation[Any], stream: Sequence[Connections], levels: Sequence[Level]) -> Found:
+    """A window query for each level, which knows nothing of the others and reads every connection."""
+    chains: list[Chain[Any]] = [Chain([level], 0) for level in levels]
+    windows: dict[tuple[int, int], Any] = {}
+    most = 0
+
+    def step(unit: int) -> None:
+        nonlocal most
+        for number, chain in enumerate(chains):
+            reports = [*chain.receive(unit, of.granule(unit, stream[unit])), *chain.advance(unit + 1)]
+            windows.update({(number, report.end): report.window for report in reports if report.window})
+        most = max(most, sum(chain.granules for chain in chains))
+
+    unit_ms = _timed(step, len(stream), levels)
+    state = most * of.words * WORD * _items(of, stream) / 1024
+    return Found(unit_ms, state, of.combined(windows, levels))
+
+
+def from_tuples(of: Operation[Any], stream: Sequence[Connections], levels: Sequence[Level]) -> Found:
+    """Connections are kept while the widest window holds them, and each report is made of them anew."""
+    answers: dict[tuple[int, int], Any] = {}
+
+    def step(unit: int) -> None:
+        for number, level in enumerate(levels):
+            if (unit + 1) % level.slide == 0:
+                answers[number, unit + 1] = of.from_tuples(stream, levels, number, unit + 1)
+
+    unit_ms = _timed(step, len(stream), levels)
+    widest = levels[-1].range
+    held = max(
+        sum(len(some.duration) + len(some.protocol) for some in stream[max(unit - widest, 0) : unit])
+        for unit in range(1, len(stream) + 1)
+    )
+    return Found(unit_ms, held * WORD / 1024, answers)
+
+
+def _timed(step: Callable[[int], None], units: int, levels: Sequence[Level]) -> float:
+    """Milliseconds for a unit, once the widest window is full."""
+    full = levels[-1].range
+    for unit in range(full):
+        step(unit)
+    began = time.perf_counter()
+    for unit in range(full, units):
+        step(unit)
+    return (time.perf_counter() - began) * 1000 / (units - full)
+
+
+def _items(of: Operation[Any], stream: Sequence[Connections]) -> int:
+    """How many of an operation's items a granule holds at most: of figures one."""
+    return 1 if of.name != "recurrence" else 1 + max(int(some.protocol.max()) for some in stream)

@@ -87,8 +87,8 @@ def measured(units: int) -> Iterator[Row]:
 
 
 def _best(make: Any, of: Operation[Any], stream: Sequence[Connections], levels: Sequence[Level]) -> Found:
-    """The quickest of three; what takes long anyway once."""
-    found: list[Found] = [make(of, stream, levels) for _ in range(1 if make is from_tuples else 3)]
+    """The quickest of five; what takes long anyway once."""
+    found: list[Found] = [make(of, stream, levels) for _ in range(1 if make is from_tuples else 5)]
     return min(found, key=lambda one: one.unit_ms)
 
 
@@ -152,7 +152,9 @@ def written(rows: Sequence[Row], said: Sequence[str]) -> None:
     parts = [f"# Multi-granular windows, figures 5 to 8\n\n{machine()}.\n", *(f"- {text}" for text in said)]
     for figure, some in table.groupby("figure"):
         figured = "state_kb" if figure == "8" else "unit_ms"
-        title = f"Figure {figure}: {'KB held' if figure == '8' else 'milliseconds a unit of time'}"
+        title = (
+            f"Figure {figure}: {'KB held' if figure == '8' else 'milliseconds of computing a unit of time'}"
+        )
         wide = some.pivot_table(figured, ["operation", "at"], "way", sort=False).reset_index()
         axis = some["axis"].iloc[0]
         head = ["operation", axis, *WAYS]

@@ -18,7 +18,7 @@ class Found:
     """What one way took, and what it says.
 
     Attributes:
-        unit_ms: milliseconds for a unit of time, the mean over those after the widest window was full.
+        unit_ms: milliseconds of computing for a unit of time, the mean once the widest window is full.
         state_kb: the most that it held between two units, in KB, whole numbers as the tables hold them.
     """
 
@@ -80,14 +80,14 @@ def from_tuples(of: Operation[Any], stream: Sequence[Connections], levels: Seque
 
 
 def _timed(step: Callable[[int], None], units: int, levels: Sequence[Level]) -> float:
-    """Milliseconds for a unit, once the widest window is full."""
+    """Milliseconds of computing for a unit, once the widest window is full."""
     full = levels[-1].range
     for unit in range(full):
         step(unit)
-    began = time.perf_counter()
+    began = time.thread_time()
     for unit in range(full, units):
         step(unit)
-    return (time.perf_counter() - began) * 1000 / (units - full)
+    return (time.thread_time() - began) * 1000 / (units - full)
 
 
 def _items(of: Operation[Any], stream: Sequence[Connections]) -> int:

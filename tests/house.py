@@ -37,7 +37,8 @@ aggregate:
   traffic:
     measures: {n: count, sent: sum(bytes), kinds: distinct(status)}
     levels: RANGES 6 HOURS, 2 HOURS, 30 MINUTES SLIDES 1 HOUR, 30 MINUTES, 10 MINUTES
-    fit: 10 minutes
+    fit: {unit: 10 minutes, value: sum, missing: zero}
+    aging: [0.3, 0.7, 1]
     recurring: [status]
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 """

@@ -5,15 +5,18 @@ web.table("aggregates", start, end).to_pandas()
 web.horizon({"client": "10.0.0.1"}, until, "90 minutes")
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from numbers import Integral, Real
 from os import PathLike, fspath
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -37,7 +40,7 @@ from transom.stream import Stream, load
 from transom.stream.errors import nearest
 from transom.units import parse_duration
 
-RESULTS = ("events", "duplicates", "rejected", "files", "aggregates", "recurring", "findings")
+RESULTS = ("events", "duplicates", "rejected", "files", "aggregates", "recurring", "alerts", "findings")
 """The tables that carry a promise of form; those of state are private."""
 
 T = TypeVar("T")
@@ -79,6 +82,7 @@ class Results:
 
         Raises:
             KeyError: it is no table of results.
+            NotFresh: no run has made it.
         """
         if name not in RESULTS:
             raise KeyError(f"no table of results {name!r}{nearest(name, RESULTS)}")
@@ -115,7 +119,8 @@ class Results:
 
         Raises:
             ValueError: an end lies inside a granule; the key has other columns; no such block.
-            NotFresh: granules of an hour are not there, or are out of date.
+            NotFresh: granules of an hour are not there, or are out of date, or nobody has asked for the hour
+                in which it ends. Hours before that one which nobody has asked for count as empty.
         """
         window = self._window(until, h, block)
         if key.keys() != window.block.key.keys():
@@ -149,7 +154,10 @@ class Results:
 
     def _rows(self, name: str, terms: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of a table that meet every one of some conditions; of all columns, or of some."""
-        stored = DeltaTable(f"{self.root}/{name}")
+        try:
+            stored = DeltaTable(f"{self.root}/{name}")
+        except TableNotFoundError:
+            raise NotFresh(f"no run of {self.stream.name} has made a table {name}: {self.root}") from None
         schema = pa.schema(stored.schema().to_arrow())
         if columns is not None:
             schema = pa.schema([schema.field(column) for column in columns])
@@ -174,6 +182,8 @@ class Results:
         Returns:
             And which of their hours are incomplete, in microseconds.
         """
+        if not DeltaTable.is_deltatable(f"{self.root}/hours"):
+            raise NotFresh(f"no run of {self.stream.name} is in this lake: {self.root}")
         ledger = Ledger(self.root)
         nodes = [Node("aggregate", window.block.name, "granules", hour) for hour in window.hours]
         book = ledger.book()
@@ -187,9 +197,12 @@ class Results:
         raise NotFresh(f"granules of {nodes[0]} and later hours were replaced {ATTEMPTS} times meanwhile")
 
     def _require_fresh(self, book: Book, nodes: list[Node]) -> None:
+        last = nodes[-1].hour
+        if last not in book.due:
+            raise NotFresh(f"nobody has asked for {last:%Y-%m-%dT%H:%M}, in which the window ends")
         staleness = Staleness(aggregate.outline(self.stream), book, accepted_of(self.stream))
         for node in nodes:
-            # An hour that nobody asked for is empty.
+            # An hour before it that nobody asked for counts as empty, as in every table.
             if node.hour not in book.due:
                 continue
             entry = book.get(node)
@@ -217,4 +230,11 @@ def _literal(value: Any) -> str:
     """A value as an SQL condition writes it."""
     if isinstance(value, datetime):
         return instant(_with_zone(value))
-    return repr(value) if isinstance(value, (int, float)) else "'" + str(value).replace("'", "''") + "'"
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).upper()
+    if isinstance(value, Real):
+        number = int(value) if isinstance(value, Integral) else float(value)
+        if not math.isfinite(number):
+            raise ValueError(f"key: a number must be finite; got {value}")
+        return repr(number)
+    return "'" + str(value).replace("'", "''") + "'"

@@ -434,19 +434,19 @@ def test_a_sum_that_might_not_be_exact_is_withheld_or_left_out(house: Make) -> N
 
 
 def test_a_line_that_might_not_be_exact_is_withheld(house: Make) -> None:
-    """Three units of 2**39 bytes: the bound is 2**42 by the square of their number."""
+    """A unit of 2**42 bytes, after two of half as many."""
     day = house(
         LARGE.replace('1 HOUR, 1 HOUR"}', '1 HOUR, 1 HOUR", fit: 1 hour}').replace("2 HOURS, 1", "3 HOURS, 1")
     )
     for number in (2, 3, 4):
-        day.land(number, [line(3600 * number, sent=2**39)])
+        day.land(number, [line(3600 * number, sent=2**42 if number == 4 else 2**41)])
     day.run(2, 5)
     book = day.book()
     statuses = [book[Node("aggregate", "sent", "aggregates", hour(n))].status for n in (2, 3, 4)]
     assert statuses == ["published", "published", "quarantined"]
     words = "\n".join(judge(day.ledger, "aggregate", "web", Interval(hour(4), hour(5)), "").failures)
-    helps = "expected at most 0 (windows whose largest magnitude times the square of their number of units "
-    helps += "reaches 2**42: a longer `fit: {unit: ...}` or a coarser resolution helps)"
+    helps = "expected at most 0 (windows with a unit whose value reaches 2**42 steps of its column's "
+    helps += "resolution: a coarser resolution helps)"
     assert f"2015-05-17T04:00 sent: lines_exact, column slope_sent: observed 1, {helps}" in words
 
 

@@ -34,9 +34,8 @@ def blocks(kind: str) -> list[str]:
     return found
 
 
-def block(kind: str) -> str:
-    (found,) = blocks(kind)
-    return found
+def block(kind: str, number: int = 0) -> str:
+    return blocks(kind)[number]
 
 
 def test_nothing_in_it_is_left_to_be_written() -> None:
@@ -85,7 +84,7 @@ def test_what_is_wrong_is_found_as_shown(tmp_path: Path, capsys: pytest.CaptureF
     ledger.record_checks("ingest", seen, "a")
     ledger.record_checks("ingest", seen, "an earlier run")
     ledger.publish("ingest", {node: Entry("quarantined", "a")}, "a")
-    exec(compile(block("python").replace(".transom/lake", str(tmp_path)), "README.md", "exec"), {})
+    exec(compile(block("python", 1).replace(".transom/lake", str(tmp_path)), "README.md", "exec"), {})
     head, *rows = capsys.readouterr().out.splitlines()
     assert head.split() == ["hour", "stage", "check", "severity", "observed", "expected", "subject", "first"]
     (row,) = rows
@@ -104,7 +103,9 @@ def test_the_picture_is_the_dag() -> None:
         assert edges == set(pairwise(chain))
 
 
-def test_the_jobs_run_without_airflow_as_shown(tmp_path: Path) -> None:
+def test_the_jobs_run_and_a_notebook_reads_without_airflow_as_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = block("sh").replace(".transom/try", str(tmp_path)).replace("$PWD/", "")
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", text],
@@ -116,6 +117,13 @@ def test_the_jobs_run_without_airflow_as_shown(tmp_path: Path) -> None:
     _, day, time, client, count, _ = lines[0]
     end = datetime.fromisoformat(f"{day}T{time}")
     assert sample_logs.requests(sample_logs.apache(), end - 24 * HOUR, end)[client] == int(count)
+    read = (
+        block("python").replace(".transom/lake", f"{tmp_path}/lake").replace("schemas/", f"{ROOT}/schemas/")
+    )
+    exec(compile(read, "README.md", "exec"), {})
+    end = datetime(2015, 5, 18, 9, tzinfo=UTC)
+    requests = sample_logs.requests(sample_logs.apache(), end - 9 * HOUR, end)["66.249.73.135"]
+    assert f"'client': '66.249.73.135', 'count': {requests}, 'n': {requests}," in capsys.readouterr().out
 
 
 def test_make_lists_every_target_that_the_readme_names() -> None:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from house import House, hour, line
-from transom.reading import NotFresh, Results, read
+from transom.reading import NotFresh, Results, _literal, read
 
 Make = Callable[..., House]
 
@@ -138,8 +138,8 @@ def test_what_is_not_fresh_is_not_told(lived: House) -> None:
     assert whole is not None
     assert healed is not None
     assert healed["n"] == whole["n"] + 1
-    # What nobody asked for is empty; an hour that lacks a file is not.
-    assert web.horizon(one, hour(9), "1 hour") is None
+    with pytest.raises(NotFresh, match="nobody has asked for 2015-05-17T05:00, in which the window ends"):
+        web.horizon(one, hour(6), "2 hours")
     lived.land(6, [line(3600 * 6, "it's1")])
     lived.run(5, 7)
     found = web.horizon(one, hour(7), "2 hours")
@@ -175,3 +175,29 @@ def test_what_cannot_be_asked_is_refused_in_words(lived: House) -> None:
             call()
     with pytest.raises(KeyError, match="no table of results 'granules'; known: events, "):
         web.table("granules")
+
+
+def test_what_no_run_has_made_is_not_made_by_asking(house: Make) -> None:
+    web = results(house(STREAM))
+    with pytest.raises(NotFresh, match="no run of web is in this lake: "):
+        web.horizon({"client": "x"}, hour(5), "1 hour")
+    with pytest.raises(NotFresh, match="no run of web has made a table recurring: "):
+        web.table("recurring")
+    assert not (house(STREAM).folder / "lake").exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.float64(1.5), "1.5"),
+        (np.int64(3), "3"),
+        (7, "7"),
+        (np.True_, "TRUE"),
+        (False, "FALSE"),
+        ("it's", "'it''s'"),
+    ],
+)
+def test_a_value_of_a_key_is_written_as_sql_has_it(value: object, text: str) -> None:
+    assert _literal(value) == text
+    with pytest.raises(ValueError, match="key: a number must be finite; got inf"):
+        _literal(float("inf"))

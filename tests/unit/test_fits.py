@@ -1,5 +1,6 @@
 """Lines of many windows against those of each, record by record, and both against numpy's own."""
 
+from fractions import Fraction
 from itertools import groupby
 
 import numpy as np
@@ -7,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transom.algorithms.fits import ONE, Line, Lines, Series, mean, means, unit_means
-from transom.algorithms.granules import Level
+from transom.algorithms.fits import ONE, Line, Lines, Series, Wide, mean, means, unit_means
+from transom.algorithms.granules import Granules, Level, Summary
 from transom.algorithms.stairwise import reports
 from unit.small_granules import granules
 
@@ -29,6 +30,11 @@ def column(figures: list[int]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     return np.array(figures, dtype=np.int64)
 
 
+def wide(figures: list[int]) -> Wide:
+    whole = [divmod(figure, 2**31) for figure in figures]
+    return Wide(column([high for high, _ in whole]), column([low for _, low in whole]))
+
+
 def plainly(values: dict[int, int], end: int) -> list[int]:
     """What is known of each unit of a window, from the first one with a value on."""
     found: list[int] = []
@@ -46,7 +52,11 @@ def test_lines_of_windows_are_those_of_their_units(
     units: Units, wanted: list[tuple[int, int, int]], carried: bool
 ) -> None:
     start = units[0][1] if units else 0
-    series = Series(*(column([row[i] for row in units]) for i in range(3)), carried=carried)
+    series = Series(
+        *(column([row[i] for row in units]) for i in range(3)),
+        np.ones(len(units), dtype=bool),
+        carried=carried,
+    )
     for key, low, length in wanted:
         begin, end = start + low, start + low + length
         inside = [i for i, (k, u, _) in enumerate(units) if k == key and begin <= u < end]
@@ -56,7 +66,7 @@ def test_lines_of_windows_are_those_of_their_units(
         known = plainly(values, end) if carried else whole
         found = series.lines(column([first]), column([after]), column([end]), length)
         terms = [len(known), sum(known), sum(x * y for x, y in enumerate(known))]
-        assert [int(found.units[0]), int(found.total[0]), int(found.moment[0])] == terms
+        assert [*found.units.tolist(), *found.total.tolist(), *found.moment.tolist()] == terms
 
 
 @given(
@@ -86,8 +96,9 @@ def test_the_line_of_a_window_is_numpy_s(
         through = line.through(report.end // unit)
         terms = Lines(
             column([len(known)]),
-            column([through.total]),
-            column([through.moment - through.first * through.total]),
+            wide([through.total]),
+            wide([through.moment - through.first * through.total]),
+            np.array([True]),
         )
         assert terms.units[0] == through.until - through.first
         assert terms.there[0] == (len(known) > 1)
@@ -97,7 +108,6 @@ def test_the_line_of_a_window_is_numpy_s(
             assert terms.slope()[0] == pytest.approx(slope, rel=1e-9, abs=1e-9 * largest)
             at_first = terms.at(column([0]))[0]
             assert at_first == pytest.approx(level_at_first, rel=1e-9, abs=1e-9 * largest)
-            assert terms.exact(np.array([largest]))[0]
 
 
 @given(st.lists(st.tuples(st.integers(-(2**61), 2**61), st.integers(1, 2**20)), min_size=1, max_size=20))
@@ -114,27 +124,56 @@ def test_a_mean_between_two_steps_is_rounded_half_to_even() -> None:
     assert means(column(totals), column([2 * ONE] * 5)).tolist() == [0, 2, 2, 0, -2]
 
 
-@pytest.mark.parametrize(("largest", "exact"), [(2.0**24 - 1, True), (2.0**24, False)])
-def test_a_line_tells_whether_it_is_exact(largest: float, exact: bool) -> None:
-    assert Lines(column([2**9]), column([0]), column([0])).exact(np.array([largest]))[0] == exact
-
-
-def test_the_largest_values_for_which_a_line_is_exact_do_not_wrap() -> None:
-    """All units at the bound, so that the terms are as large as they can be."""
-    n = 2**10
-    value = 2**62 // n**2 - 1
-    every = column([value] * n)
-    series = Series(column([0] * n), np.arange(n) + TODAY, every)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_largest_values_of_the_longest_window_do_not_wrap(sign: int) -> None:
+    """The first half of the units at one bound, the second at the other: no line is steeper."""
+    n = 2**15
+    value = 2**62 - 1
+    every = column([-sign * value] * (n // 2) + [sign * value] * (n // 2))
+    series = Series(column([0] * n), np.arange(n) + TODAY, every, np.ones(n, dtype=bool))
     found = series.lines(column([0]), column([n]), column([TODAY + n]), n)
-    assert found.exact(np.array([value / ONE]))[0]
-    assert (int(found.total[0]), int(found.moment[0])) == (n * value, value * n * (n - 1) // 2)
-    assert found.slope()[0] == 0.0
+    moment = sum(number * of for number, of in enumerate(every.tolist()))
+    assert (found.total.tolist(), found.moment.tolist(), found.exact.tolist()) == ([0], [moment], [True])
+    slope = Fraction(12 * moment, n * (n**2 - 1) * ONE)
+    assert found.slope()[0] == pytest.approx(float(slope), rel=1e-15)
+
+
+def test_a_line_tells_whether_it_is_exact() -> None:
+    """Of windows on both sides of a value that does not fit, and over it."""
+    series = Series(column([0] * 3), column([0, 1, 2]), column([5, 0, 7]), np.array([True, False, True]))
+    found = series.lines(column([0, 0, 1, 2, 0]), column([1, 2, 3, 3, 0]), column([2, 3, 4, 4, 1]), 2)
+    assert found.exact.tolist() == [True, False, False, True, True]
+
+
+@pytest.mark.parametrize("value", ["mean", "sum", "min", "max"])
+def test_a_value_that_is_too_large_does_not_fit(value: str) -> None:
+    for most, fits in ((2**42 - 1, True), (2**42, False), (-(2**42), False)):
+        whole = granules([(0, 0, {"v": most}), (0, 5, {"v": 1})], 1)
+        series = whole.series("v", 1, value)
+        assert (series.fits.tolist(), series.value.tolist()) == (
+            [fits, True],
+            [most * ONE if fits else 0, ONE],
+        )
+
+
+def test_a_mean_of_a_sum_that_wrapped_does_not_fit() -> None:
+    whole = granules([(0, 0, {"v": 2**41})] * 2, 1)
+    assert whole.series("v", 1).fits.tolist() == [True]
+    wrapped = Granules(
+        whole.key, whole.start, whole.records,
+        {"v": Summary(column([2**22]), column([0]), column([2**41]), column([2**41]))},
+    )  # fmt: skip
+    assert [wrapped.series("v", 1, value).fits.tolist() for value in ("mean", "sum", "min")] == [
+        [False],
+        [False],
+        [True],
+    ]
 
 
 def test_of_one_unit_there_is_no_line() -> None:
     one = Line.of(5, ONE)
     assert (one.through(7).total, one.without(one)) == (2 * ONE, None)
-    series = Series(column([0]), column([5]), column([ONE]))
+    series = Series(column([0]), column([5]), column([ONE]), np.array([True]))
     terms = series.lines(column([0, 0]), column([1, 0]), column([6, 6]), 2)
     assert terms.there.tolist() == [False, False]
     assert terms.slope().tolist() == [0.0, 0.0]

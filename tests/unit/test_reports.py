@@ -3,9 +3,11 @@
 import gzip
 import re
 from collections import Counter
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 from unittest.mock import patch
 
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 
 from transom.algorithms.fits import ONE, mean
 from transom.stages.blocks import Block, block_of
+from transom.stages.columns import reaches
 from transom.stages.items import RecurringItems
 from transom.stages.reports import Reports
 from transom.stream import parse
@@ -72,6 +75,7 @@ def line_of(units: list[float], missing_before: int) -> tuple[float, float]:
     return float(slope), float(first - slope * missing_before)
 
 
+OF_A_UNIT: Mapping[str, Callable[[list[int]], float]] = {"mean": fmean, "sum": sum, "min": min, "max": max}
 events_of = st.lists(
     st.tuples(
         st.sampled_from(["a", "b", None]), st.integers(0, SECONDS - 1), st.none() | st.integers(-5000, 9000)
@@ -82,9 +86,16 @@ events_of = st.lists(
 
 
 @settings(deadline=None)
-@given(events_of, st.sampled_from([0, TODAY]), st.sampled_from(["last", "zero"]))
-def test_lines_are_those_of_the_records_of_each_window(drawn: list[Event], start: int, missing: str) -> None:
-    of = block(fit={"unit": "10 minutes", "missing": missing})
+@given(
+    events_of,
+    st.sampled_from([0, TODAY]),
+    st.sampled_from(["last", "zero"]),
+    st.sampled_from(list(OF_A_UNIT)),
+)
+def test_lines_are_those_of_the_records_of_each_window(
+    drawn: list[Event], start: int, missing: str, value: str
+) -> None:
+    of = block(fit={"unit": "10 minutes", "missing": missing, "value": value})
     unit = 600
     events = [(user, start + second, took) for user, second, took in drawn]
     stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
@@ -101,7 +112,7 @@ def test_lines_are_those_of_the_records_of_each_window(drawn: list[Event], start
         assert (row["slope_n"], row["intercept_n"]) == pytest.approx((slope, first), rel=1e-9, abs=1e-9)
         assert row["slope_per_second_n"] == row["slope_n"] / unit
         means = {
-            number: sum(some) / len(some) / 1000
+            number: OF_A_UNIT[value](some) / 1000
             for number, of_unit in groupby(sorted(inside, key=lambda event: event[0]), lambda e: e[0] // unit)
             for some in [[v for _, v in of_unit if v is not None]]
             if some
@@ -258,6 +269,34 @@ def test_every_figure_of_a_real_log_is_that_of_its_lines() -> None:
             assert row["intercept_took"] == pytest.approx(at_first, rel=1e-9, abs=1e-9 * largest)
             checked += 1
     assert checked > 10_000
+
+
+def test_nothing_is_told_of_sums_that_might_not_be_exact() -> None:
+    """Two values whose sum int64 holds, but not in any order with more of their size."""
+    of = block(aging=[0.25, 1], fit="20 minutes")
+    events: list[Event] = [("a", 60, 2**61), ("a", 70, 2**61), ("b", 60, 5)]
+    made = Reports(of, [(0, 3600 * 1_000_000)], np.array([], dtype=np.int64))([granules(events, of)])
+    told = {
+        (row["user"], row["mean_took"] is None, row["aged_mean_took"] is None, row["slope_n"] is None)
+        for row in pa.Table.from_batches(made).to_pylist()
+        if row["units_n"] > 1
+    }
+    assert told == {("a", True, True, False), ("b", False, False, False)}
+
+
+def test_a_window_that_begins_inside_an_incomplete_hour_is_incomplete() -> None:
+    hours = np.array([3600, 14400], dtype=np.int64) * 1_000_000
+    ends = [
+        (3600, True),
+        (3900, False),
+        (7200, False),
+        (8999, False),
+        (9000, True),
+        (14400, True),
+        (14401, False),
+    ]
+    end = np.array([at for at, _ in ends], dtype=np.int64) * 1_000_000
+    assert reaches(end - 1800 * 1_000_000, end, hours).tolist() == [not complete for _, complete in ends]
 
 
 def test_no_granules_of_items_make_nothing() -> None:

@@ -216,6 +216,9 @@ def refused(rule: str, text: str, place: int) -> str:
         # levels
         ({"aggregate__load__fit": "7 minutes"}, "aggregate.load.fit.unit: must divide the slide of level 0 (range 1 hour, slide 5 minutes); got 7 minutes"),
         ({"aggregate__load__fit": "10 minutes"}, "aggregate.load.fit.unit: must divide the slide of level 0 (range 1 hour, slide 5 minutes); got 10 minutes"),
+        ({"aggregate__load__levels": "RANGES 365 DAYS SLIDES 5 MINUTES", "aggregate__load__fit": "5 minutes"}, "aggregate.load.fit.unit: a window has at most 32768 units, level 0 (range 365 days, slide 5 minutes) has 105120"),
+        ({"aggregate__load__measures": {"hosts": "distinct(host)"}, "aggregate__load__fit": "5 minutes"}, "aggregate.load.fit: no measure has a line: counts of distinct values have none"),
+        ({"aggregate__load__measures": {"n": "count"}, "aggregate__load__aging": [1]}, "aggregate.load.aging: no measure has a mean: it takes sum, mean, min or max of a column"),
         ({"aggregate__load__fit": "0 seconds"}, "aggregate.load.fit.unit: must be whole seconds, at least one; got 0 seconds"),
         ({"aggregate__load__fit": {"unit": 5}}, "aggregate.load.fit.unit: must be a whole number and a unit, such as 5 minutes; got 5"),
         ({"aggregate__load__fit": {"unt": "5 minutes"}}, "aggregate.load.fit: unknown field 'unt'; nearest: unit"),

@@ -107,6 +107,14 @@ def test_what_shapes_a_table_changes_its_shape_alone(changes: dict[str, Any], pa
     assert {part for part in before if before[part] != after[part]} == parts
 
 
+@pytest.mark.parametrize("more", [{"value": "sum"}, {"missing": "zero"}, {"unit": "1 minute"}])
+def test_all_that_a_line_is_made_of_shapes_reports(more: dict[str, str]) -> None:
+    fit = {"unit": "5 minutes", "value": "mean", "missing": "last"}
+    one, other = (parse(changed(aggregate__load__fit=said)) for said in (fit, fit | more))
+    assert one.reports_shape("load") != other.reports_shape("load")
+    assert one.reports_shape("load") == parse(changed(aggregate__load__fit="5 minutes")).reports_shape("load")
+
+
 def test_how_a_rule_is_written_shapes_nothing() -> None:
     def shape(**changes: Any) -> str:
         return parse(changed(**changes)).ingest_shape()

@@ -11,7 +11,8 @@ window that holds a value is known. So with `n` known units, numbered `x = 0 .. 
     level = sum(y) / n, the line's value at xbar = (n - 1) / 2
 
 which is what the paper's equations 6 and 7 come to, with time centred. All sums are distributive, and exact
-where `max(|y|) * n**2 < 2**62`: no digit is lost at times of today. Of fewer than two units there is no line.
+where no unit's value reaches `MOST`, in windows of up to `2**15` units: no digit is lost at times of today.
+Of fewer than two units there is no line.
 
 `Line` holds the terms of a series, record by record, for the stairwise chain. `Series.lines` gives those of
 many windows at once, from running sums: a value that is carried is the same in every window that holds it.
@@ -24,10 +25,15 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from transom.algorithms.exact import BOUND, Int64s
+from transom.algorithms.exact import Int64s
 
 BITS = 20
 ONE = 2**BITS
+MOST = 2 ** (62 - BITS)
+"""No unit's value is as large, in steps of its resolution."""
+HALF = 31
+"""Bits of the lower half of a value: int64 holds `sum(x * y)` of either half of any `2**15` units."""
+_LOW = 2**HALF - 1
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,47 @@ def mean(total: int, values: int) -> int:
 
 
 @dataclass(frozen=True)
+class Wide:
+    """Whole numbers beyond int64: `high * 2**HALF + low`, with `low` of any sign."""
+
+    high: Int64s
+    low: Int64s
+
+    def __add__(self, other: "Wide") -> "Wide":
+        return Wide(self.high + other.high, self.low + other.low)
+
+    def __sub__(self, other: "Wide") -> "Wide":
+        return Wide(self.high - other.high, self.low - other.low)
+
+    def times(self, factor: Int64s | int) -> "Wide":
+        """These numbers, each so many times."""
+        return Wide(self.high * factor, self.low * factor)
+
+    def taken(self, order: Int64s) -> "Wide":
+        """Some of these numbers."""
+        return Wide(self.high[order], self.low[order])
+
+    def where(self, condition: npt.NDArray[np.bool_]) -> "Wide":
+        """These numbers, and 0 where a condition does not hold."""
+        return Wide(np.where(condition, self.high, 0), np.where(condition, self.low, 0))
+
+    def floats(self) -> npt.NDArray[np.float64]:
+        """As doubles, to their last digit but one."""
+        # Carried first, so that neither part cancels digits of the other.
+        found: npt.NDArray[np.float64] = (self.high + (self.low >> HALF)) * 2.0**HALF + (self.low & _LOW)
+        return found
+
+    def tolist(self) -> list[int]:
+        """As Python's whole numbers."""
+        return [(high << HALF) + low for high, low in zip(self.high.tolist(), self.low.tolist(), strict=True)]
+
+    @classmethod
+    def of(cls, numbers: Int64s) -> "Wide":
+        """Numbers below `2**62`."""
+        return cls(numbers >> HALF, numbers & _LOW)
+
+
+@dataclass(frozen=True)
 class Lines:
     """The terms of the lines of many windows.
 
@@ -102,21 +149,13 @@ class Lines:
         units: known units, from the first with a value to the window's end; 0 where none has one.
         total: sum of the values of all known units.
         moment: sum of value times number, from the first known unit on.
+        exact: where no unit's value is too large for these.
     """
 
     units: Int64s
-    total: Int64s
-    moment: Int64s
-
-    def exact(self, largest: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-        """Where the terms are what they are called.
-
-        Args:
-            largest: the largest magnitude of a value in each window, in units of the column's resolution: no
-                mean is larger.
-        """
-        sure: npt.NDArray[np.bool_] = largest * ONE * self.units.astype(float) ** 2 < BOUND
-        return sure
+    total: Wide
+    moment: Wide
+    exact: npt.NDArray[np.bool_]
 
     @property
     def there(self) -> npt.NDArray[np.bool_]:
@@ -127,7 +166,7 @@ class Lines:
     def slope(self) -> npt.NDArray[np.float64]:
         """Change of the value from a unit to the next; 0 where there is no line."""
         n = np.where(self.there, self.units, 2)
-        above = 2 * self.moment - (n - 1) * self.total
+        above = (self.moment.times(2) - self.total.times(n - 1)).floats()
         n = n.astype(float)
         steep = 6.0 * above / (n * (n - 1) * (n + 1) * ONE)
         return np.where(self.there, steep, 0.0)
@@ -135,7 +174,9 @@ class Lines:
     def at(self, number: Int64s) -> npt.NDArray[np.float64]:
         """The line's value at a unit, counted from the first known one."""
         n = np.maximum(self.units, 1)
-        value: npt.NDArray[np.float64] = self.total / (n * ONE) + self.slope() * (number - (n - 1) / 2)
+        value: npt.NDArray[np.float64] = self.total.floats() / (n * ONE) + self.slope() * (
+            number - (n - 1) / 2
+        )
         return value
 
 
@@ -147,6 +188,7 @@ class Series:
         key: a code for each key.
         unit: number of the unit; ordered by key and then by this.
         value: in fixed point with `BITS` more bits.
+        fits: which values are what they are called: below `2**62`, with these bits.
         length: of a unit, in microseconds.
         carried: whether a unit without a value has the last one; else it is 0.
     """
@@ -154,6 +196,7 @@ class Series:
     key: Int64s
     unit: Int64s
     value: Int64s
+    fits: npt.NDArray[np.bool_]
     length: int = 1
     carried: bool = True
 
@@ -169,23 +212,25 @@ class Series:
         oldest, newest = np.where(known, first, 0), np.where(known, after - 1, 0)
         if not len(self.key):
             nothing = np.zeros(len(first), dtype=np.int64)
-            return Lines(nothing, nothing, nothing)
+            return Lines(nothing, Wide(nothing, nothing), Wide(nothing, nothing), nothing == 0)
         base = self.unit.min()
         numbers, until = self.unit - base, end - base
         # Of a key's last value nothing is asked here: no window goes over to the next key.
         following = np.append(numbers[1:], 0) if self.carried else numbers + 1
-        # Running sums may wrap around; differences of them are exact as long as a window's own sum is.
-        totals = _running((following - numbers) * self.value)
-        moments = _running(_numbers(numbers, following) * self.value)
-        low, last = numbers[newest], self.value[newest]
+        values = Wide.of(self.value)
+        totals = _running(values.times(following - numbers))
+        moments = _running(values.times(_numbers(numbers, following)))
+        low, last = numbers[newest], values.taken(newest)
         high = until if self.carried else low + 1
-        total = np.where(known, totals[newest] - totals[oldest] + (high - low) * last, 0)
-        moment = moments[newest] - moments[oldest] + _numbers(low, high) * last
+        total = totals.taken(newest) - totals.taken(oldest) + last.times(high - low)
+        moment = moments.taken(newest) - moments.taken(oldest) + last.times(_numbers(low, high))
         origin = numbers[oldest] if self.carried else until - units
+        misfits = np.concatenate([[0], np.cumsum(~self.fits)])
         return Lines(
             np.where(known, until - origin, 0),
-            total,
-            np.where(known, moment - origin * total, 0),
+            total.where(known),
+            (moment - total.times(origin)).where(known),
+            ~known | (misfits[after] == misfits[first]),
         )
 
 
@@ -195,8 +240,10 @@ def _numbers(low: Int64s, high: Int64s) -> Int64s:
     return found
 
 
-def _running(amounts: Int64s) -> Int64s:
-    return np.concatenate([[np.int64(0)], np.cumsum(amounts)])
+def _running(amounts: Wide) -> Wide:
+    # Running sums may wrap around; differences of them are exact as long as a window's own sum is.
+    sums = (np.concatenate([[np.int64(0)], np.cumsum(part)]) for part in (amounts.high, amounts.low))
+    return Wide(*sums)
 
 
 def means(total: Int64s, values: Int64s) -> Int64s:

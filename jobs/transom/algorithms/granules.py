@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transom.algorithms.exact import BOUND, Int64s
-from transom.algorithms.fits import BITS, Lines, Series, means
+from transom.algorithms.fits import BITS, MOST, Lines, Series, means
 
 _EMPTY_MIN = np.iinfo(np.int64).max
 _EMPTY_MAX = np.iinfo(np.int64).min
@@ -170,19 +170,26 @@ class Granules:
             carried: as in `Series`.
         """
         units = self.coarsened(unit)
+        there = units.columns[column].values > 0
+        units = units.taken(np.flatnonzero(there))
         summary = units.columns[column]
-        there = summary.values > 0
+        # What may have wrapped around is not known to be too large, but not to be exact either.
+        fits = summary.exact if value in ("mean", "sum") else np.ones(len(units.key), dtype=bool)
         if value == "mean":
-            values = means(summary.total[there], summary.values[there])
+            fits &= summary.largest < MOST
+            values = means(np.where(fits, summary.total, 0), summary.values)
         else:
             figures = {"sum": summary.total, "min": summary.minimum, "max": summary.maximum}
-            values = figures[value][there] << BITS
-        return Series(units.key[there], units.start[there] // unit, values, unit, carried)
+            fits &= np.abs(figures[value].astype(float)) < MOST
+            values = np.where(fits, figures[value], 0) << BITS
+        return Series(units.key, units.start // unit, values, fits, unit, carried)
 
     def counts(self, unit: int) -> Series:
         """How many records each unit has; 0 where there is none."""
         units = self.coarsened(unit)
-        return Series(units.key, units.start // unit, units.records << BITS, unit, carried=False)
+        fits = units.records < MOST
+        values = np.where(fits, units.records, 0) << BITS
+        return Series(units.key, units.start // unit, values, fits, unit, carried=False)
 
     def windows(
         self,

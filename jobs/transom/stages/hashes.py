@@ -1,7 +1,7 @@
 """What granules hold of the values of a column whose distinct values are counted.
 
-The smallest hashes of a granule's values, as many as `transom.algorithms.distinct` asks for: found by Spark's
-own operators, which cut each task's share to that number before anything of it moves.
+The smallest hashes of a granule's values, as many as `transom.algorithms.distinct` asks for, by Spark's own
+operators: what repeats in a task is left out before anything moves.
 """
 
 from functools import reduce

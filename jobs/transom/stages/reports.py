@@ -58,7 +58,9 @@ class Reports:
         ordered = granules.taken(order)
         samples = {column: samples_of(ordered, block.base, table, column, order) for column in block.hashed}
         after = 0
-        for granules in ordered.by_keys(AT_A_TIME):
+        # Hashes count as granules do, so that no more of them are looked at together.
+        weight = 1 + sum(len(sample.hashes) for sample in samples.values()) // max(len(keys), 1)
+        for granules in ordered.by_keys(max(AT_A_TIME // weight, 1)):
             before, after = after, after + len(granules.key)
             series = _series(block, granules)
             of_keys = {column: sample.part(before, after) for column, sample in samples.items()}
@@ -102,18 +104,16 @@ def _figures(block: Block, level: Level, found: Windows) -> dict[str, pa.Array]:
     for name, (function, column) in block.measures.items():
         if column is None:
             figures[name] = pa.array(found.records)
-            largest, step = found.records.astype(float), (1, 1)
+            step = (1, 1)
         else:
             summary, unit = found.columns[column], block.units[column]
             of_column = _of_column(summary, unit)
             figures[name] = of_column[function]
             figures[f"values_{name}"] = pa.array(summary.values)
             figures |= {f"{figure}_{name}": array for figure, array in of_column.items()}
-            largest, step = summary.largest, unit.step
-            if block.fit and block.fit.value == "sum":
-                largest = largest * summary.values
+            step = unit.step
         if block.fit:
-            line = _line(found.lines[column], block.fit, level, largest, step)
+            line = _line(found.lines[column], block.fit, level, step)
             figures |= {f"{figure}_{name}": array for figure, array in line.items()}
     return figures
 
@@ -152,15 +152,14 @@ def _aged(block: Block, number: int, granules: Granules, found: Windows) -> dict
     return figures
 
 
-def _line(lines: Lines, fit: Fit, level: Level, largest: Any, step: tuple[int, int]) -> dict[str, pa.Array]:
+def _line(lines: Lines, fit: Fit, level: Level, step: tuple[int, int]) -> dict[str, pa.Array]:
     """The line of each window.
 
     Args:
-        largest: no unit's value is larger, in steps.
         step: the resolution of the values.
     """
     up, down = step
-    none = ~(lines.there & lines.exact(largest))
+    none = ~(lines.there & lines.exact)
     # From the first known unit back to the window's first one.
     first = lines.units - level.range // fit.unit
     slope = lines.slope() * up / down

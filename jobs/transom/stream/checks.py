@@ -106,8 +106,8 @@ BUILT_IN: dict[str, BuiltIn] = {
         "aggregate",
         "error",
         "no line is left out, which one is where it might not be exact",
-        advice="windows whose largest magnitude times the square of their number of units reaches 2**42: a "
-        "longer `fit: {unit: ...}` or a coarser resolution helps",
+        advice="windows with a unit whose value reaches 2**42 steps of its column's resolution: a coarser "
+        "resolution helps",
     ),
     "recurring_in_every_ring": BuiltIn(
         "aggregate", "error", "no item is recurring that is missing in a ring between neighbouring levels"

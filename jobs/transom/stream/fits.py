@@ -14,6 +14,8 @@ from transom.units import Duration, format_duration
 if TYPE_CHECKING:
     from transom.stream.windows import Level
 
+MOST_UNITS = 2**15
+"""Of a window: the sums of its line are exact then (`transom.algorithms.fits`)."""
 _SECOND = timedelta(seconds=1)
 
 
@@ -51,7 +53,10 @@ def problems(unit: timedelta, levels: Sequence["Level"]) -> Iterator[Problem]:
         yield Problem("fit.unit", f"must be whole seconds, at least one; got {format_duration(unit)}")
         return
     for number, level in enumerate(reversed(levels)):
-        if level.slide % unit:
+        if level.range > MOST_UNITS * unit:
+            most = f"a window has at most {MOST_UNITS} units"
+            yield Problem("fit.unit", f"{most}, level {number} ({level}) has {level.range // unit}")
+        elif level.slide % unit:
             yield Problem(
                 "fit.unit", f"must divide the slide of level {number} ({level}); got {format_duration(unit)}"
             )

@@ -232,6 +232,13 @@ class Aggregation(Model):
     @model_validator(mode="after")
     def _levels_suit(self) -> "Aggregation":
         problems = [] if self.unit is None else list(fits.problems(self.unit, self.levels))
+        functions = {measure.function for measure in self.measures.values()}
+        if self.fit is not None and functions == {"distinct"}:
+            problems.append(Problem("fit", "no measure has a line: counts of distinct values have none"))
+        if self.aging is not None and functions <= {"count", "distinct"}:
+            problems.append(
+                Problem("aging", "no measure has a mean: it takes sum, mean, min or max of a column")
+            )
         if self.aging is not None:
             many, weights = len(self.levels), len(self.aging)
             if many != weights:

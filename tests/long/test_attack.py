@@ -35,8 +35,12 @@ key: [client]
 heal: 2 hours
 aggregate:
   traffic:
-    measures: {n: count, sent: sum(bytes)}
+    measures: {n: count, sent: sum(bytes), pages: distinct(path)}
     levels: RANGES 6 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES
+    fit: {unit: 10 minutes, missing: zero}
+    aging: [0.3, 1]
+    recurring: [status]
+    alert: {many: {when: n > 20, level: 1}, growing: slope_sent > 0 and n > 5}
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 """
 STAGES = ("ingest", "aggregate")

@@ -29,8 +29,11 @@ source: {{path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}}
 key: [client]
 aggregate:
   traffic:
-    measures: {{n: count, sent: sum(bytes)}}
+    measures: {{n: count, sent: sum(bytes), pages: distinct(path)}}
     levels: RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1 HOUR
+    fit: 1 hour
+    recurring: [path]
+    alert: n > 100
   site: {{key: [], measures: {{n: count}}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
 start: {start}
 until: {until}
@@ -97,7 +100,7 @@ def test_three_ways_leave_the_same_tables(spark: object, tmp_path: Path) -> None
     assert len({node.hour for node in one.book()}) == HOURS
     for other in (houses["hourly"], houses["backfilled"]):
         assert one.state() == other.state()
-        for table in ("events", "rejected", "granules", "aggregates"):
+        for table in ("events", "rejected", "granules", "aggregates", "item_granules", "recurring", "alerts"):
             left, right = one.table(table), other.table(table)
             assert left.exceptAll(right).isEmpty()
             assert right.exceptAll(left).isEmpty()

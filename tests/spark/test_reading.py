@@ -3,14 +3,17 @@
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from pyspark.sql import SparkSession
 
 from house import House, hour, line
 from transom.reading import NotFresh, Results, _literal, read
+from transom.stream import parse
 
 Make = Callable[..., House]
 
@@ -177,13 +180,13 @@ def test_what_cannot_be_asked_is_refused_in_words(lived: House) -> None:
         web.table("granules")
 
 
-def test_what_no_run_has_made_is_not_made_by_asking(house: Make) -> None:
-    web = results(house(STREAM))
+def test_what_no_run_has_made_is_not_made_by_asking(tmp_path: Path) -> None:
+    web = read(tmp_path / "lake", parse(yaml.safe_load(STREAM)))
     with pytest.raises(NotFresh, match="no run of web is in this lake: "):
         web.horizon({"client": "x"}, hour(5), "1 hour")
     with pytest.raises(NotFresh, match="no run of web has made a table recurring: "):
         web.table("recurring")
-    assert not (house(STREAM).folder / "lake").exists()
+    assert not (tmp_path / "lake").exists()
 
 
 @pytest.mark.parametrize(

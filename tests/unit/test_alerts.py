@@ -116,7 +116,7 @@ def test_a_finding_is_of_an_alert_a_key_and_an_hour(ledger: Ledger) -> None:
     )
     assert (second.key, second.hour, second.title) == ("o'brien", at(2), "app: it's o'brien, 5 times")
     assert (many.key, many.severity, many.title) == (
-        "null", "medium", "app: many of load, null, 2 hours every 30 minutes"
+        "null", "medium", "app: many of load, null, 2 hours every 30 minutes, until 2015-05-17T02:00:00"
     )  # fmt: skip
     assert many.evidence == (
         "the rule: n >= 7",
@@ -188,7 +188,7 @@ def test_keys_of_several_columns_and_of_none(ledger: Ledger) -> None:
     hold(ledger, of_none, [row(1, "many", 20)])
     alerts.publish(ledger, of_none)
     start, end = at(0) + 20 * MINUTES, at(1) + 20 * MINUTES
-    assert told(ledger) == [(None, "app: many of load, 1 hour every 10 minutes", start, end)]
+    assert told(ledger) == [(None, "app: many of load, 1 hour every 10 minutes, until 2015-05-17T01:20:00", start, end)]
 
 
 def test_many_rows_are_told_by_several_commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

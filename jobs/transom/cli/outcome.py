@@ -17,6 +17,7 @@ from transom.lake.gate import Judgement
 from transom.lake.ledger import Ledger
 from transom.lake.tables import query, read_rows
 from transom.stream import Stream
+from transom.stream.figures import columns_of
 from transom.units import format_duration
 
 ROWS = 5
@@ -100,8 +101,9 @@ def print_outcome(stream: Stream, root: str, interval: Interval, judged: Sequenc
         typer.echo(f"  none: every check {'passed' if passed else 'that was made passed'}")
     for name, block in stream.aggregate.items():
         for number, level in enumerate(reversed(block.levels)):
-            shown = ["window_end", *block.key, *block.measures]
-            rows = _first(f"{root}/aggregates", block.key, block.measures, name, number)
+            figures = _shown(stream, name)
+            shown = ["window_end", *block.key, *figures]
+            rows = _first(f"{root}/aggregates", block.key, figures, name, number)
             if rows:
                 span = f"{format_duration(level.range)} every {format_duration(level.slide)}"
                 which = f"of each {', '.join(block.key)} the window" if block.key else "the windows"
@@ -111,6 +113,15 @@ def print_outcome(stream: Stream, root: str, interval: Interval, judged: Sequenc
         if rows:
             ranges = ", ".join(format_duration(level.range) for level in reversed(block.levels))
             table(f"{block.title or name}: who comes back in every ring of {ranges}, the latest", shown, rows)
+
+
+def _shown(stream: Stream, block: str) -> list[str]:
+    """The measures of a block, and what it has asked for beside them."""
+    more = [
+        f"{figure}_{name}" for figure in ("error", "aged_mean", "slope") for name in columns_of(stream, block)
+    ]
+    there = {column for columns in columns_of(stream, block).values() for column in columns}
+    return [*stream.aggregate[block].measures, *(column for column in more if column in there)]
 
 
 def _first(uri: str, key: Sequence[str], measures: Iterable[str], block: str, level: int) -> list[list[Any]]:

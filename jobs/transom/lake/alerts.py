@@ -26,7 +26,7 @@ from transom.stream.alerts import Alert, figures, parts_of
 from transom.units import format_duration
 
 STAGE, TABLE, KIND = "aggregate", "alerts", "alert"
-VERSION = 1
+VERSION = 2
 """Of the words; raised when the code says something else of the same rows."""
 MOST = 250_000
 """Rows of alerts that one commit is made of, where an hour alone has not more."""
@@ -224,7 +224,8 @@ def _sql(stream: Stream, block: str, name: str, hours: Mapping[datetime, str | N
 def _title(stream: Stream, block: str, name: str, alert: Alert, key: str | None, level: str) -> str:
     if alert.title is None:
         of = ["', '", key, "', '"] if key else ["', '"]
-        return f"concat({', '.join([_text(f'{stream.name}: {name} of {block}'), *of, level])})"
+        until = [_text(", until "), _shown("window_end")]
+        return f"concat({', '.join([_text(f'{stream.name}: {name} of {block}'), *of, level, *until])})"
     pieces = [
         piece
         for text, column in parts_of(alert.title)

@@ -84,9 +84,11 @@ class Finding:
         return f"{self.severity} {self.kind}: {self.title}"
 
     @property
-    def rank(self) -> tuple[int, datetime, str]:
-        """Its place among others: the worst first, then the earliest."""
-        return SEVERITIES.index(self.severity), self.start or NO_HOUR, self.finding_id
+    def rank(self) -> tuple[int, bool, datetime, str]:
+        """Its place among others: the worst first, what is the matter before what the log says, then the
+        earliest."""
+        worst = SEVERITIES.index(self.severity)
+        return worst, self.kind == "alert", self.start or NO_HOUR, self.finding_id
 
 
 def identity(

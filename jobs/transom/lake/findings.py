@@ -61,7 +61,7 @@ def _ask(root: str, sql: str) -> list[dict[str, Any]]:
 
 
 _PLACES = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(SEVERITIES))
-_RANK = f'CASE severity {_PLACES} END, "start" NULLS FIRST, finding_id'
+_RANK = f"CASE severity {_PLACES} END, kind = 'alert', \"start\" NULLS FIRST, finding_id"
 """As `Finding.rank` has it."""
 
 

@@ -1,6 +1,6 @@
 """Columns of Arrow tables as numpy takes them, and back."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,12 @@ from transom.algorithms.exact import Int64s
 from transom.stages.blocks import HOUR, MICROSECOND
 
 HOUR_LENGTH = HOUR // MICROSECOND
+
+
+def gathered(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
+    """All rows of some batches, each column in one piece; None where there is no row."""
+    held = [batch for batch in batches if batch.num_rows]
+    return pa.Table.from_batches(held).combine_chunks() if held else None
 
 
 def codes(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:

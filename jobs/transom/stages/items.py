@@ -20,7 +20,7 @@ from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import ARROW_TYPES, Table
 from transom.stages.blocks import Block
 from transom.stages.checks import built_in
-from transom.stages.columns import as_type, codes, hour_of_end, int64s, reaches
+from transom.stages.columns import as_type, codes, gathered, hour_of_end, int64s, reaches
 from transom.stages.slices import (
     chosen,
     granule,
@@ -126,10 +126,9 @@ class RecurringItems:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The recurring ones of some items, of which these are all granules."""
-        held = [batch for batch in batches if batch.num_rows]
-        if not held:
+        table = gathered(batches)
+        if table is None:
             return
-        table = pa.Table.from_batches(held).combine_chunks()
         block = self.block
         # A column may belong to the key and to the item.
         names = list(dict.fromkeys([*block.key, *block.item]))

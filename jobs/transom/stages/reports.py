@@ -16,7 +16,7 @@ from transom.algorithms.rings import Rings, aged_mean
 from transom.formats import rounding
 from transom.lake.tables import ARROW_TYPES
 from transom.stages.blocks import Block, Fit, Unit
-from transom.stages.columns import as_type, codes, hour_of_end, int64s, reaches
+from transom.stages.columns import as_type, codes, gathered, hour_of_end, int64s, reaches
 from transom.stream.figures import hash_column
 
 AT_A_TIME = 2**17
@@ -39,10 +39,9 @@ class Reports:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The reports of the granules of some keys, all that these keys have."""
-        held = [batch for batch in batches if batch.num_rows]
-        if not held:
+        table = gathered(batches)
+        if table is None:
             return
-        table = pa.Table.from_batches(held).combine_chunks()
         block, schema = self.block, schema_of(self.block)
         keys, firsts = codes(table, list(block.key))
         granules = Granules(

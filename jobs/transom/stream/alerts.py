@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping
 from string import Formatter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, StrictInt, model_validator
-from pydantic_core import CoreSchema
+from pydantic import BeforeValidator, Field, StrictInt
 
 from transom.expressions import Expression, ExpressionError, condition
 from transom.formats.layout import FieldType
-from transom.stream.base import Model, Name, Text
+from transom.stream.base import InShort, Name, Text
 from transom.stream.errors import Problem, nearest
 
 if TYPE_CHECKING:
@@ -21,8 +20,10 @@ ALERT_COLUMNS = ("hour", "block", "alert", "level", "window_start", "window_end"
 """Columns of `alerts` beside keys and figures."""
 
 
-class Alert(Model):
+class Alert(InShort):
     """A condition on reports; one that meets it is a finding. A bare text in the file is its `when`."""
+
+    SHORT = ("when", (str,), {"type": "string", "description": "a condition on the reports"})
 
     when: Text
     """A condition on the reports, such as slope_sent > 0 and n > 1000: on the key, level, window_start,
@@ -34,17 +35,6 @@ class Alert(Model):
     title: Text | None = None
     """For people: what is the matter, with columns of the key or of the condition in braces, as
     {client} is sent more every hour."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _in_short(cls, data: Any) -> Any:
-        return {"when": data} if isinstance(data, str) else data
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return the schema of what a file may say: a condition, or a mapping."""
-        full = handler.resolve_ref_schema(handler(core))
-        return {"anyOf": [{"type": "string", "description": "a condition on the reports"}, full]}
 
 
 def _named(value: Any) -> Any:

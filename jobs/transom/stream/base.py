@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from math import isfinite
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import (
@@ -10,10 +10,13 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    GetJsonSchemaHandler,
     PlainSerializer,
     StringConstraints,
     WithJsonSchema,
+    model_validator,
 )
+from pydantic_core import CoreSchema
 
 from transom.intervals import format_hour, hour_of, parse
 from transom.stream.errors import nearest
@@ -30,6 +33,27 @@ class Model(BaseModel):
         # What is written under a field is what an editor shows of it, by the JSON Schema.
         use_attribute_docstrings=True,
     )
+
+
+class InShort(Model):
+    """A part that a file may also say in short, by the value of one of its fields alone.
+
+    Attributes:
+        SHORT: the field, the types of a value that is meant for it, and their JSON Schema.
+    """
+
+    SHORT: ClassVar[tuple[str, tuple[type, ...], dict[str, Any]]]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_short(cls, data: Any) -> Any:
+        field, kinds, _ = cls.SHORT
+        return {field: data} if isinstance(data, kinds) else data
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Return the schema of what a file may say: the one value, or a mapping."""
+        return {"anyOf": [cls.SHORT[2], handler.resolve_ref_schema(handler(core))]}
 
 
 def _zone(name: str) -> str:

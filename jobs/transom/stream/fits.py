@@ -2,12 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import GetJsonSchemaHandler, model_validator
-from pydantic_core import CoreSchema
-
-from transom.stream.base import Model
+from transom.stream.base import InShort
 from transom.stream.errors import Problem
 from transom.units import Duration, format_duration
 
@@ -19,9 +16,11 @@ MOST_UNITS = 2**15
 _SECOND = timedelta(seconds=1)
 
 
-class Fit(Model):
+class Fit(InShort):
     """A line through the values of each window, one value a unit of time. A bare duration in the file is its
     `unit`."""
+
+    SHORT = ("unit", (str,), {"type": "string", "description": "how long a unit is, such as 1 hour"})
 
     unit: Duration | None = None
     """How long a unit is; it divides every slide. The finest slide where nothing is said."""
@@ -30,17 +29,6 @@ class Fit(Model):
     missing: Literal["last", "zero"] = "last"
     """The value of a unit that has none: the last one before it in the window, or 0. Where records are
     counted it is 0."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _in_short(cls, data: Any) -> Any:
-        return {"unit": data} if isinstance(data, str) else data
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return the schema of what a file may say: the length of a unit, or a mapping."""
-        full = handler.resolve_ref_schema(handler(core))
-        return {"anyOf": [{"type": "string", "description": "how long a unit is, such as 1 hour"}, full]}
 
 
 def problems(unit: timedelta, levels: Sequence["Level"]) -> Iterator[Problem]:

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, GetJsonSchemaHandler, field_validator, model_validator
-from pydantic_core import CoreSchema
+from pydantic import Field, field_validator
 
-from transom.stream.base import Model, Text
+from transom.stream.base import InShort, Text
 from transom.stream.errors import Problem, nearest
 from transom.stream.figures import NUMERIC
 
@@ -19,7 +18,7 @@ _LONGEST = "longest "
 _KEEP = "^(first|longest [a-z][a-z0-9_]*)$"
 
 
-class Unique(Model):
+class Unique(InShort):
     """Columns that make a record one, for logs that are shipped at least once or that tell a thing while it
     goes on. A bare list in the file is its `columns`.
 
@@ -28,16 +27,22 @@ class Unique(Model):
     records alone. A record that lacks one of the columns is like no other.
     """
 
+    SHORT = (
+        "columns",
+        (list, tuple),
+        {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "minItems": 1,
+            "description": "columns in which records agree that are one",
+        },
+    )
+
     columns: Annotated[tuple[Text, ...], Field(min_length=1)]
     """Columns, or event_time, in all of which records of one hour agree that are one."""
     keep: Annotated[str, Field(json_schema_extra={"pattern": _KEEP})] = FIRST
     """Which of them stays: first, by time, file and line; or `longest COLUMN`, the one of the largest value
     of an integer or a number, such as longest duration, and the first of equal ones."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _in_short(cls, data: Any) -> Any:
-        return {"columns": data} if isinstance(data, list | tuple) else data
 
     @field_validator("keep")
     @classmethod
@@ -50,13 +55,6 @@ class Unique(Model):
     def longest(self) -> str | None:
         """The column by whose largest value a record stays; None where the first one does."""
         return None if self.keep == FIRST else self.keep.removeprefix(_LONGEST)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return the schema of what a file may say: a list of columns, or a mapping."""
-        full = handler.resolve_ref_schema(handler(core))
-        short = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
-        return {"anyOf": [{**short, "description": "columns in which records agree that are one"}, full]}
 
 
 def problems(stream: "Stream") -> Iterator[Problem]:

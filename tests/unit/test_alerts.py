@@ -188,7 +188,9 @@ def test_keys_of_several_columns_and_of_none(ledger: Ledger) -> None:
     hold(ledger, of_none, [row(1, "many", 20)])
     alerts.publish(ledger, of_none)
     start, end = at(0) + 20 * MINUTES, at(1) + 20 * MINUTES
-    assert told(ledger) == [(None, "app: many of load, 1 hour every 10 minutes, until 2015-05-17T01:20:00", start, end)]
+    assert told(ledger) == [
+        (None, "app: many of load, 1 hour every 10 minutes, until 2015-05-17T01:20:00", start, end)
+    ]
 
 
 def test_many_rows_are_told_by_several_commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -297,6 +298,59 @@ def test_a_window_that_begins_inside_an_incomplete_hour_is_incomplete() -> None:
     ]
     end = np.array([at for at, _ in ends], dtype=np.int64) * 1_000_000
     assert reaches(end - 1800 * 1_000_000, end, hours).tolist() == [not complete for _, complete in ends]
+
+
+def test_a_million_keys_of_one_event_each() -> None:
+    """Each has an event in one of the hour's three units, which tells its line."""
+    of = block(
+        fit="20 minutes",
+        aging=[0.25, 1],
+        measures={"n": "count", "kinds": "distinct(took)", "t": "max(took)"},
+    )
+    many = 1_000_000
+    number = np.arange(many)
+    one, value = np.ones(many, dtype=np.int64), number % 1000
+    rows = {
+        "granule": pa.array(number % 3 * 1200 * 1_000_000, pa.timestamp("us", "UTC")),
+        "user": pa.array(number).cast(pa.string()),
+        "records": one,
+        **{"values_took": one, "sum_took": value, "min_took": value, "max_took": value},
+        "hashes_took": pa.ListArray.from_arrays(
+            pa.array(np.arange(many + 1), pa.int32()), pa.array(value + 1)
+        ),
+    }
+    hour_after = (3599 * 1_000_000, 3600 * 1_000_000)
+    made = list(Reports(of, [hour_after], np.array([], dtype=np.int64))([pa.record_batch(rows)]))
+    found = pa.Table.from_batches(made)
+    found = found.filter(pc.equal(found["level"], 0))
+    assert len(found) == pc.count_distinct(found["user"]).as_py() == many
+    assert all(pc.all(pc.equal(found[name], 1)).as_py() for name in ("n", "kinds", "values_t"))
+    user = found["user"].cast(pa.int64()).to_numpy()
+    assert np.array_equal(found["slope_n"].to_numpy(), np.array([-0.5, 0.0, 0.5])[user % 3])
+    assert np.array_equal(found["max_t"].to_numpy(), user % 1000 / 1000)
+    assert np.array_equal(found["aged_mean_t"].to_numpy(), found["max_t"].to_numpy())
+
+
+def test_one_key_with_everything() -> None:
+    """A granule in each minute of a fortnight, every hundredth of them with a value of its own."""
+    of = block(
+        levels="RANGES 7 DAYS, 1 HOUR SLIDES 1 HOUR, 1 MINUTE", measures={"n": "count", "sum": "sum(took)"}
+    )
+    events: list[Event] = [("a", 60 * minute, minute % 100) for minute in range(14 * 1440)]
+    end = 14 * 86400
+    stretches = [((end - 3600) * 1_000_000, end * 1_000_000)]
+    made = Reports(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
+    found = {
+        (row["level"], int(row["window_end"].timestamp())): row
+        for row in pa.Table.from_batches(made).to_pylist()
+    }
+    assert len(found) == 61
+    week = found[1, end]
+    assert (week["n"], round(week["sum"] * 1000)) == (
+        7 * 1440,
+        sum(took or 0 for _, _, took in events[7 * 1440 :]),
+    )
+    assert all(found[0, end - 60 * back]["n"] == 60 for back in range(60))
 
 
 def test_no_granules_of_items_make_nothing() -> None:

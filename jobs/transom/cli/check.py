@@ -60,6 +60,7 @@ def declared(stream: Stream) -> str:
     blocks = [
         f"{name} ({', '.join(block.measures)} by {', '.join(block.key) or 'nothing'}, "
         + ", ".join(format_duration(level.range) for level in block.levels)
+        + "".join(f", {asked}" for asked in ("fit", "aging", "recurring", "alert") if getattr(block, asked))
         + ")"
         for name, block in stream.aggregate.items()
     ]

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from transom.intervals import Interval
-from transom.lake import alerts
+from transom.lake import alerts, tidying
 from transom.lake.book import Entry, Node
 from transom.lake.causes import Finding
 from transom.lake.findings import findings, how_many
@@ -200,3 +200,23 @@ def test_many_rows_are_told_by_several_commits(ledger: Ledger, monkeypatch: pyte
     alerts.publish(ledger, stream)
     assert [f.hour for f in findings(ledger.root)] == [at(1), at(2)]
     assert version(ledger) == 2
+
+
+def test_findings_say_the_same_when_their_files_are_brought_together(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def files() -> int:
+        return len(DeltaTable(f"{ledger.root}/findings").file_uris())
+
+    monkeypatch.setattr(alerts, "MOST", 1)
+    monkeypatch.setattr(tidying, "SCATTERED", 1)
+    stream = stream_of()
+    # Before anything was found there is no table.
+    tidying.tidy(ledger, "aggregate")
+    hold(ledger, stream, [row(number, "growing", 20) for number in (1, 2)])
+    alerts.publish(ledger, stream)
+    found = findings(ledger.root)
+    assert (len(found), files()) == (2, 2)
+    tidying.tidy(ledger, "aggregate")
+    assert (findings(ledger.root), files()) == (found, 1)
+    assert not alerts.publish(ledger, stream)

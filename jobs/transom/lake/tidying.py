@@ -1,6 +1,6 @@
-"""The ledger's small files are brought together from time to time, so that years of runs stay quick to read.
+"""Small files of the ledger and of `findings` are brought together, so that years of runs stay quick to read.
 
-Every run adds files of a few rows to the ledger's tables, and a claim reads all that there are of its stage.
+Every run adds files of a few rows to these tables, and a claim reads all that there are of its stage.
 The rows stay as they are, and nothing reads the ledger as it was. Where another run commits at the same
 time one of the two is refused: a claim or a record is tried again, and the files are left to a later run.
 Fencing tokens only grow by it. What was brought together stays in the lake's folder: no clock says when
@@ -11,8 +11,10 @@ from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
+from transom.lake.findings import NAME
 from transom.lake.ledger import Ledger
 
 SCATTERED = 64
@@ -23,7 +25,9 @@ FULL = 2**20
 
 def tidy(ledger: Ledger, stage: str) -> None:
     """Brings a stage's small files together, where they are many."""
-    for name in ledger.tables:
+    for name in (*ledger.tables, NAME):
+        if not DeltaTable.is_deltatable(f"{ledger.root}/{name}"):
+            continue
         table = ledger.open(name)
         files = pa.table(table.get_add_actions(flatten=True))
         own = files["size_bytes"].filter(pc.equal(files["partition.stage"], stage))

@@ -1,6 +1,8 @@
 """The stairwise chain against the definition of its windows, and what it costs."""
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 import pytest
@@ -120,3 +122,41 @@ def test_a_record_before_an_earlier_one_is_refused() -> None:
     list(chain.receive(5, Sums.of(1)))
     with pytest.raises(ValueError, match="a record of 4 comes after one of 5"):
         list(chain.receive(4, Sums.of(1)))
+
+
+@given(st.data(), st.booleans(), st.integers(-7, 7))
+def test_a_horizon_is_what_its_records_say(data: st.DataObject, nested: bool, start: int) -> None:
+    """At any time, as far back as any granule's bound."""
+    levels = data.draw(levels_of(nested))
+    records = data.draw(records_of(start))
+    now = data.draw(st.integers(start, start + 90))
+    chain: Chain[Sums] = Chain(levels, start)
+    for time, summary in summed([record for record in records if record[0] < now]):
+        list(chain.receive(time, summary))
+    list(chain.advance(now))
+    told = 0
+    for length in range(1, now - start + 1):
+        try:
+            found = chain.horizon(length)
+        except ValueError:
+            continue
+        inside = [Sums.of(value) for time, value in records if now - length <= time < now]
+        assert found == (reduce(add, inside) if inside else None)
+        told += 1
+    # What no level has taken over yet is there in the finest granules.
+    assert told >= min(levels[0].range, now - start) // levels[0].slide
+
+
+def test_a_horizon_ends_where_granules_do() -> None:
+    chain: Chain[Sums] = Chain([Level(4, 1), Level(8, 2), Level(16, 4)], 0)
+    for time in range(18):
+        list(chain.receive(time, Sums.of(1)))
+    list(chain.advance(18))
+    assert [horizon.records if (horizon := chain.horizon(h)) else 0 for h in (1, 4, 6, 18)] == [1, 4, 6, 18]
+    with pytest.raises(ValueError, match=r"^11 lies inside the granule \[10, 12\)$"):
+        chain.horizon(7)
+    list(chain.advance(20))
+    with pytest.raises(
+        ValueError, match=r"^a horizon of 18 at 20 reaches further back than the widest level$"
+    ):
+        chain.horizon(18)

@@ -186,6 +186,32 @@ class Chain(Generic[T]):
             yield from self._slide(at)
         self.clock = until
 
+    def horizon(self, length: int) -> T | None:
+        """Of `[c - length, c)`, where c is the time that was moved on to: a continuous report (section 3.C).
+
+        The nodes from the bottom up, as far as the horizon reaches; None where nothing is in them.
+
+        Raises:
+            ValueError: the horizon begins inside a granule of the node that it reaches, or before what the
+                widest level holds.
+        """
+        rear = self.clock - length
+        widest = self.levels[-1]
+        held_since = self.clock - (self.clock - self.start) % widest.slide - widest.range
+        if rear < held_since and self.start < held_since:
+            raise ValueError(
+                f"a horizon of {length} at {self.clock} reaches further back than the widest level"
+            )
+        inside = []
+        for nodes in zip(self._buffers, self._cores, strict=True):
+            for node in nodes:
+                for begin, granule in reversed(node.granules):
+                    if begin < rear < begin + node.length:
+                        raise ValueError(f"{rear} lies inside the granule [{begin}, {begin + node.length})")
+                    if begin >= rear:
+                        inside.append(granule)
+        return _added(reversed(inside))
+
     @property
     def granules(self) -> int:
         """How many there are in all nodes."""

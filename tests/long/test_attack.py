@@ -246,6 +246,8 @@ def test_a_day_under_attack(request: pytest.FixtureRequest, tmp_path: Path) -> N
     day = make(tmp_path)
     anew = told_anew(day, siege.landing, make, tmp_path / "anew", WHOLE)
     day.assert_same(anew)
+    told = [[found for found in lake.findings() if found.kind == "alert"] for lake in (day, anew)]
+    assert told[0] == told[1] != []
     day.assert_ledger_true()
     assert {entry.status for entry in day.book().values()} == {"published"}
     print("\n".join(sorted(map(str, siege.kills))))

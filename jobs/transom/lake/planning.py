@@ -91,7 +91,7 @@ def plan(
         result.wanted[block] = wanted
         for hour in wanted:
             node = named(hour)
-            needed.update(staleness.stale_state(node), staleness.expired_state(node))
+            needed.update(staleness.needed(node))
             reads = (read for of in others for read in reached_by(of, hour))
             waits = next(filter(None, (_cause(read, stage.name, book) for read in reads)), None)
             cause = waits or earlier.cause(hour)

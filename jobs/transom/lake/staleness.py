@@ -4,7 +4,7 @@ import hashlib
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, cached_property
 from itertools import takewhile
@@ -77,8 +77,8 @@ class Scope:
         return hour in self.asked or (hour not in self.stretch and hour in self._around(self.chunk))
 
     def sees_in_turn(self, hour: datetime) -> bool:
-        """Whether a stale hour is computed now that may be computed from what later chunks make: one behind the
-        stretch is by the last of them."""
+        """Whether a stale hour is computed now, though it may be computed from what later chunks make: one
+        behind the stretch is by the last of them."""
         ahead = hour < self.chunk.end or self.chunk.end == self.stretch.end
         return hour in self.asked or (ahead and self.sees_to(hour))
 
@@ -252,21 +252,35 @@ class Staleness:
         return node in self.book and self.book[node].status == "expired"
 
     def stale_state(self, node: Node) -> list[Node]:
-        """State of the stage that a node is computed from, and that is out of date."""
+        """State of the stage that a node is computed from, and that is out of date; earlier hours of its own
+        table, too."""
+        return [*self._stale_before(node), *self._stale_earlier(node)]
+
+    def needed(self, node: Node) -> list[Node]:
+        """State in earlier tables of the stage that has to be made before a node is."""
+        return [*self._stale_before(node), *self._expired_state(node)]
+
+    def _stale_earlier(self, node: Node) -> list[Node]:
+        back = self._steps[node.table].back(node.block)
+        own = Reads(node.stage, node.block, node.table, back, -1)
+        hours = among(self._stale_of(node.block, node.table), node.hour, own) if back else ()
+        return [replace(node, hour=hour) for hour in hours]
+
+    def _stale_before(self, node: Node) -> list[Node]:
         return [
             Node(reads.stage, reads.block, reads.table, hour)
             for reads in self._state(node)
             for hour in among(self._stale_of(reads.block, reads.table), node.hour, reads)
         ]
 
-    def expired_state(self, node: Node) -> list[Node]:
+    def _expired_state(self, node: Node) -> list[Node]:
         """State of the stage that a node is computed from, and whose rows are gone."""
         reached = (read for reads in self._state(node) for read in reached_by(reads, node.hour))
         return [read for read in reached if self.expired(read)]
 
     def _apart(self, node: Node) -> bool:
         """Whether a node is out of date, leaving its own earlier hours aside."""
-        return self._by_itself(node) or bool(self.stale_state(node))
+        return self._by_itself(node) or bool(self._stale_before(node))
 
     def _by_itself(self, node: Node) -> bool:
         entry = self.book.get(node)

@@ -1,5 +1,6 @@
 """Which hours a run sees to, and what it computes of them: arithmetic on the ledger."""
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,18 +14,11 @@ from hypothesis import strategies as st
 from transom.intervals import Interval
 from transom.lake.acceptance import Accepted
 from transom.lake.book import Book, Entry, Node, Status
+from transom.lake.planning import Plan, left_stale, plan
 from transom.lake.quality import Check
+from transom.lake.settling import settle
 from transom.lake.stage import Computed, Part, Reads, Request, Stage, Step
-from transom.lake.staleness import (
-    Plan,
-    Scope,
-    completeness,
-    expected_inputs,
-    judged_by,
-    left_stale,
-    plan,
-    recorded_inputs,
-)
+from transom.lake.staleness import Scope, completeness, expected_inputs, judged_by, recorded_inputs
 from transom.lake.tables import Table
 
 HOUR = timedelta(hours=1)
@@ -225,13 +219,28 @@ def test_hours_are_alike_where_all_of_them_are(
     assert (found(one) == found(other)) == (one[first : last + 1] == other[first : last + 1])
 
 
-def test_a_table_that_reads_its_own_rows_is_no_state_of_itself() -> None:
-    own = {"one": Part((Reads("sum", "one", "chain", back=1),), "shape", ("hour",))}
-    of = Step(Table("chain", {"hour": "timestamp"}, (), frozenset()), own, never)
-    found = plan(
-        Stage("sum", 1, (of,)), of, Book(events([0])), Scope.within(between(0, 1), between(0, 1), HEAL), ()
+@pytest.mark.parametrize(
+    "own",
+    [
+        [Reads("sum", "one", "chain", back=1)],
+        [Reads("sum", "one", "chain", back=0, forward=-1)],
+        [Reads("sum", "two", "chain", back=1, forward=-1)],
+        [Reads("other", "one", "chain", back=1, forward=-1)],
+        [Reads("sum", "one", "chain", back=number, forward=-1) for number in (1, 2)],
+    ],
+)
+def test_a_table_reads_earlier_hours_of_itself_alone(own: list[Reads]) -> None:
+    of = Step(
+        Table("chain", {"hour": "timestamp"}, (), frozenset()),
+        {"one": Part(tuple(own), "shape", ("hour",))},
+        never,
     )
-    assert (targets(found), found.needed) == ([0], frozenset())
+    expected = (
+        "stage sum: chain of one may read of itself the hours before one, once and of its own block "
+        f"(back at least 1, forward -1), not {own[0]}"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        Stage("sum", 1, (of,))
 
 
 def test_what_counts_as_empty_is_like_what_is() -> None:
@@ -258,10 +267,10 @@ def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
     found = plan(stage, other, book, scope, ())
     # Nobody has asked for hour 3: it is empty, and only hour 4 is waited for.
     cause = "sum one 2015-05-17T04:00 has not been computed"
-    assert found.blocked == {four: cause, five: cause}
+    assert found.causes == {four: cause, five: cause}
     book = book.updated({Node("sum", "one", "result", at(4)): Entry("published", "a")})
     found = plan(stage, other, book, scope, ())
-    assert found.blocked == {five: "sum one 2015-05-17T05:00 has not been computed"}
+    assert found.causes == {five: "sum one 2015-05-17T05:00 has not been computed"}
     assert targets(found) == [4]
 
 
@@ -353,4 +362,9 @@ def test_an_hour_that_stays_blocked_by_the_same_is_not_written_again() -> None:
             of_result(3): replace(book[of_result(3)], inputs={}),
         }
     )
-    assert planned(of, book, between(3, 4)).blocked == {of_result(2): cause, of_result(3): cause}
+    found = planned(of, book, between(3, 4))
+    assert found.causes == {of_result(n): cause for n in (1, 2, 3)}
+    settled = settle("sum", of, found, book, {}, (), RULES, "b")
+    assert settled == {
+        node: Entry("blocked", "b", complete=False, cause=cause) for node in (of_result(2), of_result(3))
+    }

@@ -1,6 +1,6 @@
 """Which hours are out of date, and by what: the staleness rule asked of one node at a time, without a JVM."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 
@@ -85,18 +85,17 @@ class Freshness:
 
     def roots(self, node: Node) -> list[Node]:
         """The nodes in which the trouble of one lies: withheld or incomplete ones that read no such node."""
-        found = dict.fromkeys(self._roots(node, set()))
-        return list(found)
-
-    def _roots(self, node: Node, seen: set[Node]) -> Iterator[Node]:
-        if node in seen:
-            return
-        seen.add(node)
-        troubled = [read for read in self.reads(node) if self._troubled(read)]
-        if not troubled:
-            yield node
-        for read in troubled:
-            yield from self._roots(read, seen)
+        found: list[Node] = []
+        seen: set[Node] = set()
+        ahead = [node]
+        while ahead:
+            node = ahead.pop()
+            if node not in seen:
+                seen.add(node)
+                troubled = [read for read in self.reads(node) if self._troubled(read)]
+                found += [] if troubled else [node]
+                ahead += reversed(troubled)
+        return found
 
     def _troubled(self, node: Node) -> bool:
         entry = self.book.get(node)

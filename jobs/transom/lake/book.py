@@ -25,6 +25,9 @@ status and cause of their node, where it was not simply published."""
 INHERITED = "incomplete hours, first"
 """How the cause of an hour says that it is incomplete only as what it is computed from is."""
 
+CARRIED = f"earlier {INHERITED}"
+"""How it says so of earlier hours of its own table, which hours behind it are no less complete for."""
+
 WITHHELD_FILE = "withheld, the finding of"
 """How the cause of an hour says that it lacks what a file holds that is withheld; its hour follows."""
 
@@ -76,6 +79,12 @@ class Entry:
         """The run whose rows stand, or stood until a run began to replace them."""
         return (self.inputs or {}).get(STOOD_BY, self.run_id)
 
+    @property
+    def lacks(self) -> bool:
+        """Whether something is missing that earlier hours of its own table do not account for."""
+        said = (self.cause or "").split("; ")
+        return not self.complete and not all(CARRIED in words for words in said)
+
     def before(self) -> "Entry":
         """This entry as it was before a run began to replace what it holds."""
         if self.status != "writing":
@@ -106,12 +115,23 @@ class Verdict:
         return replace(self, sample=tuple(sample))
 
 
-def _content(stage: str, block: str, table: str, hour: datetime, entry: Entry | None) -> int:
-    """A hash of what stands in an hour; 0 where that is nothing, and nothing is missing."""
-    digest, complete = (UNMADE, True) if entry is None else (entry.digest, entry.complete)
+def content(node: Node, entry: Entry | None, own: bool = False) -> int:
+    """A hash of what an hour of a table is to those that read it; 0 where that is nothing, and nothing is
+    missing.
+
+    Args:
+        entry: None where the hour has not been made.
+        own: whether later hours of the same table read it; these do not mind what it lacks itself only for
+            hours before.
+    """
+    digest = UNMADE if entry is None else entry.digest
+    complete = entry is None or not (entry.lacks if own else not entry.complete)
     if digest == EMPTY_DIGEST and complete:
         return 0
-    said = f"{stage} {block} {table} {hour.timestamp():.0f} {digest} {complete}"
+    # What is withheld is not what it was when it was published without something.
+    withheld = entry is not None and entry.status in ("quarantined", "blocked") and not complete
+    fate = entry.status if entry is not None and withheld else complete
+    said = f"{node.stage} {node.block} {node.table} {node.hour.timestamp():.0f} {digest} {fate}"
     return int.from_bytes(hashlib.sha256(said.encode()).digest()[: BITS // 8])
 
 
@@ -163,12 +183,17 @@ class Book(Mapping[Node, Entry]):
         """
         return self.hours(FIRST)
 
-    def contents(self, stage: str, block: str, table: str, first: datetime, last: datetime) -> int:
+    def contents(
+        self, stage: str, block: str, table: str, first: datetime, last: datetime, own: bool = False
+    ) -> int:
         """What stands in some hours of one block's table, both ends among them, as a number.
 
         It is the sum of a hash for each hour that is not empty: a month takes no longer than an hour.
+
+        Args:
+            own: whether it is later hours of the same table that read them.
         """
-        series = (stage, block, table)
+        series = (stage, block, table, own)
         if series not in self._contents:
             self._contents[series] = self._summed(*series)
         hours, sums = self._contents[series]
@@ -176,14 +201,26 @@ class Book(Mapping[Node, Entry]):
         return found
 
     @cached_property
-    def _contents(self) -> dict[tuple[str, str, str], tuple[list[datetime], list[int]]]:
+    def _contents(self) -> dict[tuple[str, str, str, bool], tuple[list[datetime], list[int]]]:
         return {}
 
-    def _summed(self, stage: str, block: str, table: str) -> tuple[list[datetime], list[int]]:
+    def _summed(self, stage: str, block: str, table: str, own: bool) -> tuple[list[datetime], list[int]]:
         series = self.series(stage, block, table)
         hours = sorted(series.keys() | self.due)
-        hashes = (_content(stage, block, table, hour, series.get(hour)) for hour in hours)
+        hashes = (content(Node(stage, block, table, hour), series.get(hour), own) for hour in hours)
         return hours, list(accumulate(hashes, initial=0))
+
+    def incomplete(self, stage: str, block: str, table: str) -> list[datetime]:
+        """The hours of one block's table in which something is missing, in order."""
+        series = (stage, block, table)
+        if series not in self._incomplete:
+            lacking = (hour for hour, entry in self.series(*series).items() if not entry.complete)
+            self._incomplete[series] = sorted(lacking)
+        return self._incomplete[series]
+
+    @cached_property
+    def _incomplete(self) -> dict[tuple[str, str, str], list[datetime]]:
+        return {}
 
     def updated(self, entries: Mapping[Node, Entry | None]) -> "Book":
         """This book with some nodes replaced, and those that are None forgotten."""

@@ -16,16 +16,18 @@ from pyspark.sql import functions as F
 from transom.intervals import Interval
 from transom.lake import digest as digests
 from transom.lake import small
-from transom.lake.acceptance import Accepted, in_short, verdict_of
-from transom.lake.book import EMPTY_DIGEST, INHERITED, STANDS, Book, Entry, Node, Verdict
+from transom.lake.acceptance import Accepted, verdict_of
+from transom.lake.book import EMPTY_DIGEST, STANDS, Book, Entry, Node, Verdict
 from transom.lake.ledger import Ledger, Overtaken
+from transom.lake.planning import Plan, left_stale, plan
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import judge
 from transom.lake.retention import expire
 from transom.lake.samples import in_words, sampled
+from transom.lake.settling import settle
 from transom.lake.spool import Spool
 from transom.lake.stage import Computed, Request, Stage, Step
-from transom.lake.staleness import Plan, Scope, judged_by, left_stale, plan, recorded_inputs
+from transom.lake.staleness import Scope, judged_by
 from transom.lake.store import Pins, Store, Write, conformed, in_hours
 
 
@@ -93,27 +95,25 @@ def refresh(
     scope = Scope.within(interval, stretch or interval, heal)
 
     def run(step: Step, todo: Plan, book: Book, pins: Pins) -> None:
-        outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted, scope))
+        outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted))
 
-    def prepared(step: Step, of: Scope, again: Collection[Node] = ()) -> tuple[Plan, Book, Pins]:
-        book, pins = _consistent(store, ledger, step)
+    def prepared(step: Step, of: Scope, again: Collection[Node]) -> tuple[Plan, Book, Pins]:
+        book, pins = _consistent(store, ledger, stage.name, step)
         return plan(stage, step, book, of, accepted, again), book, pins
 
-    for number, step in enumerate(stage.steps):
-        _forget_dropped(store, ledger, stage.name, step, run_id)
-        if not step.parts:
-            continue
-        todo, book, pins = prepared(step, scope)
+    def bring(number: int, of: Scope, again: Collection[Node] = ()) -> None:
+        """Brings a step up to date, and first the state that it needs."""
+        step = stage.steps[number]
+        todo, book, pins = prepared(step, of, again)
         made: set[Node] = set()
         # What cannot be made blocks what reads it; what changes again makes what reads it stale.
         while missing := todo.needed - made:
-            for before in stage.steps[:number]:
-                of_table = {node for node in missing if node.table == before.table.name}
+            for before, state in enumerate(stage.steps[:number]):
+                of_table = {node for node in missing if node.table == state.table.name}
                 if of_table:
-                    hours = frozenset(node.hour for node in of_table)
-                    run(before, *prepared(before, replace(scope, asked=hours), of_table))
+                    bring(before, replace(of, asked=frozenset(node.hour for node in of_table)), of_table)
             made |= missing
-            todo, book, pins = prepared(step, scope)
+            todo, book, pins = prepared(step, of, again)
         if any(node in book and book[node].status == "expired" for node in todo.needed):
             # What has expired stands by its digest, and would be read as nothing.
             raise Overtaken(
@@ -121,6 +121,11 @@ def refresh(
                 "again"
             )
         run(step, todo, book, pins)
+
+    for number, step in enumerate(stage.steps):
+        _forget_dropped(store, ledger, stage.name, step, run_id)
+        if step.parts:
+            bring(number, scope)
     if retention is not None:
         outcome.work["expired"] = expire(store, ledger, stage, retention, run_id)
     outcome.stale = left_stale(stage, ledger.book(), scope, accepted)
@@ -140,14 +145,16 @@ def _forget_dropped(store: Store, ledger: Ledger, stage: str, step: Step, run_id
         publish(store, ledger, stage, run_id, [nothing], dict.fromkeys(nodes), book)
 
 
-def _consistent(store: Store, ledger: Ledger, step: Step) -> tuple[Book, Pins]:
+def _consistent(store: Store, ledger: Ledger, stage: str, step: Step) -> tuple[Book, Pins]:
     """A ledger and table versions that belong together.
 
     The tables are pinned between two readings of the ledger that agree: a change of the rows lies
     between a claim and a publication, and both would show. So not even rows that were changed and
     changed back in the meantime can be taken for those whose digest the ledger gives.
     """
-    reads = {(r.stage, r.block, r.table) for part in step.parts.values() for r in part.reads}
+    reads = _read_by(step)
+    if step.reuses:
+        reads |= {(stage, block, step.table.name) for block in step.parts}
     while True:
         book = ledger.book()
         pins = store.pin({table for _, _, table in reads})
@@ -166,91 +173,64 @@ def _run_step(
     pins: Pins,
     run_id: str,
     accepted: Sequence[Accepted],
-    scope: Scope,
 ) -> Outcome:
-    rules = judged_by(step.checks, accepted)
-    entries: dict[Node, Entry] = {
-        node: _withheld("blocked", node, book, run_id, None, cause) for node, cause in todo.blocked.items()
-    }
+    figures: dict[Node, dict[str, Any]] = {}
     verdicts: list[Verdict] = []
     good: dict[str | None, list[datetime]] = {}
-    outcome = Outcome(blocked=len(entries), hours_healed=todo.healed)
     spool: Spool | None = None
     rows: DataFrame | None = None
     size = 0
     try:
         if todo.targets:
-            computed = step.compute(Request(pins, todo.targets, todo.incomplete, _standing(step, book)))
+            asked = Request(pins, todo.targets, todo.incomplete, _standing(step, book), todo.reusable)
+            computed = step.compute(asked)
             hours = set().union(*todo.targets.values())
             spool = Spool(store, step.table, computed.shares, len(hours))
             rows = _hashed(step, spool.rows())
             figures = measure(step, rows, computed, todo.inputs)
-            verdicts = audit(step, rows, figures, accepted)
-            for node, inputs in todo.inputs.items():
-                failed = [v for v in verdicts if v.node == node and not v.success]
-                wrong = [v for v in failed if v.severity == "error"]
-                if wrong:
-                    outcome.quarantined += 1
-                    cause = "; ".join(map(in_short, wrong))
-                    withheld = recorded_inputs("quarantined", inputs, rules)
-                    entries[node] = _withheld("quarantined", node, book, run_id, withheld, cause)
-                    continue
-                missing = [v.check for v in failed if v.severity == "incomplete"]
-                below = sorted(hour for hour in todo.incomplete[node.block] if _within(step, node, hour))
-                if below:
-                    missing.append(f"{len(below)} {INHERITED} {below[0]:%Y-%m-%dT%H:%M}")
-                entries[node] = Entry(
-                    "published",
-                    run_id,
-                    complete=not missing,
-                    digest=str(figures[node]["digest"]),
-                    inputs=inputs,
-                    rows=int(str(figures[node]["count"])),
-                    cause="; ".join(missing) or None,
-                )
-                if not stands(book, node, entries[node].digest):
-                    good.setdefault(node.block, []).append(node.hour)
-                    size += figures[node]["bytes"]
-                outcome.published += 1
-                outcome.incomplete += bool(missing)
-                outcome.rows_out += entries[node].rows
+            verdicts = audit(step, figures, accepted)
+        rules = judged_by(step.checks, accepted)
+        entries = settle(stage, step, todo, book, figures, verdicts, rules, run_id)
+        # Of what is blocked nothing was computed: an hour before it, settled now, is missing.
+        verdicts = [v for v in verdicts if v.node in entries and entries[v.node].status != "blocked"]
+        if rows is not None:
+            verdicts = [v if v.success else _sampled(step, rows, v) for v in verdicts]
+        for node, entry in entries.items():
+            if entry.status == "published" and not stands(book, node, entry.digest):
+                good.setdefault(node.block, []).append(node.hour)
+                size += figures[node]["bytes"]
         writes = _writes(store, step, spool, rows, size, good, _torn(book, entries), book)
         publish(store, ledger, stage, run_id, writes, entries, book, verdicts)
     finally:
         if spool is not None:
             spool.discard()
-    return outcome
+    return _outcome(entries, todo.healed)
+
+
+def _outcome(entries: Mapping[Node, Entry], healed: int) -> Outcome:
+    """What has come of the nodes of a step, counted."""
+    published = [entry for entry in entries.values() if entry.status == "published"]
+    statuses = [entry.status for entry in entries.values()]
+    return Outcome(
+        rows_out=sum(entry.rows for entry in published),
+        hours_healed=healed,
+        published=len(published),
+        incomplete=sum(not entry.complete for entry in published),
+        quarantined=statuses.count("quarantined"),
+        blocked=statuses.count("blocked"),
+    )
+
+
+def _read_by(step: Step) -> set[tuple[str, str, str]]:
+    return {(r.stage, r.block, r.table) for part in step.parts.values() for r in part.reads}
 
 
 def _standing(step: Step, book: Book) -> dict[tuple[str, str], dict[datetime, int]]:
     """How many rows stand in each hour of what a step reads."""
-    reads = {(r.stage, r.block, r.table) for part in step.parts.values() for r in part.reads}
     return {
         (block, table): {hour: entry.rows for hour, entry in book.series(stage, block, table).items()}
-        for stage, block, table in reads
+        for stage, block, table in _read_by(step)
     }
-
-
-def _withheld(
-    status: str, node: Node, book: Book, run_id: str, inputs: Mapping[str, str] | None, cause: str
-) -> Entry:
-    """A node that is not published. What it held stands, or comes back (`_torn`), and is what digest and rows
-    are of; the inputs are of what was computed, so that it is looked at again when they change."""
-    held = book.get(node)
-    return Entry(
-        "blocked" if status == "blocked" else "quarantined",
-        run_id,
-        complete=False,
-        digest=held.digest if held else EMPTY_DIGEST,
-        inputs=inputs,
-        rows=held.rows if held else 0,
-        cause=cause,
-    )
-
-
-def _within(step: Step, node: Node, hour: datetime) -> bool:
-    gap = (node.hour - hour) / timedelta(hours=1)
-    return any(-reads.forward <= gap <= reads.back for reads in step.parts[node.block].reads)
 
 
 def _hashed(step: Step, rows: DataFrame) -> DataFrame:
@@ -298,19 +278,16 @@ def measure(
 
 
 def audit(
-    step: Step,
-    rows: DataFrame,
-    figures: Mapping[Node, Mapping[str, Any]],
-    accepted: Sequence[Accepted],
+    step: Step, figures: Mapping[Node, Mapping[str, Any]], accepted: Sequence[Accepted]
 ) -> list[Verdict]:
-    """Judges every node, and keeps some of the rows at fault."""
+    """Judges every node."""
     nodes = list(figures)
     findings = judge(step.checks, [figures[node] for node in nodes])
-    verdicts = [verdict_of(nodes[finding.row], finding, accepted) for finding in findings]
-    return [verdict if verdict.success else _sampled(step, rows, verdict) for verdict in verdicts]
+    return [verdict_of(nodes[finding.row], finding, accepted) for finding in findings]
 
 
 def _sampled(step: Step, rows: DataFrame, verdict: Verdict) -> Verdict:
+    """A failed check with some of the rows at fault."""
     fault = step.faults.get(verdict.check)
     if fault is None:
         return verdict

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 
+from transom.intervals import HOUR
 from transom.lake.book import Entry, Node
 from transom.lake.ledger import Ledger, Overtaken
 from transom.lake.publishing import publish
@@ -32,12 +33,17 @@ def expire(store: Store, ledger: Ledger, stage: Stage, retention: timedelta, run
     book = ledger.book([stage.name])
     if not steps or not book.hours(stage.name):
         return 0
-    cutoff = max(book.hours(stage.name)) - retention
+    last = max(book.hours(stage.name))
+
+    def kept(node: Node) -> timedelta:
+        # The next hour of a chain reads these: without them it would be made from its beginning.
+        return max(retention, steps[node.table].back(node.block) * HOUR)
+
     entries: dict[Node, Entry] = {}
     targets: dict[str, dict[str | None, set[datetime]]] = {name: {} for name in steps}
     dead = cache(lambda run: ledger.silence(run) >= SILENT)
     for node, entry in book.items():
-        if node.table not in steps or node.hour >= cutoff:
+        if node.table not in steps or node.hour >= last - kept(node):
             continue
         if entry.status == "published" or (entry.status == "writing" and dead(entry.run_id)):
             entries[node] = replace(entry.before(), status="expired", rows=0)

@@ -21,7 +21,11 @@ from transom.lake.tables import Table
 
 @dataclass(frozen=True)
 class Reads:
-    """A table that a block reads, from `back` hours before an hour to `forward` hours after it."""
+    """A table that a block reads, from `back` hours before an hour to `forward` hours after it.
+
+    A block may read its own table: of earlier hours alone, so `forward` is -1. Its hours are a chain then:
+    one is out of date with any that it reads, and what is withheld blocks what comes after it.
+    """
 
     stage: str
     block: str
@@ -51,14 +55,19 @@ class Request:
 
     Attributes:
         targets: the hours to compute, by block.
-        incomplete: hours of what a block reads in which something is missing, by block.
+        incomplete: hours of what a block reads of other tables in which something is missing, by block. Of
+            its own table none is told: whether a target is complete is known when its checks have been
+            judged. Rows that are to say it carry it from hour to hour.
         rows: how many rows stand in each hour of what is read, by its block and table.
+        reusable: hours of the block's own table that are no targets and whose rows are those that would be
+            computed now, by block, as far around the targets as the block reads; of a step that `reuses`.
     """
 
     pins: Pins
     targets: Mapping[str, Sequence[datetime]]
     incomplete: Mapping[str, Collection[datetime]]
     rows: Mapping[tuple[str, str], Mapping[datetime, int]] = field(default_factory=dict)
+    reusable: Mapping[str, Collection[datetime]] = field(default_factory=dict)
 
 
 Made = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -103,6 +112,10 @@ class Step:
         figures: aggregate expressions over the rows of one block and hour, by metric name.
         derived: metrics that follow from a node's other ones.
         faults: for a check, which rows are at fault; up to 20 of them are kept with a failure.
+        compute: is asked once for all targets. Of a chain it goes through them in order, and reads of its own
+            table the hours in reach that are no targets; hours that are not due have no rows.
+        reuses: whether it can take rows of its own table instead of making them again from what the block
+            reads. They are no inputs: what is computed has to be the same without them.
     """
 
     table: Table
@@ -112,6 +125,17 @@ class Step:
     figures: Mapping[str, Column] = field(default_factory=dict)
     derived: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = field(default_factory=dict)
     faults: Mapping[str, Column] = field(default_factory=dict)
+    reuses: bool = False
+
+    def back(self, block: str) -> int:
+        """How many earlier hours of its own table a block reads; 0 where its hours are no chain."""
+        part = self.parts.get(block)
+        own = (reads.back for reads in part.reads if reads.table == self.table.name) if part else ()
+        return next(iter(own), 0)
+
+    def others(self, block: str) -> tuple[Reads, ...]:
+        """What a block reads of other tables."""
+        return tuple(reads for reads in self.parts[block].reads if reads.table != self.table.name)
 
 
 @dataclass(frozen=True)
@@ -124,3 +148,16 @@ class Stage:
     name: str
     version: int
     steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        for step in self.steps:
+            for block, part in step.parts.items():
+                own = [reads for reads in part.reads if reads.table == step.table.name]
+                for reads in own:
+                    chained = reads == Reads(self.name, block, step.table.name, reads.back, -1)
+                    if not chained or reads.back < 1 or len(own) > 1:
+                        raise ValueError(
+                            f"stage {self.name}: {step.table.name} of {block} may read of itself the hours "
+                            "before one, once and of its own block (back at least 1, forward -1), not "
+                            f"{reads}"
+                        )

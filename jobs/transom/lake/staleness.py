@@ -1,19 +1,19 @@
-"""Which hours a run computes: pure arithmetic on the ledger, as in a build system."""
+"""Which hours a run sees to, and which are out of date: arithmetic on the ledger, as in a build system."""
 
 import hashlib
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache, partial
+from functools import cache, cached_property
 from itertools import takewhile
 
 from transom.intervals import HOUR, NO_HOUR, Interval
 from transom.lake.acceptance import Accepted
-from transom.lake.book import BITS, STANDS, Book, Entry, Node, Status
+from transom.lake.book import BITS, Book, Entry, Node, Status
 from transom.lake.quality import Check
-from transom.lake.stage import Part, Reads, Stage, Step
+from transom.lake.stage import Part, Reads, Stage
 
 
 def fingerprint(value: object) -> str:
@@ -76,6 +76,12 @@ class Scope:
         """Whether a stale hour is computed now; one inside the stretch is, with its own chunk."""
         return hour in self.asked or (hour not in self.stretch and hour in self._around(self.chunk))
 
+    def sees_in_turn(self, hour: datetime) -> bool:
+        """Whether a stale hour is computed now, though it may be computed from what later chunks make: one
+        behind the stretch is by the last of them."""
+        ahead = hour < self.chunk.end or self.chunk.end == self.stretch.end
+        return hour in self.asked or (ahead and self.sees_to(hour))
+
     def leaves(self, hour: datetime) -> bool:
         """Whether a stale hour is too far for every chunk of the run."""
         return hour not in self.asked and hour not in self._around(self.stretch)
@@ -118,6 +124,18 @@ def reached_by(reads: Reads, hour: datetime) -> list[Node]:
     return [Node(reads.stage, reads.block, reads.table, hour + offset * HOUR) for offset in offsets]
 
 
+def among(hours: Sequence[datetime], hour: datetime, reads: Reads) -> Sequence[datetime]:
+    """Those of some hours, in order, that one reads."""
+    first = bisect_left(hours, hour - reads.back * HOUR)
+    return hours[first : bisect_right(hours, hour + reads.forward * HOUR)]
+
+
+def incomplete_hours(reads: Iterable[Reads], hour: datetime, book: Book) -> set[datetime]:
+    """The incomplete hours of what an hour reads."""
+    of_each = ((read, book.incomplete(read.stage, read.block, read.table)) for read in reads)
+    return {found for read, hours in of_each for found in among(hours, hour, read)}
+
+
 def judged_by(checks: Iterable[Check], accepted: Iterable[Accepted]) -> str:
     """A hash of the checks of a table. They are no input of its rows: what they say decides only whether a
     withheld hour is looked at again."""
@@ -133,23 +151,32 @@ def completeness(stage: str, checks: Iterable[Check], accepted: Iterable[Accepte
 
 
 def expected_inputs(
-    part: Part, version: int, hour: datetime, book: Book, completeness: str
+    part: Part, version: int, hour: datetime, book: Book, completeness: str, table: str | None = None
 ) -> dict[str, str]:
     """A hash for each thing that an hour of a block is computed from.
 
     An hour that nobody asked for counts as empty; one that is due and not made is like no other.
+
+    Args:
+        table: the block's own table, which it may read earlier hours of.
     """
     contents: dict[str, int] = {}
     for reads in part.reads:
         first, last = hour - reads.back * HOUR, hour + reads.forward * HOUR
-        of_table = book.contents(reads.stage, reads.block, reads.table, first, last)
+        own = reads.table == table
+        of_table = book.contents(reads.stage, reads.block, reads.table, first, last, own)
         contents[reads.table] = (contents.get(reads.table, 0) + of_table) % 2**BITS
     return {
-        **{table: f"{number:032x}" for table, number in contents.items()},
+        **{table: in_words(number) for table, number in contents.items()},
         "specification": _of_shape(part.shape),
         "version": str(version),
         "completeness": completeness,
     }
+
+
+def in_words(contents: int) -> str:
+    """What stands in some hours, as the ledger writes it among the inputs."""
+    return f"{contents:032x}"
 
 
 CHECKS = "checks"
@@ -182,7 +209,8 @@ def is_stale(entry: Entry, inputs: Mapping[str, str], checks: str) -> bool:
 class Staleness:
     """What of a stage is out of date, as one ledger stands.
 
-    A node is whose recorded inputs differ from the expected ones, or which is computed from state that is.
+    A node is whose recorded inputs differ from the expected ones, or which is computed from state that is, or
+    from earlier hours of its own table that are.
     """
 
     def __init__(self, stage: Stage, book: Book, accepted: Sequence[Accepted]) -> None:
@@ -201,7 +229,7 @@ class Staleness:
         """What a node would be computed from now."""
         decided = self._complete.get((node.table, node.hour), self._complete[node.table, NO_HOUR])
         part = self._steps[node.table].parts[node.block]
-        return expected_inputs(part, self.stage.version, node.hour, self.book, decided)
+        return expected_inputs(part, self.stage.version, node.hour, self.book, decided, node.table)
 
     def recorded(self, node: Node, status: Status) -> dict[str, str]:
         """What the ledger would hold of that, for a node of some status."""
@@ -209,20 +237,50 @@ class Staleness:
 
     def stale(self, node: Node) -> bool:
         """Whether a node of an hour that is due is out of date, or not there."""
-        return self._by_itself(node) or bool(self.stale_state(node))
+        if self._steps[node.table].back(node.block):
+            hours = self._stale_of(node.block, node.table)
+            found = bisect_left(hours, node.hour)
+            return found < len(hours) and hours[found] == node.hour
+        return self._apart(node)
+
+    def stands(self, node: Node) -> bool:
+        """Whether a node's rows are there, and what would be computed now."""
+        return node in self.book and self.book[node].status == "published" and not self.stale(node)
+
+    def expired(self, node: Node) -> bool:
+        """Whether a node's rows are gone."""
+        return node in self.book and self.book[node].status == "expired"
 
     def stale_state(self, node: Node) -> list[Node]:
-        """State of the stage that a node is computed from, and that is out of date."""
+        """State of the stage that a node is computed from, and that is out of date; earlier hours of its own
+        table, too."""
+        return [*self._stale_before(node), *self._stale_earlier(node)]
+
+    def needed(self, node: Node) -> list[Node]:
+        """State in earlier tables of the stage that has to be made before a node is."""
+        return [*self._stale_before(node), *self._expired_state(node)]
+
+    def _stale_earlier(self, node: Node) -> list[Node]:
+        back = self._steps[node.table].back(node.block)
+        own = Reads(node.stage, node.block, node.table, back, -1)
+        hours = among(self._stale_of(node.block, node.table), node.hour, own) if back else ()
+        return [replace(node, hour=hour) for hour in hours]
+
+    def _stale_before(self, node: Node) -> list[Node]:
         return [
             Node(reads.stage, reads.block, reads.table, hour)
             for reads in self._state(node)
-            for hour in self._between(self._stale_of(reads), node.hour, reads)
+            for hour in among(self._stale_of(reads.block, reads.table), node.hour, reads)
         ]
 
-    def expired_state(self, node: Node) -> list[Node]:
+    def _expired_state(self, node: Node) -> list[Node]:
         """State of the stage that a node is computed from, and whose rows are gone."""
         reached = (read for reads in self._state(node) for read in reached_by(reads, node.hour))
-        return [read for read in reached if read in self.book and self.book[read].status == "expired"]
+        return [read for read in reached if self.expired(read)]
+
+    def _apart(self, node: Node) -> bool:
+        """Whether a node is out of date, leaving its own earlier hours aside."""
+        return self._by_itself(node) or bool(self._stale_before(node))
 
     def _by_itself(self, node: Node) -> bool:
         entry = self.book.get(node)
@@ -237,116 +295,20 @@ class Staleness:
             if own and reads.block in self._steps[reads.table].parts:
                 yield reads
 
-    def _stale_of(self, reads: Reads) -> list[datetime]:
-        """The hours of a block's table that are due and out of date."""
-        series = (reads.block, reads.table)
-        if series not in self._stale:
-            named = partial(Node, self.stage.name, *series)
-            self._stale[series] = sorted(hour for hour in self.book.due if self.stale(named(hour)))
-        return self._stale[series]
+    def _stale_of(self, block: str, table: str) -> list[datetime]:
+        """The hours of a block's table that are due and out of date, in order."""
+        if (block, table) not in self._stale:
+            back = self._steps[table].back(block) * HOUR
+            found: list[datetime] = []
+            for hour in self.due:
+                if (found and hour - back <= found[-1]) or self._apart(
+                    Node(self.stage.name, block, table, hour)
+                ):
+                    found.append(hour)
+            self._stale[block, table] = found
+        return self._stale[block, table]
 
-    @staticmethod
-    def _between(hours: Sequence[datetime], hour: datetime, reads: Reads) -> Sequence[datetime]:
-        """Those of some hours, in order, that one reads."""
-        first = bisect_left(hours, hour - reads.back * HOUR)
-        return hours[first : bisect_right(hours, hour + reads.forward * HOUR)]
-
-
-def left_stale(
-    stage: Stage, book: Book, scope: Scope, accepted: Sequence[Accepted]
-) -> dict[Node, Entry | None]:
-    """Stale nodes that lie too far for every chunk of a run, as the ledger has them.
-
-    Args:
-        book: the ledger as it is when the run has published: what it computes may make hours stale that it
-            leaves.
-    """
-    staleness = Staleness(stage, book, accepted)
-    far = [hour for hour in book.due if scope.leaves(hour)]
-    nodes = (
-        Node(stage.name, block, step.table.name, hour)
-        for step in stage.steps
-        for block in step.parts
-        for hour in far
-    )
-    return {node: book.get(node) for node in nodes if staleness.stale(node)}
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a run does with the nodes of one table.
-
-    Attributes:
-        targets: hours to compute, by block.
-        inputs: the expected inputs of every target.
-        blocked: nodes that cannot be computed, with the cause.
-        incomplete: incomplete hours in the reach of the targets, by block.
-        healed: how many of the nodes lie outside the hours that were asked for.
-        needed: state of the stage that the targets read and that is not there or not fresh: to be made
-            first, however far back, so that no row is computed from state of two specifications.
-    """
-
-    targets: dict[str, list[datetime]]
-    inputs: dict[Node, dict[str, str]]
-    blocked: dict[Node, str]
-    incomplete: dict[str, set[datetime]]
-    healed: int
-    needed: frozenset[Node]
-
-
-def plan(
-    stage: Stage,
-    step: Step,
-    book: Book,
-    scope: Scope,
-    accepted: Sequence[Accepted],
-    again: Collection[Node] = (),
-) -> Plan:
-    """Decides, node by node, what is computed.
-
-    Every hour that is due is an hour of each of the stage's blocks, also of one that has come since: there it
-    is stale.
-
-    Args:
-        accepted: failed checks that a person lets pass.
-        again: nodes to compute even where they are fresh.
-    """
-    result = Plan({}, {}, {}, {}, 0, frozenset())
-    healed = 0
-    needed: set[Node] = set()
-    staleness = Staleness(stage, book, accepted)
-    for block, part in step.parts.items():
-        for hour in sorted(filter(scope.sees_to, book.due)):
-            node = Node(stage.name, block, step.table.name, hour)
-            if node not in again and not staleness.stale(node):
-                continue
-            needed.update(staleness.stale_state(node), staleness.expired_state(node))
-            reads = reach(part, hour)
-            cause = next(filter(None, (_cause(read, stage.name, book) for read in reads)), None)
-            if cause is not None:
-                entry = book.get(node)
-                if entry is None or (entry.status, entry.cause) != ("blocked", cause):
-                    result.blocked[node] = cause
-                continue
-            healed += hour not in scope.asked
-            result.inputs[node] = staleness.inputs(node)
-            result.targets.setdefault(block, []).append(hour)
-            result.incomplete.setdefault(block, set()).update(
-                read.hour for read in reads if read in book and not book[read].complete
-            )
-    return replace(result, healed=healed, needed=frozenset(needed))
-
-
-def _cause(read: Node, stage: str, book: Book) -> str | None:
-    """Why what a stage reads does not stand, if so."""
-    entry = book.get(read)
-    if entry is None:
-        # An hour that nobody asked for is empty; one that another stage has not made is not.
-        unmade = read.stage != stage and read.hour in book.due
-        return f"{read} has not been computed" if unmade else None
-    if entry.status in STANDS:
-        return None
-    if entry.status == "blocked" and entry.cause:
-        return entry.cause
-    reason = f": {entry.cause}" if entry.cause else ""
-    return f"{read} is {entry.status}{reason}"
+    @cached_property
+    def due(self) -> list[datetime]:
+        """The hours that are due, in order."""
+        return sorted(self.book.due)

@@ -1,0 +1,151 @@
+"""A table that is computed from its own earlier hours, and one that takes its own rows, in Delta tables."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from house import WEB, House, hour, line
+from transom.intervals import HOUR
+from transom.lake.quality import Check
+from transom.lake.refresh import Outcome, refresh
+from transom.lake.stage import Computed, Part, Reads, Request, Share, Stage, Step
+from transom.lake.tables import Table
+
+Make = Callable[..., House]
+REPLACED = WEB.replace("expect: 1", "expect: 1, on_change: replace")
+REACH = 2
+COLUMNS = {"block": "string", "hour": "timestamp", "value": "bigint"}
+
+
+class Chained:
+    """`counts`, state: records of two hours, from the events or from the counts of the hour before. `chain`:
+    half of what its own two hours before hold at most, and this hour's records."""
+
+    def __init__(self) -> None:
+        self.computed: list[tuple[str, int]] = []
+        self.reused: list[int] = []
+
+    def stage(self) -> Stage:
+        many = Check("many", "most", "error", at_most=20)
+        reads = (Reads("toy", "all", "chain", back=REACH, forward=-1), Reads("toy", "all", "counts"))
+        return Stage(
+            "toy",
+            1,
+            (
+                Step(
+                    Table("counts", {**COLUMNS, "before": "bigint"}, ("hour",), frozenset(), state=True),
+                    {"all": Part((Reads("ingest", "events", "events", 1),), "", ("hour", "before", "value"))},
+                    self._counts,
+                    reuses=True,
+                ),
+                Step(
+                    Table("chain", COLUMNS, ("hour",), frozenset(), state=True),
+                    {"all": Part(reads, "", ("hour", "value"))},
+                    self._chain,
+                    checks=(many,),
+                    figures={"most": F.max("value")},
+                ),
+            ),
+        )
+
+    def run(self, day: House, start: int, end: int) -> Outcome:
+        self.computed.clear()
+        self.reused.clear()
+        context = day.context(start, end)
+        stage = self.stage()
+        day.store.create(step.table for step in stage.steps)
+        return refresh(day.store, day.ledger, stage, context.interval, HOUR, context.run_id)
+
+    def _counts(self, request: Request) -> Computed:
+        reusable = request.reusable["all"]
+        own = _values(request.pins.read("counts", reusable))
+
+        def rows(hours: list[datetime]) -> Iterator[tuple[datetime, int, int]]:
+            for target in hours:
+                before = target - HOUR
+                if before in reusable:
+                    self.reused.append(before.hour)
+                    earlier = own.get(before, 0)
+                else:
+                    earlier = request.pins.read("events", [before]).count()
+                yield target, request.pins.read("events", [target]).count(), earlier
+
+        return self._made("counts", request, rows)
+
+    def _chain(self, request: Request) -> Computed:
+        targets = list(request.targets["all"])
+        reach = [n * HOUR for n in range(1, REACH + 1)]
+        read = {target - back for target in targets for back in reach} - set(targets)
+        own = _values(request.pins.read("chain", read))
+        counts = _values(request.pins.read("counts", targets))
+
+        def rows(hours: list[datetime]) -> Iterator[tuple[datetime, int, int]]:
+            for target in hours:
+                now = max(own.get(target - back, 0) for back in reach) // 2 + counts.get(target, 0)
+                own[target] = now
+                yield target, now, 0
+
+        return self._made("chain", request, rows)
+
+    def _made(
+        self,
+        name: str,
+        request: Request,
+        rows: Callable[[list[datetime]], Iterator[tuple[datetime, int, int]]],
+    ) -> Computed:
+        hours = list(request.targets["all"])
+        self.computed += [(name, target.hour) for target in hours]
+        found = [row for row in rows(hours) if row[1] or row[2]]
+        frame = request.pins.store.spark.createDataFrame(found, "hour timestamp, value bigint, before bigint")
+        return Computed([Share("all", frame if name == "counts" else frame.drop("before"))])
+
+
+def _values(rows: DataFrame) -> dict[datetime, int]:
+    return {row["hour"]: row["value"] for row in rows.select("hour", "value").toArrow().to_pylist()}
+
+
+def lines(number: int, count: int) -> list[str]:
+    return [line(3600 * number + second) for second in range(count)]
+
+
+def values(day: House) -> list[tuple[int, int]]:
+    rows = day.table("chain").select(F.hour("hour"), "value").collect()
+    return sorted((row[0], row[1]) for row in rows)
+
+
+def test_a_chain_in_runs_of_an_hour_is_that_of_one_run(house: Make) -> None:
+    """Also with an hour that is withheld for a while, late events, and hours that have no rows."""
+    day, toy = house(REPLACED, "day"), Chained()
+    for number, count in enumerate((8, 3, 0, 0, 0, 5)):
+        day.land(number, lines(number, count))
+    day.ingest(0, 1)
+    toy.run(day, 0, 1)
+    # The tables had no rows, and no hour stood.
+    assert (toy.computed, toy.reused) == ([("counts", 0), ("chain", 0)], [])
+    for number in range(1, 6):
+        day.ingest(number, number + 1)
+        toy.run(day, number, number + 1)
+        assert (toy.computed, toy.reused) == ([("counts", number), ("chain", number)], [number - 1])
+    stood = [(0, 8), (1, 7), (2, 4), (3, 3), (4, 2), (5, 6)]
+    assert values(day) == stood
+
+    day.land(1, lines(1, 20), ".late")
+    day.ingest(1, 2)
+    outcome = toy.run(day, 1, 2)
+    # What is behind hour 1 waits for it, as far as the run sees to it; the rest is told.
+    assert (outcome.quarantined, outcome.blocked, outcome.published) == (1, 1, 2)
+    assert {(node.table, node.hour) for node in outcome.stale} == {("chain", hour(n)) for n in (3, 4, 5)}
+    assert values(day) == stood
+    versions = day.store.pin(["hours", "counts", "chain"]).versions
+    toy.run(day, 1, 2)
+    assert (toy.computed, day.store.pin(["hours", "counts", "chain"]).versions) == ([], versions)
+
+    day.land(1, lines(1, 6), ".late")
+    day.ingest(0, 6)
+    toy.run(day, 0, 6)
+    whole = house(REPLACED, "whole")
+    whole.ingest(0, 6)
+    Chained().run(whole, 0, 6)
+    assert (day.state(), values(day)) == (whole.state(), values(whole))

@@ -1,0 +1,399 @@
+"""A lake in memory, in which the lake's own control flow runs a toy stage: ledger, pins, claims, writes.
+
+Rows are dictionaries, and no JVM is there to hold them; what Spark does with rows is done in a few lines. All
+else is `refresh` and what it calls.
+"""
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+
+from transom.intervals import HOUR, Interval
+from transom.lake import refresh as module
+from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node, Verdict
+from transom.lake.ledger import Ledger, Overtaken
+from transom.lake.quality import Check, Finding
+from transom.lake.refresh import Outcome, refresh
+from transom.lake.stage import Computed, Part, Reads, Request, Share, Stage, Step
+from transom.lake.store import Pins, Store, Write
+from transom.lake.tables import Table
+
+DAY = datetime(2015, 5, 17, tzinfo=UTC)
+Row = dict[str, Any]
+
+
+def at(number: int) -> datetime:
+    return DAY + number * HOUR
+
+
+class Killed(BaseException):
+    """The end of a run that was killed."""
+
+
+class Rows(list[Row]):
+    """What stands for a DataFrame."""
+
+    def where(self, keep: Callable[[Row], bool]) -> "Rows":
+        return Rows(row for row in self if keep(row))
+
+    def drop(self, name: str) -> "Rows":
+        return self
+
+    @staticmethod
+    def unionByName(one: "Rows", other: "Rows", allowMissingColumns: bool) -> "Rows":
+        return Rows([*one, *other])
+
+
+def within(targets: Mapping[str | None, Iterable[datetime]]) -> Callable[[Row], bool]:
+    wanted = {(block, hour) for block, hours in targets.items() for hour in hours}
+    return lambda row: (row["block"], row["hour"]) in wanted
+
+
+def digest(rows: Iterable[Row]) -> str:
+    said = sorted(repr(sorted(row.items())) for row in rows)
+    if not said:
+        return EMPTY_DIGEST
+    return f"{len(said)}:{hashlib.sha256(repr(said).encode()).hexdigest()[:16]}"
+
+
+class Kept(Ledger):
+    """A ledger in memory."""
+
+    def __init__(self, commits: "Commits") -> None:
+        self.root, self._now, self.commits, self.version = "", Book({}), commits, 0
+        self.verdicts: list[tuple[str, Verdict]] = []
+
+    def book(self, stages: Sequence[str] | None = None) -> Book:
+        if stages is None:
+            return self._now
+        return Book({node: entry for node, entry in self._now.items() if node.stage in stages})
+
+    def _commit(self, stage: str, entries: Callable[[Book], Mapping[Node, Entry | None]], run_id: str) -> int:
+        with self.commits.one():
+            self._now = self._now.updated(entries(self._now))
+            self.version += 1
+            return self.version
+
+    def record_checks(self, stage: str, verdicts: Sequence[Verdict], run_id: str) -> None:
+        self.verdicts += [(run_id, verdict) for verdict in verdicts]
+
+    def silence(self, run_id: str) -> timedelta:
+        return timedelta(0)
+
+
+class Commits:
+    """Strikes a run before or after one of its commits and pins."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._strike: tuple[int, str, Callable[[], None]] | None = None
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        self.count += 1
+        number = self.count
+        self._reach(number, "before")
+        yield
+        self._reach(number, "after")
+
+    @contextmanager
+    def struck(self, number: int, side: str, by: Callable[[], None]) -> Iterator[None]:
+        """Calls something once at the n-th of them made inside."""
+        self._strike = (self.count + number, side, by)
+        try:
+            yield
+        finally:
+            self._strike = None
+
+    def _reach(self, number: int, side: str) -> None:
+        if self._strike is not None and self._strike[:2] == (number, side):
+            by, self._strike = self._strike[2], None
+            by()
+
+
+class Shelves(Store):
+    """Tables in memory, version by version."""
+
+    def __init__(self, commits: Commits) -> None:
+        self.commits = commits
+        self.versions: dict[str, list[Rows]] = {}
+        self.tokens: dict[tuple[str, str], int] = {}
+
+    def pin(self, tables: Iterable[str], book: Book | None = None) -> Pins:
+        # Others may come in between here, too.
+        with self.commits.one():
+            return Pinned(self, {name: len(self.versions.setdefault(name, [Rows()])) - 1 for name in tables})
+
+    def write(
+        self, write: Write, *, stage: str, token: int, run_id: str, known: Iterable[Node] | None = None
+    ) -> None:
+        name = write.table.name
+        with self.commits.one():
+            if self.tokens.get((name, stage), -1) >= token:
+                raise Overtaken(f"run {run_id} was overtaken")
+            self.tokens[name, stage] = token
+            replaced = within(write.targets)
+            rows = Rows() if isinstance(write.rows, pa.Table) else write.rows
+            assert all(map(replaced, rows))
+            stay = (row for row in self.versions.setdefault(name, [Rows()])[-1] if not replaced(row))
+            self.versions[name].append(Rows([*stay, *rows]))
+
+
+class Pinned(Pins):
+    def read(self, table: str, hours: Iterable[datetime]) -> Any:
+        wanted = set(hours)
+        return self.store.versions[table][self.versions[table]].where(lambda row: row["hour"] in wanted)
+
+
+class Tray:
+    """What stands for a spool."""
+
+    def __init__(self, store: Store, table: Table, shares: Sequence[Share], hours: int) -> None:
+        self._rows = Rows({"block": share.block, **row} for share in shares for row in share.frame)
+
+    def rows(self) -> Rows:
+        return self._rows
+
+    def take(self, good: object) -> None:
+        return None
+
+    def discard(self) -> None:
+        pass
+
+
+def measured(step: Step, rows: Rows, computed: Computed, nodes: Iterable[Node]) -> dict[Node, Row]:
+    figures = {}
+    nodes = list(nodes)
+    asked = {(node.block, node.hour) for node in nodes}
+    assert all((row["block"], row["hour"]) in asked for row in rows), "rows of what is no target"
+    for node in nodes:
+        own = rows.where(within({node.block: [node.hour]}))
+        value = max((row["value"] for row in own), default=None)
+        figures[node] = {"count": len(own), "digest": digest(own), "bytes": 0, "value": value}
+    return figures
+
+
+def judged(checks: Sequence[Check], metrics: Sequence[Row]) -> list[Finding]:
+    found = []
+    for check in checks:
+        for number, row in enumerate(metrics):
+            value = row[check.metric]
+            if value is not None:
+                low, high = check.at_least, check.at_most
+                good = (low is None or value >= low) and (high is None or value <= high)
+                found.append(Finding(check, number, value, good))
+    return found
+
+
+@contextmanager
+def without_spark() -> Iterator[None]:
+    """Inside, `refresh` takes rows as they are here."""
+    instead: dict[str, object] = {
+        "DataFrame": Rows, "Spool": Tray, "Pins": Pinned, "measure": measured, "judge": judged, "_in": within,
+        "_hashed": lambda step, rows: rows,
+    }  # fmt: skip
+    with patch.multiple(module, **instead):
+        yield
+
+
+BACK = {"one": 2, "two": 3}
+"""How far the chain of each block reaches."""
+
+
+@dataclass(frozen=True)
+class Toy:
+    """A stage of three steps, each of which reads the one before it.
+
+    `sums`, state: what each of the last four hours of events holds, from the events or from an hour before.
+    `chain`: half of what its own earlier hours hold at most, and this hour's sum: a change dies out; of `two`
+    with how much of what it reads is incomplete. `told`:
+    what the chain holds in some hours.
+
+    Attributes:
+        shape: a number that shapes what is computed.
+        most: a value above it is withheld.
+        told: how many hours back `told` reads.
+        computed: what was computed: table, block and hour.
+        passes: which hours of it together.
+    """
+
+    shape: int = 0
+    most: int = 30
+    told: int = 5
+    computed: list[tuple[str, str, datetime]] = field(default_factory=list, compare=False)
+    passes: list[tuple[str, str, list[datetime]]] = field(default_factory=list, compare=False)
+
+    def stage(self) -> Stage:
+        few = Check("few", "value", "incomplete", at_least=2)
+        many = Check("many", "value", "error", at_most=self.most)
+        return Stage(
+            "toy",
+            1,
+            (
+                self._step("sums", self._sums, Reads("ingest", "events", "events", back=3), reuses=True),
+                self._step(
+                    "chain", self._chain, Reads("toy", "", "chain", -1, -1), Reads("toy", "", "sums", back=1),
+                    checks=(few, many),
+                ),
+                self._step("told", self._told, Reads("toy", "", "chain", back=self.told)),
+            ),
+        )  # fmt: skip
+
+    def _step(
+        self,
+        name: str,
+        compute: Callable[[Request], Iterator[tuple[str, Row]]],
+        *reads: Reads,
+        checks: tuple[Check, ...] = (),
+        reuses: bool = False,
+    ) -> Step:
+        kinds = {"block": "string", "hour": "timestamp", "value": "bigint"}
+        table = Table(name, kinds, ("hour",), frozenset(), state=name != "told")
+        parts = {
+            block: Part(
+                tuple(
+                    Reads(r.stage, r.block or block, r.table, back if r.back < 0 else r.back, r.forward)
+                    for r in reads
+                ),
+                str(self.shape),
+                ("hour", "value"),
+            )
+            for block, back in BACK.items()
+        }
+
+        def computed(request: Request) -> Computed:
+            rows: dict[str, Rows] = {block: Rows() for block in request.targets}
+            for block, row in compute(request):
+                rows[block].append(row)
+            for block, hours in request.targets.items():
+                assert list(hours) == sorted(hours)
+                self.computed.extend((name, block, hour) for hour in hours)
+                self.passes.append((name, block, list(hours)))
+            return Computed([Share(block, frame) for block, frame in rows.items()])
+
+        return Step(table, parts, computed, checks, reuses=reuses)
+
+    def _sums(self, request: Request) -> Iterator[tuple[str, Row]]:
+        for block, hours in request.targets.items():
+            reusable = request.reusable[block]
+            own = _values(request, "sums", block, reusable, "parts")
+            for hour in hours:
+                if (before := hour - HOUR) in reusable:
+                    parts = [*own.get(before, (0,) * 4)[1:], self._events(request, hour)]
+                else:
+                    parts = [self._events(request, hour - n * HOUR) for n in (3, 2, 1, 0)]
+                if any(parts):
+                    yield block, {"hour": hour, "value": sum(parts) + self.shape, "parts": tuple(parts)}
+
+    def _events(self, request: Request, hour: datetime) -> int:
+        return sum(row["value"] for row in request.pins.read("events", [hour]))
+
+    def _chain(self, request: Request) -> Iterator[tuple[str, Row]]:
+        for block, hours in request.targets.items():
+            reach = [timedelta(hours=n) for n in range(1, BACK[block] + 1)]
+            read = {hour - back for hour in hours for back in reach} - set(hours)
+            own = _values(request, "chain", block, read, "value")
+            sums = _values(request, "sums", block, {h - n * HOUR for h in hours for n in (0, 1)}, "parts")
+            for hour in hours:
+                now = sums.get(hour, (0,))[-1] + sums.get(hour - HOUR, (0,))[-1] // 3
+                value = max(own.get(hour - back, 0) for back in reach) // 2 + now
+                if value:
+                    own[hour] = value
+                    row = {"hour": hour, "value": value}
+                    if block == "two":
+                        row["lacks"] = sum(hour - n * HOUR in request.incomplete[block] for n in (0, 1))
+                    yield block, row
+
+    def _told(self, request: Request) -> Iterator[tuple[str, Row]]:
+        for block, hours in request.targets.items():
+            read = {hour - n * HOUR for hour in hours for n in range(self.told + 1)}
+            chain = _values(request, "chain", block, read, "value")
+            for hour in hours:
+                if value := sum(chain.get(hour - n * HOUR, 0) for n in range(self.told + 1)):
+                    yield block, {"hour": hour, "value": value + self.shape}
+
+
+def _values(
+    request: Request, table: str, block: str, hours: Collection[datetime], name: str
+) -> dict[datetime, Any]:
+    rows = request.pins.read(table, hours)
+    return {row["hour"]: row[name] for row in rows if row["block"] == block}
+
+
+class Lake:
+    """A lake in memory, the events of which are told, and a toy stage over them."""
+
+    def __init__(self, toy: Toy) -> None:
+        self.toy, self.commits = toy, Commits()
+        self.ledger, self.store = Kept(self.commits), Shelves(self.commits)
+        self._runs = 0
+
+    def tell(
+        self,
+        number: int,
+        values: Iterable[int],
+        complete: bool = True,
+        held: bool = False,
+        asked: bool = True,
+    ) -> None:
+        """Lets ingest publish an hour, or withhold what it now has of it."""
+        hour = at(number)
+        node = Node("ingest", "events", "events", hour)
+        rows = Rows({"block": "events", "hour": hour, "value": value} for value in values)
+        before = self.ledger.book().get(node)
+        asked = asked or (before is not None and before.asked)
+        if held:
+            stood = before.digest if before else EMPTY_DIGEST
+            entry = Entry(
+                "quarantined", "ingest", False, stood, {"of": digest(rows)}, cause="bad", asked=asked
+            )
+        else:
+            cause = None if complete else "files_expected"
+            entry = Entry(
+                "published", "ingest", complete, digest(rows), {}, len(rows), cause=cause, asked=asked
+            )
+            held_rows = self.store.versions.setdefault("events", [Rows()])[-1]
+            stay = held_rows.where(lambda row: row["hour"] != hour)
+            self.store.versions["events"].append(Rows([*stay, *rows]))
+        self.ledger._now = self.ledger.book().updated({node: entry})
+
+    def run(
+        self,
+        start: int,
+        end: int,
+        heal: int = 2,
+        chunk: int = 100,
+        retention: int | None = None,
+    ) -> Outcome:
+        """The stage over some hours, in chunks."""
+        self._runs += 1
+        outcome, stretch = Outcome(), Interval(at(start), at(end))
+        kept = None if retention is None else retention * HOUR
+        with without_spark():
+            for number, part in enumerate(stretch.chunks(chunk * HOUR)):
+                name = f"run {self._runs} {number}"
+                stage = self.toy.stage()
+                outcome.add(
+                    refresh(self.store, self.ledger, stage, part, heal * HOUR, name, (), stretch, kept)
+                )
+        return outcome
+
+    def rows(self, node: Node) -> Rows:
+        """What stands of a node."""
+        rows = self.store.versions.get(node.table, [Rows()])[-1]
+        return Rows(sorted(rows.where(within({node.block: [node.hour]})), key=repr))
+
+    def anew(self) -> "Lake":
+        """A new lake of the same events, in which the stage has run once over all of them."""
+        lake = Lake(replace(self.toy, computed=[], passes=[]))
+        events = {node: entry for node, entry in self.ledger.book().items() if node.stage == "ingest"}
+        lake.ledger._now = Book(events)
+        lake.store.versions["events"] = [self.store.versions.get("events", [Rows()])[-1]]
+        lake.run(0, 100)
+        return lake

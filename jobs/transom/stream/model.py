@@ -191,6 +191,11 @@ class Stream(Model):
         never; none where it has a detector."""
         return pattern_columns.conditions(self, pattern)
 
+    def pattern_takes(self, pattern: str) -> str | None:
+        """Return, as Spark SQL, which events a step or a never of a pattern may take, or what lies before its
+        detector; None is any."""
+        return pattern_columns.takes(self, pattern)
+
     def pattern_columns(self, pattern: str) -> dict[str, FieldType]:
         """Return the columns beside the key's that records of a pattern carry, sorted, with their types.
 

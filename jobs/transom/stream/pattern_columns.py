@@ -36,6 +36,14 @@ def conditions(stream: "Stream", name: str) -> list[Expression]:
     return [condition(text, stream.event_types) for _, text in _texts(stream.patterns[name])]
 
 
+def takes(stream: "Stream", name: str) -> str | None:
+    """Return, as Spark SQL, which events a step or a never of a pattern may take; None is any."""
+    where, met = stream.pattern_where(name), conditions(stream, name)
+    either = " OR ".join(dict.fromkeys(one.sql for one in met))
+    parts = ([where.sql] if where else []) + ([f"({either})"] if met else [])
+    return " AND ".join(parts) or None
+
+
 def carried(stream: "Stream", name: str) -> dict[str, FieldType]:
     """Return the columns beside the key's that the records of a pattern carry, sorted, with their types."""
     pattern = stream.patterns[name]

@@ -25,7 +25,7 @@ from transom.stream.errors import Problem, Problems
 from transom.units import Duration, format_duration, microseconds
 
 BATCH = timedelta(minutes=5)
-"""The shortest batch, where a pattern says nothing."""
+"""How long a batch at level 0 is, where a pattern says nothing; less where `within` is."""
 MAX_RECORDS = 100
 """How many records an instance spans at most, where a pattern says nothing."""
 MOST_READINGS = 256

@@ -35,6 +35,7 @@ DO = {"id": "c", "where": "ok", "times": 2}
         ({"batch": "1500 ms"}, "batch: must be whole seconds that divide one hour, as 5 minutes does; got 1500 milliseconds"),
         ({"batch": "10 minutes", "within": "5 minutes"}, "within: must not be shorter than batch, 10 minutes; got 5 minutes"),
         ({"max_records": 0}, "max_records: must be at least 1; got 0"),
+        ({"max_records": 1_000_001}, "max_records: must be at most 1000000; got 1000001"),
         ({"max_records": "100"}, "max_records: must be a whole number; got '100'"),
         ({"max_records": 1}, "max_records: must be at least 2, the records that the steps take; got 1"),
         ({"max_records": 6, "steps__0__times": 6}, "max_records: must be at least 7, the records that the steps take; got 6"),
@@ -84,6 +85,7 @@ DO = {"id": "c", "where": "ok", "times": 2}
         ({"steps__1__gap": {"max": "2 days"}}, "steps[1].gap.max: must not be longer than the pattern's within, 1 day; got 2 days"),
         ({"steps__1__gap": {"min": "25 hours"}}, "steps[1].gap.min: the step is never reached: the gaps up to it take 25 hours or more, and within is 1 day"),
         ({"steps": [A, {**B, "gap": {"min": "15 hours"}}, {"any_order": [C, {**C, "id": "d"}], "gap": {"min": "10 hours"}}, {**C, "id": "e", "gap": {"min": "1 hour"}}]}, "steps[2].gap.min: the step is never reached: the gaps up to it take 25 hours or more, and within is 1 day"),
+        ({"steps": [A, {**B, "gap": {"min": "24 hours"}}, {**C, "gap": {"min": "1 second"}}, {**C, "id": "d", "gap": {"min": "1 second"}}]}, "steps[2].gap.min: the step is never reached: the gaps up to it take 86401 seconds or more, and within is 1 day"),
         # any_order
         ({"steps__1": {"any_order": []}}, "steps[1].any_order: must have at least 2 steps; got 0"),
         ({"steps__1": {"any_order": [B]}}, "steps[1].any_order: must have at least 2 steps; got 1"),
@@ -98,6 +100,7 @@ DO = {"id": "c", "where": "ok", "times": 2}
         ({"steps__1__times": 2, "steps__1__distinct": ["took", "stats"]}, "steps[1].distinct[1]: no column 'stats'; nearest: status"),
         ({"steps__1__times": 2, "steps__1__distinct": ["took", "took"]}, "steps[1].distinct: names 'took' 2 times"),
         ({"steps__1__times": 2, "steps__1__distinct": 5}, "steps[1].distinct: must be text, or a list of it; got 5"),
+        ({"steps__1__distinct": "user"}, "steps[1].distinct: says nothing of a single record, and times is 1"),
         ({"steps__1__distinct": "took"}, "steps[1].distinct: says nothing of a single record, and times is 1"),
         ({"steps__1__times": 2, "steps__1__distinct": "user"}, "steps[1].distinct: is never met: by the key and `by` all records of b are alike in user"),
         ({"steps__1__times": 2, "steps__1__distinct": ["user", "took"], "steps__1__by": "took"}, "steps[1].distinct: is never met: by the key and `by` all records of b are alike in user and took"),
@@ -158,6 +161,21 @@ def test_what_is_wrong_with_a_pattern_is_said_with_path_rule_and_value(
     several = message.partition(" ")[2].startswith("problems")
     path = "" if several else "patterns.x: " if message.startswith(("must", "unknown")) else "patterns.x."
     assert refusal(small(**changes)) == f"app.yaml: {path}{message}"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"steps": [{"id": f"s{n}", "where": "ok"} for n in range(62)]},
+        {"within": "10 minutes", "batch": "10 minutes"},
+        {"steps__0__times": 2, "steps__0__within": "1 day", "steps__1__gap": {"min": "1 day", "max": "1 day"}},
+        {"steps__1": {"any_order": [{**B, "times": 15}, {**C, "times": 15}], "within": "1 day"}},
+        {"max_records": 1_000_000, "steps__0__times": 100_000},
+        {"steps__1": DO | {"distinct": ["took", "user"]}, "never": [{"where": "ok", "between": ["c", "c"]}]},
+    ],
+)  # fmt: skip
+def test_what_stands_on_a_bound_is_taken(changes: dict[str, Any]) -> None:
+    assert parse(small(**changes)).patterns["x"].top
 
 
 def test_what_a_module_says_when_it_is_imported_is_told(

@@ -82,6 +82,11 @@ def join(prefix: str, path: str) -> str:
     return prefix + path if not prefix or not path or path.startswith("[") else f"{prefix}.{path}"
 
 
+def nth(several: Sequence[object], index: int) -> str:
+    """Return where one of several values stands, below their field: a single one may be written bare."""
+    return f"[{index}]" if len(several) > 1 else ""
+
+
 def render(location: Location) -> str:
     """Return pydantic's location as a path: `aggregate.traffic.levels[1]`."""
     path = ""
@@ -152,7 +157,8 @@ def _message(kind: str, detail: Any) -> str:
     bounds = {"greater_than_equal": ("at least", "ge"), "less_than_equal": ("at most", "le")}
     if kind in bounds:
         words, name = bounds[kind]
-        return f"must be {words} {context[name]:g}{got}"
+        bound = context[name]
+        return f"must be {words} {bound if isinstance(bound, int) else f'{bound:g}'}{got}"
     return rules.get(kind, str(detail["msg"])) + got
 
 

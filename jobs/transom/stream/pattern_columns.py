@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from transom.expressions import Expression, ExpressionError, condition
 from transom.formats.layout import FieldType
 from transom.stream.alerts import title_problems
-from transom.stream.errors import Problem, nearest
+from transom.stream.errors import Problem, nearest, nth
 
 if TYPE_CHECKING:
     from transom.stream.model import Stream
@@ -73,10 +73,9 @@ def problems(stream: "Stream") -> Iterator[Problem]:
         for at, text in _texts(pattern):
             yield from _condition(f"{place}.{at}.where", text, types)
         for at, _, step in pattern.placed():
-            if len(step.distinct) == 1 and step.distinct[0] not in stream.event_columns:
-                yield _no_column(f"{place}.{at}.distinct", step.distinct[0], stream)
-            elif len(step.distinct) > 1:
-                yield from _unknown(f"{place}.{at}.distinct", step.distinct, stream)
+            for index, column in enumerate(step.distinct):
+                if column not in stream.event_columns:
+                    yield _no_column(f"{place}.{at}.distinct{nth(step.distinct, index)}", column, stream)
         yield from _agreements(place, pattern, stream)
 
 
@@ -120,7 +119,7 @@ def _agreements(place: str, pattern: "Pattern", stream: "Stream") -> Iterator[Pr
     for at, _, step in pattern.placed():
         agreements = pattern.agreements(step)
         for index, (column, other, other_column) in enumerate(agreements):
-            by = f"{place}.{at}.by[{index}]" if len(agreements) > 1 else f"{place}.{at}.by"
+            by = f"{place}.{at}.by{nth(agreements, index)}"
             unknown = [
                 name for name in dict.fromkeys((column, other_column)) if name not in stream.event_columns
             ]

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from transom.intervals import HOUR
-from transom.stream.errors import Problem, nearest, twice
+from transom.stream.errors import Problem, nearest, nth, twice
 from transom.units import format_duration
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _reach(pattern: "Pattern") -> Iterator[Problem]:
 def _steps(pattern: "Pattern") -> Iterator[Problem]:
     for place, number, step in pattern.placed():
         yield from twice(f"{place}.distinct", step.distinct)
-        if step.times > 1 or len(pattern.elements[number]) > 1:
+        if step.times > 1:
             continue
         if step.within is not None:
             instead = "" if number == 0 else "; how long after the step before it comes is gap: {max: ...}"
@@ -123,7 +123,7 @@ def _agreements(pattern: "Pattern") -> Iterator[Problem]:
     for place, number, step in pattern.placed():
         agreements = pattern.agreements(step)
         for index, agreement in enumerate(agreements):
-            at = f"{place}.by[{index}]" if len(agreements) > 1 else f"{place}.by"
+            at = f"{place}.by{nth(agreements, index)}"
             if agreement in agreements[:index]:
                 yield Problem(at, f"says again that {_said(agreement)}")
             if elements.get(agreement.step, number) < number:

@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, WrapVali
 from transom.intervals import HOUR
 from transom.stream import detectors, pattern_rules
 from transom.stream.base import Model, Name, Text
-from transom.stream.errors import Problem, Problems
+from transom.stream.errors import Problem, Problems, nth
 from transom.units import Duration, format_duration, microseconds
 
 BATCH = timedelta(minutes=5)
@@ -52,13 +52,8 @@ def _agreements(texts: tuple[str, ...]) -> tuple[str, ...]:
     wrong = [index for index, text in enumerate(texts) if not _AGREEMENT.fullmatch(text)]
     rule = "must be a column, or a column and one of an earlier step, as fd = accept.ret"
     if wrong:
-        raise Problems([Problem(place(texts, index), f"{rule}; got {texts[index]!r}") for index in wrong])
+        raise Problems([Problem(nth(texts, index), f"{rule}; got {texts[index]!r}") for index in wrong])
     return texts
-
-
-def place(several: tuple[str, ...], index: int) -> str:
-    """Return where one of several texts stands, below their field: a single one may be written bare."""
-    return f"[{index}]" if len(several) > 1 else ""
 
 
 Several = Annotated[tuple[Text, ...], BeforeValidator(_several, json_schema_input_type=Text | list[Text])]

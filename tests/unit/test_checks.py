@@ -70,6 +70,25 @@ def test_a_key_is_held_against_the_events_that_a_block_takes() -> None:
     assert held(where="status = 2", aggregate={"c": blocks["c"]}) == [("status", "(`status` = 2L)", "c")]
 
 
+def test_a_key_of_a_pattern_is_held_against_the_events_that_its_steps_may_take() -> None:
+    steps = [{"id": "a", "where": "status = 1"}, {"id": "b", "where": "status = 2"}]
+    plain = {"x": {"within": "1 day", "steps": steps}}
+    taken = "((`status` = 1L) OR (`status` = 2L))"
+    assert held(aggregate={}, patterns=plain) == [("user", taken, "x")]
+    never = {"x": {**plain["x"], "never": [{"where": "status = 1", "between": ["a", "b"]}]}}
+    assert held(aggregate={}, patterns=never, where="status > 0") == [
+        ("user", f"(`status` > 0L) AND {taken}", "x")
+    ]
+    own = {"x": {"within": "1 day", "detector": "transom.intervals.parse"}}
+    assert held(aggregate={}, patterns=own) == [("user", None, "x")]
+    assert held(aggregate={}, patterns=own, where="status > 0") == [("user", "(`status` > 0L)", "x")]
+    ties = {"column": "at", "every": "1 minute", "ties": "first"}
+    assert held(aggregate={}, patterns=plain, where="status > 0", time=ties) == [
+        ("user", f"(`status` > 0L) AND {taken}", "x"),
+        ("user", None, "the stream"),
+    ]
+
+
 def test_a_stream_may_need_its_key_itself() -> None:
     assert held(key=[], aggregate={}) == []
     assert held(aggregate={}) == [("user", None, "the stream")]

@@ -10,8 +10,9 @@ import jsonschema
 import pytest
 
 from transom.stream import SpecificationError, parse
-from transom.stream.files import read_mapping
+from transom.stream.files import parse_mapping, read_mapping
 from transom.stream.schema import schema_text
+from unit.small_patterns import ALL, log
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "schemas" / "stream.schema.json"
@@ -62,6 +63,7 @@ def test_every_field_is_described_and_its_default_may_be_written() -> None:
     assert checked > 30
 
 
+PATTERN: dict[str, Any] = {"within": "1 hour", "steps": [{"id": "one", "where": "a = 'x'"}]}
 MINIMAL: dict[str, Any] = {
     "name": "app",
     "source": {"path": "a.json", "format": "json"},
@@ -83,6 +85,12 @@ MINIMAL: dict[str, Any] = {
         {"unique": ["a"]},
         {"unique": {"columns": ["a", "event_time"], "keep": "longest b"}},
         {"preset": "zeek/conn", "columns": {"uid": None}},
+        {**log(), "patterns": {name: parse_mapping(text, name) for name, text in ALL.items()}},
+        {
+            "patterns": {
+                "x": {**PATTERN, "batch": "1 minute", "max_records": 5, "keep": ["a"], "count": "all"}
+            }
+        },
         {"time": {"column": ["date", "time"], "every": "5 minutes", "ties": "first"}},
         {"time": {"lines": "1 second", "from": "2024-01-01T00:00"}, "rest": "keep"},
         {"checks": {"rejected_share": {"at_most": 0.1}, "times_inside_hour": {"off": True}}},
@@ -97,8 +105,13 @@ def test_what_load_takes_the_schema_takes(changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"patterns": {}},
+        {"frames": {}},
         {"heal": 2},
+        {"patterns": {"x": {"steps": [{"id": "one", "where": "a = 'x'"}]}}},
+        {"patterns": {"x": {"within": "1 hour", "steps": [{"id": "one", "where": "a = 'x'", "times": 0}]}}},
+        {"patterns": {"x": {"within": "1 hour", "steps": [{"any_order": [], "distinct": "a"}]}}},
+        {"patterns": {"x": {"within": "1 hour", "steps": [{"id": "one"}]}}},
+        {"patterns": {"x": {**PATTERN, "never": [{"where": "b = 1", "between": ["one"]}]}}},
         {"heal": "2 fortnights"},
         {"name": "App"},
         {"source": {"path": "a", "format": "xml"}},

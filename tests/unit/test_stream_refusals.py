@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.stream import SpecificationError, parse
-from unit.small_stream import ACCEPT, BLOCK, base, changed, refusal
+from unit.small_patterns import small
+from unit.small_stream import ACCEPT, BLOCK, changed, refusal
 
 TWO_LEVELS = {"aggregate__load__levels": "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}
 
@@ -34,7 +35,7 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"title": ""}, "title: must not be empty; got ''"),
         ({"tags": "web"}, "tags: must be a list; got 'web'"),
         ({"aggregat": {}}, "unknown field 'aggregat'; nearest: aggregate"),
-        ({"patterns": {}}, "unknown field 'patterns'; known: name, title, description, owner, tags, preset, source, columns, time, rest, unique, key, where, aggregate, checks, accept, heal, retention, start, until, schedule, catchup, submit, chunk"),
+        ({"sketches": {}}, "unknown field 'sketches'; known: name, title, description, owner, tags, preset, source, columns, time, rest, unique, key, where, aggregate, patterns, checks, accept, heal, retention, start, until, schedule, catchup, submit, chunk"),
         ({"source__pth": "x"}, "source: unknown field 'pth'; nearest: path"),
         ({"source__holds": {"befor": "1 day"}}, "source.holds: unknown field 'befor'; nearest: before"),
         ({"columns__user": {"frm": "x"}}, "columns.user: unknown field 'frm'; nearest: from"),
@@ -406,13 +407,14 @@ places = st.sampled_from(
     ["name", "source", "source__path", "source__format", "source__options", "source__holds", "columns",
      "columns__user", "columns__took", "time", "time__format", "key", "where", "aggregate",
      "aggregate__load", "aggregate__load__levels", "aggregate__load__measures", "aggregate__load__key",
-     "unique", "unique__keep", "columns__took__is", "checks", "accept", "heal", "chunk", "preset", "start", "until", "tags"]
+     "unique", "unique__keep", "columns__took__is", "patterns", "patterns__x", "patterns__x__steps",
+     "patterns__x__never", "patterns__x__within", "patterns__x__keep", "checks", "accept", "heal", "chunk", "preset", "start", "until", "tags"]
 )  # fmt: skip
 
 
 @given(st.dictionaries(places, json_like, max_size=3))
 def test_any_file_is_a_stream_or_a_specification_error(changes: dict[str, Any]) -> None:
-    data: Any = base()
+    data: Any = small()
     for path, value in changes.items():
         *folders, last = path.split("__")
         place = data

@@ -8,6 +8,7 @@ import typer
 from transom.cli.asked import stream_of
 from transom.stream import SpecificationError, Stream
 from transom.stream.folder import folder, streams
+from transom.stream.patterns import Pattern
 from transom.units import format_duration
 
 
@@ -55,7 +56,7 @@ def check(
 
 
 def declared(stream: Stream) -> str:
-    """What a stream declares, in two lines."""
+    """What a stream declares, in two lines, and in one more for each pattern."""
     kind = stream.preset or stream.source.format
     blocks = [
         f"{name} ({', '.join(block.measures)} by {', '.join(block.key) or 'nothing'}, "
@@ -67,4 +68,15 @@ def declared(stream: Stream) -> str:
     return (
         f"stream {stream.name}, {kind}, {len(stream.event_columns)} columns, from {stream.source.path}\n"
         f"  aggregate: {'; '.join(blocks) or 'nothing'}"
+        + "".join(f"\n  pattern {name}: {looked_for(one)}" for name, one in stream.patterns.items())
+    )
+
+
+def looked_for(pattern: Pattern) -> str:
+    """What a pattern looks for, and how time is cut for it."""
+    steps, levels = len(pattern.all_steps), pattern.levels
+    what = pattern.detector or f"{steps} step{'' if steps == 1 else 's'}"
+    return (
+        f"{what} by {', '.join(pattern.key) or 'nothing'}, within {format_duration(pattern.within)}, "
+        f"{levels} level{'' if levels == 1 else 's'} from batches of {format_duration(pattern.batch)}"
     )

@@ -1,4 +1,7 @@
-"""Which events are held against which key: those that reach a block, its `where`, against the block's."""
+"""Which events are held against which key: those that reach a block, its `where`, against the block's.
+
+What reaches a pattern is what one of its steps or nevers may take: the other lines of its log need no key.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -53,8 +56,11 @@ def held_keys(stream: Stream) -> list[HeldKey]:
     for name, block in stream.aggregate.items():
         for column in block.key:
             of.setdefault((column, _sql(stream.condition(name))), []).append(name)
+    for name, pattern in stream.patterns.items():
+        for column in pattern.key:
+            of.setdefault((column, stream.pattern_takes(name)), []).append(name)
     for column in stream.own_key:
-        where = stream.where if stream.where and not stream.aggregate else None
+        where = stream.where if stream.where and not (stream.aggregate or stream.patterns) else None
         found = None if where is None else condition(where, stream.event_types)
         of.setdefault((column, _sql(found)), []).append("the stream")
     return [

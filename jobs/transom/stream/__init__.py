@@ -7,6 +7,7 @@ from transom.paths import Match, PathPattern
 from transom.stream.checks import BUILT_IN, Accept, Check, Gate, RowBounds, Severity
 from transom.stream.errors import Problem, SpecificationError
 from transom.stream.model import Stream
+from transom.stream.patterns import AnyOrder, Never, Pattern, Step
 from transom.stream.reading import load, parse
 from transom.stream.source import Column, Holds, Source
 from transom.stream.time import Time
@@ -17,6 +18,7 @@ __all__ = [
     "BUILT_IN",
     "Accept",
     "Aggregation",
+    "AnyOrder",
     "Check",
     "Column",
     "Gate",
@@ -24,12 +26,15 @@ __all__ = [
     "Level",
     "Match",
     "Measure",
+    "Never",
     "PathPattern",
+    "Pattern",
     "Problem",
     "RowBounds",
     "Severity",
     "Source",
     "SpecificationError",
+    "Step",
     "Stream",
     "Time",
     "Unique",

@@ -1,6 +1,6 @@
 """Alerts: conditions on the reports of an aggregation that a person is told of."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from string import Formatter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -96,10 +96,17 @@ def problems(place: str, block: str, stream: "Stream") -> Iterator[Problem]:
             yield Problem(at, f"{UNNAMED} is a column that every alert has; name the column otherwise")
         if alert.title is not None:
             told = {*declared.key, *met.columns, "level", "window_start", "window_end", "count"}
-            yield from _title(f"{at}.title", alert.title, {n: k for n, k in types.items() if n in told})
+            rule = "a title names columns of the key and of its condition"
+            yield from title_problems(f"{at}.title", alert.title, [n for n in types if n in told], rule)
 
 
-def _title(place: str, title: str, told: Mapping[str, FieldType]) -> Iterator[Problem]:
+def title_problems(place: str, title: str, told: Collection[str], rule: str) -> Iterator[Problem]:
+    """Yield what is wrong with a title.
+
+    Args:
+        told: the columns that it may name.
+        rule: which these are, in words.
+    """
     try:
         named = [column for _, column in parts_of(title) if column is not None]
     except ValueError as error:
@@ -107,5 +114,4 @@ def _title(place: str, title: str, told: Mapping[str, FieldType]) -> Iterator[Pr
         return
     for column in named:
         if column not in told:
-            rule = "a title names columns of the key and of its condition"
             yield Problem(place, f"{rule}; no column {column!r}{nearest(column, told)}")

@@ -11,10 +11,12 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 from transom.stream.base import Hour, Model, Name, Number, Text, finite
 from transom.stream.errors import Problem, nearest
 
-Stage = Literal["ingest", "aggregate"]
+Stage = Literal["ingest", "widen", "aggregate"]
+Checked = Literal["ingest", "aggregate"]
+"""Stages of whose output a stream may have checks of its own."""
 Severity = Literal["error", "incomplete", "warning"]
 
-STAGES: tuple[str, ...] = get_args(Stage)
+STAGES: tuple[str, ...] = get_args(Checked)
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class RowBounds(Model):
 class Check(Model):
     """What a stream says of a check: one of its own, or a change of a built-in one by its name."""
 
-    stage: Stage | None = None
+    stage: Checked | None = None
     """Whose output is checked; only for own checks, and required there."""
     block: str | None = None
     """Which block, where the stage has several; only for own checks of aggregate."""

@@ -1,9 +1,11 @@
 """What is wrong with a specification, as lines that a person can act on."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -68,9 +70,21 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; known: {', '.join(names)}" if names else "; there are none"
 
 
+def twice(path: str, names: Iterable[str]) -> Iterator[Problem]:
+    """Yield each name that a list has more than once."""
+    for name, times in Counter(names).items():
+        if times > 1:
+            yield Problem(path, f"names {name!r} {times} times")
+
+
 def join(prefix: str, path: str) -> str:
     """Return the path of a field inside another one."""
     return prefix + path if not prefix or not path or path.startswith("[") else f"{prefix}.{path}"
+
+
+def nth(several: Sequence[object], index: int) -> str:
+    """Return where one of several values stands, below their field: a single one may be written bare."""
+    return f"[{index}]" if len(several) > 1 else ""
 
 
 def render(location: Location) -> str:
@@ -93,7 +107,7 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[tuple[Lo
                 (location, Problem(join(path, problem.path), problem.message)) for problem in cause.problems
             ]
         elif detail["type"] == "extra_forbidden":
-            known = _known_fields(model, location[:-1])
+            known = _known_fields(model, location)
             # "known:" with a long list helps less than the nearest name alone.
             near = _nearest_field(model, location)
             hint = f"; nearest: {near}" if near else f"; known: {', '.join(known)}"
@@ -112,7 +126,7 @@ def unknown_fields(error: ValidationError, model: type[BaseModel]) -> dict[Locat
 
 
 def _nearest_field(model: type[BaseModel], location: Location) -> str | None:
-    near = get_close_matches(str(location[-1]).lower(), _known_fields(model, location[:-1]), n=1)
+    near = get_close_matches(str(location[-1]).lower(), _known_fields(model, location), n=1)
     return near[0] if near else None
 
 
@@ -143,7 +157,8 @@ def _message(kind: str, detail: Any) -> str:
     bounds = {"greater_than_equal": ("at least", "ge"), "less_than_equal": ("at most", "le")}
     if kind in bounds:
         words, name = bounds[kind]
-        return f"must be {words} {context[name]:g}{got}"
+        bound = context[name]
+        return f"must be {words} {bound if isinstance(bound, int) else f'{bound:g}'}{got}"
     return rules.get(kind, str(detail["msg"])) + got
 
 
@@ -153,21 +168,40 @@ def _show(value: object) -> str:
 
 
 def _known_fields(model: type[BaseModel], location: Location) -> list[str]:
-    """Return the names that a file may give to the fields of the model at a location."""
-    current: Any = model
-    for part in location:
-        if isinstance(current, type) and issubclass(current, BaseModel):
-            by_name = {field.alias or name: field for name, field in current.model_fields.items()}
-            current = _unwrap(by_name[str(part)].annotation)
-        else:  # dict[str, X] or tuple[X, ...]
-            arguments = get_args(current)
-            current = _unwrap(arguments[1] if get_origin(current) is dict else arguments[0])
-    if not (isinstance(current, type) and issubclass(current, BaseModel)):
-        return []
-    return [field.alias or name for name, field in current.model_fields.items()]
+    """Return the names that a file may give to the fields of the model in which an unknown one was found.
+
+    Args:
+        location: of the unknown field. Where several models may stand, it is of those that do not know it.
+    """
+    *parts, unknown = location
+    models: list[Any] = [model]
+    for part in parts:
+        models = [choice for one in models for inner in _inside(one, part) for choice in _choices(inner)]
+    known = [_fields(one) for one in models if _is_model(one) and unknown not in _fields(one)]
+    return list(dict.fromkeys(name for names in known for name in names))
 
 
-def _unwrap(annotation: Any) -> Any:
-    """Return X for `X | None`."""
-    choices = [choice for choice in get_args(annotation) if choice is not type(None)]
-    return choices[0] if len(choices) == 1 and get_origin(annotation) not in (dict, tuple) else annotation
+def _inside(kind: Any, part: int | str) -> list[Any]:
+    """Return the type of a part of a type: of a model's field, or of what a dict or a tuple holds."""
+    if _is_model(kind):
+        return [_fields(kind)[str(part)]] if part in _fields(kind) else []
+    arguments = get_args(kind)
+    return [arguments[1] if get_origin(kind) is dict else arguments[0]] if arguments else []
+
+
+def _choices(annotation: Any) -> list[Any]:
+    """Return the types that an annotation stands for, None left out."""
+    if get_origin(annotation) is Annotated:
+        return _choices(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return [choice for one in get_args(annotation) for choice in _choices(one)]
+    return [] if annotation is type(None) else [annotation]
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _fields(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the annotations of a model's fields, by the names that a file gives them."""
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}

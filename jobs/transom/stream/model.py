@@ -12,10 +12,11 @@ from transom.formats import layout
 from transom.formats.layout import FieldType, Layout, Span
 from transom.intervals import HOUR, hour_of
 from transom.paths import Match, PathPattern
-from transom.stream import alerts, derived, figures, rules, shapes
+from transom.stream import alerts, derived, figures, pattern_columns, rules, shapes
 from transom.stream.base import Hour, Model, Name, Text
 from transom.stream.checks import Accept, Check, Gate, Stage, resolve
 from transom.stream.errors import Problems
+from transom.stream.patterns import Pattern
 from transom.stream.presets import with_defaults
 from transom.stream.source import Column, Source
 from transom.stream.time import Time
@@ -58,6 +59,8 @@ class Stream(Model):
     """A condition on the events, such as status >= 500; the default of the blocks."""
     aggregate: dict[Name, Aggregation] = Field(default_factory=dict)
     """Blocks of figures over sliding windows."""
+    patterns: dict[Name, Pattern] = Field(default_factory=dict)
+    """Episodes of several steps, minutes or days apart, that are looked for in the events of each key."""
     checks: dict[Name, Check] = Field(default_factory=dict)
     """Own checks, and changes of built-in ones."""
     accept: tuple[Accept, ...] = ()
@@ -154,7 +157,8 @@ class Stream(Model):
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The stages that the stream has, in the order in which they run."""
-        return ("ingest", "aggregate") if self.aggregate else ("ingest",)
+        blocks: dict[Stage, bool] = {"widen": bool(self.patterns), "aggregate": bool(self.aggregate)}
+        return ("ingest", *(stage for stage, there in blocks.items() if there))
 
     @cached_property
     def gates(self) -> tuple[Gate, ...]:
@@ -166,7 +170,7 @@ class Stream(Model):
         """Return the columns of the stream's key that it needs itself, beside its blocks: for `ties`, or
         where no block says what the key is for."""
         ties = self.time is not None and self.time.every is not None and self.time.ties != "keep"
-        return self.key if ties or not self.aggregate else ()
+        return self.key if ties or not (self.aggregate or self.patterns) else ()
 
     def condition(self, block: str) -> Expression | None:
         """Return the compiled `where` of a block, None where it takes every event."""
@@ -176,6 +180,28 @@ class Stream(Model):
     def alert_conditions(self, block: str) -> dict[str, Expression]:
         """Return the compiled conditions of the alerts of a block, by name."""
         return alerts.conditions(self, block)
+
+    def pattern_where(self, pattern: str) -> Expression | None:
+        """Return the compiled `where` of a pattern, None where it sees every event."""
+        where = self.patterns[pattern].where
+        return None if where is None else condition(where, self.event_types)
+
+    def pattern_conditions(self, pattern: str) -> list[Expression]:
+        """Return the compiled condition of each step of a pattern in the order of the file, then of each
+        never; none where it has a detector."""
+        return pattern_columns.conditions(self, pattern)
+
+    def pattern_takes(self, pattern: str) -> str | None:
+        """Return, as Spark SQL, which events a step or a never of a pattern may take, or what lies before its
+        detector; None is any."""
+        return pattern_columns.takes(self, pattern)
+
+    def pattern_columns(self, pattern: str) -> dict[str, FieldType]:
+        """Return the columns beside the key's that records of a pattern carry, sorted, with their types.
+
+        They are those that agreements, `distinct`, `keep` and a detector read.
+        """
+        return pattern_columns.carried(self, pattern)
 
     def layout(self) -> Layout:
         """Return all that a parser is told."""
@@ -221,3 +247,15 @@ class Stream(Model):
     def alerts_shape(self, block: str) -> str:
         """Return the canonical JSON of what shapes the alerts of a block, reports given."""
         return shapes.alerts(self, block)
+
+    def batches_shape(self, pattern: str) -> str:
+        """Return the canonical JSON of what shapes the batches of a pattern."""
+        return shapes.batches(self, pattern)
+
+    def matches_shape(self, pattern: str) -> str:
+        """Return the canonical JSON of what shapes the matches of a pattern."""
+        return shapes.matches(self, pattern)
+
+    def episodes_shape(self, pattern: str) -> str:
+        """Return the canonical JSON of what shapes the episodes of a pattern, matches given."""
+        return shapes.episodes(self, pattern)

@@ -16,7 +16,7 @@ from transom.stream.source import Column
 from transom.stream.time import Time
 from transom.stream.unique import Unique
 
-_BLOCKS = ("aggregate",)
+_BLOCKS = ("patterns", "aggregate")
 
 
 class Preset(Model):

@@ -101,6 +101,10 @@ OF_SOURCE = frozenset(("zone", "holds", "settle", "expect", "on_change"))
 """The same, of the source."""
 
 
+NAMED = frozenset(("columns", "aggregate", "patterns", "checks"))
+"""Fields whose parts have names, each of which can be left out by itself."""
+
+
 @dataclass
 class _Rest:
     """What is left of a stream's data without the parts that are unsound.
@@ -148,7 +152,7 @@ def _take_out(rest: _Rest, name: str, inside: Location) -> bool:
         part.pop("format", None)
         part.pop("options", None)
         rest.paths.add("source.format")
-    elif name in ("columns", "aggregate", "checks") and isinstance(part, dict) and first is not None:
+    elif name in NAMED and isinstance(part, dict) and first is not None:
         check = part.get(first)
         if name == "checks" and first in checks.BUILT_IN and len(inside) > 1 and isinstance(check, dict):
             part[first] = {key: value for key, value in check.items() if key != inside[1]}

@@ -1,14 +1,13 @@
 """Rules between the fields of a stream: what each field alone cannot know."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from transom.expressions import ExpressionError, condition
 from transom.formats.layout import REST, FieldType
 from transom.intervals import HOUR, format_hour
-from transom.stream import alerts, checks, derived, figures, unique
-from transom.stream.errors import Problem, join, nearest
+from transom.stream import alerts, checks, derived, figures, pattern_columns, unique
+from transom.stream.errors import Problem, join, nearest, twice
 from transom.stream.fields import split_paths
 from transom.stream.options import fields_of
 from transom.stream.windows import Aggregation
@@ -37,6 +36,7 @@ def problems(stream: "Stream") -> list[Problem]:
         *_default_where(stream),
         *_aggregate(stream),
         *figures.problems(stream),
+        *pattern_columns.problems(stream),
         *_checks(stream),
         *_accept(stream),
         *_times(stream),
@@ -105,13 +105,7 @@ def _recurring(place: str, block: Aggregation, stream: "Stream") -> Iterator[Pro
             yield Problem(
                 place, f"{name} is a column that every recurring item has; name the column otherwise"
             )
-    yield from _twice(place, block.recurring)
-
-
-def _twice(place: str, names: tuple[str, ...]) -> Iterator[Problem]:
-    for name, times in Counter(names).items():
-        if times > 1:
-            yield Problem(place, f"names {name!r} {times} times")
+    yield from twice(place, block.recurring)
 
 
 def _key(place: str, key: tuple[str, ...], stream: "Stream") -> Iterator[Problem]:
@@ -123,7 +117,7 @@ def _key(place: str, key: tuple[str, ...], stream: "Stream") -> Iterator[Problem
             yield Problem(
                 f"{place}[{index}]", f"{name} is a column that every {what} has; name the column otherwise"
             )
-    yield from _twice(place, key)
+    yield from twice(place, key)
 
 
 def _default_where(stream: "Stream") -> Iterator[Problem]:
@@ -207,11 +201,13 @@ def _times(stream: "Stream") -> Iterator[Problem]:
         yield Problem("heal", f"must be whole hours; got {format_duration(stream.heal)}")
     if stream.retention is not None:
         widest = max((level.range for b in stream.aggregate.values() for level in b.levels), default=HOUR)
-        least = stream.heal + widest
+        reach = max((pattern.reach for pattern in stream.patterns.values()), default=HOUR)
+        least = stream.heal + max(widest, reach)
+        what = "the longest window of a pattern" if reach > widest else "the widest range"
         if stream.retention % HOUR or stream.retention < least:
             yield Problem(
                 "retention",
-                f"must be whole hours, and no less than heal and the widest range together, "
+                f"must be whole hours, and no less than heal and {what} together, "
                 f"{format_duration(least)}; got {format_duration(stream.retention)}",
             )
     if stream.chunk < HOUR or stream.chunk % HOUR:

@@ -10,10 +10,12 @@ from dataclasses import asdict
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from transom.stream import detectors
 from transom.units import microseconds
 
 if TYPE_CHECKING:
     from transom.stream.model import Stream
+    from transom.stream.patterns import Gap
 
 
 def canonical(value: Any) -> str:
@@ -140,6 +142,81 @@ def alerts(stream: "Stream", name: str) -> str:
             "types": {column: types[column] for column in read},
         }
     )
+
+
+def batches(stream: "Stream", name: str) -> str:
+    """Return what shapes the batches of a pattern."""
+    return canonical(_batches(stream, name))
+
+
+def matches(stream: "Stream", name: str) -> str:
+    """Return what shapes the matches of a pattern: its batches, and what is looked for in windows of them."""
+    pattern = stream.patterns[name]
+    return canonical(
+        {
+            **_batches(stream, name),
+            "within": microseconds(pattern.within),
+            "keep": sorted(pattern.keep),
+            # Conditions are those of the batches, in the same order.
+            "elements": [
+                {
+                    "steps": [
+                        {
+                            "id": step.id,
+                            "times": step.times,
+                            "distinct": sorted(step.distinct),
+                            "by": sorted(pattern.agreements(step)),
+                        }
+                        for step in steps
+                    ],
+                    "within": None if element.within is None else microseconds(element.within),
+                    "gap": _gap(element.gap),
+                }
+                for element, steps in zip(pattern.steps, pattern.elements, strict=True)
+            ],
+            "never": [never.between for never in pattern.never],
+            "detector": [pattern.detector, detectors.source_digest(pattern.detector)]
+            if pattern.detector
+            else None,
+        }
+    )
+
+
+def episodes(stream: "Stream", name: str) -> str:
+    """Return what shapes the episodes of a pattern, matches given."""
+    pattern = stream.patterns[name]
+    return canonical(
+        {
+            "key": list(pattern.key),
+            "merge": microseconds(pattern.merge),
+            "types": _types(stream, pattern.key),
+        }
+    )
+
+
+def _batches(stream: "Stream", name: str) -> dict[str, Any]:
+    pattern, where = stream.patterns[name], stream.pattern_where(name)
+    conditions, carried = stream.pattern_conditions(name), stream.pattern_columns(name)
+    read = {*pattern.key, *carried, *(where.columns if where else ())}
+    read = read.union(*(met.columns for met in conditions))
+    return {
+        "key": list(pattern.key),
+        "where": where.sql if where else None,
+        "conditions": [met.sql for met in conditions],
+        "all": pattern.counts_all,
+        "batch": microseconds(pattern.batch),
+        "levels": pattern.levels,
+        "max_records": pattern.max_records,
+        "columns": list(carried),
+        "types": _types(stream, read - {"event_time"}),
+    }
+
+
+def _gap(gap: "Gap | None") -> list[int | None] | None:
+    # A gap of nothing or more is none: records of one element come after those of the one before anyway.
+    if gap is None or (not gap.min and gap.max is None):
+        return None
+    return [microseconds(gap.min), None if gap.max is None else microseconds(gap.max)]
 
 
 def _measured(stream: "Stream", name: str) -> set[str]:

@@ -1,0 +1,147 @@
+"""What patterns read of the events: their conditions, the columns that records carry, and rules of both."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from transom.expressions import Expression, ExpressionError, condition
+from transom.formats.layout import FieldType
+from transom.stream.alerts import title_problems
+from transom.stream.errors import Problem, nearest, nth
+
+if TYPE_CHECKING:
+    from transom.stream.model import Stream
+    from transom.stream.patterns import Pattern
+
+MATCH_COLUMNS = (
+    "hour", "block", "match_id", "level", "first_time", "last_time", "detected_at", "window_delay_s", "steps",
+    "bindings", "records",
+)  # fmt: skip
+"""Columns of `matches` beside keys and kept values."""
+EPISODE_COLUMNS = (
+    "hour", "block", "episode_id", "start", "end", "matches", "state", "joined", "first_match",
+)  # fmt: skip
+"""Columns of `episodes` beside keys."""
+TOLD = ("start", "end", "matches")
+"""Columns of an episode that a title may name, beside the key's."""
+_NEVER_MET = "FALSE"
+
+
+def kept_column(name: str) -> str:
+    """Return the column of `matches` that holds a column's values in the records of a match."""
+    return f"kept_{name}"
+
+
+def conditions(stream: "Stream", name: str) -> list[Expression]:
+    """Return the compiled condition of each step in the order of the file, then of each never."""
+    return [condition(text, stream.event_types) for _, text in _texts(stream.patterns[name])]
+
+
+def takes(stream: "Stream", name: str) -> str | None:
+    """Return, as Spark SQL, which events a step or a never of a pattern may take; None is any."""
+    where, met = stream.pattern_where(name), conditions(stream, name)
+    either = " OR ".join(dict.fromkeys(one.sql for one in met))
+    parts = ([where.sql] if where else []) + ([f"({either})"] if met else [])
+    return " AND ".join(parts) or None
+
+
+def carried(stream: "Stream", name: str) -> dict[str, FieldType]:
+    """Return the columns beside the key's that the records of a pattern carry, sorted, with their types."""
+    pattern = stream.patterns[name]
+    read = {*pattern.keep, *pattern.columns}
+    columns = {step.id: set(step.distinct) for step in pattern.all_steps}
+    for step in pattern.all_steps:
+        for agreement in pattern.agreements(step):
+            columns[step.id].add(agreement.column)
+            columns[agreement.step].add(agreement.step_column)
+    read = read.union(*columns.values()).difference(pattern.key)
+    return {column: stream.event_columns[column].type for column in sorted(read)}
+
+
+def problems(stream: "Stream") -> Iterator[Problem]:
+    """Yield what is wrong with the patterns of a stream, each of which is sound by itself."""
+    yield from _keys(stream)
+    for name, pattern in stream.patterns.items():
+        place, types = f"patterns.{name}", stream.event_types
+        if pattern.title is not None:
+            told = [*(column for column in pattern.key if column in types), *TOLD]
+            rule = "a title names columns of the key, start, end and matches"
+            yield from title_problems(f"{place}.title", pattern.title, told, rule)
+        if pattern.where is not None and pattern.where != stream.where:
+            yield from _condition(f"{place}.where", pattern.where, types)
+        for field in ("keep", "columns"):
+            yield from _unknown(f"{place}.{field}", getattr(pattern, field), stream)
+        for at, text in _texts(pattern):
+            yield from _condition(f"{place}.{at}.where", text, types)
+        for at, _, step in pattern.placed():
+            for index, column in enumerate(step.distinct):
+                if column not in stream.event_columns:
+                    yield _no_column(f"{place}.{at}.distinct{nth(step.distinct, index)}", column, stream)
+        yield from _agreements(place, pattern, stream)
+
+
+def _texts(pattern: "Pattern") -> list[tuple[str, str]]:
+    """Return the conditions as written, with their paths: of the steps, then of the nevers."""
+    steps = [(place, step.where) for place, _, step in pattern.placed()]
+    return steps + [(f"never[{index}]", never.where) for index, never in enumerate(pattern.never)]
+
+
+def _keys(stream: "Stream") -> Iterator[Problem]:
+    kept = {kept_column(column): column for p in stream.patterns.values() for column in p.keep}
+    # Patterns share their tables, and a key that they have from the stream is told of once, there.
+    keys = {
+        "key" if pattern.key == stream.key else f"patterns.{name}.key": pattern.key
+        for name, pattern in stream.patterns.items()
+    }
+    for place, key in keys.items():
+        for index, name in enumerate(key):
+            what = "match" if name in MATCH_COLUMNS else "episode"
+            if name in (*MATCH_COLUMNS, *EPISODE_COLUMNS):
+                rule = f"{name} is a column that every {what} has; name the column otherwise"
+                yield Problem(f"{place}[{index}]", rule)
+            elif name in kept:
+                rule = f"{name} is the column of a match for kept values of {kept[name]}"
+                yield Problem(f"{place}[{index}]", f"{rule}; name the column otherwise")
+            elif place != "key" and name not in stream.event_columns:
+                yield _no_column(f"{place}[{index}]", name, stream)
+
+
+def _unknown(place: str, names: tuple[str, ...], stream: "Stream") -> Iterator[Problem]:
+    for index, name in enumerate(names):
+        if name not in stream.event_columns:
+            yield _no_column(f"{place}[{index}]", name, stream)
+
+
+def _no_column(place: str, name: str, stream: "Stream") -> Problem:
+    return Problem(place, f"no column {name!r}{nearest(name, stream.event_columns)}")
+
+
+def _agreements(place: str, pattern: "Pattern", stream: "Stream") -> Iterator[Problem]:
+    for at, _, step in pattern.placed():
+        agreements = pattern.agreements(step)
+        for index, (column, other, other_column) in enumerate(agreements):
+            by = f"{place}.{at}.by{nth(agreements, index)}"
+            unknown = [
+                name for name in dict.fromkeys((column, other_column)) if name not in stream.event_columns
+            ]
+            for name in unknown:
+                yield _no_column(by, name, stream)
+            if unknown:
+                continue
+            own, its = stream.event_types[column], stream.event_types[other_column]
+            if own != its:
+                rule = f"must be of one type; {column} is {_a(own)}, {other}.{other_column} is {_a(its)}"
+                yield Problem(by, rule)
+
+
+def _condition(place: str, text: str, types: Mapping[str, FieldType]) -> Iterator[Problem]:
+    try:
+        met = condition(text, types)
+    except ExpressionError as error:
+        yield Problem(place, str(error))
+        return
+    if met.sql == _NEVER_MET:
+        yield Problem(place, f"is never met; got {text!r}")
+
+
+def _a(kind: FieldType) -> str:
+    return "an integer" if kind == "integer" else f"a {kind}"

@@ -1,5 +1,6 @@
 """The lake's tables without Spark: conditions on hours, and tables that several runs make and mend."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -71,17 +72,15 @@ def test_a_table_gains_columns_and_refuses_another_type(tmp_path: Path) -> None:
         create(str(tmp_path), table.declare(columns={"client": "bigint"}))
 
 
-def test_columns_of_an_earlier_specification_are_outside_the_promise() -> None:
+def test_columns_of_an_earlier_specification_are_outside_the_promise(tmp_path: Path) -> None:
     table = Table(
         "lines", {"hour": "timestamp", "raw": "string", "run": "string"}, ("hour",), frozenset({"run"})
     )
-    former = pa.schema([*table.arrow_schema(), ("old", pa.int64()), ("names", pa.list_(pa.string()))])
-    widened = table.widened(former)
-    assert list(widened.columns.items()) == [
-        *table.columns.items(),
-        ("old", "bigint"),
-        ("names", "array<string>"),
-    ]
+    former = {f"of {kind}": kind for kind in tables.ARROW_TYPES}
+    create(str(tmp_path), replace(table, columns={**table.columns, **former}))
+    # Delta calls the elements of lists otherwise than Arrow.
+    widened = table.widened(pa.schema(DeltaTable(str(tmp_path / "lines")).schema().to_arrow()))
+    assert list(widened.columns.items()) == [*table.columns.items(), *former.items()]
     assert (widened.promised(), table.promised()) == (("hour", "raw"), ("hour", "raw"))
 
 

@@ -4,9 +4,10 @@ Combined level by level, the batch of any level above 0 comes to this: of the re
 the first L and the last L, with a mark between where there are more than 2L. So a level is one pass over the
 rows of the level below, and it does not matter whether these were cut before.
 
-A window is shown only where it can hold something new. What both windows below it hold together with what came
-before has been shown: an instance that belongs to level i >= 1 begins in the earlier batch and ends in the later
-one, and either begins in the first half of the earlier one or ends in the second half of the later one.
+A window is shown only where it can hold something new. What both windows below it hold together with what
+came before has been shown: an instance that belongs to level i >= 1 begins in the earlier batch and ends in
+the later one, and either begins in the first half of the earlier one or ends in the second half of the later
+one.
 """
 
 from collections.abc import Sequence

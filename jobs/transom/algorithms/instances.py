@@ -1,7 +1,7 @@
 """The records of one minimal instance whose first and last record are known.
 
-The earliest record is taken that still lets the rest be matched, whichever step it serves; what has led nowhere
-is not tried again.
+The earliest record is taken that still lets the rest be matched, whichever step it serves; what has led
+nowhere is not tried again.
 """
 
 from collections.abc import Iterator

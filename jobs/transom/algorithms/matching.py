@@ -4,10 +4,11 @@ Let S(p) be the latest first record of an instance that ends with record p. All 
 neighbouring records, gaps, order, values that agree, records that may not come between, binds what has been
 matched only by its last record and the values that later steps have to agree with. So the latest first record
 is found element by element: of what may come before a record it is the largest in a range of places. An
-instance that ends with p is minimal if and only if its first record is S(p) and S(q) < S(p) for every earlier q.
+instance that ends with p is minimal if and only if its first record is S(p) and S(q) < S(p) for every earlier
+q.
 
-Every pass is numpy's, over the records of all windows; what a pattern costs is its number of steps (of steps in
-any order, the number of ways to have served a part of them) times the records that its steps can take. The
+Every pass is numpy's, over the records of all windows; what a pattern costs is its number of steps (of steps
+in any order, the number of ways to have served a part of them) times the records that its steps can take. The
 definition is `patterns.minimal_instances`.
 """
 
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transom.algorithms.exact import Int64s
-from transom.algorithms.patterns import NULL, Element, Never, Pattern, Step
+from transom.algorithms.patterns import NULL, Never, Pattern, Step
 from transom.algorithms.ranges import NONE, Maxima, MaximaBesides, bisected, expanded
 
 Bools = npt.NDArray[np.bool_]
@@ -165,7 +166,8 @@ class _Search:
     def _from(
         self, matched: _Matched, places: Int64s, used: Mapping[str, Int64s], low: Int64s, high: Int64s
     ) -> _Matched:
-        """Records taken behind what has been matched: a row for each, and for each binding that it agrees with.
+        """Records taken behind what has been matched: a row for each, and for each binding that it agrees
+        with.
 
         Args:
             places: of the records.
@@ -196,8 +198,8 @@ class _Search:
         )
 
     def _begun(self, number: int, step: Step, matched: _Matched | None) -> _Matched:
-        """Records of a step that may come first of its element, with where an instance then starts; `NONE` where
-        none can, for they may still come later of it."""
+        """Records of a step that may come first of its element, with where an instance then starts; `NONE`
+        where none can, for they may still come later of it."""
         places, windows = self._takes(step), self.windows
         if matched is None:
             rows = _Matched(places, places, {})

@@ -4,13 +4,13 @@ A pattern is a sequence of elements: a step, or several in any order. An instanc
 a record of its own, so that every record of an element comes before every record of the next, and all that
 the pattern asks of them holds.
 
-All instances are exponentially many. Reported are the *minimal* ones: of all instances none lies in the stretch
-from its first record to its last but those of the very same stretch, and of these it is the one whose places
-come first, as sequences are compared. So which are reported depends on the records of their stretch
+All instances are exponentially many. Reported are the *minimal* ones: of all instances none lies in the
+stretch from its first record to its last but those of the very same stretch, and of these it is the one whose
+places come first, as sequences are compared. So which are reported depends on the records of their stretch
 alone, and neither windows nor cuts change it (`transom.algorithms.widening`).
 
-Records are rows of a table of codes: whether a step can take one is a bit, and values are codes that are equal
-where the values are; `NULL` equals nothing. `transom.algorithms.matching` finds the stretches of many
+Records are rows of a table of codes: whether a step can take one is a bit, and values are codes that are
+equal where the values are; `NULL` equals nothing. `transom.algorithms.matching` finds the stretches of many
 windows at once; `smallest` then names the records of one.
 """
 
@@ -32,7 +32,8 @@ class Step:
         bit: of the mask of a record that it can take.
         times: how many records it takes.
         distinct: columns in which these differ from each other, as tuples.
-        within: how long it takes at most from the first of them to the last, in microseconds; None is any time.
+        within: how long it takes at most from the first of them to the last, in microseconds; None is any
+            time.
         agrees: (own column, name of an earlier step, column of that): all records of both have one value
             there.
     """

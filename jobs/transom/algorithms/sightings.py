@@ -1,8 +1,8 @@
 """Matches in the windows of a level, each in the first window that shows it; of many keys at once.
 
 The one detector of ours looks at many windows in one pass (`matching.minimal`); one that is given is called
-window by window, as the black box that it is. What both find is held to the same rules: a match spans at most L
-records and t_max of time, none that lies across a cut is one, and it belongs to the level that
+window by window, as the black box that it is. What both find is held to the same rules: a match spans at most
+L records and t_max of time, none that lies across a cut is one, and it belongs to the level that
 `Widening.level_of` names.
 """
 
@@ -82,8 +82,8 @@ def _of_some(
 def belongs(widening: Widening, level: int, end: Int64s, first: Int64s, last: Int64s) -> Bools:
     """Which matches a window of a level is the first to show.
 
-    It is so of the window that the last record completes, where the window of the level below that this record
-    completes begins after the first one.
+    It is so of the window that the last record completes, where the window of the level below that this
+    record completes begins after the first one.
 
     Args:
         end: of the window.

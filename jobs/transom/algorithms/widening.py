@@ -8,12 +8,13 @@ that make one batch of the next level are combined:
     level 1   |       |       |        windows of 4t, sliding by 2t
     level 2   |               |        ...
 
-So a short pattern is seen soon, and a long one not later than in proportion to its length. Work stays bounded,
-as no pattern spans more than `L` records: the window over two batches has shown all that they hold together,
-and of the batch that they become only the first L and the last L records can still meet what is new.
+So a short pattern is seen soon, and a long one not later than in proportion to its length. Work stays
+bounded, as no pattern spans more than `L` records: the window over two batches has shown all that they hold
+together, and of the batch that they become only the first L and the last L records can still meet what is
+new.
 
-The levels are exactly `ceil(log2(t_max / t)) + 1`: windows of 2d, sliding by d, cover every stretch of at most
-d (lemma 1), and the top level's batch is the first that is not shorter than `t_max`.
+The levels are exactly `ceil(log2(t_max / t)) + 1`: windows of 2d, sliding by d, cover every stretch of at
+most d (lemma 1), and the top level's batch is the first that is not shorter than `t_max`.
 
 What is reported once is not remembered but worked out: see `level_of`. The form that is fast is
 `transom.algorithms.batches`.
@@ -41,8 +42,8 @@ class Widening:
 
     Attributes:
         batch: `t`, the length of a batch of level 0, in microseconds.
-        longest: `t_max`, how long a pattern takes at most, from its first record to its last, in microseconds;
-            no less than `batch`.
+        longest: `t_max`, how long a pattern takes at most, from its first record to its last, in
+            microseconds; no less than `batch`.
         most: `L`, how many records a pattern spans at most, those in between counted.
     """
 
@@ -154,7 +155,8 @@ Detect = Callable[[Sequence[R]], Sequence[tuple[int, ...]]]
 def widen(
     records: Sequence[R], widening: Widening, detect: Detect[R], work: Work | None = None
 ) -> Iterator[Sighting[R]]:
-    """Every match of one key, by level and time: those that span at most `most` records and `longest` of time.
+    """Every match of one key, by level and time: those that span at most `most` records and `longest` of
+    time.
 
     A match across a mark is dropped: cutting can make one that is none (of `A A B`, without the second A),
     and one that is real was shown whole in a window below.

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType
+from pyspark.sql.types import ArrayType, DataType, StructType
 
 HASH = "__hash"
 LOW = 2**32 - 1
@@ -31,9 +31,20 @@ def row_hash(df: DataFrame, columns: Iterable[str]) -> Column:
 
 def _spelt_out(column: Column, kind: DataType) -> list[Column]:
     if isinstance(kind, ArrayType):
-        elements = F.transform(column, lambda e: F.struct(e.isNull().alias("null"), e.alias("value")))
+        elements = F.transform(column, lambda e: F.struct(*_with_null(e, kind.elementType)))
         return [F.size(column), elements]
     return [column]
+
+
+def _with_null(column: Column, kind: DataType) -> list[Column]:
+    """A value inside another one, beside whether it is null."""
+    if isinstance(kind, StructType):
+        inner = [part for f in kind.fields for part in _with_null(column.getField(f.name), f.dataType)]
+        # Spark numbers fields of one name that are written without one.
+        value = F.struct(*(part.alias(f"_{number}") for number, part in enumerate(inner)))
+    else:
+        value = column
+    return [column.isNull().alias("null"), value.alias("value")]
 
 
 def digest_of(count: Column, total: Column) -> Column:

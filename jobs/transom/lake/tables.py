@@ -21,16 +21,28 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from transom.intervals import Interval, ranges
 
-ARROW_TYPES: dict[str, pa.DataType] = {
+_PLAIN: dict[str, pa.DataType] = {
     "string": pa.string(),
     "bigint": pa.int64(),
     "int": pa.int32(),
     "double": pa.float64(),
     "boolean": pa.bool_(),
     "timestamp": pa.timestamp("us", "UTC"),
-    "array<bigint>": pa.list_(pa.int64()),
-    "array<string>": pa.list_(pa.string()),
-    "array<timestamp>": pa.list_(pa.timestamp("us", "UTC")),
+}
+_STRUCTS = (
+    {"id": "string", "time": "timestamp", "count": "bigint"},
+    {"name": "string", "value": "string"},
+    {"event_time": "timestamp", "source_id": "string", "source_line": "bigint"},
+)
+ARROW_TYPES: dict[str, pa.DataType] = {
+    **_PLAIN,
+    **{f"array<{name}>": pa.list_(kind) for name, kind in _PLAIN.items()},
+    **{
+        f"array<struct<{','.join(f'{name}:{kind}' for name, kind in fields.items())}>>": pa.list_(
+            pa.struct([(name, _PLAIN[kind]) for name, kind in fields.items()])
+        )
+        for fields in _STRUCTS
+    },
 }
 """How Arrow holds each type of a description."""
 
@@ -108,8 +120,7 @@ class Table:
     def widened(self, held: pa.Schema) -> "Table":
         """This table with the columns as well that the lake has of earlier specifications. They are outside
         the promise: rows that stay keep what they hold there, new rows hold nothing."""
-        kinds = {kind: name for name, kind in ARROW_TYPES.items()}
-        former = {field.name: kinds[field.type] for field in held if field.name not in self.columns}
+        former = {field.name: _said(field.type) for field in held if field.name not in self.columns}
         return replace(self, columns={**self.columns, **former}, outside=self.outside | former.keys())
 
     def promised(self) -> tuple[str, ...]:
@@ -119,6 +130,11 @@ class Table:
     def arrow_schema(self) -> pa.Schema:
         """The schema as Arrow sees it."""
         return pa.schema([(column, ARROW_TYPES[type_]) for column, type_ in self.columns.items()])
+
+
+def _said(kind: pa.DataType) -> str:
+    # By comparison: lists of one type are equal whatever their elements are called, and are hashed by that.
+    return next(name for name, known in ARROW_TYPES.items() if known == kind)
 
 
 class LakeError(OSError):

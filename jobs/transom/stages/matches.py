@@ -1,25 +1,30 @@
 """What patterns match: the windows that end in an hour, level by level, and what a detector finds in them."""
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
+from pyspark import cloudpickle
 
 from transom.algorithms.batches import Bools, shown, trimmed
 from transom.algorithms.exact import Int64s
 from transom.algorithms.sightings import sightings
+from transom.detecting import Detector
 from transom.intervals import ranges
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import Table
 from transom.stages import batches
 from transom.stages.columns import common_codes
-from transom.stages.found import Found, columns_of, kinds_of
+from transom.stages.detected import Detection
+from transom.stages.found import Found, kinds_of, rows_of
 from transom.stages.patterns import EVENT, PatternBlock, of_batches, of_events, of_one_key, union
 from transom.stages.records import Records
 from transom.stages.slices import micros, reached, stretches_of
 from transom.stream import Stream
+from transom.stream.detectors import function
 
 TABLE = "matches"
 
@@ -56,9 +61,20 @@ def matches_of(request: Request, blocks: Mapping[str, PatternBlock]) -> Computed
         if ending:
             held = request.pins.read(batches.TABLE, set().union(*ending.values()))
             rows.append(of_batches(held, block, ending))
-        made = Matches(block, stretches_of(targets))
+        made = Matches(block, stretches_of(targets), shipped(block.detector))
         shares.append(Share(name, of_one_key(union(rows), block), made))
     return Computed(shares)
+
+
+def shipped(path: str | None) -> Detector | None:
+    """A detector as tasks are sent it: with its module, which their machines need not have."""
+    if path is None:
+        return None
+    found = function(path)
+    module = sys.modules.get(getattr(found, "__module__", None) or "")
+    if module is not None and getattr(module, "__file__", None):
+        cloudpickle.register_pickle_by_value(module)
+    return found
 
 
 def hours_of_windows(block: PatternBlock, targets: Iterable[datetime]) -> dict[int, set[datetime]]:
@@ -84,38 +100,43 @@ class Matches:
 
     Attributes:
         stretches: windows that end in them are wanted, `(a, b]` in microseconds.
+        detector: a function of the operator's own; None where the block has a pattern.
     """
 
     block: PatternBlock
     stretches: Sequence[tuple[int, int]]
+    detector: Detector | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The matches of some keys, of which these are all records."""
-        block = self.block
-        records = Records.gathered(batches, block)
+        records = Records.gathered(batches, self.block)
         if records is None:
             return
-        takes = records.takes
-        pattern = block.pattern
+        found = self._by_pattern(records) if self.detector is None else self._by_detector(records)
+        for some in found:
+            if len(some.end):
+                yield from rows_of(some, records, self.block)
+
+    def _by_pattern(self, records: Records) -> Iterator[Found]:
+        block, pattern, takes = self.block, self.block.pattern, records.takes
         assert pattern is not None
         codes = common_codes_of(records, block)
-        opens = (takes & pattern.opening) != 0
-        closes = (takes & pattern.closing) != 0
+        opens, closes = (takes & pattern.opening) != 0, (takes & pattern.closing) != 0
         for level, places, cut in self._levels(records):
             rows = records.rows(places, cut)
             windows = shown(rows, level, block.widening, self.stretches, opens[places], closes[places])
+            of_level = {name: code[places] for name, code in codes.items()}
             seen = sightings(
-                pattern,
-                block.widening,
-                level,
-                windows,
-                records.time[places],
-                takes[places],
-                {name: code[places] for name, code in codes.items()},
+                pattern, block.widening, level, windows, records.time[places], takes[places], of_level
             )
-            found = Found(level, places, seen.first, seen.last, seen.end)
-            if len(found.end):
-                yield from columns_of(found, records, block, codes)
+            yield Found.of_sightings(level, seen, places, records, pattern, codes)
+
+    def _by_detector(self, records: Records) -> Iterator[Found]:
+        assert self.detector is not None
+        detection = Detection(self.block, records, self.detector)
+        for level, places, cut in self._levels(records):
+            windows = shown(records.rows(places, cut), level, self.block.widening, self.stretches)
+            yield detection.found(level, places, cut, windows, lambda end, said: None)
 
     def _levels(self, records: Records) -> Iterator[tuple[int, Int64s, Bools]]:
         """The rows of each level's batches, and where they are cut."""

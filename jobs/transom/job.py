@@ -33,7 +33,7 @@ NOTED = {
     "files_waiting": "files waiting",
 }
 """Figures of a run's work that a person should see, where they are not zero."""
-READS = {"aggregate": ("ingest", "events")}
+READS = {"widen": ("ingest", "events"), "aggregate": ("ingest", "events")}
 """Of stages that read another one's tables: that stage, and the table without which it cannot have run."""
 
 

@@ -226,9 +226,11 @@ def _read_by(step: Step) -> set[tuple[str, str, str]]:
 
 
 def _standing(step: Step, book: Book) -> dict[tuple[str, str], dict[datetime, int]]:
-    """How many rows stand in each hour of what a step reads."""
+    """How many rows stand in each hour that is due of what a step reads."""
     return {
-        (block, table): {hour: entry.rows for hour, entry in book.series(stage, block, table).items()}
+        (block, table): {
+            hour: entry.rows for hour, entry in book.series(stage, block, table).items() if hour in book.due
+        }
         for stage, block, table in _read_by(step)
     }
 

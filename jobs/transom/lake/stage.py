@@ -58,7 +58,8 @@ class Request:
         incomplete: hours of what a block reads of other tables in which something is missing, by block. Of
             its own table none is told: whether a target is complete is known when its checks have been
             judged. Rows that are to say it carry it from hour to hour.
-        rows: how many rows stand in each hour of what is read, by its block and table.
+        rows: how many rows stand in each hour of what is read, by its block and table. Of an hour that is
+            not among these nothing is read: nobody asked for it, and it counts as empty.
         reusable: hours of the block's own table that are no targets and whose rows are those that would be
             computed now, by block, as far around the targets as the block reads; of a step that `reuses`.
     """

@@ -17,43 +17,44 @@ from pyspark.sql import functions as F
 from transom.algorithms.episodes import FINAL, NONE, PARTIAL, STATES, Merging, Rows, episodes
 from transom.algorithms.exact import Int64s
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
-from transom.lake.tables import ARROW_TYPES, SPARK_TYPES, Table
+from transom.lake.tables import ARROW_TYPES, Table
 from transom.stages.checks import built_in
-from transom.stages.columns import as_type, codes, gathered, int64s
+from transom.stages.columns import as_type, codes, gathered, int64s, ranks
+from transom.stages.patterns import PatternBlock, of_one_key, union
 from transom.stages.slices import micros, quoted, reached
 from transom.stream import Stream
 from transom.units import microseconds
 
-STAGE, TABLE = "widen", "episodes"
+TABLE = "episodes"
 
 
-def merging_of(stream: Stream, pattern: str) -> Merging:
+def merging_of(stream: Stream, block: PatternBlock) -> Merging:
     """What makes matches of a pattern one episode."""
-    said = stream.patterns[pattern]
-    return Merging(microseconds(said.merge), microseconds(said.within), microseconds(said.top))
+    merge = microseconds(stream.patterns[block.name].merge)
+    return Merging(merge, block.widening.longest, block.widening.top)
 
 
-def step_of(stream: Stream) -> Step:
+def step_of(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
     """The step of the table, less the columns by which Spark measures it (`measured`)."""
-    keys = {name: _key(stream, name) for name in stream.patterns}
     table = Table.load(TABLE).declare(
-        key={column: kind for key in keys.values() for column, kind in key.items()}
+        key={name: kind for block in blocks.values() for name, kind in block.key.items()}
     )
+    mergings = {name: merging_of(stream, block) for name, block in blocks.items()}
     parts = {
         name: Part(
             (
-                Reads(STAGE, name, "matches"),
-                Reads(STAGE, name, TABLE, back=merging_of(stream, name).reach, forward=-1),
+                Reads("widen", name, "matches"),
+                Reads("widen", name, TABLE, back=mergings[name].reach, forward=-1),
             ),
             stream.episodes_shape(name),
-            tuple(_schema(key).names),
+            tuple(_schema(block.key).names),
         )
-        for name, key in keys.items()
+        for name, block in blocks.items()
     }
     return Step(
         table,
         parts,
-        lambda request: episodes_of(request, stream),
+        lambda request: episodes_of(request, blocks, mergings),
         checks=(
             *built_in(stream, "episodes_inside_hour", metric="episodes_beyond", at_most=0),
             *built_in(stream, "matches_in_episodes", metric="matches_untaken", at_least=0, at_most=0),
@@ -79,33 +80,30 @@ def _beyond() -> Column:
     return (F.col("end") >= F.col("hour") + F.expr("INTERVAL 1 HOUR")) | (F.col("end") < F.col("start"))
 
 
-def _key(stream: Stream, pattern: str) -> dict[str, str]:
-    return {name: SPARK_TYPES[stream.event_columns[name].type] for name in stream.patterns[pattern].key}
-
-
-def episodes_of(request: Request, stream: Stream) -> Computed:
+def episodes_of(
+    request: Request, blocks: Mapping[str, PatternBlock], mergings: Mapping[str, Merging]
+) -> Computed:
     """What every pattern's target hours say of its episodes."""
     shares: list[Share] = []
     known: dict[tuple[str, datetime], dict[str, float]] = {}
     for name, targets in request.targets.items():
-        key, merging = _key(stream, name), merging_of(stream, name)
+        block, merging = blocks[name], mergings[name]
         matches = request.pins.read("matches", targets).where(F.col("block") == name)
-        earlier = reached(targets, merging.reach).difference(targets)
+        told = request.rows.get((name, TABLE), {})
+        earlier = reached(targets, merging.reach).intersection(told).difference(targets)
         own = request.pins.read(TABLE, earlier).where(F.col("block") == name)
-        rows = _as_episodes(matches, key).unionByName(_told(own, key))
-        # One key's rows have to meet in one pass, in whatever order.
-        rows = rows.repartition(*quoted(key)) if key else rows.repartition(1)
-        shares.append(Share(name, rows, Episodes(key, tuple(map(micros, targets)), merging)))
+        rows = of_one_key(union([_as_episodes(matches, block), _told(own, block)]), block)
+        shares.append(Share(name, rows, Episodes(block.key, tuple(map(micros, targets)), merging)))
         standing = request.rows.get((name, "matches"), {})
         known |= {(name, hour): {"matches_read": standing.get(hour, 0)} for hour in targets}
     return Computed(shares, known=known)
 
 
-def _as_episodes(matches: DataFrame, key: Mapping[str, str]) -> DataFrame:
+def _as_episodes(matches: DataFrame, block: PatternBlock) -> DataFrame:
     return matches.select(
         "hour",
         F.col("match_id").alias("episode_id"),
-        *quoted(key),
+        *quoted(block.key),
         F.col("first_time").alias("start"),
         F.col("last_time").alias("end"),
         F.lit(1).cast("bigint").alias("matches"),
@@ -115,9 +113,9 @@ def _as_episodes(matches: DataFrame, key: Mapping[str, str]) -> DataFrame:
     )
 
 
-def _told(rows: DataFrame, key: Mapping[str, str]) -> DataFrame:
+def _told(rows: DataFrame, block: PatternBlock) -> DataFrame:
     return rows.select(
-        "hour", "episode_id", *quoted(key), "start", "end", "matches", "detected_at", "level", "state"
+        "hour", "episode_id", *quoted(block.key), "start", "end", "matches", "detected_at", "level", "state"
     )
 
 
@@ -139,8 +137,7 @@ class Episodes:
         if table is None:
             return
         keys, firsts = codes(table, list(self.key))
-        # In the order of the texts, which is that of the numbers then.
-        ids = int64s(pa.chunked_array([pc.rank(table["episode_id"], tiebreaker="dense")])) - 1
+        ids = ranks(table["episode_id"])
         names = table["episode_id"].take(pa.array(np.unique(ids, return_index=True)[1]))
         rows = _rows(table, keys, ids)
         stored = pc.is_valid(table["state"]).to_numpy(zero_copy_only=False)

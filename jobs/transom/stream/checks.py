@@ -115,6 +115,10 @@ BUILT_IN: dict[str, BuiltIn] = {
         "aggregate", "error", "no item is recurring that is missing in a ring between neighbouring levels"
     ),
     "lines_of_two": BuiltIn("aggregate", "error", "no line goes through fewer than two units"),
+    "episodes_inside_hour": BuiltIn(
+        "widen", "error", "no episode that an hour tells of goes on after the hour"
+    ),
+    "matches_in_episodes": BuiltIn("widen", "error", "an hour's episodes take every match of the hour once"),
 }
 
 Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(finite)]

@@ -18,7 +18,8 @@ MATCH_COLUMNS = (
 )  # fmt: skip
 """Columns of `matches` beside keys and kept values."""
 EPISODE_COLUMNS = (
-    "hour", "block", "episode_id", "start", "end", "matches", "detected_at", "level", "state", "joined",
+    "hour", "block", "episode_id", "start", "end", "matches", "new_matches", "detected_at", "level", "state",
+    "joined",
 )  # fmt: skip
 """Columns of `episodes` beside keys."""
 TOLD = ("start", "end", "matches")

@@ -54,7 +54,7 @@ class Widening:
     @property
     def levels(self) -> int:
         """`ceil(log2(t_max / t)) + 1`, in whole numbers."""
-        return (-(-self.longest // self.batch) - 1).bit_length()
+        return (-(-self.longest // self.batch) - 1).bit_length() + 1
 
     def length(self, level: int) -> int:
         """`t_i`, in microseconds."""

@@ -139,11 +139,16 @@ def test_there_are_as_many_levels_as_it_takes(batch: int, times: int, first: int
 @CASE
 @given(case=widenings(), rows=ROWS)
 def test_work_is_bounded(case: tuple[Pattern, Widening], rows: list[tuple[int, int]]) -> None:
-    pattern, widening = case
-    records, work = records_of(rows), Work()
-    widen(records, widening, Detector(pattern), work)
-    assert work.longest_batch <= 2 * widening.most
-    assert work.longest_window <= 4 * widening.most
+    _, widening = case
+    records, work, lengths = records_of(rows), Work(), []
+
+    def detect(window: Sequence[Record]) -> list[tuple[int, ...]]:
+        lengths.append(len(window))
+        return []
+
+    widen(records, widening, detect, work)
+    assert (work.calls, work.shown) == (len(lengths), sum(lengths))
+    assert sum(length > 4 * widening.most for length in lengths) <= 2 * work.oversized
     windows = {
         (level, one.time // widening.length(level) + later)
         for one in records
@@ -153,8 +158,6 @@ def test_work_is_bounded(case: tuple[Pattern, Widening], rows: list[tuple[int, i
     assert work.calls == len(windows)
     number = [one.time // widening.batch for one in records]
     assert work.oversized == sum(number.count(one) > 2 * widening.most for one in set(number))
-    if not work.oversized:
-        assert work.shown <= 4 * widening.most * work.calls
 
 
 @CASE
@@ -170,6 +173,7 @@ def test_runs_come_to_what_one_run_does(
     for begin, until in pairwise(bounds(widening, ends)):
         some = run.advance([one for one in records if begin <= one.time < until], until)
         assert all(begin < one.end <= until for one in some)
+        assert all(len(batch) <= 2 * widening.most for batch in run.ended[1:])
         found += some
     assert in_order(found) == in_order(expected)
     assert (by_runs.calls, by_runs.shown, by_runs.oversized) == (

@@ -90,7 +90,7 @@ Batch = tuple[R, ...]
 def combine(earlier: Batch[R], later: Batch[R], most: int) -> Batch[R]:
     """The batch of the next level (algorithm 2): of more than `2L` records the first L and the last L."""
     both = earlier + later
-    return both if len(both) <= 2 * most else both[:most] + both[-most:]
+    return both[:most] + both[most:][-most:]
 
 
 @dataclass(frozen=True)
@@ -114,15 +114,11 @@ class Work:
     Attributes:
         calls: how often the detector was called.
         shown: how many records it was shown.
-        longest_batch: records of the longest batch above level 0.
-        longest_window: records of the longest window whose batches of level 0 keep to `2L`.
         oversized: batches of level 0 of more than `2L` records.
     """
 
     calls: int = 0
     shown: int = 0
-    longest_batch: int = 0
-    longest_window: int = 0
     oversized: int = 0
 
 
@@ -160,22 +156,19 @@ class Run(Generic[R]):
             length = self.widening.length(level)
             before, behind = self.at // length - 1, until // length
             if self.ended[level]:
+                # Where a part of it has been carried, too, the whole counts.
                 batches[before] = self.ended[level]
             for number in sorted({*batches, *(number + 1 for number in batches)}):
                 if before < number < behind:
                     found += self._seen(level, number, batches.get(number - 1, ()), batches.get(number, ()))
             self.ended[level] = batches.get(behind - 1, ())
-            # What ended before this stretch has been combined already.
-            begun = (before + 1) // 2
-            ending = {number // 2 for number in batches if begun <= number // 2 < behind // 2}
+            ending = {number // 2 for number in batches if number // 2 < behind // 2}
             batches = {
                 number: combine(
                     batches.get(2 * number, ()), batches.get(2 * number + 1, ()), self.widening.most
                 )
                 for number in ending
             }
-            longest = max((len(batch) for batch in batches.values()), default=0)
-            self.work.longest_batch = max(self.work.longest_batch, longest)
         self.at = until
         return found
 
@@ -190,8 +183,6 @@ class Run(Generic[R]):
         widening, work, window = self.widening, self.work, earlier + later
         work.calls += 1
         work.shown += len(window)
-        if level or max(len(earlier), len(later)) <= 2 * widening.most:
-            work.longest_window = max(work.longest_window, len(window))
         start = number * widening.length(level)
         for match in self.detect(window):
             first, last = window[match[0]].time, window[match[-1]].time

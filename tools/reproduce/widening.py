@@ -203,7 +203,7 @@ def written(delay_rows: Sequence[Row], work_rows: Sequence[Row], said: Sequence[
     (FOLDER / "results.json").write_text(json.dumps(results, indent=1))
     table = pd.DataFrame(delay_rows).dropna()
     x = alt.X("duration:Q", title="duration of the episode, units")
-    y = alt.Y("mean(delay):Q", title="mean delay of its detection, units", scale=alt.Scale(type="symlog"))
+    y = alt.Y("mean(delay):Q", title="mean delay of its detection, units")
     plot = alt.Chart(table).mark_line(point=True).encode(x=x, y=y, color=alt.Color("way:N", sort=list(WAYS)))
     plot.properties(width=460, height=320).save(str(FOLDER / "figure-5.svg"))
     for number, cost in enumerate(COSTS, 1):

@@ -69,7 +69,7 @@ def trimmed(rows: Rows, length: int, most: int) -> Cut:
     of = np.repeat(np.arange(len(first)), many)
     place = np.arange(len(rows.time)) - first[of]
     long = many[of] > 2 * most
-    kept = ~long | (place < most) | (place >= many[of] - most)
+    kept = (place < most) | (place >= many[of] - most)
     return Cut(
         kept, np.where(long, place == most - 1, rows.cut), int(np.minimum(many, 2 * most).max(initial=0))
     )

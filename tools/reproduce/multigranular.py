@@ -22,6 +22,7 @@ from rich.console import Console
 
 from reproduce.connections import PROTOCOLS, Connections, drawn
 from reproduce.operations import Aggregation, Operation, Recurrence, Regression
+from reproduce.told import all_so, markdown, verdict
 from reproduce.ways import Found, from_tuples, separate, stairwise
 from transom.algorithms.granules import Level
 
@@ -123,26 +124,22 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
     chain = table[table.way == "stairwise"]
     for name, some in chain[chain.figure == "5"].groupby("operation"):
         straight = float(np.corrcoef(some["at"], some["unit_ms"])[0, 1] ** 2)
-        found.append(_verdict(straight > 0.97, f"figure 5: {name} is linear in the rate (R2 {straight:.3f})"))
+        found.append(verdict(straight > 0.97, f"figure 5: {name} is linear in the rate (R2 {straight:.3f})"))
     for figure, what in (("6", "the number of levels"), ("7", "the granules of a level")):
         for name, some in chain[chain.figure == figure].groupby("operation"):
             ratio = some["unit_ms"].max() / some["unit_ms"].min()
             found.append(
-                _verdict(ratio < FLAT, f"figure {figure}: {name} is nearly flat in {what} (x {ratio:.2f})")
+                verdict(ratio < FLAT, f"figure {figure}: {name} is nearly flat in {what} (x {ratio:.2f})")
             )
     held = table[table.figure == "8"].pivot_table("state_kb", ["operation", "at"], "way")
     least = (held["from tuples"] / held["stairwise"]).min()
-    found.append(_verdict(least > 10, f"figure 8: connections take at least {least:,.0f} times the memory"))
+    found.append(verdict(least > 10, f"figure 8: connections take at least {least:,.0f} times the memory"))
     most = table[table.figure.isin(["6", "7"])].pivot_table("unit_ms", ["figure", "operation", "at"], "way")
     for way in ("separate", "from tuples"):
         ratios = most[way] / most["stairwise"]
         told = f"{ratios.min():.1f} to {ratios.max():.1f}"
-        found.append(_verdict(ratios.min() > 1, f"left out there: windows {way} take {told} times as long"))
+        found.append(verdict(ratios.min() > 1, f"left out there: windows {way} take {told} times as long"))
     return found
-
-
-def _verdict(so: bool, text: str) -> str:
-    return f"{'yes' if so else 'NO'}: {text}"
 
 
 def written(rows: Sequence[Row], said: Sequence[str]) -> None:
@@ -161,8 +158,7 @@ def written(rows: Sequence[Row], said: Sequence[str]) -> None:
         lines = [
             [row.operation, row["at"], *(f"{row[way]:,.3f}" for way in WAYS)] for _, row in wide.iterrows()
         ]
-        parts += [f"\n## {title}\n", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-        parts += [f"| {' | '.join(map(str, line))} |" for line in lines]
+        parts += [f"\n## {title}\n", *markdown(head, lines)]
         x = alt.X("at:Q", title=axis)
         y = alt.Y(f"{figured}:Q", title=title.partition(": ")[2], scale=alt.Scale(type="log"))
         plot = alt.Chart(some).mark_line(point=True)
@@ -191,7 +187,7 @@ def main() -> None:
     said = verdicts(rows)
     written(rows, said)
     console.print("\n".join(["", *said, "", f"tables and plots: {FOLDER}/report.md"]))
-    good = all(text.startswith("yes") for text in said)
+    good = all_so(said)
     console.print(f"reproduce-multigranular: {'as in the paper' if good else 'NOT all as in the paper'}")
     sys.exit(not good)
 

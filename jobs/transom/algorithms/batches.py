@@ -71,7 +71,7 @@ def trimmed(rows: Rows, length: int, most: int) -> Cut:
     of = np.repeat(np.arange(len(first)), many)
     place = np.arange(len(rows.time)) - first[of]
     long = many[of] > 2 * most
-    kept = ~long | (place < most) | (place >= many[of] - most)
+    kept = (place < most) | (place >= many[of] - most)
     end = (rows.time[first] // length + 1) * length
     return Cut(kept, np.where(long, place == most - 1, rows.cut), np.minimum(many, 2 * most), end)
 

@@ -132,7 +132,7 @@ class Run(Generic[R]):
     Of what has been it keeps the batch of each level that has ended last: all that windows to come can hold.
 
     Args:
-        begin: of the first stretch, in microseconds; a multiple of `batch`, and no record is earlier.
+        begin: of the first stretch, in microseconds; no record is earlier.
         work: where what is done is counted.
     """
 
@@ -162,12 +162,11 @@ class Run(Generic[R]):
                 if before < number < behind:
                     found += self._seen(level, number, batches.get(number - 1, ()), batches.get(number, ()))
             self.ended[level] = batches.get(behind - 1, ())
-            ending = {number // 2 for number in batches if number // 2 < behind // 2}
             batches = {
                 number: combine(
                     batches.get(2 * number, ()), batches.get(2 * number + 1, ()), self.widening.most
                 )
-                for number in ending
+                for number in {number // 2 for number in batches}
             }
         self.at = until
         return found
@@ -205,5 +204,5 @@ def widen(
     """
     if not records:
         return []
-    run = Run(widening, detect, records[0].time // widening.top * widening.top, work)
+    run = Run(widening, detect, records[0].time, work)
     return run.advance(records, widening.end_of(widening.levels - 1, records[-1].time) + widening.top)

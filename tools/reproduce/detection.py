@@ -1,0 +1,165 @@
+"""Ways to detect the episodes of a trace: windows that widen, by the listing and as transom does it, and
+windows of one size."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import groupby
+from operator import or_
+
+import numpy as np
+
+from reproduce.trace import ACCEPT, ERR, EXECUTE, IN, OUT, Calls, Episode
+from transom.algorithms.batches import Rows, shown, trimmed
+from transom.algorithms.exact import Int64s
+from transom.algorithms.instances import smallest
+from transom.algorithms.matching import Windows, minimal
+from transom.algorithms.patterns import Element, Pattern, Step, Stretch
+from transom.algorithms.sightings import sightings
+from transom.algorithms.widening import Widening, widen
+
+EVER = 2**62
+ELEMENTS = (
+    Element((Step("accept", ACCEPT),)),
+    Element(
+        tuple(
+            Step(name, bit, agrees=(("fd", "accept", "returned"),))
+            for name, bit in (("in", IN), ("out", OUT), ("err", ERR))
+        )
+    ),
+    Element((Step("execute", EXECUTE),)),
+)
+NEEDED = reduce(or_, (1 << step.bit for element in ELEMENTS for step in element.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call, as the listing is given it."""
+
+    time: int
+    bits: int
+    fd: int
+    returned: int
+
+
+@dataclass
+class Work:
+    """What a detector was shown, and what it cost.
+
+    Attributes:
+        linear, square: the sums of l and of l*l over the windows, l the records that one holds.
+        seconds: of computing.
+    """
+
+    linear: int = 0
+    square: int = 0
+    seconds: float = 0.0
+
+    def add(self, lengths: Int64s) -> None:
+        """Windows of so many records."""
+        self.linear += int(lengths.sum())
+        self.square += int((lengths * lengths).sum())
+
+
+@dataclass
+class Detected:
+    """What one way detects: of each episode, by its first and its last call, when."""
+
+    ends: dict[Episode, int] = field(default_factory=dict)
+    work: Work = field(default_factory=Work)
+
+
+@dataclass
+class Detector:
+    """The black box: it finds episodes in a window, however long they take."""
+
+    work: Work
+
+    def __call__(self, window: Sequence[Call]) -> list[tuple[int, ...]]:
+        """The places of the calls of each episode."""
+        began = time.thread_time()
+        self.work.linear += len(window)
+        self.work.square += len(window) ** 2
+        places = [place for place, call in enumerate(window) if call.bits]
+        found: list[tuple[int, ...]] = []
+        if reduce(or_, (window[place].bits for place in places), 0) == NEEDED:
+            found = self._matches([window[place] for place in places], places)
+        self.work.seconds += time.thread_time() - began
+        return found
+
+    def _matches(self, calls: Sequence[Call], places: Sequence[int]) -> list[tuple[int, ...]]:
+        times, bits, fds, returned = (
+            np.array([getattr(call, name) for call in calls], dtype=np.int64)
+            for name in ("time", "bits", "fd", "returned")
+        )
+        codes = {"fd": fds, "returned": returned}
+        pattern = Pattern(ELEMENTS, (), EVER, EVER)
+        firsts, lasts = minimal(pattern, Windows(np.zeros_like(times), times, bits, codes))
+        stretch = Stretch(
+            times.tolist(), bits.tolist(), {name: code.tolist() for name, code in codes.items()}
+        )
+        return [
+            tuple(places[first + at] for at in smallest(pattern, stretch.part(first, last)).places)
+            for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)
+        ]
+
+
+def records(calls: Calls) -> list[Call]:
+    """Calls one by one."""
+    columns = (calls.time, calls.bits, calls.fd, calls.returned)
+    return [Call(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def listed(calls: Sequence[Call], widening: Widening) -> Detected:
+    """By the paper's listing, record by record.
+
+    Raises:
+        AssertionError: an episode is reported twice.
+    """
+    found = Detected()
+    for one in widen(calls, widening, Detector(found.work)):
+        episode = Episode(one.records[0].time, one.records[-1].time)
+        assert episode not in found.ends, f"{episode} is reported twice"
+        found.ends[episode] = one.end
+    return found
+
+
+def vectorised(calls: Calls, widening: Widening) -> Detected:
+    """As transom does it: all windows of a level at once, of each only what can be part of something new.
+
+    Raises:
+        AssertionError: an episode is reported twice.
+    """
+    began = time.thread_time()
+    pattern, found = Pattern(ELEMENTS, (), widening.longest, widening.most), Detected()
+    rows = Rows(np.zeros_like(calls.time), calls.time, np.zeros(len(calls.time), dtype=bool))
+    for level in range(widening.levels):
+        if level:
+            cut = trimmed(rows, widening.length(level), widening.most)
+            rows, calls = Rows(rows.key, rows.time, cut.cut).taken(cut.kept), calls.taken(cut.kept)
+        opens, closes = calls.bits & pattern.opening > 0, calls.bits & pattern.closing > 0
+        windows = shown(rows, level, widening, [(-1, EVER)], opens, closes)
+        found.work.add(windows.behind - windows.first)
+        codes: Mapping[str, Int64s] = {"fd": calls.fd, "returned": calls.returned}
+        seen = sightings(pattern, widening, level, windows, rows.time, calls.bits, codes)
+        for first, last, end in zip(
+            rows.time[seen.first].tolist(), rows.time[seen.last].tolist(), seen.end.tolist(), strict=True
+        ):
+            assert Episode(first, last) not in found.ends, f"{Episode(first, last)} is reported twice"
+            found.ends[Episode(first, last)] = end
+    found.work.seconds = time.thread_time() - began
+    return found
+
+
+def fixed(calls: Sequence[Call], half: int) -> Detected:
+    """In windows of one size that overlap by half of it: each takes twice `half`."""
+    found = Detected()
+    detect = Detector(found.work)
+    batches = {number: tuple(some) for number, some in groupby(calls, lambda call: call.time // half)}
+    for number in sorted({*batches, *(number + 1 for number in batches)}):
+        window = (*batches.get(number - 1, ()), *batches.get(number, ()))
+        for match in detect(window):
+            episode = Episode(window[match[0]].time, window[match[-1]].time)
+            found.ends.setdefault(episode, (number + 1) * half)
+    return found

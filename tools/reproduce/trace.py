@@ -1,0 +1,137 @@
+"""A trace of system calls, drawn, one call a unit of time, with episodes that betray a remote shell.
+
+    accept fd=x => y; dup fd=y => 0, dup fd=y => 1, dup fd=y => 2 in any order; execve exe=z
+
+Between the calls of an episode the machine goes on with what it does anyway: it accepts, duplicates and
+executes, too, but not so that it looks like an episode. Lines are read by the parser of the format
+`syscalls`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from transom.algorithms.exact import Int64s
+from transom.algorithms.patterns import NULL
+from transom.formats.layout import CALL, RETURN, ByLines, EventTime, Field, Layout
+from transom.formats.syscalls import Syscalls
+from transom.formats.typed import Refusals
+
+SEED = 17
+# What the machine does, with the share of each. No dup of its own returns 0.
+DOES = {
+    "read fd={fd} count=4096 => {size}": 0.27,
+    "write fd={fd} count={size} => {size}": 0.2,
+    "poll nfds={few} timeout=100 => {few}": 0.12,
+    "futex op=FUTEX_WAKE => 1": 0.12,
+    "close fd={fd} => 0": 0.07,
+    "stat path=/etc/hosts => 0": 0.07,
+    "open path=/var/log/messages flags=O_APPEND => {fd}": 0.06,
+    "mmap length={size} prot=PROT_READ => 0x7f{size}": 0.055,
+    "accept fd=3 => {fd}": 0.015,
+    "dup fd={fd} => {to}": 0.01,
+    "dup fd={fd} => {few}": 0.006,
+    "execve exe=/usr/bin/logrotate": 0.004,
+}
+EXECUTES = 11
+"""The place of `execve` above."""
+OWN = 64
+"""What the machine opens is below; each episode has a descriptor of its own."""
+ACCEPT, IN, OUT, ERR, EXECUTE = range(5)
+"""Bits: what the steps of an episode take."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """When its first call happens and its last, in units."""
+
+    first: int
+    last: int
+
+
+def drawn(durations: Sequence[int]) -> tuple[list[str], list[Episode]]:
+    """The lines of a trace, and its episodes, one behind the other: the same for the same durations.
+
+    Args:
+        durations: of the episodes in their order, from the first call to the last, in units; 4 or more.
+    """
+    rng = np.random.default_rng([SEED, len(durations)])
+    episodes, at = [], 0
+    for duration in durations:
+        # It begins anywhere in batches that are as long as it.
+        first = at + int(rng.integers(4, 4 + 2 * duration))
+        episodes.append(Episode(first, first + duration))
+        at = first + duration + 1
+    units = at + max(durations)
+    does = rng.choice(len(DOES), units, p=list(DOES.values()))
+    for one in episodes:
+        last_dup = _times(one)[3]
+        does[last_dup : one.last] = np.where(
+            does[last_dup : one.last] == EXECUTES, 0, does[last_dup : one.last]
+        )
+    columns = {
+        "fd": rng.integers(4, OWN, units),
+        "to": rng.integers(4, OWN, units),
+        "size": rng.integers(100, 4000, units),
+        "few": rng.integers(1, 3, units),
+    }
+    forms = [*DOES]
+    values = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    lines = [forms[number].format(**of) for number, of in zip(does.tolist(), values, strict=True)]
+    for number, one in enumerate(episodes):
+        own = OWN + number
+        dups = [f"dup fd={own} => {to}" for to in rng.permutation(3)]
+        calls = [f"accept fd=3 => {own}", *dups, "execve exe=/bin/sh"]
+        for unit, call in zip(_times(one), calls, strict=True):
+            lines[unit] = call
+    return lines, episodes
+
+
+def _times(of: Episode) -> list[int]:
+    """When its five calls happen: with as much delay before each."""
+    return [of.first + (of.last - of.first) * number // 4 for number in range(5)]
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Calls in their order.
+
+    Attributes:
+        time: in units.
+        bits: a mask of the steps of an episode that can take each.
+        fd, returned: codes of these values, equal where they are.
+    """
+
+    time: Int64s
+    bits: Int64s
+    fd: Int64s
+    returned: Int64s
+
+    def taken(self, rows: npt.NDArray[np.generic]) -> "Calls":
+        """Some of them."""
+        return Calls(self.time[rows], self.bits[rows], self.fd[rows], self.returned[rows])
+
+
+def parsed(lines: Sequence[str]) -> Calls:
+    """The calls of some lines, the first of them at time 0.
+
+    Raises:
+        ValueError: a line is no call.
+    """
+    columns = tuple(Field(name, (name,)) for name in (CALL, "fd", RETURN))
+    parser = Syscalls(Layout("syscalls", columns, EventTime((), by_lines=ByLines(1, 0))))
+    refused = Refusals.none(len(lines))
+    fields = parser.parse(pa.array(lines), refused).fields
+    if refused.any.any():
+        raise ValueError(f"line {int(np.argmax(refused.any)) + 1} is no call")
+    values = pa.concat_arrays([fields["fd"], fields[RETURN]]).dictionary_encode().indices
+    codes = values.fill_null(NULL).to_numpy().astype(np.int64)
+    call, returned = (fields[name].to_numpy(zero_copy_only=False) for name in (CALL, RETURN))
+    bits = ((call == "accept") << ACCEPT) | ((call == "execve") << EXECUTE)
+    for bit, value in ((IN, "0"), (OUT, "1"), (ERR, "2")):
+        bits |= ((call == "dup") & (returned == value)) << bit
+    time = np.arange(len(lines), dtype=np.int64)
+    return Calls(time, bits.astype(np.int64), codes[: len(lines)], codes[len(lines) :])

@@ -24,6 +24,7 @@ from transom.lake.refresh import Outcome
 from transom.lake.store import Store
 from transom.lake.tables import Table, read_rows
 from transom.stages import aggregate as aggregate_stage
+from transom.stages import widen as widen_stage
 from transom.stages.ingest_tables import Tables
 from transom.stream import Stream, parse
 from transom.work import WORKS
@@ -109,6 +110,10 @@ class House:
         """The second stage over hours `[start, end)`."""
         return self._stage("aggregate", self.context(start, end))
 
+    def widen(self, start: int, end: int) -> Outcome:
+        """The stage of patterns over hours `[start, end)`."""
+        return self._stage("widen", self.context(start, end))
+
     def in_chunks(self, stage: str, start: int, end: int) -> None:
         """A stage over hours `[start, end)`, in the stream's chunks."""
         whole = Interval(hour(start), hour(end))
@@ -132,7 +137,7 @@ class House:
 
     def run_over(self, interval: Interval) -> None:
         """Every stage over an interval."""
-        for stage in WORKS:
+        for stage in self.stream.stages:
             self._stage(stage, self.context_of(interval))
 
     def book(self) -> Book:
@@ -174,7 +179,8 @@ class House:
         columns = {table.name: table for table in Tables.of(self.stream)}
         declared = {
             (block, step.table.name): part.columns
-            for step in aggregate_stage.stage(self.stream).steps
+            for stage in (widen_stage, aggregate_stage)
+            for step in stage.stage(self.stream).steps
             for block, part in step.parts.items()
         }
         series = {(node.block, node.table) for node in self.book()}

@@ -36,7 +36,7 @@ class Record(Mapping[str, Any]):
 
 
 Detector = Callable[[Sequence[Record]], Iterable[Iterable[Record]]]
-"""Is given the records of a window in their order, and returns the matches among them, each as its records."""
+"""Is given the records of a window in their order; returns the matches among them, each as its records."""
 
 
 def matches_in(detector: Detector, records: Sequence[Record]) -> list[tuple[int, ...]]:

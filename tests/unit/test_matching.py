@@ -1,14 +1,25 @@
 """Instances of many windows at once are those of the definition."""
 
 from collections.abc import Mapping
+from itertools import combinations_with_replacement
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.algorithms.instances import smallest
-from transom.algorithms.matching import Windows, minimal
-from transom.algorithms.patterns import Element, Never, Pattern, Step, Stretch, minimal_instances
+from transom.algorithms.matching import Windows, _Search, minimal
+from transom.algorithms.patterns import (
+    Element,
+    Instance,
+    Never,
+    Pattern,
+    Step,
+    Stretch,
+    instances,
+    minimal_instances,
+)
 
 SMALL = st.sampled_from([None, None, None, 0, 1, 2, 4, 8])
 
@@ -54,12 +65,39 @@ def patterns(draw: st.DrawFn) -> Pattern:
     )
 
 
+Row = tuple[int, int, int, int]
+"""Time since the record before, bits, and values of two columns."""
 CODES = st.sampled_from([1, 1, 1, 0, 0, 2, -1])
 BITS = st.sampled_from([7, 7, 7, 7, 1, 2, 3, 4, 5, 6, 8, 15])
-STRETCHES = st.lists(st.tuples(st.integers(0, 2), BITS, CODES, CODES), min_size=3, max_size=8)
+NOISE = st.tuples(st.integers(0, 2), BITS, CODES, CODES)
 
 
-def stretch(rows: list[tuple[int, int, int, int]]) -> Stretch:
+@st.composite
+def planted(draw: st.DrawFn, pattern: Pattern) -> list[Row]:
+    """Nearly an instance, at the bounds of what may be, with other records between."""
+    rows: list[Row] = []
+    for element in pattern.elements:
+        taken = draw(st.permutations([step for step in element.steps for _ in range(step.times)]))
+        apart = [bound for bound in element.gap if bound is not None]
+        for number, step in enumerate(taken):
+            near = apart if apart and not number else [0, 1, 2]
+            bits = 1 << step.bit | draw(st.sampled_from([0, 0, 0, 2, 7, 8]))
+            code = draw(st.integers(0, 2) if step.distinct else st.sampled_from([1, 1, 1, 1, 1, 0]))
+            rows.append((draw(st.sampled_from(near)), bits, code, draw(st.sampled_from([1, 1, 1, 1, 0]))))
+    for _ in range(draw(st.integers(0, max(0, 8 - len(rows))))):
+        time, bits, *codes = draw(NOISE)
+        rows.insert(draw(st.integers(0, len(rows))), (draw(st.sampled_from([0, time])), bits, *codes))
+    return rows
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Pattern, list[list[Row]]]:
+    pattern = draw(patterns())
+    rows = st.one_of(planted(pattern), planted(pattern), st.lists(NOISE, min_size=1, max_size=8))
+    return pattern, draw(st.lists(rows, min_size=1, max_size=3))
+
+
+def stretch(rows: list[Row]) -> Stretch:
     time = np.cumsum([row[0] for row in rows]).tolist()
     codes: Mapping[str, list[int]] = {"a": [row[2] for row in rows], "b": [row[3] for row in rows]}
     return Stretch(time, [row[1] for row in rows], codes)
@@ -77,23 +115,48 @@ def joined(stretches: list[Stretch]) -> Windows:
     )
 
 
-@settings(max_examples=600, deadline=None)
-@given(pattern=patterns(), rows=st.lists(STRETCHES, min_size=1, max_size=3))
-def test_minimal_instances_are_those_of_the_definition(
-    pattern: Pattern, rows: list[list[tuple[int, int, int, int]]]
-) -> None:
+@settings(max_examples=500)
+@given(case=cases())
+def test_minimal_instances_are_those_of_the_definition(case: tuple[Pattern, list[list[Row]]]) -> None:
+    pattern, rows = case
     stretches = [stretch(some) for some in rows]
     firsts, lasts = minimal(pattern, joined(stretches))
-    found = [*zip(firsts.tolist(), lasts.tolist(), strict=True)]
     expected, before = [], 0
     for one in stretches:
-        for instance in minimal_instances(pattern, one):
-            a, b = instance.places[0], instance.places[-1]
-            expected.append((before + a, before + b))
-            taken = smallest(pattern, one.part(a, b))
-            assert (tuple(a + place for place in taken.places), taken.steps) == (
-                instance.places,
-                instance.steps,
-            )
+        expected += [
+            (before + instance.places[0], before + instance.places[-1])
+            for instance in minimal_instances(pattern, one)
+        ]
         before += len(one)
-    assert found == expected
+    assert [*zip(firsts.tolist(), lasts.tolist(), strict=True)] == expected
+
+
+@settings(max_examples=150)
+@given(case=cases())
+def test_the_smallest_instance_of_a_stretch_is_that_of_the_definition(
+    case: tuple[Pattern, list[list[Row]]],
+) -> None:
+    pattern, rows = case
+    whole = stretch(rows[0])
+    smallest_of: dict[tuple[int, int], Instance] = {}
+    for instance in instances(pattern, whole):
+        smallest_of.setdefault((instance.places[0], instance.places[-1]), instance)
+    for first, last in combinations_with_replacement(range(len(whole)), 2):
+        if (first, last) in smallest_of:
+            found = smallest(pattern, whole.part(first, last))
+            places = tuple(first + place for place in found.places)
+            assert Instance(places, found.steps) == smallest_of[first, last]
+        elif whole.time[last] - whole.time[first] <= pattern.longest and last - first < pattern.most:
+            with pytest.raises(ValueError, match="no instance from its first record to its last"):
+                smallest(pattern, whole.part(first, last))
+
+
+def test_values_are_kept_no_longer_than_a_later_step_agrees_with_them() -> None:
+    # Else what has been matched would grow with the values that there are.
+    steps = (Step("a", 0), Step("b", 1, agrees=(("a", "a", "a"),)), Step("c", 2))
+    pattern = Pattern(tuple(Element((step,)) for step in steps), (), 100, 100)
+    rows = [(1, bits, value, 0) for bits in (1, 2, 4) for value in range(5)]
+    search = _Search(pattern, joined([stretch(rows)]))
+    first = search.one(0, None)
+    second = search.one(1, first)
+    assert [sorted(matched.bound) for matched in (first, second, search.one(2, second))] == [["a.a"], [], []]

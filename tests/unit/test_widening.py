@@ -1,16 +1,30 @@
-"""Progressive Window Widening: the listing's properties, and the fast form against it."""
+"""Progressive Window Widening: its properties over whole streams, and the fast form against the listing."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from unittest import mock
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.algorithms.batches import Rows, shown, trimmed
-from transom.algorithms.patterns import Element, Never, Pattern, Step, Stretch, minimal_instances
-from transom.algorithms.sightings import sightings
-from transom.algorithms.widening import Sighting, Widening, Work, widen
+from transom.algorithms.patterns import (
+    Element,
+    Instance,
+    Never,
+    Pattern,
+    Step,
+    Stretch,
+    instances,
+    minimal_instances,
+)
+from transom.algorithms.sightings import belongs, sightings
+from transom.algorithms.widening import Run, Sighting, Widening, Work, widen
+
+OVER = 256
+"""When all windows have ended, whatever is drawn: a bound of every batch, too."""
 
 
 @dataclass(frozen=True, order=True)
@@ -27,16 +41,17 @@ def records_of(rows: Sequence[tuple[int, int]]) -> list[Record]:
     ]
 
 
-def stretch(records: Sequence[Record]) -> Stretch:
-    return Stretch([r.time for r in records], [r.bits for r in records], {})
-
-
 @dataclass(frozen=True)
 class Detector:
+    """A black box, which knows neither how long an instance may take nor how much it may span."""
+
     pattern: Pattern
+    instances: Callable[[Pattern, Stretch], Sequence[Instance] | Iterator[Instance]] = minimal_instances
 
     def __call__(self, records: Sequence[Record]) -> list[tuple[int, ...]]:
-        return [instance.places for instance in minimal_instances(self.pattern, stretch(records))]
+        unbound = replace(self.pattern, longest=10**6, most=10**6)
+        stretch = Stretch([r.time for r in records], [r.bits for r in records], {})
+        return sorted({instance.places for instance in self.instances(unbound, stretch)})
 
 
 A, B, C = (Step(name, bit) for bit, name in enumerate("abc"))
@@ -55,114 +70,380 @@ def widenings(draw: st.DrawFn) -> tuple[Pattern, Widening]:
     nevers = (Never(3, elements[0].steps[0].name, elements[-1].steps[0].name),)
     batch = draw(st.integers(1, 4))
     longest = draw(st.integers(batch, 9 * batch))
-    most = draw(st.integers(sum(step.times for element in elements for step in element.steps), 6))
+    slots = sum(step.times for element in elements for step in element.steps)
+    most = draw(st.one_of(st.integers(slots, slots + 1), st.integers(slots, 6)))
     return Pattern(elements, nevers, longest, most), Widening(batch, longest, most)
 
 
-ROWS = st.lists(st.tuples(st.integers(0, 40), st.sampled_from([0, 1, 1, 2, 2, 4, 7, 8])), max_size=14)
-CASE = settings(max_examples=400, deadline=None)
+ROW = st.tuples(st.one_of(st.integers(0, 40), st.integers(8, 20)), st.sampled_from([0, 1, 1, 2, 2, 4, 7, 8]))
+ROWS = st.lists(ROW, max_size=14)
+KEYS = st.lists(ROWS, min_size=1, max_size=3)
+ENDS = st.lists(st.integers(0, 90), max_size=4)
+CASE = settings(max_examples=400)
 
 
 def plain(pattern: Pattern, widening: Widening, records: list[Record]) -> list[Sighting[Record]]:
-    found = widen(records, widening, Detector(pattern))
+    return in_order(widen(records, widening, Detector(pattern)))
+
+
+def in_order(found: list[Sighting[Record]]) -> list[Sighting[Record]]:
     return sorted(found, key=lambda one: (one.level, one.end, one.records))
 
 
+# The listing.
+
+
 @CASE
-@given(case=widenings(), rows=ROWS)
-def test_every_minimal_instance_is_found_once_and_nothing_else(
-    case: tuple[Pattern, Widening], rows: list[tuple[int, int]]
+@given(case=widenings(), rows=ROWS, every=st.booleans())
+def test_every_instance_is_found_once_wherever_it_falls_and_nothing_else(
+    case: tuple[Pattern, Widening], rows: list[tuple[int, int]], every: bool
 ) -> None:
+    # Not only of the minimal ones: theorem 1 is of any pattern that a detector may look for.
     pattern, widening = case
+    detector = Detector(pattern, instances if every else minimal_instances)
     records = records_of(rows)
     everywhere = [
-        tuple(records[place] for place in instance.places)
-        for instance in minimal_instances(pattern, stretch(records))
+        tuple(records[place] for place in places)
+        for places in detector(records)
+        if places[-1] - places[0] < widening.most
+        and records[places[-1]].time - records[places[0]].time <= widening.longest
     ]
-    found = plain(pattern, widening, records)
+    found = widen(records, widening, detector)
     assert sorted(one.records for one in found) == sorted(everywhere)
     for one in found:
-        length = widening.length(one.level)
-        assert one.end - length <= one.records[-1].time < one.end
-        assert one.end - 2 * length <= one.records[0].time
-
-
-@CASE
-@given(case=widenings(), rows=ROWS)
-def test_the_first_window_that_shows_it_is_at_the_lowest_level(
-    case: tuple[Pattern, Widening], rows: list[tuple[int, int]]
-) -> None:
-    pattern, widening = case
-    for one in plain(pattern, widening, records_of(rows)):
         first, last = one.records[0].time, one.records[-1].time
-        ends = {
-            level: end
+        windows = [
+            (level, end)
             for level in range(widening.levels)
-            for end in range(0, 200, widening.length(level))
+            for end in range(0, OVER, widening.length(level))
             if end - 2 * widening.length(level) <= first and last < end
-        }
-        lowest = min(ends)
-        length = widening.length(lowest)
-        earliest = min(end for end in range(0, 200, length) if end - 2 * length <= first and last < end)
-        assert (one.level, one.end) == (lowest, earliest)
+        ]
+        assert (one.level, one.end) == min(windows)
+
+
+@given(batch=st.integers(1, 50), times=st.integers(1, 3000), first=st.integers(0, 10**6))
+def test_there_are_as_many_levels_as_it_takes(batch: int, times: int, first: int) -> None:
+    longest = batch * times // 3 + batch
+    widening = Widening(batch, longest, 1)
+    below = widening.top // 2
+    assert below < longest <= widening.top == batch * 2 ** (widening.levels - 1) or (
+        widening.levels == 1 and longest == batch
+    )
+    # The top level shows what begins anywhere; without it, what begins just before a window is lost.
+    assert 0 <= widening.level_of(first, first + longest) < widening.levels
+    if widening.levels > 1:
+        edge = (first // widening.top + 1) * widening.top - 1
+        assert widening.level_of(edge, edge + longest) == widening.levels - 1
 
 
 @CASE
 @given(case=widenings(), rows=ROWS)
 def test_work_is_bounded(case: tuple[Pattern, Widening], rows: list[tuple[int, int]]) -> None:
-    pattern, widening = case
-    work = Work()
-    list(widen(records_of(rows), widening, Detector(pattern), work))
-    assert work.longest_batch <= 2 * widening.most
-    assert work.longest_window <= 4 * widening.most
+    _, widening = case
+    records, work, lengths = records_of(rows), Work(), []
+
+    def detect(window: Sequence[Record]) -> list[tuple[int, ...]]:
+        lengths.append(len(window))
+        return []
+
+    widen(records, widening, detect, work)
+    assert (work.calls, work.shown) == (len(lengths), sum(lengths))
+    assert sum(length > 4 * widening.most for length in lengths) <= 2 * work.oversized
+    windows = {
+        (level, one.time // widening.length(level) + later)
+        for one in records
+        for level in range(widening.levels)
+        for later in (0, 1)
+    }
+    assert work.calls == len(windows)
+    number = [one.time // widening.batch for one in records]
+    assert work.oversized == sum(number.count(one) > 2 * widening.most for one in set(number))
 
 
 @CASE
-@given(
-    case=widenings(),
-    keys=st.lists(ROWS, min_size=1, max_size=3),
-    ends=st.lists(st.integers(0, 90), max_size=4),
-)
+@given(case=widenings(), rows=ROWS, ends=ENDS)
+def test_runs_come_to_what_one_run_does(
+    case: tuple[Pattern, Widening], rows: list[tuple[int, int]], ends: list[int]
+) -> None:
+    pattern, widening = case
+    records, detector = records_of(rows), Detector(pattern)
+    at_once, by_runs = Work(), Work()
+    expected = widen(records, widening, detector, at_once)
+    run, found = Run(widening, detector, 0, by_runs), []
+    for begin, until in pairwise(bounds(widening, ends)):
+        some = run.advance([one for one in records if begin <= one.time < until], until)
+        assert all(begin < one.end <= until for one in some)
+        assert all(len(batch) <= 2 * widening.most for batch in run.ended[1:])
+        found += some
+    assert in_order(found) == in_order(expected)
+    assert (by_runs.calls, by_runs.shown, by_runs.oversized) == (
+        at_once.calls,
+        at_once.shown,
+        at_once.oversized,
+    )
+
+
+def bounds(widening: Widening, ends: list[int]) -> list[int]:
+    """Of runs, each on a bound of level 0."""
+    return sorted({0, OVER * 3, *(end // widening.batch * widening.batch for end in ends)})
+
+
+# Many keys at once.
+
+Found = tuple[int, int, int, Record, Record]
+
+
+def of_all(keys: list[list[tuple[int, int]]]) -> list[tuple[int, Record]]:
+    return [(key, record) for key, rows in enumerate(keys) for record in records_of(rows)]
+
+
+def rows_of(every: list[tuple[int, Record]], at: np.ndarray, cut: np.ndarray | None = None) -> Rows:
+    key, time = (np.array([f(every[i]) for i in at], dtype=np.int64) for f in (key_of, time_of))
+    return Rows(key, time, np.zeros(len(at), dtype=bool) if cut is None else cut)
+
+
+def key_of(one: tuple[int, Record]) -> int:
+    return one[0]
+
+
+def time_of(one: tuple[int, Record]) -> int:
+    return one[1].time
+
+
+@dataclass
+class Fast:
+    """Runs of the fast form; what one carries to the next are rows of each level."""
+
+    pattern: Pattern
+    widening: Widening
+    every: list[tuple[int, Record]]
+    at: int = 0
+
+    def __post_init__(self) -> None:
+        none = (np.empty(0, dtype=np.int64), np.empty(0, dtype=bool))
+        self.ended = [none for _ in range(self.widening.levels)]
+
+    def advance(self, until: int, stretches: list[tuple[int, int]]) -> list[Found]:
+        every, begin = self.every, self.at
+        at = np.array([i for i, one in enumerate(every) if begin <= time_of(one) < until], dtype=np.int64)
+        cut, found = np.zeros(len(at), dtype=bool), []
+        for level in range(self.widening.levels):
+            length = self.widening.length(level)
+            rows = rows_of(every, at, cut)
+            if level:
+                taken = (rows.time >= begin // length * length) & (rows.time < until // length * length)
+                at, rows = at[taken], rows.taken(taken)
+                what = trimmed(rows, length, self.widening.most)
+                at, cut = at[what.kept], what.cut[what.kept]
+                assert what.longest == max([0, *np.unique(self._batches(at, length), return_counts=True)[1]])
+            at, cut = (np.concatenate(pair) for pair in zip(self.ended[level], (at, cut), strict=True))
+            order = np.argsort(at)
+            at, cut = at[order], cut[order]
+            found += self._found(level, rows_of(every, at, cut), at, stretches)
+            ended = np.array([time_of(every[i]) // length == until // length - 1 for i in at], dtype=bool)
+            self.ended[level] = (at[ended], cut[ended])
+        self.at = until
+        return found
+
+    def _batches(self, at: np.ndarray, length: int) -> np.ndarray:
+        return np.array([self.every[i][0] * 1000 + time_of(self.every[i]) // length for i in at])
+
+    def _found(
+        self, level: int, rows: Rows, at: np.ndarray, stretches: list[tuple[int, int]]
+    ) -> Iterator[Found]:
+        every, pattern = self.every, self.pattern
+        bits = np.array([every[i][1].bits for i in at], dtype=np.int64)
+        opens, closes = bits & pattern.opening > 0, bits & pattern.closing > 0
+        windows = shown(rows, level, self.widening, stretches, opens, closes)
+        seen = sightings(pattern, self.widening, level, windows, rows.time, bits, {})
+        for first, last, end in zip(seen.first, seen.last, seen.end, strict=True):
+            (key, one), (_, other) = every[at[first]], every[at[last]]
+            yield key, level, int(end), one, other
+
+
+def expected_of(
+    pattern: Pattern, widening: Widening, keys: list[list[tuple[int, int]]], stretches: list[tuple[int, int]]
+) -> list[Found]:
+    return sorted(
+        (key, one.level, one.end, one.records[0], one.records[-1])
+        for key, rows in enumerate(keys)
+        for one in plain(pattern, widening, records_of(rows))
+        if any(a < one.end <= b for a, b in stretches)
+    )
+
+
+@CASE
+@given(case=widenings(), keys=KEYS, ends=ENDS, at_a_time=st.integers(1, 30))
 def test_many_keys_at_once_come_to_the_same(
+    case: tuple[Pattern, Widening], keys: list[list[tuple[int, int]]], ends: list[int], at_a_time: int
+) -> None:
+    stretches = some_of(ends)
+    with mock.patch("transom.algorithms.sightings.AT_A_TIME", at_a_time):
+        found = Fast(*case, of_all(keys)).advance(OVER, stretches)
+    assert sorted(found) == expected_of(*case, keys, stretches)
+
+
+@CASE
+@given(case=widenings(), keys=KEYS, ends=ENDS)
+def test_runs_of_many_keys_carry_what_the_listing_carries(
     case: tuple[Pattern, Widening], keys: list[list[tuple[int, int]]], ends: list[int]
 ) -> None:
     pattern, widening = case
-    of_keys = [records_of(rows) for rows in keys]
-    marks = sorted({*ends, 200})
-    stretches = [*zip([-1, *marks[:-1]], marks, strict=True)][:: 1 + len(ends) % 2]
-    expected = sorted(
-        (key, one.level, one.end, one.records[0], one.records[-1])
-        for key, records in enumerate(of_keys)
-        for one in plain(pattern, widening, records)
-        if any(a < one.end <= b for a, b in stretches)
-    )
-    assert sorted(fast(pattern, widening, of_keys, stretches)) == expected
-
-
-def fast(
-    pattern: Pattern,
-    widening: Widening,
-    of_keys: list[list[Record]],
-    stretches: list[tuple[int, int]],
-) -> list[tuple[int, int, int, Record, Record]]:
-    every = [(key, record) for key, records in enumerate(of_keys) for record in records]
+    every = of_all(keys)
+    fast = Fast(pattern, widening, every)
+    runs = [Run(widening, Detector(pattern), 0) for _ in keys]
     found = []
-    rows = Rows(
-        np.array([key for key, _ in every], dtype=np.int64),
-        np.array([record.time for _, record in every], dtype=np.int64),
-        np.zeros(len(every), dtype=bool),
-    )
-    at = np.arange(len(every))
+    for begin, until in pairwise(bounds(widening, ends)):
+        found += fast.advance(until, [(begin, until)])
+        for key, run in enumerate(runs):
+            run.advance([one for k, one in every if k == key and begin <= one.time < until], until)
+        for level, (at, cut) in enumerate(fast.ended):
+            length = widening.length(level)
+            listed = [(key, one) for key, run in enumerate(runs) for one in run.ended[level]]
+            assert [every[i] for i in at] == listed
+            # Cut is what lies apart within a batch, and nothing else.
+            apart = [b - a > 1 and every[a][0] == every[b][0] for a, b in pairwise(at.tolist())]
+            assert cut.tolist() == [*apart, False][: len(at)]
+            assert all(time_of(every[i]) // length == until // length - 1 for i in at)
+    assert sorted(found) == expected_of(pattern, widening, keys, [(-1, OVER * 3)])
+
+
+@dataclass(frozen=True)
+class Window:
+    """As the listing shows it, with what makes it worth showing: a first and a last record of its level."""
+
+    rows: list[int]
+    middle: int
+    end: int
+    oversized: bool
+    new: list[tuple[int, int]]
+
+
+def windows_of(widening: Widening, level: int, rows: Rows) -> list[Window]:
+    """Every window of a level that is not empty."""
+    length, time = widening.length(level), rows.time.tolist()
+    batches: dict[tuple[int, int], list[int]] = {}
+    for row, key in enumerate(rows.key.tolist()):
+        batches.setdefault((key, time[row] // length), []).append(row)
+    found = []
+    for key, number in sorted({(key, number + later) for key, number in batches for later in (0, 1)}):
+        earlier, later = batches.get((key, number - 1), []), batches.get((key, number), [])
+        new = [
+            (one, other)
+            for one in [*earlier, *later]
+            for other in later
+            if one <= other and lowest(widening, time[one], time[other]) == level
+        ]
+        over = level == 0 and max(len(earlier), len(later)) > 2 * widening.most
+        found.append(
+            Window([*earlier, *later], (later or [-1])[0], (number + 1) * length, over, new),
+        )
+    return found
+
+
+@CASE
+@given(case=widenings(), keys=KEYS, ends=ENDS)
+def test_windows_are_shown_whole_that_can_hold_something_new(
+    case: tuple[Pattern, Widening], keys: list[list[tuple[int, int]]], ends: list[int]
+) -> None:
+    _, widening = case
+    every, at = of_all(keys), np.arange(sum(map(len, keys)))
+    stretches = some_of(ends)
+    seen = 0
     for level in range(widening.levels):
         if level:
-            cut = trimmed(rows, widening.length(level), widening.most)
-            rows, at = Rows(rows.key, rows.time, cut.cut).taken(cut.kept), at[cut.kept]
-        bits = np.array([every[i][1].bits for i in at], dtype=np.int64)
-        windows = shown(
-            rows, level, widening, stretches, bits & pattern.opening > 0, bits & pattern.closing > 0
+            at = at[trimmed(rows_of(every, at), widening.length(level), widening.most).kept]
+        rows = rows_of(every, at)
+        what = shown(rows, level, widening, stretches)
+        windows = windows_of(widening, level, rows)
+        seen += len(windows)
+        wanted = [one for one in windows if any(a < one.end <= b for a, b in stretches)]
+        assert sorted(what.ends.tolist()) == sorted(one.end for one in wanted)
+        columns = (what.first, what.behind, what.end, what.oversized)
+        assert [*zip(*(column.tolist() for column in columns), strict=True)] == [
+            (one.rows[0], one.rows[-1] + 1, one.end, one.oversized) for one in wanted if one.new
+        ]
+    works = [Work() for _ in keys]
+    for work, some in zip(works, keys, strict=True):
+        widen(records_of(some), widening, lambda records: [], work)
+    assert seen == sum(work.calls for work in works)
+
+
+@CASE
+@given(case=widenings(), keys=KEYS, ends=ENDS, marked=st.lists(st.tuples(st.booleans(), st.booleans())))
+def test_of_windows_is_shown_what_can_be_part_of_something_new(
+    case: tuple[Pattern, Widening],
+    keys: list[list[tuple[int, int]]],
+    ends: list[int],
+    marked: list[tuple[bool, bool]],
+) -> None:
+    _, widening = case
+    every, at = of_all(keys), np.arange(sum(map(len, keys)))
+    stretches = some_of(ends)
+    for level in range(widening.levels):
+        if level:
+            at = at[trimmed(rows_of(every, at), widening.length(level), widening.most).kept]
+        rows = rows_of(every, at)
+        opens, closes = (
+            np.array([marked[i][side] if i < len(marked) else i % 3 > side for i in at], dtype=bool)
+            for side in (0, 1)
         )
-        seen = sightings(pattern, widening, level, windows, rows.time, bits, {})
-        for first, last, end in zip(seen.first, seen.last, seen.end, strict=True):
-            (key, one), (_, other) = every[at[first]], every[at[last]]
-            found.append((key, level, int(end), one, other))
-    return found
+        what = shown(rows, level, widening, stretches, opens, closes)
+        windows = [one for one in windows_of(widening, level, rows) if one.new]
+        windows = [one for one in windows if any(a < one.end <= b for a, b in stretches)]
+        columns = (what.first, what.behind, what.end, what.oversized)
+        parts = [*zip(*(column.tolist() for column in columns), strict=True)]
+        for one in windows:
+            near = [
+                (first, last)
+                for first, last in one.new
+                if opens[first] and closes[last] and last - first < widening.most
+                if rows.time[last] - rows.time[first] <= widening.longest
+            ]
+            of = [part for part in parts if one.rows[0] <= part[0] <= one.rows[-1] and part[2] == one.end]
+            assert len(of) == 1 if near else len(of) <= 1
+            for first, behind, _, oversized in of:
+                assert oversized == one.oversized
+                assert opens[first]
+                assert closes[behind - 1]
+                assert all(first <= begin and end < behind for begin, end in near)
+                # No more than what L lets meet: L - 1 records of the earlier batch, and of the later one too
+                # where an instance has to begin in the earlier one.
+                assert max(one.rows[0], one.middle - widening.most + 1) <= first < behind
+                assert one.middle < behind <= one.rows[-1] + 1
+                assert not level or (first < one.middle and behind < one.middle + widening.most)
+            parts = [part for part in parts if part not in of]
+        assert not parts
+
+
+def some_of(ends: list[int]) -> list[tuple[int, int]]:
+    """Stretches that are next to each other, or apart."""
+    marks = sorted({*ends, OVER})
+    return [*zip([-1, *marks[:-1]], marks, strict=True)][:: 1 + len(ends) % 2]
+
+
+def lowest(widening: Widening, first: int, last: int) -> int:
+    """The lowest level with a window that holds both, whether or not they are near enough."""
+    for level in range(20):
+        length = widening.batch << level
+        if (last // length + 1) * length - 2 * length <= first:
+            return level
+    raise AssertionError
+
+
+@given(case=widenings(), first=st.integers(0, 60), reach=st.integers(0, 36))
+def test_a_match_belongs_to_the_first_window_of_the_lowest_level(
+    case: tuple[Pattern, Widening], first: int, reach: int
+) -> None:
+    _, widening = case
+    last = first + min(reach, widening.longest)
+    belonging = [
+        (level, end)
+        for level in range(widening.levels)
+        for end in range(0, OVER * 2, widening.length(level))
+        if end - 2 * widening.length(level) <= first
+        and last < end
+        and belongs(widening, level, *(np.array([value]) for value in (end, first, last)))[0]
+    ]
+    level = widening.level_of(first, last)
+    assert belonging == [(level, widening.end_of(level, last))]

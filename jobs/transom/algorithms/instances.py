@@ -162,7 +162,7 @@ class _Search:
         for name, column in self.referred:
             if name == step.name:
                 value = codes[column][place]
-                if value == NULL or bound.setdefault((name, column), value) != value:
+                if bound.setdefault((name, column), value) != value:
                     return None
         return frozenset((s, c, v) for (s, c), v in bound.items())
 

@@ -147,7 +147,6 @@ class _Search:
         """The records that a step can take."""
         windows, columns = self.windows, list(step.distinct)
         columns += [own for own, _, _ in step.agrees]
-        columns += [column for name, column in self._last_use if name == step.name]
         sound = [windows.codes[column] != NULL for column in columns]
         # What two of its columns agree with, these have to have both.
         sound += [

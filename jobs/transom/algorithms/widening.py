@@ -20,8 +20,9 @@ What is reported once is not remembered but worked out: see `level_of`. The form
 `transom.algorithms.batches`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Generic, Protocol, TypeVar
 
 
@@ -82,37 +83,14 @@ class Widening:
         return next(held)
 
 
-@dataclass(frozen=True)
-class Batch(Generic[R]):
-    """The records of one batch, in order, as runs between which some have been cut out."""
-
-    runs: tuple[tuple[R, ...], ...]
-
-    @classmethod
-    def of(cls, records: Sequence[R]) -> "Batch[R]":
-        """Of all the records of a stretch of time."""
-        return cls((tuple(records),) if records else ())
-
-    @property
-    def records(self) -> tuple[R, ...]:
-        """Without the marks."""
-        return tuple(record for run in self.runs for record in run)
-
-    def __add__(self, later: "Batch[R]") -> "Batch[R]":
-        if not self.runs or not later.runs:
-            return self if self.runs else later
-        *before, left = self.runs
-        right, *after = later.runs
-        return Batch((*before, left + right, *after))
+Batch = tuple[R, ...]
+"""The records of one batch, in order."""
 
 
 def combine(earlier: Batch[R], later: Batch[R], most: int) -> Batch[R]:
     """The batch of the next level (algorithm 2): of more than `2L` records the first L and the last L."""
     both = earlier + later
-    records = both.records
-    if len(records) <= 2 * most:
-        return both
-    return Batch((records[:most], records[-most:]))
+    return both[:most] + both[most:][-most:]
 
 
 @dataclass(frozen=True)
@@ -136,15 +114,11 @@ class Work:
     Attributes:
         calls: how often the detector was called.
         shown: how many records it was shown.
-        longest_batch: records of the longest batch above level 0.
-        longest_window: records of the longest window whose batches of level 0 keep to `2L`.
         oversized: batches of level 0 of more than `2L` records.
     """
 
     calls: int = 0
     shown: int = 0
-    longest_batch: int = 0
-    longest_window: int = 0
     oversized: int = 0
 
 
@@ -152,56 +126,84 @@ Detect = Callable[[Sequence[R]], Sequence[tuple[int, ...]]]
 """The black box: of a window's records, the places of those of each match, ascending."""
 
 
+class Run(Generic[R]):
+    """One key's records, one stretch of time after the other.
+
+    Of what has been it keeps the batch of each level that has ended last: all that windows to come can hold.
+
+    Args:
+        begin: of the first stretch, in microseconds; a multiple of `batch`, and no record is earlier.
+        work: where what is done is counted.
+    """
+
+    def __init__(self, widening: Widening, detect: Detect[R], begin: int, work: Work | None = None) -> None:
+        self.widening, self.detect, self.at = widening, detect, begin
+        self.work = Work() if work is None else work
+        self.ended: list[Batch[R]] = [()] * widening.levels
+
+    def advance(self, records: Iterable[R], until: int) -> list[Sighting[R]]:
+        """The matches of the windows that end in the next stretch, by level and time.
+
+        Args:
+            records: of the stretch, in their total order.
+            until: when it ends, a multiple of `batch`; itself outside.
+        """
+        found: list[Sighting[R]] = []
+        of_level_0 = groupby(records, lambda record: record.time // self.widening.batch)
+        batches = {number: tuple(some) for number, some in of_level_0}
+        self.work.oversized += sum(len(batch) > 2 * self.widening.most for batch in batches.values())
+        for level in range(self.widening.levels):
+            length = self.widening.length(level)
+            before, behind = self.at // length - 1, until // length
+            if self.ended[level]:
+                # Where a part of it has been carried, too, the whole counts.
+                batches[before] = self.ended[level]
+            for number in sorted({*batches, *(number + 1 for number in batches)}):
+                if before < number < behind:
+                    found += self._seen(level, number, batches.get(number - 1, ()), batches.get(number, ()))
+            self.ended[level] = batches.get(behind - 1, ())
+            ending = {number // 2 for number in batches if number // 2 < behind // 2}
+            batches = {
+                number: combine(
+                    batches.get(2 * number, ()), batches.get(2 * number + 1, ()), self.widening.most
+                )
+                for number in ending
+            }
+        self.at = until
+        return found
+
+    def _seen(self, level: int, number: int, earlier: Batch[R], later: Batch[R]) -> Iterator[Sighting[R]]:
+        """The matches that belong to one window.
+
+        None of them lies across what has been cut out, where there can be a match that is none (of `A A B`,
+        without the second A): it begins in the earlier batch and ends in the later one, so between its ends
+        would be the L records that are left on the nearer side of the cut. One that is real was shown whole
+        in a window below.
+        """
+        widening, work, window = self.widening, self.work, earlier + later
+        work.calls += 1
+        work.shown += len(window)
+        start = number * widening.length(level)
+        for match in self.detect(window):
+            first, last = window[match[0]].time, window[match[-1]].time
+            if last - first > widening.longest or match[-1] - match[0] >= widening.most:
+                continue
+            if last >= start and widening.level_of(first, last) == level:
+                records = tuple(window[place] for place in match)
+                yield Sighting(records, level, start + widening.length(level))
+
+
 def widen(
     records: Sequence[R], widening: Widening, detect: Detect[R], work: Work | None = None
-) -> Iterator[Sighting[R]]:
+) -> list[Sighting[R]]:
     """Every match of one key, by level and time: those that span at most `most` records and `longest` of
     time.
-
-    A match across a mark is dropped: cutting can make one that is none (of `A A B`, without the second A),
-    and one that is real was shown whole in a window below.
 
     Args:
         records: in their total order.
         work: where what is done is counted.
     """
-    work = Work() if work is None else work
-    batches: dict[int, Batch[R]] = {}
-    for record in records:
-        number = record.time // widening.batch
-        batches[number] = batches.get(number, Batch(())) + Batch.of([record])
-    work.oversized += sum(len(batch.records) > 2 * widening.most for batch in batches.values())
-    for level in range(widening.levels):
-        length = widening.length(level)
-        for number in sorted({*batches, *(number + 1 for number in batches)}):
-            earlier, later = batches.get(number - 1, Batch(())), batches.get(number, Batch(()))
-            window = earlier + later
-            work.calls += 1
-            work.shown += len(window.records)
-            if level or max(len(earlier.records), len(later.records)) <= 2 * widening.most:
-                work.longest_window = max(work.longest_window, len(window.records))
-            for match in _found(window, widening, detect):
-                first, last = match[0].time, match[-1].time
-                if widening.level_of(first, last) == level and last >= number * length:
-                    yield Sighting(match, level, (number + 1) * length)
-        batches = {
-            number // 2: combine(
-                batches.get(number // 2 * 2, Batch(())),
-                batches.get(number // 2 * 2 + 1, Batch(())),
-                widening.most,
-            )
-            for number in batches
-        }
-        longest = max((len(batch.records) for batch in batches.values()), default=0)
-        work.longest_batch = max(work.longest_batch, longest)
-
-
-def _found(window: Batch[R], widening: Widening, detect: Detect[R]) -> Iterator[tuple[R, ...]]:
-    records = window.records
-    run_of = [number for number, run in enumerate(window.runs) for _ in run]
-    for match in detect(records):
-        first, last = match[0], match[-1]
-        whole = run_of[first] == run_of[last]
-        short = records[last].time - records[first].time <= widening.longest
-        if whole and short and last - first < widening.most:
-            yield tuple(records[place] for place in match)
+    if not records:
+        return []
+    run = Run(widening, detect, records[0].time // widening.top * widening.top, work)
+    return run.advance(records, widening.end_of(widening.levels - 1, records[-1].time) + widening.top)

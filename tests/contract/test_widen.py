@@ -1,0 +1,150 @@
+"""What patterns match is what the definition says of the whole log, whatever the history of the lake."""
+
+import random
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from itertools import groupby, pairwise
+
+from contract.test_promise import assert_equal
+from house import House, hour, line
+from transom.algorithms.patterns import NULL, Instance, Stretch, minimal_instances
+from transom.stages.patterns import PatternBlock, block_of
+
+Make = Callable[..., House]
+
+GUESSING = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+patterns:
+  guessed:
+    severity: high
+    within: 5 hours
+    batch: 20 minutes
+    max_records: 16
+    keep: [bytes]
+    steps:
+      - {id: failed, where: status = 401, times: 2, within: 100 minutes}
+      - {id: entered, where: status = 200, by: bytes, gap: {min: 1 hour, max: 4 hours}}
+    never: [{where: status = 205, between: [failed, entered]}]
+  any:
+    key: []
+    within: 3 hours
+    batch: 1 hour
+    max_records: 30
+    count: all
+    steps:
+      - any_order:
+          - {id: gone, where: status = 410}
+          - {id: broken, where: status = 500}
+      - {id: moved, where: status = 304, gap: {min: 80 minutes}}
+  quick:
+    within: 30 minutes
+    batch: 4 minutes
+    steps: [{id: two, where: status > 399, times: 2, distinct: status}]
+"""
+
+
+def requests(dice: random.Random, hours: int) -> list[list[str]]:
+    """Some requests of three clients in each hour, many of which some pattern may take."""
+    statuses = [*[401] * 9, *[200] * 8, 205, *[304] * 4, 410, 410, 500]
+    return [
+        [
+            line(3600 * number + dice.choice([0, 59, *range(0, 3600, 7)]), f"10.0.0.{dice.randint(1, 3)}",
+                 dice.choice([7, 7, 7, 8, "-"]), dice.choice(statuses))
+            for _ in range(dice.choice([0, 3, 9, 14, 19]))
+        ]
+        for number in range(hours)
+    ]  # fmt: skip
+
+
+def expected(house: House, name: str) -> list[tuple[object, ...]]:
+    """The matches of a pattern, by trying all records of the whole log."""
+    block = block_of(house.stream, name)
+    pattern, widening = block.pattern, block.widening
+    assert pattern is not None
+    rows = house.table("events").selectExpr(
+        "*", *(f"({sql}) AS met_{bit}" for bit, sql in enumerate(block.conditions))
+    )
+    rows = rows if block.takes is None else rows.where(block.takes)
+    events = sorted(rows.toArrow().to_pylist(), key=lambda e: [e[k] for k in [*block.key, *ORDER]])
+    found: list[tuple[object, ...]] = []
+    for key, some in groupby(events, key=lambda e: [e[k] for k in block.key]):
+        records = list(some)
+        time = [(r["event_time"] - datetime(1970, 1, 1, tzinfo=UTC)) for r in records]
+        micros = [int(moment.total_seconds()) * 1_000_000 for moment in time]
+        codes = {column: coded(r[column] for r in records) for column in pattern.columns}
+        bits = [sum(bool(r[f"met_{b}"]) << b for b in range(len(block.conditions))) for r in records]
+        for match in minimal_instances(pattern, Stretch(micros, bits, codes)):
+            first, last = match.places[0], match.places[-1]
+            level = widening.level_of(micros[first], micros[last])
+            end = widening.end_of(level, micros[last])
+            found.append((*key, level, end, *of_records(match, records, block)))
+    return sorted(found, key=repr)
+
+
+ORDER = ("event_time", "source_id", "source_line")
+
+
+def coded(values: Iterable[object]) -> list[int]:
+    return [NULL if value is None else int(str(value)) for value in values]
+
+
+def of_records(match: Instance, records: list[dict[str, object]], block: PatternBlock) -> list[object]:
+    assert block.pattern is not None
+    taken = [records[place] for place in match.places]
+    of_steps = [records[match.of(step.name)[0]]["event_time"] for step in block.pattern.steps]
+    kept = [[record[column] for record in taken] for column in block.keep]
+    return [*kept, of_steps, [[record[name] for name in ORDER] for record in taken]]
+
+
+def told(house: House, name: str) -> list[tuple[object, ...]]:
+    """The matches of a pattern as the table has them, in the same form."""
+    block = block_of(house.stream, name)
+    rows = house.table("matches").where(f"block = '{name}'").toArrow().to_pylist()
+    for row in rows:
+        assert row["hour"] < row["detected_at"] <= row["hour"] + (hour(1) - hour(0))
+        times = [record["event_time"] for record in row["records"]]
+        assert (row["first_time"], row["last_time"]) == (times[0], times[-1])
+        assert row["window_delay_s"] == (row["detected_at"] - row["last_time"]).total_seconds()
+    return sorted(
+        (
+            (
+                *(row[k] for k in block.key),
+                row["level"],
+                int(row["detected_at"].timestamp()) * 1_000_000,
+                *(row[column] for column in block.kept_columns()),
+                [step["time"] for step in row["steps"]],
+                [[record[column] for column in ORDER] for record in row["records"]],
+            )
+            for row in rows
+        ),
+        key=repr,
+    )
+
+
+def test_what_matches_is_what_the_definition_says_whatever_the_history(house: Make) -> None:
+    dice, hours = random.Random(1), 12
+    lived, whole = house(GUESSING, "lived"), house(GUESSING, "whole")
+    files = requests(dice, hours)
+    late = dice.randrange(hours)
+    for number, lines in enumerate(files):
+        if number != late:
+            lived.land(number, lines)
+    cuts = list(pairwise(sorted({0, hours, *dice.sample(range(1, hours), 4)})))
+    for start, end in dice.sample(cuts, len(cuts)):
+        lived.run(start, end)
+    lived.land(late, files[late])
+    lived.run(late, late + 1)
+    whole.run(0, hours)
+    assert_equal(lived, whole)
+    lived.assert_ledger_true()
+    # The matches whose windows end within the hours that were asked for.
+    end, levels = hour(hours).timestamp() * 1e6, {}
+    for name, pattern in lived.stream.patterns.items():
+        at = len(pattern.key)
+        wanted = [row for row in expected(whole, name) if row[at + 1] <= end]
+        assert told(whole, name) == wanted
+        levels[name] = {row[at] for row in wanted}
+    assert levels == {"guessed": {2, 3}, "any": {0, 1, 2}, "quick": {0, 1, 2, 3}}

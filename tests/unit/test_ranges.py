@@ -1,0 +1,41 @@
+"""Searches in many ranges at once are those of each range."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transom.algorithms.ranges import NONE, Maxima, MaximaBesides, bisected, expanded
+
+VALUES = st.lists(st.tuples(st.integers(NONE, 6), st.integers(0, 2)), min_size=1, max_size=20)
+RANGES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.integers(0, 3)), min_size=1)
+
+
+def columns(rows: list[tuple[int, ...]]) -> list[np.ndarray]:
+    return [np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)]
+
+
+@given(values=VALUES, ranges=RANGES)
+def test_maxima(values: list[tuple[int, int]], ranges: list[tuple[int, int, int]]) -> None:
+    cut = [(min(low, len(values)), min(high, len(values)), owner) for low, high, owner in ranges]
+    every, owners = columns(values)
+    low, high, besides = columns(cut)
+    assert Maxima(every).of(low, high).tolist() == [
+        max([NONE, *(value for value, _ in values[a:b])]) for a, b, _ in cut
+    ]
+    assert MaximaBesides(every, owners).of(low, high, besides).tolist() == [
+        max([NONE, *(value for value, owner in values[a:b] if owner != but)]) for a, b, but in cut
+    ]
+
+
+@given(values=st.lists(st.integers(0, 9), min_size=1), ranges=RANGES)
+def test_bisected_and_expanded(values: list[int], ranges: list[tuple[int, int, int]]) -> None:
+    values = sorted(values)
+    cut = [(min(a, b, len(values)), min(max(a, b), len(values)), bound) for a, b, bound in ranges]
+    low, high, bound = columns(cut)
+    assert bisected(np.array(values), low, high, bound).tolist() == [
+        next((i for i in range(a, b) if values[i] >= least), b) for a, b, least in cut
+    ]
+    of, places = expanded(low, high)
+    assert [*zip(of.tolist(), places.tolist(), strict=True)] == [
+        (number, place) for number, (a, b, _) in enumerate(cut) for place in range(a, b)
+    ]

@@ -1,7 +1,7 @@
 """Episodes as findings: one for each, beside those of the ledger. No Spark.
 
 A finding is a function of the last row that `episodes` has of it, and of the stream's words. One that has
-become part of another is none. A finding carries a hash of all that it says.
+become part of another is none. A finding carries a hash of the row and the words.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,6 +18,7 @@ from transom.lake.book import STANDS
 from transom.lake.findings import NAME
 from transom.lake.ledger import Ledger
 from transom.lake.mirroring import At, Standing, Telling
+from transom.lake.staleness import fingerprint
 from transom.lake.tables import Table, in_hours_sql, instant, query
 from transom.lake.wording import hashed, joined, one_key, quoted, shown, text, title_of
 from transom.stream import Stream
@@ -55,18 +56,25 @@ class Episodes:
         found = {(row["block"], row["hour"]): Telling(None) for row in held if row["block"] not in patterns}
         for name in patterns:
             rows = _Rows.of(now, self.stream, name)
-            stands = f"SELECT hour, finding_id, made_of FROM f WHERE {own} AND block = '{name}'"
-            sql = (
-                f"WITH w AS ({self._sql(rows, name)}), h AS ({stands}), "
-                "d AS ((SELECT hour, finding_id, made_of FROM w EXCEPT SELECT * FROM h) "
-                "UNION (SELECT * FROM h EXCEPT SELECT hour, finding_id, made_of FROM w)), "
-                "n AS (SELECT hour, count(*) AS many, min(made_of) AS one, max(made_of) AS other FROM w "
-                "GROUP BY hour) SELECT o.hour, n.many, n.one, n.other "
-                "FROM (SELECT DISTINCT hour FROM d) o LEFT JOIN n ON o.hour = n.hour"
-            )
-            for row in rows.query(sql, f=now.findings).to_pylist():
-                mark = f"{row['many']} {row['one']} {row['other']}" if row["many"] else None
-                found[name, row["hour"]] = Telling(mark, row["many"] or 0)
+            told = f"SELECT hour, finding_id, made_of FROM f WHERE {own} AND block = '{name}'"
+            made = self._sql(rows, name)
+            differing = rows.query(
+                f"SELECT w.hour, h.hour AS before, max(w.made_of) AS mark FROM ({made}) w "
+                f"FULL OUTER JOIN ({told}) h ON w.finding_id = h.finding_id "
+                "WHERE w.made_of IS DISTINCT FROM h.made_of GROUP BY w.hour, h.hour",
+                f=now.findings,
+            ).to_pylist()
+            if not differing:
+                continue
+            counts = rows.query(f"SELECT hour, count(*) AS rows FROM ({made}) GROUP BY hour").to_pylist()
+            many = {row["hour"]: row["rows"] for row in counts}
+            marks: dict[datetime | None, str] = {row["before"]: "" for row in differing}
+            for row in differing:
+                marks[row["hour"]] = max(marks.get(row["hour"], ""), row["mark"] or "")
+            for hour, mark in marks.items():
+                if hour is not None:
+                    rows_of = many.get(hour, 0)
+                    found[name, hour] = Telling(f"{rows_of} {mark}" if rows_of else None, rows_of)
         return dict(sorted(found.items()))
 
     def made(self, now: Standing, hours: Mapping[At, str]) -> Iterator[pa.Table]:
@@ -80,12 +88,16 @@ class Episodes:
         pattern, stream = self.stream.patterns[name], self.stream.name
         columns = ", ".join(map(quoted, [*_READ, *pattern.key]))
         # An hour that nothing has joined it in says only that it has come to an end.
-        last = (
+        rows_of_all = (
             f"SELECT {columns}, row_number() OVER (PARTITION BY episode_id ORDER BY hour DESC) AS __place, "
             "max(CASE WHEN new_matches > 0 THEN hour END) OVER (PARTITION BY episode_id) AS __grown "
             f"FROM ({rows.sql})"
         )
-        ongoing = f"(state = 'partial' AND hour >= {instant(rows.reached)})"
+        last = (
+            f"SELECT {columns}, coalesce(__grown, hour) AS __hour, "
+            f"state = 'partial' AND hour >= {instant(rows.reached)} AS __ongoing "
+            f"FROM ({rows_of_all}) WHERE __place = 1 AND state <> 'joined'"
+        )
         key = one_key(pattern.key)
         title = pattern.title
         if title is None:
@@ -93,7 +105,7 @@ class Episodes:
             title = f"{name}{of}, {{start}} to {{end}}"
         values = {
             "stage": text(STAGE),
-            "hour": "coalesce(__grown, hour)",
+            "hour": "__hour",
             "finding_id": hashed(text(f"{stream}/{STAGE}/{KIND}/{name}/"), "episode_id"),
             "kind": text(KIND),
             "block": text(name),
@@ -103,19 +115,17 @@ class Episodes:
             "item": "cast(NULL AS varchar)",
             "start": '"start"',
             "end": '"end"',
-            "ongoing": ongoing,
+            "ongoing": "__ongoing",
             "exactness": "'exact'",
-            "evidence": f"make_array({', '.join(_evidence(name, pattern, ongoing))})",
+            "evidence": f"make_array({', '.join(_evidence(name, pattern))})",
         }
-        columns = ", ".join(f"{value} AS {quoted(column)}" for column, value in values.items())
-        said = f"SELECT {columns} FROM ({last}) WHERE __place = 1 AND state <> 'joined'"
-        parts = [f"coalesce(cast({quoted(c)} AS varchar), '')" for c in values if c != "evidence"]
-        made_of = hashed(*joined([*parts, "array_to_string(evidence, '/')"], "/"))
-        ordered = (
-            f"{made_of} AS made_of" if column == "made_of" else quoted(column)
-            for column in Table.load(NAME).columns
-        )
-        return f"SELECT {', '.join(ordered)} FROM ({said})"
+        # A hash of the row, and of what is made of it: so that hours are compared without their words.
+        times = [f"arrow_cast({quoted(c)}, 'Int64')" for c in ("__hour", "start", "end", "detected_at")]
+        others = [shown(column) for column in ("__ongoing", "matches", "level", *pattern.key)]
+        row = [f"cast({time} AS varchar)" for time in times] + others
+        values["made_of"] = hashed(*joined([text(fingerprint(values)), *row], "/"))
+        ordered = (f"{values[column]} AS {quoted(column)}" for column in Table.load(NAME).columns)
+        return f"SELECT {', '.join(ordered)} FROM ({last})"
 
 
 _READ = tuple(column for column in EPISODE_COLUMNS if column != "block")
@@ -180,11 +190,11 @@ class _Rows:
         return " UNION ALL ".join(parts)
 
 
-def _evidence(name: str, pattern: Pattern, ongoing: str) -> list[str]:
+def _evidence(name: str, pattern: Pattern) -> list[str]:
     longest = f"CASE level {_windows(pattern)} ELSE 'windows' END"
     seconds = "((arrow_cast(detected_at, 'Int64') - arrow_cast(\"start\", 'Int64')) / 1000000)"
     after = f"concat({seconds} / 3600, ' h ', {seconds} % 3600 / 60, ' min ', {seconds} % 60, ' s')"
-    so_far = f"CASE WHEN {ongoing} THEN ' so far' ELSE '' END"
+    so_far = "CASE WHEN __ongoing THEN ' so far' ELSE '' END"
     matches = f"concat(CASE matches WHEN 1 THEN '1 match' ELSE concat(matches, ' matches') END, {so_far}"
     where = f"records are in the table matches, of block {name}{' and this key' if pattern.key else ''}"
     return [

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 from deltalake import DeltaTable
@@ -151,6 +151,10 @@ class House:
     def table(self, name: str) -> DataFrame:
         """A table as it stands."""
         return self.spark.read.format("delta").load(f"{self.root}/{name}")
+
+    def rows_of(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a table, read without Spark."""
+        return read_rows(DeltaTable(f"{self.root}/{name}"))
 
     def state(self) -> Mapping[str, Standing]:
         """What the promise is about: all that the ledger says of every node but who said it."""

@@ -31,6 +31,7 @@ NOTED = {
     "files_conflicting": "files held back that differ from what stands",
     "files_gone": "files gone",
     "files_waiting": "files waiting",
+    "records_shown": "records shown to detectors",
 }
 """Figures of a run's work that a person should see, where they are not zero."""
 READS = {"widen": ("ingest", "events"), "aggregate": ("ingest", "events")}
@@ -62,6 +63,11 @@ class Context:
 def root_of(lake: str, stream: Stream) -> str:
     """Where the tables of a stream are."""
     return f"{lake.rstrip('/')}/{stream.name}"
+
+
+def _noted(name: str, outcome: Outcome) -> str:
+    most = f" of at most {outcome.bound[name]}" if name in outcome.bound else ""
+    return f", {outcome.work.get(name, outcome.standing.get(name))} {NOTED[name]}{most}"
 
 
 def require_inputs(stage: str, stream: Stream, lake: str) -> None:
@@ -149,11 +155,12 @@ def perform(
             code_version=__version__,
             finished_at=datetime.now(UTC),
             work=figures,
+            bound=total.bound,
         )
     )
     say(
         f"{stage} {stream.name} {interval}: {published}, {total.quarantined} quarantined, "
         f"{total.blocked} blocked, {total.hours_healed} of them healed (tables' hours); {total.rows_out} rows"
-        + "".join(f", {figures[name]} {words}" for name, words in NOTED.items() if figures.get(name))
+        + "".join(_noted(name, total) for name in NOTED if figures.get(name))
     )
     return total

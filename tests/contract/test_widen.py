@@ -2,8 +2,9 @@
 
 import random
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any
 
 from contract.test_promise import assert_equal
@@ -86,6 +87,7 @@ def expected(house: House, name: str) -> list[tuple[object, ...]]:
     return sorted(found, key=repr)
 
 
+LONG = timedelta(hours=3)
 ORDER = ("event_time", "source_id", "source_line")
 
 
@@ -190,3 +192,72 @@ def test_what_matches_is_what_the_definition_says_whatever_the_history(house: Ma
     assert {row["matches"] for row in rows} > {1}
     found = [finding for finding in whole.findings() if finding.kind == "episode"]
     assert len(found) == sum(map(len, together.values()))
+
+
+DETECTED = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+patterns:
+  entered:
+    within: 3 hours
+    batch: 10 minutes
+    max_records: 3
+    keep: [status]
+    detector: some_detectors.entered
+    columns: [status]
+"""
+
+
+def apart(one: dict[str, Any], other: dict[str, Any]) -> timedelta:
+    time: timedelta = other["event_time"] - one["event_time"]
+    return time
+
+
+def test_a_detector_of_an_operator_sees_every_window_whatever_the_history(house: Make) -> None:
+    dice, hours = random.Random(5), 5
+    lived, whole = house(DETECTED, "lived"), house(DETECTED, "whole")
+    for number, lines in enumerate(requests(dice, hours)):
+        lived.land(number, lines)
+    for start, end in [(3, 5), (0, 1), (1, 3)]:
+        lived.run(start, end)
+    whole.run(0, hours)
+    assert_equal(lived, whole)
+    events = sorted(whole.rows_of("events"), key=lambda e: [e["client"], *(e[k] for k in ORDER)])
+    wanted = []
+    for client, some in groupby(events, key=itemgetter("client")):
+        for one, other in pairwise(some):
+            if (one["status"], other["status"]) == (401, 200) and apart(one, other) <= LONG:
+                wanted.append((client, [one[k] for k in ORDER], [other[k] for k in ORDER]))
+    matches = whole.rows_of("matches")
+    assert all((m["steps"], m["bindings"], m["kept_status"]) == ([], [], [401, 200]) for m in matches)
+    found = [(m["client"], *([r[k] for k in ORDER] for r in m["records"])) for m in matches]
+    # Of the last hour's some will be seen in a window that ends after it.
+    seen_later = [w for w in wanted if w not in found]
+    assert sorted(found) == sorted(w for w in wanted if w not in seen_later)
+    assert all(w[2][0] > hour(2) for w in seen_later)
+    assert len({m["level"] for m in matches}) > 1
+
+
+def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_stand(house: Make) -> None:
+    text = DETECTED.replace("some_detectors.entered", "some_detectors.fragile").replace(
+        "3 hours", "20 minutes"
+    )
+    day = house(text)
+    for number in range(3):
+        day.land(number, [line(3600 * number + 60 * n, "10.0.0.1", 7, s) for n, s in enumerate([401, 200])])
+    day.land(1, [line(3600 + 1500, "10.0.0.2", 7, 500)], "b")
+    day.run(0, 3)
+    standing = {name: state for name, state in day.state().items() if "matches" in name}
+    assert [state.status for state in standing.values()] == ["published", "quarantined", "published"]
+    (failed,) = (v for state in standing.values() for v in state.checks if not v.success)
+    assert (failed.check, failed.observed, failed.node.hour) == ("detector_ran", 1, hour(1))
+    assert failed.sample[0] == (
+        "client='10.0.0.2', window 2015-05-17T01:10:00 to 2015-05-17T01:30:00: "
+        "LookupError: no such page at 01:25"
+    )
+    assert day.table("matches").count() == 2
+    # It is what a person is told, too.
+    told = [finding for finding in day.findings() if finding.stage == "widen" and finding.kind == "gate"]
+    assert any("10.0.0.2" in words for finding in told for words in finding.evidence)

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from transom.lake.quality import Check
 from transom.lake.store import Pins
 from transom.lake.tables import Table
+from transom.lake.tally import Tally
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,8 @@ class Request:
 
 Made = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What a task makes of the rows of its partition."""
+Counted = Callable[[Iterable[pa.RecordBatch], Tally], Iterator[pa.RecordBatch]]
+"""The same, of a task that counts what it does."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +85,13 @@ class Share:
     Attributes:
         frame: what tasks are given.
         made: what they make of it, with the columns of the block's part; None where that is the frame.
+        counted: instead of that, what counts as well.
     """
 
     block: str
     frame: DataFrame
     made: Made | None = None
+    counted: Counted | None = None
 
 
 @dataclass(frozen=True)
@@ -111,8 +116,11 @@ class Step:
 
     Attributes:
         figures: aggregate expressions over the rows of one block and hour, by metric name.
+        counters: metrics that its tasks count; 0 of an hour of which they say nothing.
+        bounds: what theory allows for some of the counters: another one, by name. Both go to the ledger.
         derived: metrics that follow from a node's other ones.
-        faults: for a check, which rows are at fault; up to 20 of them are kept with a failure.
+        faults: for a check, which rows are at fault; up to 20 of them are kept with a failure. Of a check
+            that tasks note something for, by its name, what they have noted is.
         compute: is asked once for all targets. Of a chain it goes through them in order, and reads of its own
             table the hours in reach that are no targets; hours that are not due have no rows.
         reuses: whether it can take rows of its own table instead of making them again from what the block
@@ -124,6 +132,8 @@ class Step:
     compute: Callable[[Request], Computed]
     checks: tuple[Check, ...] = ()
     figures: Mapping[str, Column] = field(default_factory=dict)
+    counters: tuple[str, ...] = ()
+    bounds: Mapping[str, str] = field(default_factory=dict)
     derived: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = field(default_factory=dict)
     faults: Mapping[str, Column] = field(default_factory=dict)
     reuses: bool = False

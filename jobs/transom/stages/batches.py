@@ -17,10 +17,12 @@ from transom.intervals import HOUR, ranges
 from transom.lake.parts import EPOCH
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import ARROW_TYPES, Table
+from transom.lake.tally import Tally
 from transom.stages.columns import HOUR_LENGTH, as_type, hour_of_end
 from transom.stages.patterns import EVENT, RECORD, PatternBlock, of_batches, of_events, of_one_key, union
 from transom.stages.records import Records
 from transom.stages.slices import micros
+from transom.stages.work import count_batches, with_sizes
 from transom.stream import Stream
 
 TABLE = "batches"
@@ -41,7 +43,8 @@ def step_of(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
         )
         for name, block in long.items()
     }
-    return Step(table, parts, lambda request: batches_of(request, long), reuses=True)
+    step = Step(table, parts, lambda request: batches_of(request, long), reuses=True)
+    return with_sizes(step, stream, long)
 
 
 @dataclass(frozen=True)
@@ -122,8 +125,8 @@ def batches_of(request: Request, blocks: Mapping[str, PatternBlock]) -> Computed
         if any(stands.values()):
             held = request.pins.read(TABLE, set().union(*stands.values()))
             rows.append(of_batches(held, block, stands))
-        made = Batches(block, plan, np.array(sorted(map(micros, targets)), dtype=np.int64))
-        shares.append(Share(name, of_one_key(union(rows), block), made))
+        counted = Batches(block, plan, np.array(sorted(map(micros, targets)), dtype=np.int64))
+        shares.append(Share(name, of_one_key(union(rows), block), counted=counted))
     return Computed(shares)
 
 
@@ -139,7 +142,7 @@ class Batches:
     plan: Made
     hours: Int64s
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
         """The batches of some keys, of which these are all records."""
         block = self.block
         records = Records.gathered(batches, block)
@@ -152,6 +155,7 @@ class Batches:
             below, cut = below[chosen], cut[chosen]
             left = trimmed(records.rows(below, cut), length, block.widening.most)
             below, cut = below[left.kept], left.cut[left.kept]
+            count_batches(tally, left)
             yield from self._emitted(records, level, below, cut)
             stands = records.at(level)
             stands = stands[np.isin(records.time[stands] // length, _numbers(self.plan.stands[level]))]

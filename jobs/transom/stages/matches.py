@@ -16,6 +16,7 @@ from transom.detecting import Detector
 from transom.intervals import ranges
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import Table
+from transom.lake.tally import Tally
 from transom.stages import batches
 from transom.stages.columns import common_codes
 from transom.stages.detected import Detection
@@ -23,6 +24,7 @@ from transom.stages.found import Found, kinds_of, rows_of
 from transom.stages.patterns import EVENT, PatternBlock, of_batches, of_events, of_one_key, union
 from transom.stages.records import Records
 from transom.stages.slices import micros, reached, stretches_of
+from transom.stages.work import Counted, count_batches, with_work
 from transom.stream import Stream
 from transom.stream.detectors import function
 
@@ -46,7 +48,8 @@ def step_of(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
         )
         for name, block in blocks.items()
     }
-    return Step(table, parts, lambda request: matches_of(request, blocks))
+    step = Step(table, parts, lambda request: matches_of(request, blocks))
+    return with_work(step, stream, blocks)
 
 
 def matches_of(request: Request, blocks: Mapping[str, PatternBlock]) -> Computed:
@@ -61,8 +64,8 @@ def matches_of(request: Request, blocks: Mapping[str, PatternBlock]) -> Computed
         if ending:
             held = request.pins.read(batches.TABLE, set().union(*ending.values()))
             rows.append(of_batches(held, block, ending))
-        made = Matches(block, stretches_of(targets), shipped(block.detector))
-        shares.append(Share(name, of_one_key(union(rows), block), made))
+        counted = Matches(block, stretches_of(targets), shipped(block.detector))
+        shares.append(Share(name, of_one_key(union(rows), block), counted=counted))
     return Computed(shares)
 
 
@@ -107,38 +110,42 @@ class Matches:
     stretches: Sequence[tuple[int, int]]
     detector: Detector | None
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
         """The matches of some keys, of which these are all records."""
         records = Records.gathered(batches, self.block)
         if records is None:
             return
-        found = self._by_pattern(records) if self.detector is None else self._by_detector(records)
-        for some in found:
-            if len(some.end):
-                yield from rows_of(some, records, self.block)
+        work = Counted(tally, self.block)
+        by = self._by_pattern if self.detector is None else self._by_detector
+        for found in by(records, work):
+            if len(found.end):
+                yield from rows_of(found, records, self.block)
+        work.allowed()
 
-    def _by_pattern(self, records: Records) -> Iterator[Found]:
+    def _by_pattern(self, records: Records, work: Counted) -> Iterator[Found]:
         block, pattern, takes = self.block, self.block.pattern, records.takes
         assert pattern is not None
         codes = common_codes_of(records, block)
         opens, closes = (takes & pattern.opening) != 0, (takes & pattern.closing) != 0
-        for level, places, cut in self._levels(records):
+        for level, places, cut in self._levels(records, work):
             rows = records.rows(places, cut)
             windows = shown(rows, level, block.widening, self.stretches, opens[places], closes[places])
+            work.windows(windows)
             of_level = {name: code[places] for name, code in codes.items()}
             seen = sightings(
                 pattern, block.widening, level, windows, records.time[places], takes[places], of_level
             )
             yield Found.of_sightings(level, seen, places, records, pattern, codes)
 
-    def _by_detector(self, records: Records) -> Iterator[Found]:
+    def _by_detector(self, records: Records, work: Counted) -> Iterator[Found]:
         assert self.detector is not None
         detection = Detection(self.block, records, self.detector)
-        for level, places, cut in self._levels(records):
+        for level, places, cut in self._levels(records, work):
             windows = shown(records.rows(places, cut), level, self.block.widening, self.stretches)
-            yield detection.found(level, places, cut, windows, lambda end, said: None)
+            work.windows(windows)
+            yield detection.found(level, places, cut, windows, work.failed)
 
-    def _levels(self, records: Records) -> Iterator[tuple[int, Int64s, Bools]]:
+    def _levels(self, records: Records, work: Counted) -> Iterator[tuple[int, Int64s, Bools]]:
         """The rows of each level's batches, and where they are cut."""
         block = self.block
         places = records.at(EVENT)
@@ -149,6 +156,7 @@ class Matches:
                 cut = records.cut[places]
             elif level:
                 left = trimmed(records.rows(places, cut), block.widening.length(level), block.widening.most)
+                count_batches(work.tally, left)
                 places, cut = places[left.kept], left.cut[left.kept]
             yield level, places, cut
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from transom import job
 from transom.intervals import Interval, format_hour
-from transom.lake import alerts, findings
+from transom.lake import alerts, episodes, findings
 from transom.lake.book import EMPTY_DIGEST, Book, Node, Verdict
 from transom.lake.causes import Finding
 from transom.lake.digest import digest_of, row_hash, total_hash
@@ -126,8 +126,9 @@ class House:
         for context in contexts:
             outcome.add(WORKS[stage](context))
         findings.publish(self.ledger, self.stream.name, stage, outcome.stale)
-        if stage == alerts.STAGE:
-            alerts.publish(self.ledger, self.stream)
+        for mirrored in (episodes, alerts):
+            if stage == mirrored.STAGE:
+                mirrored.publish(self.ledger, self.stream)
         return outcome
 
     def run(self, start: int, end: int) -> None:

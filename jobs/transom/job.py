@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from transom import __version__
 from transom.intervals import Interval
-from transom.lake import alerts, findings
+from transom.lake import alerts, episodes, findings
 from transom.lake.ledger import Ledger, Run
 from transom.lake.refresh import Outcome
 from transom.lake.store import Store
@@ -131,8 +131,9 @@ def perform(
         tidy(ledger, stage)
     found = time.monotonic()
     findings.publish(ledger, stream.name, stage, total.stale)
-    if stage == alerts.STAGE:
-        alerts.publish(ledger, stream)
+    for mirrored in (episodes, alerts):
+        if stage == mirrored.STAGE:
+            mirrored.publish(ledger, stream)
     seconds["findings"] = round(time.monotonic() - found, 3)
     figures = {**total.work, **total.standing}
     published = f"{total.published} published"

@@ -25,6 +25,7 @@ patterns:
     within: 5 hours
     batch: 20 minutes
     max_records: 16
+    merge: 20 minutes
     keep: [bytes]
     steps:
       - {id: failed, where: status = 401, times: 2, within: 100 minutes}
@@ -127,6 +128,39 @@ def told(house: House, name: str) -> list[tuple[object, ...]]:
     )
 
 
+def united(house: House, name: str) -> list[tuple[object, ...]]:
+    """Key, bounds, number and first of the matches of a pattern that lie together."""
+    pattern = house.stream.patterns[name]
+    rows = house.table("matches").where(f"block = '{name}'").toArrow().to_pylist()
+    groups: list[list[dict[str, Any]]] = []
+    for row in sorted(rows, key=lambda row: ([row[k] for k in pattern.key], row["first_time"])):
+        last = groups[-1] if groups else []
+        alike = bool(last) and all(row[k] == last[0][k] for k in pattern.key)
+        if alike and row["first_time"] <= max(one["last_time"] for one in last) + pattern.merge:
+            last.append(row)
+        else:
+            groups.append([row])
+    return sorted(
+        (
+            *(some[0][k] for k in pattern.key),
+            min(row["first_time"] for row in some),
+            max(row["last_time"] for row in some),
+            len(some),
+            *min((row["detected_at"], row["match_id"]) for row in some),
+        )
+        for some in groups
+    )
+
+
+def last_told(house: House, name: str) -> list[tuple[object, ...]]:
+    """The episodes of a pattern as the last hour that tells of each has them."""
+    key = house.stream.patterns[name].key
+    rows = house.table("episodes").where(f"block = '{name}'").toArrow().to_pylist()
+    last = {row["episode_id"]: row for row in sorted(rows, key=lambda row: row["hour"])}
+    columns = (*key, "start", "end", "matches", "detected_at", "episode_id")
+    return sorted(tuple(row[c] for c in columns) for row in last.values() if row["state"] != "joined")
+
+
 def test_what_matches_is_what_the_definition_says_whatever_the_history(house: Make) -> None:
     dice, hours = random.Random(1), 12
     lived, whole = house(GUESSING, "lived"), house(GUESSING, "whole")
@@ -151,6 +185,13 @@ def test_what_matches_is_what_the_definition_says_whatever_the_history(house: Ma
         assert told(whole, name) == wanted
         levels[name] = {row[at] for row in wanted}
     assert levels == {"guessed": {2, 3}, "any": {0, 1, 2}, "quick": {0, 1, 2, 3}}
+    together = {name: united(whole, name) for name in whole.stream.patterns}
+    assert {name: last_told(whole, name) for name in together} == together
+    rows = whole.table("episodes").toArrow().to_pylist()
+    assert {row["state"] for row in rows} == {"partial", "final"}
+    assert {row["matches"] for row in rows} > {1}
+    found = [finding for finding in whole.findings() if finding.kind == "episode"]
+    assert len(found) == sum(map(len, together.values()))
 
 
 DETECTED = """

@@ -31,8 +31,8 @@ def match(number: int, name: str, start: int, end: int, **more: Any) -> dict[str
     """A match that is detected at the end of an hour; its records by minutes of the day."""
     return {
         "hour": at(number), "episode_id": name, "user": "ann", "status": None,
-        "start": at(0) + start * MINUTE, "end": at(0) + end * MINUTE, "matches": 1, "detected_at": at(number + 1), "level": 1, "state": None,
-        **more,
+        "start": at(0) + start * MINUTE, "end": at(0) + end * MINUTE, "matches": 1,
+        "detected_at": at(number + 1), "level": 1, "state": None, **more,
     }  # fmt: skip
 
 

@@ -125,9 +125,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         "detectors are shown no more records than theory allows, those of windows at level 0 with longer "
         "batches apart",
     ),
-    "detector_ran": BuiltIn(
-        "widen", "error", "a detector raises nowhere, and returns what it was shown"
-    ),
+    "detector_ran": BuiltIn("widen", "error", "a detector raises nowhere, and returns what it was shown"),
     "episodes_inside_hour": BuiltIn(
         "widen", "error", "no episode that an hour tells of goes on after the hour"
     ),

@@ -23,6 +23,7 @@ from transom.lake.refresh import Outcome, refresh
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Stage, Step
 from transom.lake.store import Pins, Store, Write
 from transom.lake.tables import Table
+from transom.lake.tally import Tally
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 Row = dict[str, Any]
@@ -156,6 +157,7 @@ class Tray:
 
     def __init__(self, store: Store, table: Table, shares: Sequence[Share], hours: int) -> None:
         self._rows = Rows({"block": share.block, **row} for share in shares for row in share.frame)
+        self.counted: dict[str, Tally] = {}
 
     def rows(self) -> Rows:
         return self._rows
@@ -167,7 +169,9 @@ class Tray:
         pass
 
 
-def measured(step: Step, rows: Rows, computed: Computed, nodes: Iterable[Node]) -> dict[Node, Row]:
+def measured(
+    step: Step, rows: Rows, computed: Computed, nodes: Iterable[Node], counted: Mapping[str, Tally]
+) -> dict[Node, Row]:
     figures = {}
     nodes = list(nodes)
     asked = {(node.block, node.hour) for node in nodes}

@@ -1,0 +1,44 @@
+"""What tasks count comes to the same however the rows are divided among them."""
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transom.lake.tally import NOTES, Tally
+
+COUNTED = st.lists(
+    st.tuples(st.sampled_from("amn"), st.integers(0, 2), st.sampled_from("xy"), st.integers(0, 30)),
+    max_size=40,
+)
+
+
+def tallied(counted: Sequence[tuple[str, int, str, int]]) -> Tally:
+    tally = Tally()
+    for kind, hour, name, amount in counted:
+        if kind == "a":
+            tally.add(name, [hour], [amount])
+        elif kind == "m":
+            tally.at_least(name, [hour], [amount])
+        else:
+            tally.note(name, hour, f"{amount:02}")
+    return tally
+
+
+@given(st.data(), COUNTED)
+def test_a_tally_is_one_however_it_was_divided(
+    data: st.DataObject, counted: list[tuple[str, int, str, int]]
+) -> None:
+    whole, parts = tallied(counted), Tally()
+    of = [data.draw(st.integers(0, 3)) for _ in counted]
+    for part in data.draw(st.permutations(range(4))):
+        one = tallied([row for row, number in zip(counted, of, strict=True) if number == part])
+        parts.merge(Tally.of_json(one.to_json()))
+    assert parts == whole
+    for (hour, name), texts in whole.notes.items():
+        said = {f"{n:02}" for k, h, of_name, n in counted if (k, h, of_name) == ("n", hour, name)}
+        assert texts == sorted(said)[:NOTES]
+    for (hour, name), amount in whole.sums.items():
+        assert amount == sum(n for k, h, of_name, n in counted if (k, h, of_name) == ("a", hour, name))
+    for (hour, name), amount in whole.most.items():
+        assert amount == max(n for k, h, of_name, n in counted if (k, h, of_name) == ("m", hour, name))

@@ -1,6 +1,6 @@
 """Faults that are put between what a step computes and what is published of it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.lake.stage import Computed, Request, Share, Stage, Step
+from transom.lake.tally import Tally
 
 
 def tampered(stage: Stage, table: str, change: Callable[[DataFrame], DataFrame]) -> Stage:
@@ -26,14 +27,39 @@ def tampered(stage: Stage, table: str, change: Callable[[DataFrame], DataFrame])
     return replace(stage, steps=tuple(steps))
 
 
+def overcounted(stage: Stage, table: str, more: Mapping[str, int]) -> Stage:
+    """A stage whose tasks say that they have counted more, of every hour of a table that they count in."""
+
+    def of(share: Share) -> Share:
+        counted = share.counted
+        assert counted is not None
+
+        def run(batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
+            yield from counted(batches, tally)
+            for hour in {hour for hour, _ in (*tally.sums, *tally.most)}:
+                for name, amount in more.items():
+                    (tally.at_least if name.startswith("longest") else tally.add)(name, [hour], [amount])
+
+        return replace(share, counted=run)
+
+    def run(request: Request) -> Computed:
+        computed = step.compute(request)
+        return replace(computed, shares=[of(share) for share in computed.shares])
+
+    (step,) = (step for step in stage.steps if step.table.name == table)
+    steps = (replace(step, compute=run) if one is step else one for one in stage.steps)
+    return replace(stage, steps=tuple(steps))
+
+
 def made(step: Step, share: Share) -> DataFrame:
     """The rows of a block, in Spark's hands."""
-    make, columns = share.made, list(step.parts[share.block].columns)
-    if make is None:
+    columns = list(step.parts[share.block].columns)
+    if share.made is None and share.counted is None:
         return share.frame
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return (batch.select(columns) for batch in make(batches))
+        rows = share.counted(batches, Tally()) if share.counted else share.made(batches) if share.made else ()
+        return (batch.select(columns) for batch in rows)
 
     return share.frame.mapInArrow(run, ", ".join(f"`{name}` {step.table.columns[name]}" for name in columns))
 

@@ -6,7 +6,7 @@ rows tampered with between the computation and its audit.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from house import House, hour, line
-from tampering import one_more_where, tampered
+from tampering import one_more_where, overcounted, tampered
 from transom.formats.layout import Span
 from transom.formats.reading import Summary
 from transom.intervals import NO_HOUR, Interval
@@ -394,6 +394,37 @@ def test_an_episode_that_takes_other_matches_than_those_of_its_hour_is_seen(hous
     assert found == {"episodes_inside_hour": ("of_client", 1), "matches_in_episodes": ("of_all", 1)}
     (row,) = day.table("episodes").toArrow().to_pylist()
     assert (row["block"], row["matches"], row["new_matches"], row["state"]) == ("sound", 9, 9, "final")
+
+
+@pytest.mark.parametrize(
+    ("table", "more", "observed"),
+    [
+        ("batches", {"longest_batch": 12}, {"batches_within_bound": 2}),
+        (
+            "matches",
+            {"longest_batch": 11, "longest_window": 21, "records_shown": 482},
+            {"batches_within_bound": 1, "windows_within_bound": 1, "work_within_bound": 2},
+        ),
+    ],
+)
+def test_work_beyond_its_bounds_is_seen(
+    house: Make, table: str, more: Mapping[str, int], observed: Mapping[str, float]
+) -> None:
+    """Of one key 12, 6, 3, 1, 1, 1 and 0 windows end in the hour, at levels of 5 minutes to 5 hours."""
+    pattern = (
+        "  of_client: {within: 3 hours, max_records: 5, steps: [{id: two, where: status = 404, times: 2}]}"
+    )
+    text = TWICE[: TWICE.index("  of_client")].replace("patterns", "key: [client]\npatterns") + pattern
+    day = house(text)
+    day.land(2, [line(2 * 3600 + 60, status=404)])
+    day.ingest(2, 3)
+    stage = widen_stage.stage(day.stream)
+    day.store.create(step.table for step in stage.steps)
+    context = day.context(2, 3)
+    changed = overcounted(stage, table, more)
+    refresh(day.store, day.ledger, changed, context.interval, day.stream.heal, "run x")
+    assert {name: of.observed for name, of in failed(day, "widen").items()} == observed
+    assert day.book()[Node("widen", "of_client", table, hour(2))].status == "quarantined"
 
 
 def test_an_item_that_is_missing_in_a_ring_is_not_recurring(house: Make) -> None:

@@ -255,7 +255,8 @@ class Fast:
         every, pattern = self.every, self.pattern
         bits = np.array([every[i][1].bits for i in at], dtype=np.int64)
         opens, closes = bits & pattern.opening > 0, bits & pattern.closing > 0
-        windows = shown(rows, level, self.widening, stretches, opens, closes)
+        needs = [((bits >> step.bit & 1).astype(bool), step.times) for step in pattern.steps]
+        windows = shown(rows, level, self.widening, stretches, opens, closes, needs)
         seen = sightings(pattern, self.widening, level, windows, rows.time, bits, {})
         for first, last, end in zip(seen.first, seen.last, seen.end, strict=True):
             (key, one), (_, other) = every[at[first]], every[at[last]]
@@ -374,12 +375,19 @@ def test_windows_are_shown_whole_that_can_hold_something_new(
 
 
 @CASE
-@given(case=widenings(), keys=KEYS, ends=ENDS, marked=st.lists(st.tuples(st.booleans(), st.booleans())))
+@given(
+    case=widenings(),
+    keys=KEYS,
+    ends=ENDS,
+    marked=st.lists(st.tuples(st.booleans(), st.booleans())),
+    many=st.integers(1, 3),
+)
 def test_of_windows_is_shown_what_can_be_part_of_something_new(
     case: tuple[Pattern, Widening],
     keys: list[list[tuple[int, int]]],
     ends: list[int],
     marked: list[tuple[bool, bool]],
+    many: int,
 ) -> None:
     _, widening = case
     every, at = of_all(keys), np.arange(sum(map(len, keys)))
@@ -392,7 +400,7 @@ def test_of_windows_is_shown_what_can_be_part_of_something_new(
             np.array([marked[i][side] if i < len(marked) else i % 3 > side for i in at], dtype=bool)
             for side in (0, 1)
         )
-        what = shown(rows, level, widening, stretches, opens, closes)
+        what = shown(rows, level, widening, stretches, opens, closes, [(opens, many), (closes, 1)])
         windows = [one for one in windows_of(widening, level, rows) if one.new]
         windows = [one for one in windows if any(a < one.end <= b for a, b in stretches)]
         columns = (what.first, what.behind, what.end, what.oversized)
@@ -403,6 +411,7 @@ def test_of_windows_is_shown_what_can_be_part_of_something_new(
                 for first, last in one.new
                 if opens[first] and closes[last] and last - first < widening.most
                 if rows.time[last] - rows.time[first] <= widening.longest
+                if sum(opens[first : last + 1]) >= many
             ]
             of = [part for part in parts if one.rows[0] <= part[0] <= one.rows[-1] and part[2] == one.end]
             assert len(of) == 1 if near else len(of) <= 1
@@ -410,6 +419,7 @@ def test_of_windows_is_shown_what_can_be_part_of_something_new(
                 assert oversized == one.oversized
                 assert opens[first]
                 assert closes[behind - 1]
+                assert sum(opens[first:behind]) >= many
                 assert all(first <= begin and end < behind for begin, end in near)
                 # No more than what L lets meet: L - 1 records of the earlier batch, and of the later one too
                 # where an instance has to begin in the earlier one.

@@ -102,6 +102,7 @@ def shown(
     stretches: Sequence[tuple[int, int]],
     opens: Bools | None = None,
     closes: Bools | None = None,
+    needs: Sequence[tuple[Bools, int]] = (),
 ) -> Shown:
     """The windows of a level that can hold something new.
 
@@ -111,6 +112,7 @@ def shown(
         opens, closes: which records an instance may begin and end with, where what is an instance depends
             on the records from its first to its last alone: then of a window only what may be part of a
             new one is shown. None of a detector that may look at all of its window.
+        needs: of which records an instance has how many at least.
     """
     length, time = widening.length(level), rows.time
     first, behind = _batches(rows, length)
@@ -132,6 +134,9 @@ def shown(
     if opens is not None and closes is not None:
         low, high = _narrowed(rows, level, widening, begin, first, behind, opens, closes)
         wanted &= low < high
+        for some, times in needs:
+            before = np.concatenate([[0], np.cumsum(some)])
+            wanted &= before[high] - before[low] >= times
     elif level:
         half = length // 2
         wanted &= (time[begin] < end - length - half) | (time[behind - 1] >= end - half)

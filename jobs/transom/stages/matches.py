@@ -129,7 +129,8 @@ class Matches:
         opens, closes = (takes & pattern.opening) != 0, (takes & pattern.closing) != 0
         for level, places, cut in self._levels(records, work):
             rows = records.rows(places, cut)
-            windows = shown(rows, level, block.widening, self.stretches, opens[places], closes[places])
+            needs = [((takes[places] >> step.bit & 1).astype(bool), step.times) for step in pattern.steps]
+            windows = shown(rows, level, block.widening, self.stretches, opens[places], closes[places], needs)
             work.windows(windows)
             of_level = {name: code[places] for name, code in codes.items()}
             seen = sightings(

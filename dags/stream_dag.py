@@ -1,7 +1,7 @@
-"""Hourly figures from a log: files are ingested, checked, aggregated and checked again.
+"""Hourly figures and episodes from a log: files are ingested, checked, aggregated, searched, checked again.
 
 Each stage is one spark-submit over the run's interval, or all stages are (`submit: together`). The gate after
-a stage reads the ledger; the next stage runs only where nothing of the interval is withheld. Run it by its
+a stage reads the ledger; what reads it runs only where nothing of the interval is withheld. Run it by its
 schedule, with Trigger and `from` and `to` for any stretch at once, or by `airflow backfill create`: the
 tables come out the same.
 """
@@ -14,6 +14,7 @@ from airflow.sdk import DAG, Asset, BaseOperator, CronDataIntervalTimetable, Par
 from jinja2 import StrictUndefined
 
 from transom.stream import Stream
+from transom.units import format_duration
 from transom_operators import Gate, Report, Settle, SubmitStage, cause, hour_text
 
 POOL = "transom"
@@ -42,6 +43,12 @@ STAGES = (
         (),
         ("events", "duplicates", "rejected", "files", "findings"),
         "Files become events, duplicates, rejections and file records.",
+    ),
+    StageTask(
+        "widen",
+        ("ingest",),
+        ("matches", "episodes", "findings"),
+        "Events become what patterns match in windows that widen, and episodes.",
     ),
     StageTask(
         "aggregate",
@@ -81,6 +88,14 @@ def facts(stream: Stream) -> str:
         *(
             (f"block {name}", f"key {', '.join(block.key) or 'none'}; " + "; ".join(map(str, block.levels)))
             for name, block in stream.aggregate.items()
+        ),
+        *(
+            (
+                f"pattern {name}",
+                f"key {', '.join(pattern.key) or 'none'}; within {format_duration(pattern.within)}; "
+                f"windows of {format_duration(2 * pattern.batch)} to {format_duration(2 * pattern.top)}",
+            )
+            for name, pattern in stream.patterns.items()
         ),
     ]
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)

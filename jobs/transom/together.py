@@ -1,4 +1,4 @@
-"""Several stages in one application, each behind the gate of the one before: as the DAG runs them.
+"""Several stages in one application, each behind the gate of the one that it reads: as the DAG runs them.
 
 The start of an application is most of what a small hour costs; in a session that is warm a stage takes
 seconds. What is published does not depend on it: each stage does over the interval what it does alone.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from pyspark.sql import SparkSession
 
 from transom.intervals import Interval
-from transom.job import perform, root_of
+from transom.job import READS, perform, root_of
 from transom.lake.gate import Judgement, judge
 from transom.lake.ledger import Ledger
 from transom.stream import Stream
@@ -55,15 +55,20 @@ def run_stages(
         say: is told in lines what each stage did, and what its gate says.
 
     Returns:
-        What the gate of each stage that has run says. Where one does not pass it is the last: no later
-        stage has run.
+        What the gate of each stage that has run says. Where one does not pass, no stage has run that reads
+        what it publishes.
     """
     stages = stream.stages if stages is None else stages
     if len(stages) > 1:
         run_id = run_id or f"run-{uuid.uuid4().hex[:12]}"
     ledger = Ledger(root_of(lake, stream))
     judged: list[Judgement] = []
+    closed: dict[str, list[str]] = {}
     for stage in stages:
+        after = READS[stage][0] if stage in READS else None
+        if after in closed:
+            closed[after].append(stage)
+            continue
         own = run_id if len(stages) == 1 else f"{run_id} {stage}"
         # Only the first has waited for the session.
         before = began if not judged else None
@@ -78,8 +83,8 @@ def run_stages(
         judged.append(judge(ledger, stage, stream.name, interval, command, stream.heal))
         say("\n".join([*judged[-1].failures, *judged[-1].warnings, judged[-1].summary]))
         if not judged[-1].passed:
-            break
-    left = stages[len(judged) :]
-    if left:
-        say(f"not run, as the gate of {stages[len(judged) - 1]} does not pass: {', '.join(left)}")
+            closed[stage] = []
+    for stage, left in closed.items():
+        if left:
+            say(f"not run, as the gate of {stage} does not pass: {', '.join(left)}")
     return judged

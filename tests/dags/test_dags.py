@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+STAGES = ("ingest", "widen", "aggregate")
 STREAMS = sorted(path.stem for path in (ROOT / "schemas" / "streams").glob("*.yaml"))
 ARGV = Path(__file__).parent / "argv"
 
@@ -51,19 +52,22 @@ def test_no_stage_reaches_the_next_but_through_its_gate(dags: dict[str, Any], na
 def test_stages_that_are_submitted_together_keep_their_gates_and_what_they_write(
     dags: dict[str, Any],
 ) -> None:
-    chain = ["settle", "run", "ingest_gate", "aggregate_gate", "report"]
     together = dags["together"]
     edges = {(task.task_id, after) for task in together.tasks for after in task.downstream_task_ids}
-    assert edges == set(pairwise(chain))
+    assert edges == {("settle", "run"), ("run", "ingest_gate")} | {
+        edge
+        for stage in ("widen", "aggregate")
+        for edge in pairwise(["ingest_gate", f"{stage}_gate", "report"])
+    }
     written = {
         name: sorted(outlet.uri.rpartition("/")[2] for task in dags[name].tasks for outlet in task.outlets)
         for name in ("web", "together")
     }
     assert written["together"] == written["web"]
     assert together.get_task("run").outlets
-    gates = [together.get_task(f"{stage}_gate") for stage in ("ingest", "aggregate")]
-    assert [(gate.stage, gate.job) for gate in gates] == [("ingest", "run"), ("aggregate", "run")]
-    assert together.get_task("report").jobs == {"ingest": "run", "aggregate": "run"}
+    gates = [together.get_task(f"{stage}_gate") for stage in STAGES]
+    assert [(gate.stage, gate.job) for gate in gates] == [(stage, "run") for stage in STAGES]
+    assert together.get_task("report").jobs == dict.fromkeys(STAGES, "run")
 
 
 @pytest.mark.parametrize("name", DAGS)
@@ -216,7 +220,7 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
     publish(ledger, "web", "ingest", {})
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     file = ROOT / "schemas/streams/web.yaml"
-    dag = build(load(file).model_copy(update={"aggregate": {}}), file)
+    dag = build(load(file).model_copy(update={"aggregate": {}, "patterns": {}}), file)
     task: Any = dag.get_task("report")
     context = {"params": {}, "dag_run": run_of(hours[1], hours[1] + timedelta(hours=2))}
     # As the task runner calls it, which a test has none of.

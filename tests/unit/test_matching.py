@@ -133,6 +133,9 @@ TWICE = Pattern(
 )
 """Two in any order that have to agree with each other, since a later one agrees with both."""
 
+UNLIKE = Pattern((Element((Step("a", 0, 2, ("a", "b")),)),), (), 20, 9)
+"""Two that differ, of which none has no value."""
+
 
 @settings(max_examples=500)
 @example(case=(BESIDES, [[(0, 1, 0, 0), (1, 2, 1, 0), (1, 2, 2, 0), (1, 2, 1, 0), (1, 4, 0, 0)]]))
@@ -153,6 +156,7 @@ def test_minimal_instances_are_those_of_the_definition(case: tuple[Pattern, list
 
 
 @settings(max_examples=150)
+@example(case=(UNLIKE, [[(0, 1, 1, 1), (1, 1, 2, -1), (1, 1, 1, 2)]]))
 @given(case=cases())
 def test_the_smallest_instance_of_a_stretch_is_that_of_the_definition(
     case: tuple[Pattern, list[list[Row]]],

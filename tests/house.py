@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 from deltalake import DeltaTable
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from transom import job
 from transom.intervals import Interval, format_hour
-from transom.lake import alerts, findings
+from transom.lake import alerts, episodes, findings
 from transom.lake.book import EMPTY_DIGEST, Book, Node, Verdict
 from transom.lake.causes import Finding
 from transom.lake.digest import digest_of, row_hash, total_hash
@@ -24,6 +24,7 @@ from transom.lake.refresh import Outcome
 from transom.lake.store import Store
 from transom.lake.tables import Table, read_rows
 from transom.stages import aggregate as aggregate_stage
+from transom.stages import widen as widen_stage
 from transom.stages.ingest_tables import Tables
 from transom.stream import Stream, parse
 from transom.work import WORKS
@@ -109,6 +110,10 @@ class House:
         """The second stage over hours `[start, end)`."""
         return self._stage("aggregate", self.context(start, end))
 
+    def widen(self, start: int, end: int) -> Outcome:
+        """The stage of patterns over hours `[start, end)`."""
+        return self._stage("widen", self.context(start, end))
+
     def in_chunks(self, stage: str, start: int, end: int) -> None:
         """A stage over hours `[start, end)`, in the stream's chunks."""
         whole = Interval(hour(start), hour(end))
@@ -121,8 +126,9 @@ class House:
         for context in contexts:
             outcome.add(WORKS[stage](context))
         findings.publish(self.ledger, self.stream.name, stage, outcome.stale)
-        if stage == alerts.STAGE:
-            alerts.publish(self.ledger, self.stream)
+        for mirrored in (episodes, alerts):
+            if stage == mirrored.STAGE:
+                mirrored.publish(self.ledger, self.stream)
         return outcome
 
     def run(self, start: int, end: int) -> None:
@@ -131,7 +137,7 @@ class House:
 
     def run_over(self, interval: Interval) -> None:
         """Every stage over an interval."""
-        for stage in WORKS:
+        for stage in self.stream.stages:
             self._stage(stage, self.context_of(interval))
 
     def book(self) -> Book:
@@ -145,6 +151,10 @@ class House:
     def table(self, name: str) -> DataFrame:
         """A table as it stands."""
         return self.spark.read.format("delta").load(f"{self.root}/{name}")
+
+    def rows_of(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a table, read without Spark."""
+        return read_rows(DeltaTable(f"{self.root}/{name}"))
 
     def state(self) -> Mapping[str, Standing]:
         """What the promise is about: all that the ledger says of every node but who said it."""
@@ -173,7 +183,8 @@ class House:
         columns = {table.name: table for table in Tables.of(self.stream)}
         declared = {
             (block, step.table.name): part.columns
-            for step in aggregate_stage.stage(self.stream).steps
+            for stage in (widen_stage, aggregate_stage)
+            for step in stage.stage(self.stream).steps
             for block, part in step.parts.items()
         }
         series = {(node.block, node.table) for node in self.book()}

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from transom import __version__
 from transom.intervals import Interval
-from transom.lake import alerts, findings
+from transom.lake import alerts, episodes, findings
 from transom.lake.ledger import Ledger, Run
 from transom.lake.refresh import Outcome
 from transom.lake.store import Store
@@ -31,9 +31,10 @@ NOTED = {
     "files_conflicting": "files held back that differ from what stands",
     "files_gone": "files gone",
     "files_waiting": "files waiting",
+    "records_shown": "records shown to detectors",
 }
 """Figures of a run's work that a person should see, where they are not zero."""
-READS = {"aggregate": ("ingest", "events")}
+READS = {"widen": ("ingest", "events"), "aggregate": ("ingest", "events")}
 """Of stages that read another one's tables: that stage, and the table without which it cannot have run."""
 
 
@@ -62,6 +63,11 @@ class Context:
 def root_of(lake: str, stream: Stream) -> str:
     """Where the tables of a stream are."""
     return f"{lake.rstrip('/')}/{stream.name}"
+
+
+def _noted(name: str, outcome: Outcome) -> str:
+    most = f" of at most {outcome.bound[name]}" if name in outcome.bound else ""
+    return f", {outcome.work.get(name, outcome.standing.get(name))} {NOTED[name]}{most}"
 
 
 def require_inputs(stage: str, stream: Stream, lake: str) -> None:
@@ -125,8 +131,9 @@ def perform(
         tidy(ledger, stage)
     found = time.monotonic()
     findings.publish(ledger, stream.name, stage, total.stale)
-    if stage == alerts.STAGE:
-        alerts.publish(ledger, stream)
+    for mirrored in (episodes, alerts):
+        if stage == mirrored.STAGE:
+            mirrored.publish(ledger, stream)
     seconds["findings"] = round(time.monotonic() - found, 3)
     figures = {**total.work, **total.standing}
     published = f"{total.published} published"
@@ -148,11 +155,12 @@ def perform(
             code_version=__version__,
             finished_at=datetime.now(UTC),
             work=figures,
+            bound=total.bound,
         )
     )
     say(
         f"{stage} {stream.name} {interval}: {published}, {total.quarantined} quarantined, "
         f"{total.blocked} blocked, {total.hours_healed} of them healed (tables' hours); {total.rows_out} rows"
-        + "".join(f", {figures[name]} {words}" for name, words in NOTED.items() if figures.get(name))
+        + "".join(_noted(name, total) for name in NOTED if figures.get(name))
     )
     return total

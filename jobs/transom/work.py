@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from transom.job import Context
 from transom.lake.refresh import Outcome, refresh
-from transom.stages import aggregate
+from transom.lake.stage import Stage
+from transom.stages import aggregate, widen
 from transom.stages.checks import accepted_of
 from transom.stages.ingest import ingest
 from transom.stages.ingest_tables import Tables
@@ -21,9 +22,16 @@ def _ingest(context: Context) -> Outcome:
 
 
 def _aggregate(context: Context) -> Outcome:
-    declared = aggregate.stage(context.stream)
+    return _refreshed(context, aggregate.stage(context.stream))
+
+
+def _widen(context: Context) -> Outcome:
+    return _refreshed(context, widen.stage(context.stream))
+
+
+def _refreshed(context: Context, declared: Stage) -> Outcome:
     context.store.create(step.table for step in declared.steps if step.parts)
-    with context.phase("aggregate"):
+    with context.phase(declared.name):
         return refresh(
             context.store,
             context.ledger,
@@ -37,5 +45,5 @@ def _aggregate(context: Context) -> Outcome:
         )
 
 
-WORKS: dict[str, Work] = {"ingest": _ingest, "aggregate": _aggregate}
+WORKS: dict[str, Work] = {"ingest": _ingest, "widen": _widen, "aggregate": _aggregate}
 """Every stage, in the order in which they run."""

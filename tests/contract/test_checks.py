@@ -29,6 +29,7 @@ from transom.lake.refresh import refresh
 from transom.lake.store import Store
 from transom.lake.tables import ARROW_TYPES
 from transom.stages import aggregate as aggregate_stage
+from transom.stages import widen as widen_stage
 from transom.stages.contents import contents
 from transom.stages.files import Listed
 from transom.stages.parsing import Read, Reading
@@ -361,6 +362,38 @@ def test_a_fault_between_computing_and_publishing_is_seen(
     entry = day.book()[Node("aggregate", "site", table, hour(2))]
     assert entry.status == ("quarantined" if check else "published")
     assert day.table(table).count() == (0 if check else {"granules": 1, "aggregates": 2}[table])
+
+
+TWICE = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
+patterns:
+  of_client: {key: [client], within: 1 minute, steps: [{id: two, where: status = 200, times: 2}]}
+  of_all: {key: [], within: 1 minute, steps: [{id: two, where: status = 200, times: 2}]}
+  sound: {key: [status], within: 1 minute, steps: [{id: two, where: status = 200, times: 2}]}
+"""
+
+
+def test_an_episode_that_takes_other_matches_than_those_of_its_hour_is_seen(house: Make) -> None:
+    day = house(TWICE)
+    day.land(2, GOOD)
+    day.ingest(2, 3)
+    stage = widen_stage.stage(day.stream)
+    day.store.create(step.table for step in stage.steps)
+    context = day.context(2, 3)
+
+    def at_fault(rows: DataFrame) -> DataFrame:
+        if "client" in rows.columns:
+            return rows.withColumn("end", F.expr("hour + INTERVAL 1 HOUR"))
+        return rows if "status" in rows.columns else rows.withColumn("new_matches", F.lit(8))
+
+    changed = tampered(stage, "episodes", at_fault)
+    refresh(day.store, day.ledger, changed, context.interval, day.stream.heal, "run x")
+    found = {name: (of.node.block, of.observed) for name, of in failed(day, "widen").items()}
+    assert found == {"episodes_inside_hour": ("of_client", 1), "matches_in_episodes": ("of_all", 1)}
+    (row,) = day.table("episodes").toArrow().to_pylist()
+    assert (row["block"], row["matches"], row["new_matches"], row["state"]) == ("sound", 9, 9, "final")
 
 
 def test_an_item_that_is_missing_in_a_ring_is_not_recurring(house: Make) -> None:

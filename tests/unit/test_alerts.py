@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from transom.intervals import Interval
-from transom.lake import alerts, tidying
+from transom.lake import alerts, mirroring, tidying
 from transom.lake.book import Entry, Node
 from transom.lake.causes import Finding
 from transom.lake.findings import findings, how_many
@@ -194,7 +194,7 @@ def test_keys_of_several_columns_and_of_none(ledger: Ledger) -> None:
 
 
 def test_many_rows_are_told_by_several_commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alerts, "MOST", 1)
+    monkeypatch.setattr(mirroring, "MOST", 1)
     stream = stream_of()
     hold(ledger, stream, [row(number, "growing", end) for number in (1, 2) for end in (10, 20)])
     alerts.publish(ledger, stream)
@@ -208,7 +208,7 @@ def test_findings_say_the_same_when_their_files_are_brought_together(
     def files() -> int:
         return len(DeltaTable(f"{ledger.root}/findings").file_uris())
 
-    monkeypatch.setattr(alerts, "MOST", 1)
+    monkeypatch.setattr(mirroring, "MOST", 1)
     monkeypatch.setattr(tidying, "SCATTERED", 1)
     stream = stream_of()
     # Before anything was found there is no table.

@@ -205,8 +205,8 @@ BOTH = {"batches", "matches"}
         ({"merge": "1 hour"}, {"episodes"}),
         ({"where": "took > 1"}, BOTH),
         ({"count": "all"}, BOTH),
-        ({"batch": "1 minute"}, BOTH),
-        ({"within": "2 days"}, BOTH),
+        ({"batch": "1 minute"}, {*BOTH, "episodes"}),
+        ({"within": "2 days"}, {*BOTH, "episodes"}),
         ({"max_records": 99}, BOTH),
         ({"steps__0__where": "status = 2"}, BOTH),
         ({"keep": ["took"]}, BOTH),
@@ -216,7 +216,7 @@ BOTH = {"batches", "matches"}
         ({"steps__1__by": "took"}, BOTH),
         ({"steps__0__times": 50}, BOTH),
         # As many levels, another bound.
-        ({"within": "23 hours"}, {"matches"}),
+        ({"within": "23 hours"}, {"matches", "episodes"}),
         ({"keep": ["user"]}, {"matches"}),
         ({"steps__0__times": 2}, {"matches"}),
         ({"steps__0__id": "c"}, {"matches"}),
@@ -322,7 +322,13 @@ def test_the_shapes_of_patterns_are_canonical_json() -> None:
     assert {name: json.loads(shape) for name, shape in shapes(stream).items()} == {
         "batches": batches,
         "matches": matches,
-        "episodes": {"key": ["user"], "merge": 3_600_000_000, "types": {"user": ["string", "1"]}},
+        "episodes": {
+            "key": ["user"],
+            "merge": 3_600_000_000,
+            "top": 300_000_000 << 9,
+            "types": {"user": ["string", "1"]},
+            "within": 86_400_000_000,
+        },
     }
     assert stream.matches_shape("x") == json.dumps(matches, sort_keys=True, separators=(",", ":"))
 

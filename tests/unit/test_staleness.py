@@ -252,7 +252,13 @@ def test_what_counts_as_empty_is_like_what_is() -> None:
     # Hour 0 is due and has not been made.
     assert found(events([0])) not in (0, found(events([1])))
     assert found(events([0]) | empty) == 0
-    assert found({of_state(0): Entry("published", "a", complete=False)}) != 0
+    assert found(events([0]) | {of_state(0): Entry("published", "a", complete=False)}) != 0
+    # Nobody asked for hour 0, whatever files of other hours have put there.
+    some = {Node("ingest", "events", "events", at(0)): Entry("published", "a", digest="1:5", asked=False)}
+    book = Book(some)
+    assert book.contents("ingest", "events", "events", at(0), at(1)) == 0
+    book = book.updated({node: replace(entry, asked=True) for node, entry in some.items()})
+    assert book.contents("ingest", "events", "events", at(0), at(1)) != 0
 
 
 def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:

@@ -235,7 +235,8 @@ class Fast:
                 at, rows = at[taken], rows.taken(taken)
                 what = trimmed(rows, length, self.widening.most)
                 at, cut = at[what.kept], what.cut[what.kept]
-                assert what.longest == max([0, *np.unique(self._batches(at, length), return_counts=True)[1]])
+                many = np.unique(self._batches(at, length), return_counts=True)[1]
+                assert what.many.tolist() == many.tolist()
             at, cut = (np.concatenate(pair) for pair in zip(self.ended[level], (at, cut), strict=True))
             order = np.argsort(at)
             at, cut = at[order], cut[order]

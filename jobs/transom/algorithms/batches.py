@@ -49,12 +49,14 @@ class Cut:
     Attributes:
         kept: which rows.
         cut: whether records have been cut out behind a row; of all rows.
-        longest: records of the longest batch, as it is left.
+        many: how many records each batch has, as it is left.
+        end: when each batch ends, in microseconds.
     """
 
     kept: Bools
     cut: Bools
-    longest: int
+    many: Int64s
+    end: Int64s
 
 
 def trimmed(rows: Rows, length: int, most: int) -> Cut:
@@ -70,9 +72,8 @@ def trimmed(rows: Rows, length: int, most: int) -> Cut:
     place = np.arange(len(rows.time)) - first[of]
     long = many[of] > 2 * most
     kept = (place < most) | (place >= many[of] - most)
-    return Cut(
-        kept, np.where(long, place == most - 1, rows.cut), int(np.minimum(many, 2 * most).max(initial=0))
-    )
+    end = (rows.time[first] // length + 1) * length
+    return Cut(kept, np.where(long, place == most - 1, rows.cut), np.minimum(many, 2 * most), end)
 
 
 @dataclass(frozen=True)
@@ -82,13 +83,14 @@ class Shown:
     Attributes:
         first, behind: of each window, the rows `[first, behind)`.
         end: in microseconds.
-        ends: of every window that is not empty, shown or not, when it ends.
+        keys, ends: of every window that is not empty, shown or not, whose it is and when it ends.
         oversized: of those shown, whether a batch of level 0 has more than 2L records.
     """
 
     first: Int64s
     behind: Int64s
     end: Int64s
+    keys: Int64s
     ends: Int64s
     oversized: Bools
 
@@ -117,7 +119,8 @@ def shown(
     follows[1:] = (key[1:] == key[:-1]) & (number[1:] == number[:-1] + 1)
     end = (number + 1) * length
     alone = np.append(~follows[1:], True)[: len(first)]  # the window behind it holds this batch alone
-    every = np.concatenate([end, end[alone] + length])
+    every_end, every_key = np.concatenate([end, end[alone] + length]), np.concatenate([key, key[alone]])
+    every = _wanted(every_end, stretches)
     begin = np.where(follows, np.concatenate([first[:1], first[:-1]]), first)
     many = behind - first
     over = many > 2 * widening.most
@@ -132,7 +135,9 @@ def shown(
     elif level:
         half = length // 2
         wanted &= (time[begin] < end - length - half) | (time[behind - 1] >= end - half)
-    return Shown(low[wanted], high[wanted], end[wanted], every[_wanted(every, stretches)], oversized[wanted])
+    return Shown(
+        low[wanted], high[wanted], end[wanted], every_key[every], every_end[every], oversized[wanted]
+    )
 
 
 def _narrowed(

@@ -105,7 +105,7 @@ def _by_windows(shown: Shown) -> Iterator[Shown]:
         before = many[at - 1] if at else 0
         after = max(int(np.searchsorted(many, before + AT_A_TIME, side="right")), at + 1)
         taken = slice(at, after)
-        yield Shown(
-            shown.first[taken], shown.behind[taken], shown.end[taken], shown.ends[:0], shown.oversized[taken]
-        )
+        none = shown.keys[:0], shown.ends[:0]
+        of = shown.first[taken], shown.behind[taken], shown.end[taken]
+        yield Shown(*of, *none, shown.oversized[taken])
         at = after

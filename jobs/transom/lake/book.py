@@ -186,7 +186,7 @@ class Book(Mapping[Node, Entry]):
     def contents(
         self, stage: str, block: str, table: str, first: datetime, last: datetime, own: bool = False
     ) -> int:
-        """What stands in some hours of one block's table, both ends among them, as a number.
+        """What stands in some hours of one block's table that are due, both ends among them, as a number.
 
         It is the sum of a hash for each hour that is not empty: a month takes no longer than an hour.
 
@@ -206,15 +206,16 @@ class Book(Mapping[Node, Entry]):
 
     def _summed(self, stage: str, block: str, table: str, own: bool) -> tuple[list[datetime], list[int]]:
         series = self.series(stage, block, table)
-        hours = sorted(series.keys() | self.due)
+        hours = sorted(self.due)
         hashes = (content(Node(stage, block, table, hour), series.get(hour), own) for hour in hours)
         return hours, list(accumulate(hashes, initial=0))
 
     def incomplete(self, stage: str, block: str, table: str) -> list[datetime]:
-        """The hours of one block's table in which something is missing, in order."""
+        """The hours of one block's table that are due and in which something is missing, in order."""
         series = (stage, block, table)
         if series not in self._incomplete:
-            lacking = (hour for hour, entry in self.series(*series).items() if not entry.complete)
+            of_table = self.series(*series).items()
+            lacking = (hour for hour, entry in of_table if not entry.complete and hour in self.due)
             self._incomplete[series] = sorted(lacking)
         return self._incomplete[series]
 

@@ -19,6 +19,7 @@ from transom.lake.acceptance import in_short
 from transom.lake.book import INHERITED, WITHHELD_FILE, Book, Entry, Node, Verdict
 from transom.lake.quality import shortened, written
 from transom.stream.checks import BUILT_IN
+from transom.units import microseconds
 
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
@@ -40,7 +41,7 @@ MENDED: Mapping[str, str] = {
     OUT_OF_DATE: "run",
 }
 """What makes good what has become of an hour."""
-NOUNS = {"ingest": "events", "aggregate": "figures"}
+NOUNS = {"ingest": "events", "widen": "episodes", "aggregate": "figures"}
 """What the rows of a stage are."""
 SHOWN = 5
 """How many hours and how many rows at fault are evidence of one finding."""
@@ -57,8 +58,10 @@ class Finding:
         hour: the hour that completes it; of what the ledger says, the last one.
         finding_id: stable, see `identity`.
         block: None where it is about several.
-        start, end: `[start, end)`; None for files that belong to no hour.
-        ongoing: whether it reaches the end of the last hour that the stage was asked for.
+        start, end: `[start, end)`; of an episode its first and its last record; None for files that belong to
+            no hour.
+        ongoing: whether it reaches the end of the last hour that the stage was asked for; of an episode,
+            whether matches may still join it.
         exactness: of a figure: exact, guaranteed, or its bounds.
         made_of: of what stages find in the data, a hash of the rows and words that it was made of.
     """
@@ -84,11 +87,14 @@ class Finding:
         return f"{self.severity} {self.kind}: {self.title}"
 
     @property
-    def rank(self) -> tuple[int, bool, datetime, str]:
-        """Its place among others: the worst first, what is the matter before what the log says, then the
-        earliest."""
+    def rank(self) -> tuple[int, int, int, str]:
+        """Its place among others: the worst first. Of those an episode of high severity that still goes on,
+        then what is the matter, before what the log says: episodes, the latest first, and alerts."""
         worst = SEVERITIES.index(self.severity)
-        return worst, self.kind == "alert", self.start or NO_HOUR, self.finding_id
+        episode = self.kind == "episode"
+        place = 3 if self.kind == "alert" else 1 if not episode else 0 if self.ongoing and not worst else 2
+        time = microseconds((self.start or NO_HOUR) - NO_HOUR)
+        return worst, place, -time if episode else time, self.finding_id
 
 
 def identity(

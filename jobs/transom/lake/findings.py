@@ -31,8 +31,8 @@ def findings(
 
     Args:
         root: the stream's folder in the lake.
-        interval: only what overlaps it, of alerts what its hours report, and what belongs to no hour; None is
-            everything.
+        interval: only what overlaps it, of alerts what its hours report, of episodes also what they show of
+            earlier ones, and what belongs to no hour; None is everything.
         most: how many of them; None is all, of which there may be millions where many meet a condition.
         kinds: only these; None is all.
     """
@@ -61,7 +61,11 @@ def _ask(root: str, sql: str) -> list[dict[str, Any]]:
 
 
 _PLACES = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(SEVERITIES))
-_RANK = f"CASE severity {_PLACES} END, kind = 'alert', \"start\" NULLS FIRST, finding_id"
+_RANK = (
+    f"CASE severity {_PLACES} END, CASE WHEN kind = 'alert' THEN 3 WHEN kind <> 'episode' THEN 1 "
+    f"WHEN ongoing AND severity = '{SEVERITIES[0]}' THEN 0 ELSE 2 END, "
+    'CASE WHEN kind = \'episode\' THEN "start" END DESC NULLS LAST, "start" NULLS FIRST, finding_id'
+)
 """As `Finding.rank` has it."""
 
 
@@ -73,9 +77,11 @@ def _asked(interval: Interval | None, kinds: Iterable[str] | None) -> str:
         where += f" AND kind IN ({listed})"
     if interval is not None:
         start, end = instant(interval.start), instant(interval.end)
-        # The window of an alert reaches back, a day or more: it belongs to the hour that reports it.
+        # The window of an alert reaches back, a day or more: it belongs to the hour that reports it. What is
+        # seen of an episode only when its last record is long past belongs to that hour, too.
         first = "CASE WHEN kind = 'alert' THEN hour ELSE \"start\" END"
-        where += f' AND ("start" IS NULL OR "end" IS NULL OR ({first} < {end} AND {start} < "end"))'
+        last = "CASE WHEN kind = 'episode' THEN hour + INTERVAL '1 hour' ELSE \"end\" END"
+        where += f' AND ("start" IS NULL OR "end" IS NULL OR ({first} < {end} AND {start} < {last}))'
     return where
 
 

@@ -139,6 +139,11 @@ def moment_of(hour: int) -> datetime:
     return EPOCH + timedelta(hours=hour)
 
 
+def number_of(hour: datetime) -> int:
+    """An hour, counted from the epoch."""
+    return (hour - EPOCH) // timedelta(hours=1)
+
+
 def _by_hour(batch: pa.RecordBatch, time_column: str) -> Iterator[tuple[int, pa.RecordBatch]]:
     hours = hours_of(batch.column(time_column))
     if hours[0] == hours[-1] and (hours == hours[0]).all():

@@ -150,9 +150,9 @@ def _reusable(
 
 def _cause(read: Node, stage: str, book: Book) -> str | None:
     """Why what a stage reads does not stand, if so."""
+    if read.hour not in book.due:
+        return None  # it is empty: nobody asked for it
     entry = book.get(read)
     if entry is None:
-        # An hour that nobody asked for is empty; one that another stage has not made is not.
-        unmade = read.stage != stage and read.hour in book.due
-        return f"{read} has not been computed" if unmade else None
+        return f"{read} has not been computed" if read.stage != stage else None
     return cause_of(read, entry)

@@ -19,6 +19,7 @@ from transom.lake import small
 from transom.lake.acceptance import Accepted, verdict_of
 from transom.lake.book import EMPTY_DIGEST, STANDS, Book, Entry, Node, Verdict
 from transom.lake.ledger import Ledger, Overtaken
+from transom.lake.parts import moment_of, number_of
 from transom.lake.planning import Plan, left_stale, plan
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import judge
@@ -29,6 +30,7 @@ from transom.lake.spool import Spool
 from transom.lake.stage import Computed, Request, Stage, Step
 from transom.lake.staleness import Scope, judged_by
 from transom.lake.store import Pins, Store, Write, conformed, in_hours
+from transom.lake.tally import Tally
 
 
 @dataclass
@@ -40,6 +42,7 @@ class Outcome:
             of chunks the last one says it.
         incomplete: how many of the published ones lack something.
         work: what was done, counted; over chunks it adds up.
+        bound: what theory allows for some of that.
         standing: what there is after it, counted; of chunks the last one says it.
     """
 
@@ -51,6 +54,7 @@ class Outcome:
     blocked: int = 0
     stale: dict[Node, Entry | None] = field(default_factory=dict)
     work: dict[str, int] = field(default_factory=dict)
+    bound: dict[str, int] = field(default_factory=dict)
     standing: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -67,8 +71,9 @@ class Outcome:
         self.quarantined += other.quarantined
         self.blocked += other.blocked
         self.stale = other.stale
-        for name, amount in other.work.items():
-            self.work[name] = self.work.get(name, 0) + amount
+        for mine, others in ((self.work, other.work), (self.bound, other.bound)):
+            for name, amount in others.items():
+                mine[name] = mine.get(name, 0) + amount
         self.standing = other.standing or self.standing
 
 
@@ -187,14 +192,15 @@ def _run_step(
             hours = set().union(*todo.targets.values())
             spool = Spool(store, step.table, computed.shares, len(hours))
             rows = _hashed(step, spool.rows())
-            figures = measure(step, rows, computed, todo.inputs)
+            figures = measure(step, rows, computed, todo.inputs, spool.counted)
             verdicts = audit(step, figures, accepted)
         rules = judged_by(step.checks, accepted)
         entries = settle(stage, step, todo, book, figures, verdicts, rules, run_id)
         # Of what is blocked nothing was computed: an hour before it, settled now, is missing.
         verdicts = [v for v in verdicts if v.node in entries and entries[v.node].status != "blocked"]
-        if rows is not None:
-            verdicts = [v if v.success else _sampled(step, rows, v) for v in verdicts]
+        if rows is not None and spool is not None:
+            counted = spool.counted
+            verdicts = [v if v.success else _sampled(step, rows, v, counted) for v in verdicts]
         for node, entry in entries.items():
             if entry.status == "published" and not stands(book, node, entry.digest):
                 good.setdefault(node.block, []).append(node.hour)
@@ -204,11 +210,13 @@ def _run_step(
     finally:
         if spool is not None:
             spool.discard()
-    return _outcome(entries, todo.healed)
+    return _outcome(step, entries, todo.healed, spool.counted if spool else {})
 
 
-def _outcome(entries: Mapping[Node, Entry], healed: int) -> Outcome:
+def _outcome(step: Step, entries: Mapping[Node, Entry], healed: int, counted: Mapping[str, Tally]) -> Outcome:
     """What has come of the nodes of a step, counted."""
+    sums = [(name, amount) for tally in counted.values() for (_, name), amount in tally.sums.items()]
+    work = {name: sum(n for of, n in sums if of == name) for name in {name for name, _ in sums}}
     published = [entry for entry in entries.values() if entry.status == "published"]
     statuses = [entry.status for entry in entries.values()]
     return Outcome(
@@ -218,6 +226,8 @@ def _outcome(entries: Mapping[Node, Entry], healed: int) -> Outcome:
         incomplete=sum(not entry.complete for entry in published),
         quarantined=statuses.count("quarantined"),
         blocked=statuses.count("blocked"),
+        work={name: amount for name, amount in work.items() if name not in step.bounds.values()},
+        bound={name: work.get(most, 0) for name, most in step.bounds.items() if work},
     )
 
 
@@ -226,9 +236,11 @@ def _read_by(step: Step) -> set[tuple[str, str, str]]:
 
 
 def _standing(step: Step, book: Book) -> dict[tuple[str, str], dict[datetime, int]]:
-    """How many rows stand in each hour of what a step reads."""
+    """How many rows stand in each hour that is due of what a step reads."""
     return {
-        (block, table): {hour: entry.rows for hour, entry in book.series(stage, block, table).items()}
+        (block, table): {
+            hour: entry.rows for hour, entry in book.series(stage, block, table).items() if hour in book.due
+        }
         for stage, block, table in _read_by(step)
     }
 
@@ -243,9 +255,17 @@ def _hashed(step: Step, rows: DataFrame) -> DataFrame:
 
 
 def measure(
-    step: Step, rows: DataFrame, computed: Computed, nodes: Iterable[Node]
+    step: Step,
+    rows: DataFrame,
+    computed: Computed,
+    nodes: Iterable[Node],
+    counted: Mapping[str, Tally],
 ) -> dict[Node, dict[str, Any]]:
-    """Digest, count and every check's number for each node, in one aggregation over the rows."""
+    """Digest, count and every check's number for each node, in one aggregation over the rows.
+
+    Args:
+        counted: what the tasks have counted, by block; of other hours than these, too.
+    """
     nodes = list(nodes)
     by_key = {(node.block, node.hour): node for node in nodes}
     figures: dict[Node, dict[str, Any]] = {
@@ -255,6 +275,7 @@ def measure(
             "digest": EMPTY_DIGEST,
             "bytes": 0,
             **dict.fromkeys(step.figures, None),
+            **dict.fromkeys(step.counters, 0),
             **computed.known.get((node.block, node.hour), {}),
         }
         for node in nodes
@@ -272,6 +293,10 @@ def measure(
     for row in together.toArrow().to_pylist():
         node = by_key[row.pop("block"), row.pop("hour")]
         figures[node].update({name: value for name, value in row.items() if value is not None})
+    for block, tally in counted.items():
+        for hour, name, amount in tally.figures():
+            if (at := (block, moment_of(hour))) in by_key:
+                figures[by_key[at]][name] = amount
     for row in figures.values():
         row.update({name: derive(row) for name, derive in step.derived.items()})
     return figures
@@ -286,12 +311,14 @@ def audit(
     return [verdict_of(nodes[finding.row], finding, accepted) for finding in findings]
 
 
-def _sampled(step: Step, rows: DataFrame, verdict: Verdict) -> Verdict:
-    """A failed check with some of the rows at fault."""
-    fault = step.faults.get(verdict.check)
+def _sampled(step: Step, rows: DataFrame, verdict: Verdict, counted: Mapping[str, Tally]) -> Verdict:
+    """A failed check with some of the rows at fault, or what tasks have noted for it."""
+    node, fault = verdict.node, step.faults.get(verdict.check)
+    noted = counted.get(node.block, Tally()).notes.get((number_of(node.hour), verdict.check))
+    if noted:
+        return verdict.with_sample(noted)
     if fault is None:
         return verdict
-    node = verdict.node
     at_fault = rows.where((F.col("block") == node.block) & (F.col("hour") == F.lit(node.hour)) & fault)
     columns = [name for name in step.parts[node.block].columns if name != "hour"]
     return verdict.with_sample(map(in_words, sampled(at_fault, columns)))

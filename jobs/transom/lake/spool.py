@@ -16,10 +16,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.lake.parts import MOST_HOURS, Part, discard, written
-from transom.lake.stage import Made, Share
+from transom.lake.stage import Counted, Made, Share
 from transom.lake.store import Store
 from transom.lake.systems import opened
 from transom.lake.tables import ARROW_TYPES, LakeError, Table
+from transom.lake.tally import Tally
 
 MOST_FILES = 4
 """Files that an hour of a block has at most, on average, where they are taken as tasks have written them."""
@@ -30,8 +31,9 @@ TOLD = {
     "path": "string",
     "hour": "timestamp",
     **dict.fromkeys(("rows", "bytes", "modified"), "bigint"),
+    "counted": "string",
 }
-"""What a task says of a part."""
+"""What a task says of a part; or, as JSON, of what it has counted."""
 
 
 def rows_of(store: Store, table: str, columns: Mapping[str, str], parts: Collection[Part]) -> DataFrame:
@@ -81,6 +83,7 @@ class Spool:
 
     Attributes:
         parts: what was written, by block.
+        counted: what the tasks have counted, by block.
         taken: the parts that the run has begun to make the table's.
     """
 
@@ -97,6 +100,7 @@ class Spool:
         self.store, self.table = store, table
         self.taken: Collection[Part] = ()
         self.parts: dict[str, list[Part]] = {}
+        self.counted: dict[str, Tally] = {}
         # Known before anything is written, so that what a failed task has left is found.
         self._folder = f"made-{uuid.uuid4().hex}"
         self._divided = hours <= MOST_HOURS
@@ -104,14 +108,26 @@ class Spool:
             uri = store.uri(table.name)
             told = [
                 share.frame.mapInArrow(
-                    _Writing(share.block, share.made, table.arrow_schema(), uri, self._folder, self._divided),
+                    _Writing(
+                        share.block,
+                        share.made,
+                        share.counted,
+                        table.arrow_schema(),
+                        uri,
+                        self._folder,
+                        self._divided,
+                    ),
                     ", ".join(f"{name} {kind}" for name, kind in TOLD.items()),
                 )
                 for share in shares
             ]
             # Spark gives times in the zone of its session.
             for row in reduce(DataFrame.unionAll, told).toArrow().cast(_told()).to_pylist():
-                self.parts.setdefault(row.pop("block"), []).append(Part(**row))
+                block, counted = row.pop("block"), row.pop("counted")
+                if counted is None:
+                    self.parts.setdefault(block, []).append(Part(**row))
+                else:
+                    self.counted.setdefault(block, Tally()).merge(Tally.of_json(counted))
         except BaseException:
             self.discard()
             raise
@@ -165,19 +181,28 @@ class _Writing:
 
     block: str
     made: Made | None
+    counted: Counted | None
     schema: pa.Schema
     uri: str
     folder: str
     divided: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        made = (batch for batch in batches if batch.num_rows)
-        rows = map(self._in_form, made if self.made is None else self.made(made))
+        made: Iterator[pa.RecordBatch] = (batch for batch in batches if batch.num_rows)
+        tally = Tally()
+        if self.counted is not None:
+            made = self.counted(made, tally)
+        elif self.made is not None:
+            made = self.made(made)
+        rows = map(self._in_form, made)
         # A second try of a task writes files of its own.
         name = f"part-{uuid.uuid4()}"
         time_column = "hour" if self.divided else None
         parts = list(written(self.uri, self.folder, name, rows, time_column, partition=True))
-        yield pa.RecordBatch.from_pylist([{"block": self.block, **asdict(part)} for part in parts], _told())
+        told: list[dict[str, object]] = [{"block": self.block, **asdict(part)} for part in parts]
+        if tally != Tally():
+            told.append({"block": self.block, "counted": tally.to_json()})
+        yield pa.RecordBatch.from_pylist(told, _told())
 
     def _in_form(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """A batch in the table's types, with its block; columns of other blocks are missing."""

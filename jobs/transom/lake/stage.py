@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from transom.lake.quality import Check
 from transom.lake.store import Pins
 from transom.lake.tables import Table
+from transom.lake.tally import Tally
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class Request:
         incomplete: hours of what a block reads of other tables in which something is missing, by block. Of
             its own table none is told: whether a target is complete is known when its checks have been
             judged. Rows that are to say it carry it from hour to hour.
-        rows: how many rows stand in each hour of what is read, by its block and table.
+        rows: how many rows stand in each hour of what is read, by its block and table. Of an hour that is
+            not among these nothing is read: nobody asked for it, and it counts as empty.
         reusable: hours of the block's own table that are no targets and whose rows are those that would be
             computed now, by block, as far around the targets as the block reads; of a step that `reuses`.
     """
@@ -72,6 +74,8 @@ class Request:
 
 Made = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What a task makes of the rows of its partition."""
+Counted = Callable[[Iterable[pa.RecordBatch], Tally], Iterator[pa.RecordBatch]]
+"""The same, of a task that counts what it does."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +85,13 @@ class Share:
     Attributes:
         frame: what tasks are given.
         made: what they make of it, with the columns of the block's part; None where that is the frame.
+        counted: instead of that, what counts as well.
     """
 
     block: str
     frame: DataFrame
     made: Made | None = None
+    counted: Counted | None = None
 
 
 @dataclass(frozen=True)
@@ -110,8 +116,11 @@ class Step:
 
     Attributes:
         figures: aggregate expressions over the rows of one block and hour, by metric name.
+        counters: metrics that its tasks count; 0 of an hour of which they say nothing.
+        bounds: what theory allows for some of the counters: another one, by name. Both go to the ledger.
         derived: metrics that follow from a node's other ones.
-        faults: for a check, which rows are at fault; up to 20 of them are kept with a failure.
+        faults: for a check, which rows are at fault; up to 20 of them are kept with a failure. Of a check
+            that tasks note something for, by its name, what they have noted is.
         compute: is asked once for all targets. Of a chain it goes through them in order, and reads of its own
             table the hours in reach that are no targets; hours that are not due have no rows.
         reuses: whether it can take rows of its own table instead of making them again from what the block
@@ -123,6 +132,8 @@ class Step:
     compute: Callable[[Request], Computed]
     checks: tuple[Check, ...] = ()
     figures: Mapping[str, Column] = field(default_factory=dict)
+    counters: tuple[str, ...] = ()
+    bounds: Mapping[str, str] = field(default_factory=dict)
     derived: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = field(default_factory=dict)
     faults: Mapping[str, Column] = field(default_factory=dict)
     reuses: bool = False

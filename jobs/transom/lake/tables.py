@@ -206,9 +206,12 @@ def read_rows(table: DeltaTable, where: str = "TRUE") -> list[dict[str, Any]]:
     return read
 
 
-def query(table: DeltaTable, sql: str) -> pa.Table:
-    """What an SQL query over a table, `t`, gives."""
-    return pa.RecordBatchReader.from_stream(QueryBuilder().register("t", table).execute(sql)).read_all()
+def query(table: DeltaTable, sql: str, **others: DeltaTable) -> pa.Table:
+    """What an SQL query gives over a table, `t`, and over others by their names."""
+    builder = QueryBuilder()
+    for name, of in {**others, "t": table}.items():
+        builder = builder.register(name, of)
+    return pa.RecordBatchReader.from_stream(builder.execute(sql)).read_all()
 
 
 def instant(moment: datetime) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from transom.algorithms.exact import Int64s
 from transom.stages.blocks import HOUR, MICROSECOND
@@ -28,6 +29,26 @@ def codes(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:
         found = np.unique(found, return_inverse=True)[1].astype(np.int64)
     firsts = np.unique(found, return_index=True)[1].astype(np.int64)
     return found, firsts
+
+
+def ranks(column: pa.ChunkedArray) -> Int64s:
+    """A number for each text, in the order of the texts."""
+    encoded = column.combine_chunks().dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    found: Int64s = rank[encoded.indices.to_numpy(zero_copy_only=False)]
+    return found
+
+
+def common_codes(columns: Sequence[pa.ChunkedArray]) -> list[Int64s]:
+    """Codes of the values of several columns of one type, equal where the values are; -1 for null."""
+    values = pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
+    if pa.types.is_floating(values.type):
+        values = pc.add(values, 0.0)  # zero is equal to its negative
+    encoded = values.combine_chunks().dictionary_encode().indices
+    found = encoded.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.split(found, np.cumsum([len(column) for column in columns])[:-1])
 
 
 def int64s(column: pa.ChunkedArray) -> Int64s:

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.algorithms.exact import Int64s
-from transom.intervals import ranges
+from transom.intervals import Interval, ranges
 from transom.lake.stage import Request
 from transom.lake.store import in_hours
 from transom.stages.blocks import HOUR, MICROSECOND, Block
@@ -54,7 +54,8 @@ def stretches_of(targets: Iterable[datetime]) -> list[tuple[int, int]]:
 
 def reached(targets: Iterable[datetime], back: int) -> set[datetime]:
     """Hours, and as many before each of them."""
-    return {hour - before * HOUR for hour in targets for before in range(back + 1)}
+    stretches = (Interval(stretch.start - back * HOUR, stretch.end) for stretch in ranges(targets))
+    return {hour for stretch in stretches for hour in stretch.hours()}
 
 
 def incomplete_hours(request: Request, block: str) -> Int64s:

@@ -18,11 +18,14 @@ MATCH_COLUMNS = (
 )  # fmt: skip
 """Columns of `matches` beside keys and kept values."""
 EPISODE_COLUMNS = (
-    "hour", "block", "episode_id", "start", "end", "matches", "detected_at", "level", "state", "joined",
+    "hour", "block", "episode_id", "start", "end", "matches", "new_matches", "detected_at", "level", "state",
+    "joined",
 )  # fmt: skip
 """Columns of `episodes` beside keys."""
 TOLD = ("start", "end", "matches")
 """Columns of an episode that a title may name, beside the key's."""
+_BATCH_COLUMNS = ("batch", "takes", "cut")
+"""Columns of the private table `batches` beside those of matches."""
 _NEVER_MET = "FALSE"
 
 
@@ -94,8 +97,9 @@ def _keys(stream: "Stream") -> Iterator[Problem]:
     }
     for place, key in keys.items():
         for index, name in enumerate(key):
-            what = "match" if name in MATCH_COLUMNS else "episode"
-            if name in (*MATCH_COLUMNS, *EPISODE_COLUMNS):
+            of = {"match": MATCH_COLUMNS, "episode": EPISODE_COLUMNS, "batch of records": _BATCH_COLUMNS}
+            what = next((one for one, columns in of.items() if name in columns), None)
+            if what is not None:
                 rule = f"{name} is a column that every {what} has; name the column otherwise"
                 yield Problem(f"{place}[{index}]", rule)
             elif name in kept:

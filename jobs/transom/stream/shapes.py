@@ -189,6 +189,9 @@ def episodes(stream: "Stream", name: str) -> str:
         {
             "key": list(pattern.key),
             "merge": microseconds(pattern.merge),
+            # When no match can join any more.
+            "within": microseconds(pattern.within),
+            "top": microseconds(pattern.top),
             "types": _types(stream, pattern.key),
         }
     )

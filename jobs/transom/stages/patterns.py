@@ -1,0 +1,196 @@
+"""The patterns of a stream, resolved against its columns: what of the events is looked at, how far back."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from transom.algorithms.patterns import Element, Never, Pattern, Step
+from transom.algorithms.widening import Widening
+from transom.lake.store import in_hours
+from transom.lake.tables import SPARK_TYPES
+from transom.stages.columns import HOUR_LENGTH
+from transom.stages.slices import quoted
+from transom.stream import Stream
+from transom.stream.pattern_columns import kept_column
+from transom.stream.patterns import Pattern as Declared
+from transom.units import microseconds
+
+RECORD = {"event_time": "timestamp", "source_id": "string", "source_line": "bigint"}
+"""The columns that say which record it is."""
+EVENT = -1
+"""The level of a row that is a record and in no batch."""
+
+
+def carried_column(name: str) -> str:
+    """The column of `batches` that holds a column of the events."""
+    return f"of_{name}"
+
+
+@dataclass(frozen=True)
+class PatternBlock:
+    """One pattern of a stream, with everything that its columns are derived from.
+
+    Attributes:
+        takes: which events are of the pattern's stream, as Spark SQL; None is all.
+        conditions: of the steps and then of the nevers; which a record meets are the bits of its mask.
+        carried: columns of the events that its records carry beside the key.
+        keep: those that a match keeps.
+        pattern: None where there is a detector.
+        detector: the path of its function.
+        columns: of the events, that a record shown to it has.
+    """
+
+    name: str
+    key: Mapping[str, str]
+    takes: str | None
+    conditions: tuple[str, ...]
+    carried: Mapping[str, str]
+    keep: tuple[str, ...]
+    widening: Widening
+    pattern: Pattern | None
+    detector: str | None
+    columns: tuple[str, ...]
+
+    @property
+    def lowest(self) -> int:
+        """The lowest level whose batches are stored: no shorter than an hour. Those below are made again from
+        two hours of events at most."""
+        shorter = (i for i in range(1, self.widening.levels) if self.widening.length(i) >= HOUR_LENGTH)
+        return next(shorter, self.widening.levels)
+
+    @property
+    def stored(self) -> range:
+        """The levels whose batches are stored."""
+        return range(self.lowest, self.widening.levels)
+
+    def held(self, column: str) -> str:
+        """What holds a column of the events in the rows of the pattern's records."""
+        return column if column in self.key else carried_column(column)
+
+    def carried_columns(self) -> dict[str, str]:
+        """The columns of `batches` that the records of this pattern carry."""
+        return {carried_column(name): kind for name, kind in self.carried.items()}
+
+    def kept_columns(self) -> dict[str, str]:
+        """The columns of `matches` that hold what a match keeps."""
+        kinds = {**self.key, **self.carried}
+        return {kept_column(name): f"array<{kinds[name]}>" for name in self.keep}
+
+    @property
+    def record_columns(self) -> tuple[str, ...]:
+        """The columns of a row of a record, in a batch or not."""
+        return (*self.key, *RECORD, "takes", "cut", *self.carried_columns())
+
+    @property
+    def reach_of_batches(self) -> int:
+        """How many hours of events before its own the batches reach that end in an hour."""
+        return _hours(self.widening.top - math.gcd(self.widening.top, HOUR_LENGTH))
+
+    @property
+    def reach_of_events(self) -> int:
+        """The same of the windows of levels that are not stored."""
+        lengths = [self.widening.length(level) for level in range(min(self.lowest, self.widening.levels))]
+        return max(_hours(2 * length - math.gcd(length, HOUR_LENGTH)) for length in lengths)
+
+    @property
+    def reach_of_windows(self) -> int:
+        """In how many hours before its own a batch may end that is the earlier one of a window."""
+        lengths = [self.widening.length(level) for level in self.stored]
+        # A batch that ends at an hour's end is of that hour.
+        return max((_hours(n - math.gcd(n, HOUR_LENGTH) + 1) for n in lengths), default=0)
+
+
+def _hours(length: int) -> int:
+    return -(-length // HOUR_LENGTH)
+
+
+def block_of(stream: Stream, name: str) -> PatternBlock:
+    """A pattern of the stream file, resolved against its columns."""
+    declared, fields = stream.patterns[name], stream.event_columns
+    widening = Widening(microseconds(declared.batch), microseconds(declared.within), declared.max_records)
+    where = stream.pattern_where(name)
+    return PatternBlock(
+        name,
+        {column: SPARK_TYPES[fields[column].type] for column in declared.key},
+        (where.sql if where else None) if declared.counts_all else stream.pattern_takes(name),
+        tuple(met.sql for met in stream.pattern_conditions(name)),
+        {column: SPARK_TYPES[kind] for column, kind in stream.pattern_columns(name).items()},
+        declared.keep,
+        widening,
+        None if declared.detector else _pattern(declared, widening),
+        declared.detector,
+        declared.columns,
+    )
+
+
+def _pattern(declared: Declared, widening: Widening) -> Pattern:
+    bits = {step.id: bit for bit, step in enumerate(declared.all_steps)}
+    elements = []
+    for said, steps in zip(declared.steps, declared.elements, strict=True):
+        gap = said.gap
+        elements.append(
+            Element(
+                tuple(
+                    Step(
+                        step.id,
+                        bits[step.id],
+                        step.times,
+                        step.distinct,
+                        None,
+                        tuple((a.column, a.step, a.step_column) for a in declared.agreements(step)),
+                    )
+                    for step in steps
+                ),
+                None if said.within is None else microseconds(said.within),
+                (None, None)
+                if gap is None
+                else (microseconds(gap.min), None if gap.max is None else microseconds(gap.max)),
+            )
+        )
+    nevers = (Never(bit, *never.between) for bit, never in enumerate(declared.never, start=len(bits)))
+    return Pattern(tuple(elements), tuple(nevers), widening.longest, widening.most)
+
+
+def of_events(events: DataFrame, block: PatternBlock) -> DataFrame:
+    """The events that are of a pattern's stream, as rows of its records."""
+    if block.takes is not None:
+        events = events.where(F.expr(block.takes))
+    met = [
+        F.when(F.expr(sql), F.lit(1 << bit)).otherwise(F.lit(0)).cast("bigint")
+        for bit, sql in enumerate(block.conditions)
+    ]
+    return events.select(
+        F.lit(EVENT).alias("level"),
+        *quoted([*block.key, *RECORD]),
+        reduce(Column.bitwiseOR, met, F.lit(0)).cast("bigint").alias("takes"),
+        F.lit(False).alias("cut"),
+        *(F.col(f"`{name}`").alias(carried_column(name)) for name in block.carried),
+    )
+
+
+def of_batches(rows: DataFrame, block: PatternBlock, hours: Mapping[int, Iterable[datetime]]) -> DataFrame:
+    """The rows of batches of some levels that end in some hours.
+
+    Args:
+        rows: of `batches`.
+        hours: by level.
+    """
+    of_level = [(F.col("level") == level) & in_hours(some) for level, some in hours.items() if some]
+    chosen = reduce(or_, of_level, F.lit(False)) & (F.col("block") == block.name)
+    return rows.where(chosen).select("level", *quoted(block.record_columns))
+
+
+def of_one_key(rows: DataFrame, block: PatternBlock) -> DataFrame:
+    """Rows so that one key's meet in one pass, in whatever order."""
+    return rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows of some frames, which have the same columns."""
+    return reduce(DataFrame.unionByName, frames)

@@ -1,0 +1,61 @@
+"""Records of patterns as a task has them: of many keys, in their total order, each at its level."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from transom.algorithms.batches import Bools, Rows
+from transom.algorithms.exact import Int64s
+from transom.stages.columns import codes, gathered, int64s, ranks
+from transom.stages.patterns import PatternBlock
+
+
+@dataclass(frozen=True)
+class Records:
+    """Rows of records, by key and then by time, file and line; a record has a row in each batch that holds
+    it, and one of its own where it comes from the events.
+
+    Attributes:
+        table: the rows.
+        key: their keys' codes, ascending.
+        level: of the batch that a row is in; `EVENT` where it is in none.
+    """
+
+    table: pa.Table
+    key: Int64s
+    level: Int64s
+    time: Int64s
+    cut: Bools
+
+    @classmethod
+    def gathered(cls, batches: Iterable[pa.RecordBatch], block: PatternBlock) -> "Records | None":
+        """Of all rows that a task is given; None where there is none."""
+        table = gathered(batches)
+        if table is None:
+            return None
+        key, _ = codes(table, list(block.key))
+        time = int64s(table["event_time"])
+        order = np.lexsort((int64s(table["source_line"]), ranks(table["source_id"]), time, key))
+        table = table.take(pa.array(order))
+        cut = table["cut"].to_numpy(zero_copy_only=False).astype(bool)
+        return cls(table, key[order], int64s(table["level"]), time[order], cut)
+
+    @cached_property
+    def takes(self) -> Int64s:
+        """Of each row, the bits of the conditions that its record meets."""
+        return int64s(self.table["takes"])
+
+    def at(self, level: int) -> Int64s:
+        """The rows that are at a level."""
+        return np.flatnonzero(self.level == level)
+
+    def rows(self, places: Int64s, cut: Bools | None = None) -> Rows:
+        """Some rows as batches are made of them.
+
+        Args:
+            cut: whether records have been cut out behind each; None is as the rows say it.
+        """
+        return Rows(self.key[places], self.time[places], self.cut[places] if cut is None else cut)

@@ -1,0 +1,23 @@
+"""Detectors as an operator writes them; tasks are sent this module, which their machines do not have."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from transom.detecting import Record
+
+FAILED, BROKEN = 401, 500
+
+
+def entered(records: Sequence[Record]) -> Iterator[tuple[Record, Record]]:
+    """Every failure that is followed at once by a success."""
+    for one, other in pairwise(records):
+        if (one["status"], other["status"]) == (FAILED, 200):
+            yield one, other
+
+
+def fragile(records: Sequence[Record]) -> Iterable[tuple[Record, ...]]:
+    """The same, by one who has not thought of all."""
+    for record in records:
+        if record["status"] == BROKEN:
+            raise LookupError(f"no such page\nat {record.time:%H:%M}")
+    return list(entered(records))

@@ -1,0 +1,297 @@
+"""Episodes as findings without Spark: how they keep up with the table and with the stream's words."""
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from transom.intervals import Interval
+from transom.lake import alerts, episodes, mirroring
+from transom.lake.book import Entry, Node
+from transom.lake.causes import Finding
+from transom.lake.findings import findings
+from transom.lake.findings import publish as publish_ledger
+from transom.lake.ledger import Ledger
+from transom.lake.tables import Table
+from transom.stream import Stream, parse
+from unit.small_ledger import at
+from unit.small_patterns import small
+
+MINUTE = timedelta(minutes=1)
+STEPS = [{"id": "look", "where": "status = 1"}, {"id": "probe", "where": "ok", "times": 5}]
+ALIKE = {"any_order": [{"id": "one", "where": "ok"}, {"id": "other", "where": "ok"}]}
+
+
+def stream_of(**changes: Any) -> Stream:
+    title = "it's {user}, {matches} times from {start} to {end}"
+    said = {
+        "key": ["user"],
+        "title": title,
+        "severity": "high",
+        "within": "1 hour",
+        "steps": STEPS,
+        **changes,
+    }
+    return parse(small(**said))
+
+
+def row(number: int, name: str, state: str = "partial", **more: Any) -> dict[str, Any]:
+    """What an hour says of an episode."""
+    return {
+        "hour": at(number), "block": "x", "episode_id": name, "user": "o'brien", "status": None,
+        "start": at(1) + MINUTE / 60, "end": at(1) + 20 * MINUTE, "matches": 1, "new_matches": 1,
+        "detected_at": at(2), "level": 1, "state": state, "joined": None, **more,
+    }  # fmt: skip
+
+
+SCHEMA = Table.load("episodes").declare(key={"user": "string", "status": "bigint"}).arrow_schema()
+
+
+def hold(
+    ledger: Ledger, rows: list[dict[str, Any]], hours: range = range(1, 9), killed: bool = False
+) -> None:
+    """A run that has published these rows of some hours, or was killed before it had."""
+    uri = f"{ledger.root}/episodes"
+    if not DeltaTable.is_deltatable(uri):
+        DeltaTable.create(uri, SCHEMA)
+    entries = {Node("widen", "x", "episodes", at(n)): Entry("published", "run") for n in hours}
+    ledger.claim("widen", entries, "run", versions={"episodes": DeltaTable(uri).version()})
+    write_deltalake(uri, pa.Table.from_pylist(rows, SCHEMA), mode="overwrite")
+    if not killed:
+        ledger.publish("widen", entries, "run")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(str(tmp_path))
+
+
+def version(ledger: Ledger) -> int:
+    return DeltaTable(f"{ledger.root}/findings").version()
+
+
+def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> None:
+    stream = stream_of()
+    grown = row(3, "a", matches=3, new_matches=2, end=at(2) + 30 * MINUTE)
+    rows = [
+        row(2, "a"),
+        grown,
+        row(3, "b", "joined", new_matches=0, joined="a"),
+        row(2, "b"),
+        row(2, "c", user=None, start=at(0)),
+    ]
+    hold(ledger, rows, range(1, 5))
+    assert episodes.publish(ledger, stream)
+    first, second = findings(ledger.root)
+    assert first == Finding(
+        stage="widen",
+        hour=at(3),
+        finding_id=first.finding_id,
+        kind="episode",
+        block="x",
+        severity="high",
+        title="app: it's o'brien, 3 times from 2015-05-17T01:00:01 to 2015-05-17T02:30:00",
+        start=at(1) + MINUTE / 60,
+        end=at(2) + 30 * MINUTE,
+        ongoing=True,
+        evidence=(
+            "the pattern: look, then 5 times probe, within 1 hour",
+            "3 matches so far; their records are in the table matches, of block x and this key",
+            "first detected at 2015-05-17T02:00:00 in windows of 20 minutes (level 1), 0 h 59 min 59 s after "
+            "the first record",
+        ),
+        key="o'brien",
+        made_of=first.made_of,
+    )
+    assert (second.key, second.hour, second.title[:20]) == ("null", at(2), "app: it's null, 1 ti")
+    stood = version(ledger)
+    assert not episodes.publish(Ledger(ledger.root), stream)
+    publish_ledger(ledger, stream.name, "widen", {})
+    assert version(ledger) == stood
+
+    # An hour that says only that it is over is no news: it belongs to the hour that showed the last match.
+    hold(ledger, [*rows, grown | {"hour": at(7), "state": "final", "new_matches": 0}])
+    assert episodes.publish(ledger, stream)
+    assert version(ledger) == stood + 1
+    over = [
+        replace(
+            finding,
+            ongoing=False,
+            evidence=tuple(words.replace(" so far", "") for words in finding.evidence),
+            made_of=now.made_of,
+        )
+        for finding, now in zip((first, second), findings(ledger.root), strict=True)
+    ]
+    assert findings(ledger.root) == over
+
+
+def test_only_what_differs_is_written(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[list[Any]] = []
+    replaced = mirroring._replace
+
+    def noted(now: Any, table: Any, mirror: Any, hours: Any) -> None:
+        written.append([hour for _, hour in hours])
+        replaced(now, table, mirror, hours)
+
+    monkeypatch.setattr(mirroring, "_replace", noted)
+    stream = stream_of()
+    rows = [row(number, f"e{number}") for number in range(1, 6)]
+    hold(ledger, rows)
+    episodes.publish(ledger, stream)
+    before = findings(ledger.root)
+    # One has grown, of one nothing is left, and one has come.
+    changed = [*rows[:1], *rows[2:], row(4, "e3", matches=2), row(7, "e7")]
+    hold(ledger, changed)
+    episodes.publish(ledger, stream)
+    assert written == [[at(n) for n in range(1, 6)], [at(2), at(3), at(4), at(7)]]
+    after = findings(ledger.root)
+    assert {f.finding_id for f in before} - {f.finding_id for f in after} == {
+        f.finding_id for f in before if f.hour == at(2)
+    }
+    assert sorted((f.hour, f.title[:24]) for f in after) == [
+        (at(1), "app: it's o'brien, 1 tim"),
+        (at(4), "app: it's o'brien, 1 tim"),
+        (at(4), "app: it's o'brien, 2 tim"),
+        (at(5), "app: it's o'brien, 1 tim"),
+        (at(7), "app: it's o'brien, 1 tim"),
+    ]
+    anew = Ledger(f"{ledger.root}/anew")
+    hold(anew, changed)
+    episodes.publish(anew, stream)
+    assert findings(anew.root) == after
+
+
+def test_what_a_killed_run_has_begun_is_not_told(ledger: Ledger) -> None:
+    stream = stream_of()
+    episodes.publish(ledger, stream)
+    hold(ledger, [row(2, "a"), row(3, "a", matches=2), row(4, "b")])
+    episodes.publish(ledger, stream)
+    stood = findings(ledger.root)
+    assert len(stood) == 2
+    hold(ledger, [row(3, "a", matches=9), row(4, "b")], range(2, 4), killed=True)
+    assert not episodes.publish(ledger, stream)
+    # Nor does the next one's claim make them what stands.
+    hold(ledger, [row(4, "b", user="eve")], range(3, 4), killed=True)
+    assert episodes.publish(ledger, stream)
+    assert {(f.key, f.hour) for f in findings(ledger.root)} == {("o'brien", at(3)), ("eve", at(4))}
+    hold(ledger, [row(2, "a", matches=9)], range(2, 4))
+    episodes.publish(ledger, stream)
+    assert [f.title[:24] for f in findings(ledger.root)] == ["app: it's o'brien, 9 tim"]
+
+
+def test_words_are_told_anew_and_a_pattern_that_is_gone_is_told_nothing_of(ledger: Ledger) -> None:
+    hold(ledger, [row(2, "a")])
+    episodes.publish(ledger, stream_of())
+    (before,) = findings(ledger.root)
+    other = stream_of(title="{{{user}}}", severity="low", steps=[*STEPS[:1], ALIKE])
+    episodes.publish(ledger, other)
+    (after,) = findings(ledger.root)
+    said = ("the pattern: look, then one and other in any order, within 1 hour", *before.evidence[1:])
+    assert after == replace(
+        before, severity="low", title="app: {o'brien}", evidence=said, made_of=after.made_of
+    )
+    assert before.made_of != after.made_of
+    episodes.publish(ledger, stream_of(steps=..., detector="math.floor", title=None))
+    (own,) = findings(ledger.root)
+    assert own.evidence[0] == "the pattern: what math.floor finds, within 1 hour"
+    assert own.title == "app: x of o'brien, 2015-05-17T01:00:01 to 2015-05-17T01:20:00"
+    gone = stream_of().model_copy(update={"patterns": {}})
+    assert episodes.publish(ledger, gone)
+    assert (findings(ledger.root), episodes.publish(ledger, gone)) == ([], False)
+
+
+def test_keys_of_several_columns_and_of_none(ledger: Ledger) -> None:
+    rows = [row(2, "a", status=404), row(2, "b"), row(2, "c", user="null", level=9)]
+    hold(ledger, rows)
+    episodes.publish(ledger, stream_of(key=["user", "status"]))
+    assert sorted(f.key or "" for f in findings(ledger.root)) == [
+        "user=null, status=null", "user=o'brien, status=404", "user=o'brien, status=null"
+    ]  # fmt: skip
+    hold(ledger, rows[:1])
+    episodes.publish(ledger, stream_of(key=[], title=None))
+    (found,) = findings(ledger.root)
+    assert (found.key, found.title) == (None, "app: x, 2015-05-17T01:00:01 to 2015-05-17T01:20:00")
+    assert found.evidence[1] == "1 match; its records are in the table matches, of block x"
+
+
+def test_one_that_no_hour_can_close_any_more_goes_on_no_longer(ledger: Ledger) -> None:
+    """Further than top and within behind one that says that it is open, a later one does not look for it."""
+    for last, ongoing in ((3, True), (4, True), (5, False)):
+        hold(ledger, [row(2, "a")], range(last, last + 1))
+        episodes.publish(ledger, stream_of(batch="1 hour"))
+        assert [f.ongoing for f in findings(ledger.root)] == [ongoing]
+        # Hours that wait for others have not looked.
+        waits = {Node("widen", "x", "episodes", at(20)): Entry("blocked", "run", cause="of another")}
+        ledger.claim("widen", waits, "run")
+        ledger.publish("widen", waits, "run")
+        assert not episodes.publish(ledger, stream_of(batch="1 hour"))
+
+
+def test_many_are_told_by_several_commits_and_one_that_meets_another_is_made_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirroring, "MOST", 1)
+    hold(ledger, [row(number, f"{number}{name}") for number in (1, 2) for name in "ab"])
+    episodes.publish(ledger, stream_of())
+    assert sorted(f.hour for f in findings(ledger.root)) == [at(1), at(1), at(2), at(2)]
+    assert version(ledger) == 2
+
+    def met(*arguments: Any) -> None:
+        raise CommitFailedError("another commit came first")
+
+    monkeypatch.setattr(mirroring, "_replace", met)
+    hold(ledger, [])
+    with pytest.raises(CommitFailedError, match="widen: findings were written by others at every one of"):
+        episodes.publish(ledger, stream_of())
+
+
+def test_the_worst_come_first_and_an_interval_has_what_its_hours_show(ledger: Ledger) -> None:
+    hold(ledger, [row(2, "a"), row(5, "b", start=at(3), end=at(3)), row(5, "c", start=at(3), state="final")])
+    episodes.publish(ledger, stream_of())
+    found = findings(ledger.root)
+    # Of those that go on, the latest.
+    assert [(f.start, f.ongoing) for f in found] == [
+        (at(3), True),
+        (at(3), False),
+        (at(1) + MINUTE / 60, False),
+    ]
+    shown = [len(findings(ledger.root, Interval(at(n), at(n + 1)))) for n in range(7)]
+    assert shown == [0, 1, 1, 2, 2, 2, 0]
+    kinds = [
+        replace(
+            found[0], finding_id=f"{number:02}", kind=kind, severity=severity, ongoing=ongoing, start=start
+        )
+        for number, (kind, severity, ongoing, start) in enumerate(
+            product(("episode", "gate", "alert"), ("high", "low"), (True, False), (at(1), at(2), None))
+        )
+    ]
+    rows = [vars(finding) | {"evidence": list(finding.evidence)} for finding in kinds]
+    table = pa.Table.from_pylist(rows, Table.load("findings").arrow_schema())
+    write_deltalake(f"{ledger.root}/findings", table, mode="overwrite")
+    ranked = sorted(kinds, key=lambda finding: finding.rank)
+    order = [(f.severity, f.kind, f.ongoing) for f in ranked]
+    assert list(dict.fromkeys((s, k, o if k == "episode" else None) for s, k, o in order)) == [
+        ("high", "episode", True),
+        ("high", "gate", None),
+        ("high", "episode", False),
+        ("high", "alert", None),
+        ("low", "gate", None),
+        ("low", "episode", True),
+        ("low", "episode", False),
+        ("low", "alert", None),
+    ]
+    for most in (1, 5, 8, 14, 20, 30):
+        assert findings(ledger.root, most=most) == ranked[:most]
+
+
+def test_nothing_is_told_where_there_is_nothing(ledger: Ledger) -> None:
+    assert not episodes.publish(ledger, stream_of())
+    assert not alerts.publish(ledger, stream_of())
+    hold(ledger, [])
+    assert (episodes.publish(ledger, stream_of()), version(ledger)) == (False, 0)

@@ -75,7 +75,10 @@ def widenings(draw: st.DrawFn) -> tuple[Pattern, Widening]:
     return Pattern(elements, nevers, longest, most), Widening(batch, longest, most)
 
 
-ROW = st.tuples(st.one_of(st.integers(0, 40), st.integers(8, 20)), st.sampled_from([0, 1, 1, 2, 2, 4, 7, 8]))
+ROW = st.tuples(
+    st.one_of(st.integers(0, 40), st.integers(8, 20), st.integers(10, 12)),
+    st.sampled_from([0, 1, 1, 2, 2, 4, 7, 8]),
+)
 ROWS = st.lists(ROW, max_size=14)
 KEYS = st.lists(ROWS, min_size=1, max_size=3)
 ENDS = st.lists(st.integers(0, 90), max_size=4)

@@ -137,7 +137,28 @@ UNLIKE = Pattern((Element((Step("a", 0, 2, ("a", "b")),)),), (), 20, 9)
 """Two that differ, of which none has no value."""
 
 
+def chain(*steps: Step, nevers: tuple[Never, ...] = (), most: int | None = None) -> Pattern:
+    """Steps one after the other, the gaps between them at most so long."""
+    gaps = [(None, None), *((None, most) for _ in steps[1:])]
+    elements = tuple(Element((step,), None, gap) for step, gap in zip(steps, gaps, strict=True))
+    return Pattern(elements, nevers, 20, 9)
+
+
+BB = Step("b", 1, 2)
+
+
 @settings(max_examples=500)
+@example(case=(chain(A, BB, nevers=(Never(3, "a", "b"),)), [[(0, 1, 0, 0), (1, 10, 0, 0), (1, 2, 0, 0)]]))
+@example(case=(chain(A, B, C, nevers=(Never(3, "a", "c"),)), [[(0, 1, 0, 0), (1, 10, 0, 0), (1, 4, 0, 0)]]))
+@example(
+    case=(
+        chain(A, BB, nevers=(Never(3, "b", "b"),)),
+        [[(0, 1, 0, 0), (1, 8, 0, 0), (1, 2, 0, 0), (1, 2, 0, 0)]],
+    )
+)
+@example(case=(chain(A, B, nevers=(Never(3, "a", "b"),), most=1), [[(0, 1, 0, 0), (3, 2, 0, 0)]]))
+@example(case=(chain(A, Step("b", 1, agrees=(("a", "a", "a"),))), [[(0, 1, -1, 0), (1, 2, -1, 0)]]))
+@example(case=(UNLIKE, [[(0, 1, 1, 1), (1, 1, -1, 2)]]))
 @example(case=(BESIDES, [[(0, 1, 0, 0), (1, 2, 1, 0), (1, 2, 2, 0), (1, 2, 1, 0), (1, 4, 0, 0)]]))
 @example(case=(TWICE, [[(0, 1, 0, 0), (1, 2, 1, 0), (1, 2, 2, 0), (1, 4, 1, 0)]]))
 @given(case=cases())

@@ -5,11 +5,11 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from transom.algorithms.instances import smallest
-from transom.algorithms.matching import Windows, _Search, minimal
+from transom.algorithms.matching import Windows, _reaching, _Search, minimal
 from transom.algorithms.patterns import (
     Element,
     Instance,
@@ -20,6 +20,7 @@ from transom.algorithms.patterns import (
     instances,
     minimal_instances,
 )
+from transom.algorithms.ranges import NONE
 
 SMALL = st.sampled_from([None, None, None, 0, 1, 2, 4, 8])
 
@@ -82,7 +83,7 @@ def planted(draw: st.DrawFn, pattern: Pattern) -> list[Row]:
         for number, step in enumerate(taken):
             near = apart if apart and not number else [0, 1, 2]
             bits = 1 << step.bit | draw(st.sampled_from([0, 0, 0, 2, 7, 8]))
-            code = draw(st.integers(0, 2) if step.distinct else st.sampled_from([1, 1, 1, 1, 1, 0]))
+            code = draw(st.integers(-1, 2) if step.distinct else st.sampled_from([1, 1, 1, 1, 1, 0]))
             rows.append((draw(st.sampled_from(near)), bits, code, draw(st.sampled_from([1, 1, 1, 1, 0]))))
     for _ in range(draw(st.integers(0, max(0, 8 - len(rows))))):
         time, bits, *codes = draw(NOISE)
@@ -115,7 +116,51 @@ def joined(stretches: list[Stretch]) -> Windows:
     )
 
 
+A, B, C = (Step(name, bit) for bit, name in enumerate("abc"))
+BESIDES = Pattern(
+    (
+        Element((A,)),
+        Element((Step("b", 1, 2, ("a",)),), None, (None, 1)),
+        Element((C,), None, (None, 1)),
+    ),
+    (),
+    20,
+    9,
+)
+"""The b behind a may be one of the value that the last b has, which is not the one that it differs from."""
+TWICE = Pattern(
+    (Element((A, Step("b", 1, 2))), Element((Step("c", 2, 1, agrees=(("a", "b", "a"),)),))), (), 20, 9
+)
+"""Two in any order that have to agree with each other, since a later one agrees with both."""
+
+UNLIKE = Pattern((Element((Step("a", 0, 2, ("a", "b")),)),), (), 20, 9)
+"""Two that differ, of which none has no value."""
+
+
+def chain(*steps: Step, nevers: tuple[Never, ...] = (), most: int | None = None) -> Pattern:
+    """Steps one after the other, the gaps between them at most so long."""
+    gaps = [(None, None), *((None, most) for _ in steps[1:])]
+    elements = tuple(Element((step,), None, gap) for step, gap in zip(steps, gaps, strict=True))
+    return Pattern(elements, nevers, 20, 9)
+
+
+BB = Step("b", 1, 2)
+
+
 @settings(max_examples=500)
+@example(case=(chain(A, BB, nevers=(Never(3, "a", "b"),)), [[(0, 1, 0, 0), (1, 10, 0, 0), (1, 2, 0, 0)]]))
+@example(case=(chain(A, B, C, nevers=(Never(3, "a", "c"),)), [[(0, 1, 0, 0), (1, 10, 0, 0), (1, 4, 0, 0)]]))
+@example(
+    case=(
+        chain(A, BB, nevers=(Never(3, "b", "b"),)),
+        [[(0, 1, 0, 0), (1, 8, 0, 0), (1, 2, 0, 0), (1, 2, 0, 0)]],
+    )
+)
+@example(case=(chain(A, B, nevers=(Never(3, "a", "b"),), most=1), [[(0, 1, 0, 0), (3, 2, 0, 0)]]))
+@example(case=(chain(A, Step("b", 1, agrees=(("a", "a", "a"),))), [[(0, 1, -1, 0), (1, 2, -1, 0)]]))
+@example(case=(UNLIKE, [[(0, 1, 1, 1), (1, 1, -1, 2)]]))
+@example(case=(BESIDES, [[(0, 1, 0, 0), (1, 2, 1, 0), (1, 2, 2, 0), (1, 2, 1, 0), (1, 4, 0, 0)]]))
+@example(case=(TWICE, [[(0, 1, 0, 0), (1, 2, 1, 0), (1, 2, 2, 0), (1, 4, 1, 0)]]))
 @given(case=cases())
 def test_minimal_instances_are_those_of_the_definition(case: tuple[Pattern, list[list[Row]]]) -> None:
     pattern, rows = case
@@ -132,6 +177,7 @@ def test_minimal_instances_are_those_of_the_definition(case: tuple[Pattern, list
 
 
 @settings(max_examples=150)
+@example(case=(UNLIKE, [[(0, 1, 1, 1), (1, 1, 2, -1), (1, 1, 1, 2)]]))
 @given(case=cases())
 def test_the_smallest_instance_of_a_stretch_is_that_of_the_definition(
     case: tuple[Pattern, list[list[Row]]],
@@ -160,3 +206,17 @@ def test_values_are_kept_no_longer_than_a_later_step_agrees_with_them() -> None:
     first = search.one(0, None)
     second = search.one(1, first)
     assert [sorted(matched.bound) for matched in (first, second, search.one(2, second))] == [["a.a"], [], []]
+
+
+@given(
+    rows=st.lists(st.tuples(st.booleans(), st.integers(0, 3)), min_size=1, max_size=14),
+    many=st.integers(1, 4),
+)
+def test_the_last_row_from_which_on_there_are_as_many_values(rows: list[tuple[bool, int]], many: int) -> None:
+    here = np.arange(len(rows))
+    heads = np.maximum.accumulate(np.where([begins for begins, _ in rows], here, 0))
+    values = np.array([value for _, value in rows])
+    assert _reaching(values, heads, many).tolist() == [
+        max([NONE, *(r for r in range(heads[i], i + 1) if len({*values[r : i + 1].tolist()}) >= many)])
+        for i in range(len(rows))
+    ]

@@ -126,9 +126,8 @@ def shown(
     begin = np.where(follows, np.concatenate([first[:1], first[:-1]]), first)
     many = behind - first
     over = many > 2 * widening.most
-    oversized = (
-        over | (follows & np.concatenate([over[:1], over[:-1]])) if level == 0 else np.zeros_like(over)
-    )
+    # Above level 0 none is, trimmed as they are.
+    oversized = over | (follows & np.concatenate([over[:1], over[:-1]]))
     low, high = begin, behind
     wanted = _wanted(end, stretches) & (follows | (level == 0))
     if opens is not None and closes is not None:
@@ -165,17 +164,14 @@ def _narrowed(
     high = np.minimum(behind, middle + widening.most - 1) if level else behind
     behind_opening = middle if level else behind
     # An opening record and a closing one that are near enough: the first and the last of each.
-    last_close = _last(closes, middle, high)
     low = bisected(
         time, low, behind_opening, time[_next(closes, middle, high, behind - 1)] - widening.longest
     )
     first_open = _next(opens, low, behind_opening, behind)
-    last_open = _last(opens, low, behind_opening)
-    known = (first_open < behind_opening) & (last_close >= middle)
-    reach = time[np.where(known, last_open, begin)] + widening.longest
-    high = bisected(time, middle, high, reach + 1)
-    last_close = _last(closes, middle, high)
-    known &= (last_close >= middle) & (first_open <= last_close)
+    # Where none opens, any bound will do.
+    reach = time[_last(opens, low, behind_opening)] + widening.longest
+    last_close = _last(closes, middle, bisected(time, middle, high, reach + 1))
+    known = first_open <= last_close
     if level:
         half = length // 2
         start = (time[middle] // length) * length

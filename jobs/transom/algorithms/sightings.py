@@ -90,7 +90,7 @@ def belongs(widening: Widening, level: int, end: Int64s, first: Int64s, last: In
         first, last: times of the first and of the last record, both inside the window.
     """
     length = widening.length(level)
-    kept: Bools = (last >= end - length) & (first >= end - 2 * length)
+    kept: Bools = last >= end - length
     if level:
         below = length // 2
         kept &= first < (last // below + 1) * below - length

@@ -27,17 +27,19 @@ from transom.lake.book import Book
 from transom.lake.findings import findings
 from transom.lake.ledger import Ledger
 from transom.lake.tables import read_rows
+from transom.stream import load
 
 DEMO = Path(__file__).resolve().parents[1] / ".transom" / "demo"
 LAKE = DEMO / "lake"
 FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
-END = datetime(2015, 5, 20, 22, tzinfo=UTC)
+END = datetime(2015, 5, 21, tzinfo=UTC)
+WEB_STREAM = Path(__file__).resolve().parents[1] / "schemas" / "streams" / "web.yaml"
 LATE = datetime(2015, 5, 20, 12, tzinfo=UTC)
 BAD = datetime(2015, 5, 20, 19, tzinfo=UTC)
 RINGS = ((1, 0), (6, 1), (24, 6))
 """Of the site's levels, in hours before a window's end."""
 MARKS = {"success": "[green]ok[/]", "failed": "[red]red[/]", "upstream_failed": "[yellow]not run[/]"}
-ORDER = ("settle", "ingest", "ingest_gate", "aggregate", "aggregate_gate", "report")
+ORDER = ("settle", "ingest", "ingest_gate", "widen", "widen_gate", "aggregate", "aggregate_gate", "report")
 console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 110)
 
 
@@ -82,7 +84,8 @@ def follow(server: Airflow, dag: str, run: str) -> None:
             if not console.is_terminal and doing != told:
                 console.print(f"  {doing}")
             told = doing
-    shown = "  ".join(f"{task} {MARKS.get(states[task], states[task])}" for task in ORDER)
+    tasks = [task for task in ORDER if task in states]
+    shown = "  ".join(f"{task} {MARKS.get(states[task], states[task])}" for task in tasks)
     console.print(f"{dag} {run} ({time.monotonic() - began:.0f} s): {shown}")
 
 
@@ -156,6 +159,30 @@ def regulars(web: Hours) -> bool:
     lines = [[client, *here[client]] for client in best]
     show(f"Recurring: {len(here)} clients at {format_hour(end)}, requests in each ring", columns, lines)
     return here == recounted
+
+
+def came_back(web: Hours) -> bool:
+    """The episodes of days that hourly runs have found, beside a search of the raw log."""
+    pattern = load(WEB_STREAM).patterns["came_back"]
+    lines = []
+    for match in rows("matches", block="came_back"):
+        window = 2 * pattern.batch * 2 ** match["level"]
+        told = [match["detected_at"], match["detected_at"] - match["last_time"]]
+        apart = match["last_time"] - match["first_time"]
+        lines.append(
+            [match["client"], f"{match['first_time']:%dT%H:%M:%S}", apart, match["level"], window, *told]
+        )
+    columns = ["client", "looked, May", "last probe after", "level", "its windows", "told at", "after"]
+    show(
+        "Came back: a look, and 8 probes a day or more later, that no window of 24 hours holds",
+        columns,
+        lines,
+    )
+    found = {
+        match["client"]: (match["first_time"], [record["event_time"] for record in match["records"][1:]])
+        for match in rows("matches", block="came_back")
+    }
+    return found == sample_logs.returns(web) and len(rows("episodes", state="partial")) == len(found) > 0
 
 
 def figures_around_the_late_file() -> dict[str, int]:
@@ -256,8 +283,8 @@ def tour(server: Airflow, web: Hours) -> bool:
     told()
     agrees = agrees and now == recounted(web)
 
-    step("Who is growing, and who keeps coming back")
-    agrees = growing(web) and regulars(web) and agrees
+    step("Who is growing, who keeps coming back, and who came back after days")
+    agrees = growing(web) and regulars(web) and came_back(web) and agrees
 
     step("Six hours again, in a lake of their own, an hour a run")
     equal = one_by_one([FIRST + number * HOUR for number in range(6)])

@@ -18,8 +18,14 @@ Hours = Mapping[datetime, list[str]]
 
 
 def apache() -> Hours:
-    """The lines of the Apache log by the hour at which they happened, in the log's order."""
-    return _by_hour(("apache_access.log.gz",), _apache_time)
+    """The lines of the Apache log by the hour at which they happened, in the log's order.
+
+    The log ends two hours before its last day does. These hours are quiet ones: a server that has nothing to
+    say still begins a file each hour.
+    """
+    hours = _by_hour(("apache_access.log.gz",), _apache_time)
+    last = max(hours)
+    return {**hours, **{last.replace(hour=quiet): [] for quiet in range(last.hour + 1, 24)}}
 
 
 def zeek() -> Hours:
@@ -63,6 +69,30 @@ def requests(hours: Hours, start: datetime, end: datetime) -> Counter[str]:
         for line in lines
         if line.rstrip("\n").endswith('"')
     )
+
+
+def returns(hours: Hours) -> dict[str, tuple[datetime, list[datetime]]]:
+    """The clients who saw the front page and came back to probe between a day and three days later, eight
+    times within an hour, found in the raw lines: when they last looked, and when they probed."""
+    looks: dict[str, list[datetime]] = defaultdict(list)
+    probes: dict[str, list[datetime]] = defaultdict(list)
+    for line in (line for lines in hours.values() for line in lines if line.rstrip("\n").endswith('"')):
+        client, time = line.split()[0], _apache_time(line)
+        (method, path, *_), status = line.split('"')[1].split(), line.split('"')[2].split()[0]
+        if (path, status) == ("/", "200"):
+            looks[client].append(time)
+        elif (method, status) == ("HEAD", "404"):
+            probes[client].append(time)
+    found = {}
+    for client, times in probes.items():
+        times.sort()
+        for first, last in zip(times, times[7:], strict=False):
+            before = [
+                look for look in looks[client] if first - look >= 24 * HOUR and last - look <= 72 * HOUR
+            ]
+            if before and last - first <= HOUR:
+                found[client] = max(before), times[times.index(first) : times.index(first) + 8]
+    return found
 
 
 def main(folder: Path) -> None:

@@ -25,6 +25,18 @@ aggregate:
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 checks: {rejected_share: {at_most: 0.5}}
 """
+PATTERNS = """patterns:
+  back:
+    within: 3 hours
+    batch: 20 minutes
+    merge: 1 hour
+    steps: [{id: one, where: status = 200}, {id: other, where: status = 200, gap: {min: 1 second}}]
+"""
+TEXTS = {
+    "ingest": TINY,
+    "widen": TINY[: TINY.index("aggregate")] + PATTERNS + TINY[TINY.index("checks") :],
+    "aggregate": TINY,
+}
 
 
 def first(day: House) -> None:
@@ -42,7 +54,7 @@ def then(day: House) -> None:
     day.land(1, [line(3600, "10.0.0.1"), line(3599, "10.0.0.9")])
 
 
-@pytest.mark.parametrize("stage", ["ingest", "aggregate"])
+@pytest.mark.parametrize("stage", TEXTS)
 @pytest.mark.parametrize(
     ("again", "most"),
     [(False, small.MOST), (True, small.MOST), (True, 0)],
@@ -55,26 +67,26 @@ def test_a_stage_killed_between_any_two_commits_is_made_good(
     the driver takes, and by those that Spark writes."""
     monkeypatch.setattr(small, "MOST", most)
     start, end = (1, 2) if again else (0, 1)
-    never = house(TINY, "never")
+    never = house(TEXTS[stage], "never")
     first(never)
     if again:
         never.run(0, 1)
         then(never)
-    if stage == "aggregate":
+    if stage != "ingest":
         never.ingest(start, end)
     elif not again:
         # The ledger's tables come with the first run as well.
         shutil.rmtree(never.root)
 
     def run() -> None:
-        getattr(house(TINY, "never"), stage)(start, end)
+        getattr(house(TEXTS[stage], "never"), stage)(start, end)
 
     copies = never.folder / "copies"
     states = remains(Path(never.root), run, copies)
     # A claim, at least two tables, what came out: a run without work would hold nothing that is tested.
     assert len(states) > 4
     for state in states:
-        killed = house(TINY, str(state.parent.relative_to(never.folder)))
+        killed = house(TEXTS[stage], str(state.parent.relative_to(never.folder)))
         getattr(killed, stage)(start, end)
         killed.assert_same(never, state.parent.name)
     never.assert_ledger_true()

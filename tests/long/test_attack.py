@@ -42,8 +42,17 @@ aggregate:
     recurring: [status]
     alert: {many: {when: n > 20, level: 1}, growing: slope_sent > 0 and n > 5}
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
+patterns:
+  returned:
+    within: 5 hours
+    max_records: 30
+    merge: 20 minutes
+    keep: [path]
+    steps:
+      - {id: seen, where: status = 200, times: 2, distinct: path}
+      - {id: again, where: status = 200, gap: {min: 40 minutes}}
 """
-STAGES = ("ingest", "aggregate")
+STAGES = ("ingest", "widen", "aggregate")
 WHOLE = Interval(FIRST, FIRST + HOURS * HOUR)
 assert HOURS >= 6, "of each hour, another one has to be further away than `heal`"
 
@@ -169,17 +178,17 @@ class Attack:
     def strike(self, stage: str, hour: datetime) -> None:
         """A run of all hours that has work, killed."""
         self.siege.happens(hour)
-        if stage == "aggregate":
+        if stage != "ingest":
             self.siege.run("ingest", WHOLE)
         self.siege.kill(stage, WHOLE)
 
     def collide(self, hour: datetime) -> None:
-        """Runs side by side of both stages, until one of each had to give way."""
+        """Runs side by side of each stage, until one of each had to give way."""
         interval = Interval(hour, hour + HOUR)
         for stage in STAGES:
             for _ in range(4):
                 self.siege.happens(hour)
-                if stage == "aggregate":
+                if stage != "ingest":
                     self.siege.run("ingest", interval)
                 self.siege.both_at_once(stage, interval)
                 if self.siege.overtaken[stage]:
@@ -204,7 +213,7 @@ def test_a_day_under_attack(request: pytest.FixtureRequest, tmp_path: Path) -> N
     assert len(order) == HOURS
     siege.dice.shuffle(order)
     fates = fates_of(siege, order)
-    attack = Attack(siege, {"ingest": HOURS + len(fates), "aggregate": HOURS})
+    attack = Attack(siege, {"ingest": HOURS + len(fates), "widen": HOURS, "aggregate": HOURS})
     for hour in order:
         # Half of each file is there in time at first, and some have not come at all.
         if siege.dice.random() < 0.9:
@@ -219,6 +228,7 @@ def test_a_day_under_attack(request: pytest.FixtureRequest, tmp_path: Path) -> N
             if fate.hour == hour:
                 fate.seen(siege.files())
                 due.append(fate)
+        attack.run("widen", interval, spare=True)
         attack.run("aggregate", interval, spare=True)
         if number == HOURS // 2:
             attack.collide(hour)
@@ -246,7 +256,9 @@ def test_a_day_under_attack(request: pytest.FixtureRequest, tmp_path: Path) -> N
     day = make(tmp_path)
     anew = told_anew(day, siege.landing, make, tmp_path / "anew", WHOLE)
     day.assert_same(anew)
-    told = [[found for found in lake.findings() if found.kind == "alert"] for lake in (day, anew)]
+    told = [
+        [found for found in lake.findings() if found.kind in ("alert", "episode")] for lake in (day, anew)
+    ]
     assert told[0] == told[1] != []
     day.assert_ledger_true()
     assert {entry.status for entry in day.book().values()} == {"published"}

@@ -167,7 +167,7 @@ def came_back(web: Hours) -> bool:
     lines = []
     for match in rows("matches", block="came_back"):
         window = 2 * pattern.batch * 2 ** match["level"]
-        told = [match["detected_at"], match["detected_at"] - match["last_time"]]
+        told = [f"{match['detected_at']:%dT%H:%M}", match["detected_at"] - match["last_time"]]
         apart = match["last_time"] - match["first_time"]
         lines.append(
             [match["client"], f"{match['first_time']:%dT%H:%M:%S}", apart, match["level"], window, *told]

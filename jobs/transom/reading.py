@@ -40,7 +40,18 @@ from transom.stream import Stream, load
 from transom.stream.errors import nearest
 from transom.units import parse_duration
 
-RESULTS = ("events", "duplicates", "rejected", "files", "aggregates", "recurring", "alerts", "findings")
+RESULTS = (
+    "events",
+    "duplicates",
+    "rejected",
+    "files",
+    "aggregates",
+    "recurring",
+    "alerts",
+    "matches",
+    "episodes",
+    "findings",
+)
 """The tables that carry a promise of form; those of state are private."""
 
 T = TypeVar("T")

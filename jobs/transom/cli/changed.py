@@ -8,7 +8,7 @@ from transom.cli.freshness import Freshness
 from transom.intervals import HOUR, format_hour, ranges
 from transom.lake.book import Node
 from transom.lake.staleness import CHECKS
-from transom.stages import scene
+from transom.stages import scene, widen
 from transom.stream import Stream
 
 OWN = {
@@ -43,6 +43,25 @@ WORDS: Mapping[str, str] = {
     "types": "the type or resolution of a column",
 }
 """What a specification's shape is made of, as a stream's file says it."""
+OF_PATTERNS: Mapping[str, str] = {
+    "key": "`key`",
+    "where": "`where`",
+    "conditions": "a `where` of its steps",
+    "all": "`count`",
+    "elements": "`steps`",
+    "never": "`never`",
+    "detector": "the detector or its source",
+    "columns": "the columns that its steps compare and `keep` names",
+    "keep": "`keep`",
+    "within": "`within`",
+    "batch": "`batch`",
+    "levels": "`within` or `batch`",
+    "top": "`batch`",
+    "max_records": "`max_records`",
+    "merge": "`merge`",
+    "types": "the type or resolution of a column",
+}
+"""The same of a pattern's."""
 
 
 MAY_BE_GONE = {"aggregates": ("fit", "aging")}
@@ -73,7 +92,8 @@ def specification(fresh: Freshness, node: Node) -> str:
         if beside and "specification" not in fresh.differs(other):
             # The types that each of them depends on are of other columns.
             names -= set(_shape(fresh.stream, other)) - {"types"}
-    parts = list(dict.fromkeys(words for name, words in WORDS.items() if name in names))
+    said_as = OF_PATTERNS if node.stage == widen.NAME else WORDS
+    parts = list(dict.fromkeys(words for name, words in said_as.items() if name in names))
     if node.stage == scene.STAGE:
         parts.append("a check or an `accept` that decides whether files are complete")
     *most, last = parts
@@ -84,10 +104,13 @@ def specification(fresh: Freshness, node: Node) -> str:
 def _shape(stream: Stream, node: Node) -> Mapping[str, object]:
     if node.stage == scene.STAGE:
         text = stream.ingest_shape()
-    elif node.block not in stream.aggregate:
+    elif node.block not in (stream.patterns if node.stage == widen.NAME else stream.aggregate):
         return {}
     else:
         shaped = {
+            "batches": stream.batches_shape,
+            "matches": stream.matches_shape,
+            "episodes": stream.episodes_shape,
             "granules": stream.granules_shape,
             "aggregates": stream.reports_shape,
             "item_granules": stream.item_granules_shape,

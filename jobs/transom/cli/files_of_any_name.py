@@ -223,7 +223,14 @@ class Landed:
     notes: tuple[str, ...]
 
 
-def land(data: Mapping[str, Any], stream: Stream, files: Sequence[Held], folder: Path, hours: int) -> Landed:
+def land(
+    data: Mapping[str, Any],
+    stream: Stream,
+    files: Sequence[Held],
+    folder: Path,
+    interval: Interval,
+    end: datetime,
+) -> Landed:
     """Links files into a landing folder, and returns the stream that finds them there.
 
     Where each file's own name says its time, as the stream's pattern has it, that is kept; else none is: a
@@ -232,7 +239,8 @@ def land(data: Mapping[str, Any], stream: Stream, files: Sequence[Held], folder:
     Args:
         data: what the stream's file says.
         folder: of TRANSOM_LANDING.
-        hours: the length of the interval, which is done in one piece.
+        interval: what is run, in one piece.
+        end: of what the files cover.
     """
     pattern, notes = stream.path_pattern, []
     timed = pattern.unit is not None and all(file.match is not None for file in files)
@@ -248,8 +256,10 @@ def land(data: Mapping[str, Any], stream: Stream, files: Sequence[Held], folder:
     source = {**data["source"], "path": "/".join(places)}
     if not timed:
         source.pop("expect", None)
-    chunk = format_duration(max(hours, 1) * HOUR)
-    tried = parse({**data, "source": source, "chunk": chunk}, f"{stream.name}.yaml")
+    chunk = format_duration(max(len(interval), 1) * HOUR)
+    # Behind what the files cover none is missing.
+    until = {"start": None, "until": end} if end < interval.end else {}
+    tried = parse({**data, "source": source, "chunk": chunk, **until}, f"{stream.name}.yaml")
     for number, file in enumerate(files, 1):
         parts = [folder / "landing"]
         match = file.match

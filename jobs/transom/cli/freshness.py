@@ -7,8 +7,7 @@ from functools import cached_property
 from transom.lake.book import STANDS, Book, Node
 from transom.lake.stage import Step
 from transom.lake.staleness import Staleness, reach
-from transom.stages import scene
-from transom.stages.aggregate import outline
+from transom.stages import aggregate, scene, widen
 from transom.stages.checks import accepted_of
 from transom.stream import Stream
 
@@ -20,22 +19,30 @@ class Freshness:
         self.stream, self.book = stream, book
 
     @cached_property
-    def _aggregate(self) -> Staleness:
-        return Staleness(outline(self.stream), self.book, accepted_of(self.stream))
+    def _of_stages(self) -> Mapping[str, Staleness]:
+        """What is out of date of each stage that the stream has behind the first one."""
+        accepted = accepted_of(self.stream)
+        outlines = {aggregate.NAME: aggregate.outline, widen.NAME: widen.outline}
+        return {
+            name: Staleness(outline(self.stream), self.book, accepted)
+            for name, outline in outlines.items()
+            if name in self.stream.stages
+        }
 
     @cached_property
     def _steps(self) -> Mapping[str, Step]:
-        """The steps of aggregate by their tables."""
-        return (
-            {step.table.name: step for step in self._aggregate.stage.steps} if self.stream.aggregate else {}
-        )
+        """The steps of these stages by their tables, whose names are unlike."""
+        return {step.table.name: step for of in self._of_stages.values() for step in of.stage.steps}
 
     def nodes(self, stage: str, hour: datetime) -> list[Node]:
         """What an hour of a stage consists of, by the stream's file."""
         if stage == scene.STAGE:
             return [scene.node_of("events", hour)]
+        of_stage = self._of_stages.get(stage)
         return [
-            Node(stage, block, table, hour) for table, step in self._steps.items() for block in step.parts
+            Node(stage, block, step.table.name, hour)
+            for step in (of_stage.stage.steps if of_stage else ())
+            for block in step.parts
         ]
 
     def gone(self, stage: str, hour: datetime) -> list[Node]:
@@ -57,7 +64,7 @@ class Freshness:
         step = self._steps.get(node.table)
         if step is None or node.block not in step.parts:
             return None
-        return self._aggregate.recorded(node, self.book[node].status)
+        return self._of_stages[node.stage].recorded(node, self.book[node].status)
 
     def differs(self, node: Node) -> tuple[str, ...]:
         """Which inputs of a node that stands are no longer those that are recorded; none: it is fresh."""
@@ -73,7 +80,7 @@ class Freshness:
         """State of its own stage that a node that stands is computed from, and that is out of date."""
         if self.book[node].status in ("writing", "blocked") or not self.reads(node):
             return []
-        return self._aggregate.stale_state(node)
+        return self._of_stages[node.stage].stale_state(node)
 
     def stale(self, stage: str) -> set[datetime]:
         """Hours that are due and out of date."""

@@ -99,6 +99,13 @@ def print_outcome(stream: Stream, root: str, interval: Interval, judged: Sequenc
     passed = all(judgement.passed for judgement in judged)
     if not found:
         typer.echo(f"  none: every check {'passed' if passed else 'that was made passed'}")
+    for name, pattern in stream.patterns.items():
+        rows = _episodes(f"{root}/episodes", pattern.key, name)
+        if rows:
+            shown = [*pattern.key, "start", "end", "matches", "told_at", "window"]
+            # The length of its windows says more than the number of a level.
+            seen = [[*row[:-1], format_duration(2 * pattern.batch * 2 ** row[-1])] for row in rows]
+            table(f"{name}: episodes, the first", shown, seen)
     for name, block in stream.aggregate.items():
         for number, level in enumerate(reversed(block.levels)):
             figures = _shown(stream, name)
@@ -113,6 +120,20 @@ def print_outcome(stream: Stream, root: str, interval: Interval, judged: Sequenc
         if rows:
             ranges = ", ".join(format_duration(level.range) for level in reversed(block.levels))
             table(f"{block.title or name}: who comes back in every ring of {ranges}, the latest", shown, rows)
+
+
+def _episodes(uri: str, key: Sequence[str], block: str) -> list[list[Any]]:
+    """The episodes of a pattern that began first, as last told, with the level of the first match."""
+    if not DeltaTable.is_deltatable(uri):
+        return []
+    columns = [*(f'"{name}"' for name in key), "start", '"end"', "matches", "detected_at", "level"]
+    latest = "row_number() OVER (PARTITION BY episode_id ORDER BY hour DESC) AS place"
+    found = query(
+        DeltaTable(uri),
+        f"SELECT {', '.join(columns)} FROM (SELECT *, {latest} FROM t WHERE block = '{block}') "
+        f"WHERE place = 1 AND state <> 'joined' ORDER BY start, {', '.join(columns)} LIMIT {ROWS}",
+    )
+    return [list(row.values()) for row in found.to_pylist()]
 
 
 def _shown(stream: Stream, block: str) -> list[str]:

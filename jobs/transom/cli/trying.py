@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -85,6 +86,7 @@ def try_in(
     from transom.cli import outcome
     from transom.cli.files_of_any_name import held, interval_of, land, other_hours
     from transom.cli.sample import read_sample
+    from transom.intervals import HOUR, Interval
     from transom.stream import load
     from transom.stream.files import read_mapping
 
@@ -99,11 +101,14 @@ def try_in(
     for doubt in filter(None, (other_hours(stream, file) for file in found)):
         _say(doubt)
     try:
-        interval = interval_of(found)
+        covered = interval_of(found)
     except Refusal:
         outcome.print_rejected(found)
         raise
-    landed = land(read_mapping(file), stream, found, folder, len(interval))
+    # A slow episode is told some time after its last record: the files are over then.
+    longest = max((pattern.top for pattern in stream.patterns.values()), default=timedelta(0))
+    interval = Interval(covered.start, covered.end - -longest // HOUR * HOUR)
+    landed = land(read_mapping(file), stream, found, folder, interval, covered.end)
     for note in landed.notes:
         _say(note)
     began = time.monotonic()

@@ -39,6 +39,7 @@ from transom.stages.reports import Reports
 from transom.stages.slices import chosen, granule, hours_of, incomplete_hours, quoted, reached, stretches_of
 from transom.stream import Stream
 
+NAME = "aggregate"
 VERSION = 4
 
 
@@ -54,7 +55,7 @@ def outline(stream: Stream) -> Stage:
         key=key, figures=_union(block.figure_columns() for block in blocks.values())
     )
     return Stage(
-        "aggregate",
+        NAME,
         VERSION,
         (
             Step(

@@ -8,7 +8,7 @@ import yaml
 
 from transom.cli.asked import Refusal
 from transom.cli.files_of_any_name import held, interval_of, land, named, other_hours
-from transom.intervals import Interval
+from transom.intervals import HOUR, Interval
 from transom.paths import PathPattern
 from transom.stages.landing import listed
 from transom.stream import parse
@@ -44,7 +44,7 @@ def test_a_file_that_is_named_as_the_stream_says_is_held_to_it(tmp_path: Path) -
     assert file.hours == {day(10): (1, 1), day(11): (1, 2)}
     interval = interval_of([file])
     assert interval == Interval(day(10), day(12))
-    landed = land(DATA, stream, [file], tmp_path / "try", len(interval))
+    landed = land(DATA, stream, [file], tmp_path / "try", interval, interval.end)
     assert (landed.notes, landed.stream.source.expect, landed.stream.chunk) == ((), 1, timedelta(hours=2))
     (found,) = listed(landed.stream.path_pattern).values()
     assert (found.path, found.hour, found.captures) == (
@@ -81,7 +81,11 @@ def test_a_file_of_another_name_may_hold_anything(tmp_path: Path) -> None:
     stream = parse(DATA)
     files = [held(stream, log(tmp_path / folder / "other.log", 10, 20)) for folder in ("a", "b")]
     assert [file.events for file in files] == [2, 2]
-    landed = land(DATA, stream, files, tmp_path / "try", 11)
+    covered = interval_of(files)
+    longer = Interval(covered.start, covered.end + 5 * HOUR)
+    landed = land(DATA, stream, files, tmp_path / "try", longer, covered.end)
+    # Hours behind the files are run as well, and no file is missing there.
+    assert (landed.stream.chunk, landed.stream.until) == (len(longer) * HOUR, covered.end)
     assert landed.notes == (
         f"{tmp_path}/a/other.log is not named as source.path says: `holds` and `expect` are not tried",
         "site: not in a file's path, taken as 'try'",

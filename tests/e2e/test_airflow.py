@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from pathlib import Path
 
 import airflow_server
@@ -9,8 +10,9 @@ import pytest
 import sample_logs
 from airflow_api import Airflow
 from deltalake import DeltaTable
-from sample_logs import WEB, land
+from sample_logs import WEB, Hours, land
 
+from transom.algorithms.widening import Widening
 from transom.intervals import format_hour
 from transom.lake.book import Book
 from transom.lake.findings import findings
@@ -19,6 +21,7 @@ from transom.lake.tables import instant, read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 HOUR = timedelta(hours=1)
+SECOND = 1_000_000
 FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
 HOURS = [FIRST + number * HOUR for number in range(8)]
 JUNK = FIRST + 4 * HOUR
@@ -32,6 +35,8 @@ aggregate:
   traffic:
     measures: {n: count, sent: sum(bytes)}
     levels: RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1 HOUR
+patterns:
+  lost: {within: 3 hours, steps: [{id: seen, where: status = 200}, {id: gone, where: status = 404}]}
 checks:
   nobody_alone: {stage: aggregate, every: "n < 200 or level > 0"}
 start: 2015-05-17T10:00
@@ -72,12 +77,42 @@ def figures(folder: Path, level: int, end: datetime) -> dict[str, int]:
     return {row["client"]: row["n"] for row in rows}
 
 
+def found(folder: Path) -> list[tuple[str, datetime, datetime]]:
+    rows = read_rows(DeltaTable(str(folder / "lake/web/matches")))
+    return sorted((row["client"], row["first_time"], row["last_time"]) for row in rows)
+
+
+def lost(hours: Hours) -> list[tuple[str, datetime, datetime]]:
+    """A page that was there, and then the next one that was not, of a client within three hours; those that
+    have been seen by the end of the last hour."""
+    before: dict[str, datetime] = {}
+    pairs = []
+    lines = [line for hour in HOURS for line in hours[hour]]
+    # Of one second in the order of their lines.
+    for client, time, status in sorted(map(request_of, lines), key=itemgetter(0, 1)):
+        if status == "200":
+            before[client] = time
+        elif status == "404" and client in before:
+            pairs.append((client, before.pop(client), time))
+    widening = Widening(300 * SECOND, 3 * 3600 * SECOND, 100)
+    short = [(client, one, other) for client, one, other in pairs if other - one <= 3 * HOUR]
+    at = [(pair, int(pair[1].timestamp()) * SECOND, int(pair[2].timestamp()) * SECOND) for pair in short]
+    end = int((HOURS[-1] + HOUR).timestamp()) * SECOND
+    return [pair for pair, a, b in at if widening.end_of(widening.level_of(a, b), b) <= end]
+
+
+def request_of(line: str) -> tuple[str, datetime, str]:
+    time = datetime.strptime(line.split("[")[1].split("]")[0], "%d/%b/%Y:%H:%M:%S %z").astimezone(UTC)
+    return line.split()[0], time, line.split('"')[2].split()[0]
+
+
 def not_published(book: Book) -> set[tuple[str, datetime]]:
     return {(node.table, node.hour) for node, entry in book.items() if entry.status != "published"}
 
 
 def told(folder: Path) -> list[tuple[str, str, datetime | None, datetime | None]]:
-    return [(f.stage, f.kind, f.start, f.end) for f in findings(str(folder / "lake/web"))]
+    of_lake = findings(str(folder / "lake/web"))
+    return [(f.stage, f.kind, f.start, f.end) for f in of_lake if f.kind != "episode"]
 
 
 def whole(run: str) -> tuple[str, dict[str, str]]:
@@ -96,6 +131,8 @@ def test_a_file_of_junk_stops_the_run_at_the_first_gate_until_it_is_mended(
         "settle": "success",
         "ingest": "success",
         "ingest_gate": "failed",
+        "widen": "upstream_failed",
+        "widen_gate": "upstream_failed",
         "aggregate": "upstream_failed",
         "aggregate_gate": "upstream_failed",
         "report": "upstream_failed",
@@ -115,6 +152,9 @@ def test_a_file_of_junk_stops_the_run_at_the_first_gate_until_it_is_mended(
     assert told(folder) == []
     for end in (FIRST + 5 * HOUR, FIRST + 8 * HOUR):
         assert figures(folder, 1, end) == sample_logs.requests(hours, end - 6 * HOUR, end)
+    assert found(folder) == lost(hours) != []
+    episodes = [f for f in findings(str(folder / "lake/web")) if f.kind == "episode"]
+    assert {(f.key, f.start) for f in episodes} <= {(client, start) for client, start, _ in lost(hours)}
 
 
 def test_a_report_that_fails_its_check_stops_the_run_at_the_second_gate_until_it_is_mended(
@@ -130,6 +170,8 @@ def test_a_report_that_fails_its_check_stops_the_run_at_the_second_gate_until_it
         "settle": "success",
         "ingest": "success",
         "ingest_gate": "success",
+        "widen": "success",
+        "widen_gate": "success",
         "aggregate": "success",
         "aggregate_gate": "failed",
         "report": "upstream_failed",
@@ -163,6 +205,7 @@ def test_stages_that_run_together_stop_at_the_first_gate_as_well_and_leave_the_s
         "settle": "success",
         "run": "success",
         "ingest_gate": "failed",
+        "widen_gate": "upstream_failed",
         "aggregate_gate": "upstream_failed",
         "report": "upstream_failed",
     }
@@ -178,9 +221,9 @@ def test_stages_that_run_together_stop_at_the_first_gate_as_well_and_leave_the_s
     server.clear("together", run, "run")
     assert set(server.wait("together", run, 300).values()) == {"success"}
     runs = [row["run_id"].rpartition(" ")[0] for row in own.runs()]
-    assert runs == ["junk run 1 ingest", "junk run 2 ingest", "junk run 2 aggregate"]
-    promised, found = (
+    assert runs == ["junk run 1 ingest", "junk run 2 ingest", "junk run 2 widen", "junk run 2 aggregate"]
+    promised, stands = (
         {node: (entry.status, entry.digest, entry.inputs) for node, entry in book.items()}
         for book in (ledger(folder).book(), own.book())
     )
-    assert found == promised
+    assert stands == promised

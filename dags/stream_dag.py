@@ -14,7 +14,7 @@ from airflow.sdk import DAG, Asset, BaseOperator, CronDataIntervalTimetable, Par
 from jinja2 import StrictUndefined
 
 from transom.stream import Stream
-from transom.units import format_duration
+from transom.units import format_duration, spoken
 from transom_operators import Gate, Report, Settle, SubmitStage, cause, hour_text
 
 POOL = "transom"
@@ -93,7 +93,7 @@ def facts(stream: Stream) -> str:
             (
                 f"pattern {name}",
                 f"key {', '.join(pattern.key) or 'none'}; within {format_duration(pattern.within)}; "
-                f"windows of {format_duration(2 * pattern.batch)} to {format_duration(2 * pattern.top)}",
+                f"windows of {spoken(2 * pattern.batch)} to {spoken(2 * pattern.top)}",
             )
             for name, pattern in stream.patterns.items()
         ),

@@ -28,6 +28,7 @@ from transom.lake.findings import findings
 from transom.lake.ledger import Ledger
 from transom.lake.tables import read_rows
 from transom.stream import load
+from transom.units import spoken
 
 DEMO = Path(__file__).resolve().parents[1] / ".transom" / "demo"
 LAKE = DEMO / "lake"
@@ -166,9 +167,10 @@ def came_back(web: Hours) -> bool:
     pattern = load(WEB_STREAM).patterns["came_back"]
     lines = []
     for match in rows("matches", block="came_back"):
-        window = 2 * pattern.batch * 2 ** match["level"]
-        told = [f"{match['detected_at']:%dT%H:%M}", match["detected_at"] - match["last_time"]]
-        apart = match["last_time"] - match["first_time"]
+        window = spoken(2 * pattern.batch * 2 ** match["level"])
+        delay = spoken(match["detected_at"] - match["last_time"])
+        told = [f"{match['detected_at']:%dT%H:%M}", delay]
+        apart = spoken(match["last_time"] - match["first_time"])
         lines.append(
             [match["client"], f"{match['first_time']:%dT%H:%M:%S}", apart, match["level"], window, *told]
         )

@@ -70,6 +70,15 @@ def format_duration(length: timedelta) -> str:
     return _plural(length // timedelta(microseconds=1), "microsecond")
 
 
+def spoken(length: timedelta) -> str:
+    """Return a duration of whole seconds for people, as `3 days 13 hours 20 minutes`."""
+    parts = []
+    for size in (timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)):
+        many, length = divmod(length, size)
+        parts += [_plural(many, _NAMES[size][0])] if many else []
+    return " ".join(parts) or "0 seconds"
+
+
 def microseconds(length: timedelta) -> int:
     """Return a duration as the whole number of microseconds that it is."""
     return length // timedelta(microseconds=1)

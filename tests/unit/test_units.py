@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from transom.units import Duration, format_duration, microseconds, parse_duration
+from transom.units import Duration, format_duration, microseconds, parse_duration, spoken
 
 
 def exactly(text: str) -> str:
@@ -131,3 +131,13 @@ def test_a_field_takes_no_bare_numbers_and_nothing_negative(value: object, messa
     with pytest.raises(ValidationError) as error:
         _Holder.model_validate({"wait": value})
     assert str(error.value.errors()[0]["ctx"]["error"]) == message
+
+
+def test_a_duration_is_said_in_all_its_units() -> None:
+    said = {
+        85 * 3600 + 1200: "3 days 13 hours 20 minutes",
+        61: "1 minute 1 second",
+        0: "0 seconds",
+        7200: "2 hours",
+    }
+    assert {seconds: spoken(timedelta(seconds=seconds)) for seconds in said} == said

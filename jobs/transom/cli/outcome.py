@@ -18,7 +18,7 @@ from transom.lake.ledger import Ledger
 from transom.lake.tables import query, read_rows
 from transom.stream import Stream
 from transom.stream.figures import columns_of
-from transom.units import format_duration
+from transom.units import format_duration, spoken
 
 ROWS = 5
 """Rows of each result that are shown."""
@@ -104,7 +104,7 @@ def print_outcome(stream: Stream, root: str, interval: Interval, judged: Sequenc
         if rows:
             shown = [*pattern.key, "start", "end", "matches", "told_at", "window"]
             # The length of its windows says more than the number of a level.
-            seen = [[*row[:-1], format_duration(2 * pattern.batch * 2 ** row[-1])] for row in rows]
+            seen = [[*row[:-1], spoken(2 * pattern.batch * 2 ** row[-1])] for row in rows]
             table(f"{name}: episodes, the first", shown, seen)
     for name, block in stream.aggregate.items():
         for number, level in enumerate(reversed(block.levels)):

@@ -86,7 +86,7 @@ def try_in(
     from transom.cli import outcome
     from transom.cli.files_of_any_name import held, interval_of, land, other_hours
     from transom.cli.sample import read_sample
-    from transom.intervals import HOUR, Interval
+    from transom.intervals import HOUR, Interval, format_hour
     from transom.stream import load
     from transom.stream.files import read_mapping
 
@@ -108,6 +108,8 @@ def try_in(
     # A slow episode is told some time after its last record: the files are over then.
     longest = max((pattern.top for pattern in stream.patterns.values()), default=timedelta(0))
     interval = Interval(covered.start, covered.end - -longest // HOUR * HOUR)
+    if interval != covered:
+        _say(f"the hours to {format_hour(interval.end)} run as well: slow episodes are told that late")
     landed = land(read_mapping(file), stream, found, folder, interval, covered.end)
     for note in landed.notes:
         _say(note)

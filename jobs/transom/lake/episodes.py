@@ -24,7 +24,7 @@ from transom.lake.wording import hashed, joined, one_key, quoted, shown, text, t
 from transom.stream import Stream
 from transom.stream.pattern_columns import EPISODE_COLUMNS
 from transom.stream.patterns import AnyOrder, Pattern, Step
-from transom.units import format_duration, microseconds
+from transom.units import format_duration, microseconds, spoken
 
 STAGE, TABLE, KIND = "widen", "episodes", "episode"
 TIMES = ("start", "end", "detected_at")
@@ -209,7 +209,7 @@ def _windows(pattern: Pattern) -> str:
     """What the windows of each level are, as cases."""
     lengths = (2 * pattern.batch * (1 << level) for level in range(pattern.levels))
     return " ".join(
-        f"WHEN {level} THEN {text(f'windows of {format_duration(length)} (level {level})')}"
+        f"WHEN {level} THEN {text(f'windows of {spoken(length)} (level {level})')}"
         for level, length in enumerate(lengths)
     )
 

@@ -261,3 +261,21 @@ def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_sta
     # It is what a person is told, too.
     told = [finding for finding in day.findings() if finding.stage == "widen" and finding.kind == "gate"]
     assert any("10.0.0.2" in words for finding in told for words in finding.evidence)
+
+
+def test_hours_that_nobody_asked_for_count_as_empty_until_somebody_does(house: Make) -> None:
+    """The file of an hour has put a record in the one before, which is half of a match."""
+    text = DETECTED[: DETECTED.index("  entered")] + (
+        "  two: {within: 3 hours, batch: 20 minutes, steps: [{id: one, where: status = 401, times: 2}]}\n"
+    )
+    lived, whole = house(text, "lived"), house(text, "whole")
+    lived.land(1, [line(3540, status=401), line(3660, status=401)])
+    lived.land(0, [line(60, status=404)])
+    lived.run(1, 2)
+    assert lived.table("events").count() == 2
+    assert lived.table("matches").count() == 0
+    lived.ingest(0, 1)
+    lived.widen(0, 1)
+    assert lived.table("matches").count() == 1
+    whole.run(0, 2)
+    assert_equal(lived, whole)

@@ -1,0 +1,69 @@
+"""What commands say of the hours of patterns."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+import yaml
+
+from transom.cli.changed import OF_PATTERNS, specification
+from transom.cli.freshness import Freshness
+from transom.lake.book import Book, Entry, Node
+from transom.stream import Stream, parse
+
+HOUR = datetime(2015, 5, 17, tzinfo=UTC)
+TEXT = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+patterns:
+  slow: {within: 3 hours, keep: [path], steps: [{id: one, where: status = 200, times: 2}]}
+  quick: {within: 10 minutes, steps: [{id: one, where: status = 200, times: 2}]}
+"""
+
+
+def fresh(text: str, entries: dict[Node, Entry]) -> Freshness:
+    return Freshness(parse(yaml.safe_load(text)), Book(entries))
+
+
+def made(stream: Stream) -> dict[Node, Entry]:
+    """An hour of all tables, as a run over it leaves the ledger."""
+    events = {Node("ingest", "events", "events", HOUR): Entry("published", "a")}
+    asked = Freshness(stream, Book(events))
+    nodes = asked.nodes("widen", HOUR)
+    book = Book({**events, **{node: Entry("published", "a") for node in nodes}})
+    now = Freshness(stream, book)
+    return {**events, **{node: Entry("published", "a", inputs=now.expected(node)) for node in nodes}}
+
+
+def test_an_hour_of_patterns_is_its_tables_and_is_as_fresh_as_they_are() -> None:
+    entries = made(parse(yaml.safe_load(TEXT)))
+    of = fresh(TEXT, entries)
+    tables = {(node.block, node.table) for node in of.nodes("widen", HOUR)}
+    # A short pattern has no batch of an hour.
+    both = {(name, table) for name in ("slow", "quick") for table in ("matches", "episodes")}
+    assert tables == {("slow", "batches"), *both}
+    assert (of.nodes("aggregate", HOUR), of.stale("widen")) == ([], set())
+    assert fresh(TEXT, {node: e for node, e in entries.items() if node.table != "episodes"}).stale(
+        "widen"
+    ) == {HOUR}
+
+
+@pytest.mark.parametrize(
+    ("change", "table", "words"),
+    [
+        (("keep: [path]", "keep: [method]"), "matches", {"`keep`"}),
+        (("times: 2", "times: 3"), "matches", {"`steps`"}),
+        (("within: 3 hours", "within: 3 hours, merge: 1 hour"), "episodes", {"`merge`"}),
+        (("within: 3 hours", "within: 3 hours, max_records: 7"), "batches", {"`max_records`"}),
+    ],
+)
+def test_what_shapes_a_pattern_has_words(change: tuple[str, str], table: str, words: set[str]) -> None:
+    of = fresh(TEXT.replace(*change, 1), made(parse(yaml.safe_load(TEXT))))
+    node = Node("widen", "slow", table, HOUR)
+    assert "specification" in of.differs(node)
+    assert all(word in specification(of, node) for word in words)
+    stream = of.stream
+    shapes = (stream.batches_shape, stream.matches_shape, stream.episodes_shape)
+    assert {name for shape in shapes for name in json.loads(shape("slow"))} == OF_PATTERNS.keys()

@@ -220,3 +220,15 @@ def test_the_last_row_from_which_on_there_are_as_many_values(rows: list[tuple[bo
         max([NONE, *(r for r in range(heads[i], i + 1) if len({*values[r : i + 1].tolist()}) >= many)])
         for i in range(len(rows))
     ]
+
+
+def test_a_value_that_comes_early_and_late_is_left_for_the_last_record() -> None:
+    """To take it at once leaves nothing for the end: there are more ways to find that out than can be tried."""
+    scan = Element((Step("scan", 0, 20, ("a",)),))
+    pattern = Pattern((scan, Element((Step("long", 1),), gap=(None, 50))), (), 1000, 200)
+    values = [0, 1, 2, 3, *(4 + n * 7 % 50 for n in range(86)), *[2] * 10]
+    time = [*range(100), 140]
+    whole = Stretch(time, [1] * 100 + [2], {"a": [*values, 0]})
+    found = smallest(pattern, whole)
+    firsts = [place for place in range(90) if values[place] != 2 and values[place] not in values[:place]]
+    assert found.places == (*firsts[:19], 90, 100)

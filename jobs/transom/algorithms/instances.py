@@ -5,7 +5,7 @@ nowhere is not tried again.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transom.algorithms.patterns import NULL, Instance, Pattern, Step, Stretch
 
@@ -18,8 +18,8 @@ class _State:
         element: the place of the element that is being served.
         served: how many records each of its steps has.
         last: the place of the last record.
-        begun: when the element began, and each of its steps.
-        values: of each of its steps that asks for different ones, those that it has.
+        begun: when the element began, and each of its steps, where that limits what follows.
+        values: of each of its steps that asks for different ones, those that it has so far.
         bound: values to agree with, by step and column.
     """
 
@@ -94,9 +94,36 @@ class _Search:
         return state.element == len(elements) - 1 and state.served == times
 
     def _further(self, state: _State) -> Iterator[_State]:
+        steps = self.pattern.elements[state.element].steps
+        if steps[0].distinct and state.served[0] < steps[0].times:
+            yield from self._filled(state, steps[0])
+            return
         for place in range(state.last + 1, len(self.stretch)):
             for _, after in self._taken(state, place):
                 yield after
+
+    def _filled(self, state: _State, step: Step) -> Iterator[_State]:
+        """The states after a step of different values has taken all its records.
+
+        Which values the others of them have does not matter to what comes, only that there are enough: to go
+        through them one by one would take ever longer with their number.
+        """
+        lacking = step.times - state.served[0] - 1
+        before_last = replace(state, served=(step.times - 1,))
+        seen: set[tuple[int, ...]] = set()
+        for place in range(state.last + 1, len(self.stretch)):
+            value = tuple(self.stretch.codes[column][place] for column in step.distinct)
+            fits = NULL not in value and value not in state.values[0]
+            if (
+                not (fits and self.stretch.bits[place] >> step.bit & 1)
+                or self._bound(state, step, place) is None
+            ):
+                continue
+            if len(seen - {value}) >= lacking:
+                filled = self._after(before_last, state.element, before_last.served, 0, step, place, False)
+                if filled is not None:
+                    yield filled
+            seen.add(value)
 
     def _taken(self, state: _State | None, place: int) -> Iterator[tuple[int, _State]]:
         """The steps that a record may serve next, by their numbers."""
@@ -138,7 +165,7 @@ class _Search:
         begun = list(none if fresh or state is None else state.begun)
         for at, within in ((0, element.within), (i + 1, step.within)):
             if begun[at] is None:
-                begun[at] = place
+                begun[at] = None if within is None else place
             elif within is not None and time[place] - time[begun[at] or 0] > within:
                 return None
         values = list((frozenset(),) * len(element.steps) if fresh or state is None else state.values)
@@ -151,6 +178,9 @@ class _Search:
         if bound is None or (state is not None and self._crossed(state, number, served, i, place)):
             return None
         after = (*served[:i], served[i] + 1, *served[i + 1 :])
+        if after == tuple(other.times for other in element.steps):
+            # To the elements behind it, when it began and which values it has is nothing.
+            begun, values = list(none), [frozenset()] * len(element.steps)
         return _State(number, after, place, tuple(begun), tuple(values), bound)
 
     def _bound(self, state: _State | None, step: Step, place: int) -> frozenset[tuple[str, str, int]] | None:

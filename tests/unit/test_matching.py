@@ -223,7 +223,7 @@ def test_the_last_row_from_which_on_there_are_as_many_values(rows: list[tuple[bo
 
 
 def test_a_value_that_comes_early_and_late_is_left_for_the_last_record() -> None:
-    """To take it at once leaves nothing for the end, and the ways to find that out are more than can be tried."""
+    """To take it at once leaves nothing for the end, which more ways lead to than can be tried."""
     scan = Element((Step("scan", 0, 20, ("a",)),))
     pattern = Pattern((scan, Element((Step("long", 1),), gap=(None, 50))), (), 1000, 200)
     values = [0, 1, 2, 3, *(4 + n * 7 % 50 for n in range(86)), *[2] * 10]

@@ -53,12 +53,13 @@ def overcounted(stage: Stage, table: str, more: Mapping[str, int]) -> Stage:
 
 def made(step: Step, share: Share) -> DataFrame:
     """The rows of a block, in Spark's hands."""
-    columns = list(step.parts[share.block].columns)
-    if share.made is None and share.counted is None:
+    # Tasks are not sent the share, which holds the session.
+    make, count, columns = share.made, share.counted, list(step.parts[share.block].columns)
+    if make is None and count is None:
         return share.frame
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = share.counted(batches, Tally()) if share.counted else share.made(batches) if share.made else ()
+        rows = count(batches, Tally()) if count else make(batches) if make else ()
         return (batch.select(columns) for batch in rows)
 
     return share.frame.mapInArrow(run, ", ".join(f"`{name}` {step.table.columns[name]}" for name in columns))

@@ -179,19 +179,24 @@ class Batches:
             **{name: rows[name] for name in self.block.record_columns},
             "cut": cut[wanted],
         }
-        kinds = {
-            "hour": "timestamp",
-            "level": "int",
-            "batch": "timestamp",
-            **self.block.key,
-            **RECORD,
-            "takes": "bigint",
-            "cut": "boolean",
-            **self.block.carried_columns(),
-        }
+        kinds = kinds_of(self.block)
         schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in kinds.items()])
         arrays = [as_type(columns[name], ARROW_TYPES[kind]) for name, kind in kinds.items()]
         yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
+
+
+def kinds_of(block: PatternBlock) -> dict[str, str]:
+    """The columns of `batches` that a pattern fills, with their types."""
+    return {
+        "hour": "timestamp",
+        "level": "int",
+        "batch": "timestamp",
+        **block.key,
+        **RECORD,
+        "takes": "bigint",
+        "cut": "boolean",
+        **block.carried_columns(),
+    }
 
 
 def _numbers(of: Collection[int]) -> Int64s:

@@ -1,0 +1,265 @@
+"""Ways to the matches of one pattern, each timed; all look with the same detector.
+
+Usage: spark-submit peer_widen.py WAY STREAM LAKE PASSES RESULT
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from bench.draw import FIRST
+from bench.measure import LONG
+from bench.widen_log import BEGIN, END, PATTERN, TOLD
+from transom import job
+from transom.algorithms.exact import Int64s
+from transom.algorithms.matching import Windows, minimal
+from transom.algorithms.ranges import expanded
+from transom.algorithms.sightings import AT_A_TIME, Sightings
+from transom.intervals import HOUR, Interval
+from transom.lake.session import session
+from transom.lake.stage import Counted, Request
+from transom.lake.store import Pins, Store, in_hours
+from transom.lake.tables import ARROW_TYPES
+from transom.lake.tally import Tally
+from transom.stages import batches, matches
+from transom.stages.blocks import MICROSECOND
+from transom.stages.found import Found, rows_of
+from transom.stages.matches import common_codes_of
+from transom.stages.patterns import PatternBlock, block_of, of_events, of_one_key
+from transom.stages.records import Records
+from transom.stages.slices import micros
+from transom.stages.work import hours_of
+from transom.stream import load
+from transom.work import WORKS
+
+INTERVAL = Interval(FIRST, TOLD)
+SHARE = 100
+"""One key of so many, where a fixed window slides by a batch."""
+MATCH = {
+    "match_id": "string",
+    "first_time": "timestamp",
+    "last_time": "timestamp",
+    "detected_at": "timestamp",
+}
+COUNTED = {**MATCH, "counted": "string"}
+"""What tasks give: matches, and one row with what they have counted."""
+END_COLUMN = "window_end"
+
+
+def ddl(kinds: Mapping[str, str]) -> str:
+    """Columns as Spark is told them."""
+    return ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
+
+
+class Given(Pins):
+    """Pins of tables whose rows are at hand and in no lake."""
+
+    rows_at_hand: Mapping[str, DataFrame]
+
+    def __init__(self, store: Store, rows: Mapping[str, DataFrame]) -> None:
+        super().__init__(store, dict.fromkeys(rows, 0))
+        object.__setattr__(self, "rows_at_hand", rows)
+
+    def read(self, table: str, hours: Iterable[datetime]) -> DataFrame:
+        """The rows of some hours."""
+        return self.rows_at_hand[table].where(in_hours(hours))
+
+
+def seen(frame: DataFrame, counted: Counted) -> tuple[pa.Table, Tally]:
+    """What tasks find in the partitions of a frame, less what they say of it, and what they have counted."""
+    schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in COUNTED.items()])
+
+    def run(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tally = Tally()
+        for rows in counted((batch for batch in some if batch.num_rows), tally):
+            found = [rows[name] for name in MATCH]
+            yield pa.RecordBatch.from_arrays([*found, pa.nulls(rows.num_rows, pa.string())], schema=schema)
+        yield pa.RecordBatch.from_pylist([{"counted": tally.to_json()}], schema)
+
+    rows = frame.mapInArrow(run, ddl(COUNTED)).toArrow()
+    tally = Tally()
+    for text in rows["counted"].drop_null().to_pylist():
+        tally.merge(Tally.of_json(text))
+    return rows.filter(rows["match_id"].is_valid()).select(list(MATCH)), tally
+
+
+def computed(store: Store, block: PatternBlock, events: DataFrame) -> tuple[pa.Table, Tally]:
+    """By the stage's own two functions, the whole interval at once; nothing in between is written."""
+    hours = list(INTERVAL.hours())
+    due = {("events", "events"): dict.fromkeys(hours, 1)}
+    targets, blocks = {block.name: hours}, {block.name: block}
+    request = Request(Given(store, {"events": events}), targets, {block.name: []}, due)
+    (carried,) = batches.batches_of(request, blocks).shares
+    counted = carried.counted
+    assert counted is not None
+    kinds = ddl(batches.kinds_of(block))
+    rows = carried.frame.mapInArrow(lambda some: counted(some, Tally()), kinds)
+    held = {"events": events, batches.TABLE: rows.withColumn("block", F.lit(block.name))}
+    request = Request(Given(store, held), targets, {block.name: []}, due)
+    (found,) = matches.matches_of(request, blocks).shares
+    assert found.counted is not None
+    return seen(found.frame, found.counted)
+
+
+@dataclass(frozen=True)
+class Looking:
+    """The detector, over windows that are given to a task with all of their records.
+
+    Attributes:
+        key: of the rows of a window or, where there are several to one, of its key.
+        windows: of all records of a task: of each the rows `[first, behind)` and its end.
+        detects: False where what the detector would be shown is counted alone.
+    """
+
+    block: PatternBlock
+    key: Mapping[str, str]
+    windows: Callable[[Records], tuple[Int64s, Int64s, Int64s]]
+    detects: bool = True
+
+    def __call__(self, some: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
+        """The matches of some keys, each with the end of the first window that holds it."""
+        block = self.block
+        records = Records.gathered(some, replace(block, key=self.key))
+        if records is None or block.pattern is None:
+            return
+        first, behind, end = self.windows(records)
+        held = behind > first
+        first, behind, end = first[held], behind[held], end[held]
+        many = behind - first
+        of, at = np.unique(hours_of(end), return_inverse=True)
+        tally.add("detector_calls", of, np.bincount(at))
+        tally.add("records_shown", of, np.bincount(at, many))
+        if not self.detects:
+            return
+        codes = common_codes_of(records, block)
+        stretches = []
+        total = np.cumsum(many)
+        for taken in np.split(np.arange(len(first)), np.flatnonzero(np.diff(total // AT_A_TIME)) + 1):
+            window, rows = expanded(first[taken], behind[taken])
+            shown = Windows(
+                window,
+                records.time[rows],
+                records.takes[rows],
+                {name: code[rows] for name, code in codes.items()},
+            )
+            a, b = minimal(block.pattern, shown)
+            stretches.append(np.stack([rows[a], rows[b], end[taken][window[b]]]))
+        # What several windows hold is named once, which is more than may be asked of who runs them.
+        found = np.concatenate(stretches, axis=1)
+        found = found[:, np.lexsort(found[::-1])]
+        new = np.append(True, (np.diff(found[:2]) != 0).any(axis=0))[: found.shape[1]]
+        places = np.arange(len(records.time))
+        sighted = Sightings(*found[:, new])
+        yield from rows_of(
+            Found.of_sightings(0, sighted, places, records, block.pattern, codes), records, block
+        )
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Windows of one length, that end at the multiples of another one in the hours that count."""
+
+    length: int
+    slide: int
+
+    def __call__(self, records: Records) -> tuple[Int64s, Int64s, Int64s]:
+        """The windows of every key."""
+        ends = np.arange(micros(BEGIN) + self.slide, micros(END) + 1, self.slide)
+        # One number orders by key and then by time, and no window reaches into another key's.
+        origin, span = micros(FIRST), micros(TOLD) - micros(FIRST) + 2 * self.length
+        ordered = records.key * span + records.time - origin
+        keys = np.arange(records.key[-1] + 1)
+        until = (keys[:, None] * span + ends - origin).reshape(-1)
+        first, behind = (np.searchsorted(ordered, bound) for bound in (until - self.length, until))
+        return first, behind, np.tile(ends, len(keys))
+
+
+def of_groups(records: Records) -> tuple[Int64s, Int64s, Int64s]:
+    """A window for each group of rows that have their end in common."""
+    first = np.flatnonzero(np.diff(records.key, prepend=-1))
+    end = records.table[END_COLUMN].to_numpy()[first].astype(np.int64)
+    return first, np.append(first[1:], len(records.key)), end
+
+
+def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
+    """Goes one way some times, and writes the seconds of each, the work, and the matches."""
+    stream = load(Path(stream_file))
+    block = block_of(stream, PATTERN)
+    spark = session(f"bench {way}")
+    store = Store(spark, f"{lake}/{stream.name}")
+    within = block.widening.longest
+    kept = Path(result).with_suffix(".kept")
+    shutil.rmtree(kept, ignore_errors=True)
+
+    def events() -> DataFrame:
+        return spark.read.format("delta").load(f"{store.root}/events")
+
+    def sliding(events: DataFrame, slide: int, detects: bool = True) -> tuple[pa.Table, Tally]:
+        looking = Looking(block, block.key, Fixed(within, slide), detects)
+        return seen(of_one_key(of_events(events, block), block), looking)
+
+    def sampled() -> DataFrame:
+        return events().where(F.pmod(F.xxhash64(*block.key), F.lit(SHARE)) == 0)
+
+    def grouped() -> tuple[pa.Table, Tally]:
+        window = F.window("event_time", f"{2 * within} microseconds", f"{within} microseconds")
+        ends = F.unix_micros(window["end"])
+        key = {**block.key, END_COLUMN: "bigint"}
+        rows = of_events(events().withColumn(END_COLUMN, ends), replace(block, key=key))
+        return seen(rows.repartition(*key), Looking(block, key, of_groups))
+
+    def staged(copy: str) -> tuple[pa.Table, Tally]:
+        job.perform(spark, "widen", stream, INTERVAL, WORKS["widen"], lake=copy)
+        found = spark.read.format("delta").load(f"{copy}/{stream.name}/{matches.TABLE}")
+        return found.select(*MATCH).toArrow(), Tally()
+
+    ways: dict[str, Callable[[str], tuple[pa.Table, Tally]]] = {
+        "computed": lambda place: computed(store, block, events()),
+        "stage": staged,
+        "sliding": lambda place: sliding(sampled(), block.widening.batch),
+        "hourly": lambda place: sliding(events(), HOUR // MICROSECOND),
+        "grouped": lambda place: grouped(),
+    }
+    seconds = []
+    for number in range(int(passes)):
+        place = str(kept / str(number))
+        if way == "stage":
+            # Files of the lake are never changed, only added: links are a lake of their own.
+            shutil.copytree(lake, place, copy_function=os.link)
+        began = time.monotonic()
+        found, tally = ways[way](place)
+        seconds.append(round(time.monotonic() - began, 2))
+        if seconds[-1] > LONG:
+            break
+    if way == "sliding":
+        tally = sliding(events(), block.widening.batch, detects=False)[1]
+    shutil.rmtree(kept, ignore_errors=True)
+    pq.write_table(found, Path(result).with_suffix(".parquet"))
+    Path(result).write_text(json.dumps({"seconds": seconds, "work": worked(tally)}))
+    spark.stop()
+
+
+def worked(tally: Tally) -> dict[str, int]:
+    """What was done in windows that end in the hours that count, by name."""
+    counted = range(micros(BEGIN) // (HOUR // MICROSECOND), micros(END) // (HOUR // MICROSECOND))
+    found: dict[str, int] = {}
+    for (hour, name), amount in tally.sums.items():
+        if hour in counted:
+            found[name] = found.get(name, 0) + amount
+    return found
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

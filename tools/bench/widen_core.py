@@ -1,0 +1,100 @@
+"""The stage's two passes over all records on one core, without Spark: records in a second, and where the time
+goes.
+
+Usage: python widen_core.py STREAM LAKE RESULT
+"""
+
+import cProfile
+import json
+import pstats
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from bench.draw import FIRST
+from bench.widen_log import PATTERN, STATUS, TOLD
+from transom.intervals import Interval
+from transom.lake.tally import Tally
+from transom.stages.batches import Batches, Made
+from transom.stages.matches import Matches
+from transom.stages.patterns import EVENT, PatternBlock, block_of, carried_column
+from transom.stages.slices import micros, stretches_of
+from transom.stream import load
+
+ROWS = 2**16
+"""Of a batch that a task is given."""
+TOLD_FUNCTIONS = 14
+
+
+def records(lake: Path, block: PatternBlock) -> pa.Table:
+    """The pattern's records, as Spark hands them to a task; not in order."""
+    rows = DeltaTable(f"{lake}/drawn/events").to_pyarrow_table()
+    takes = np.zeros(rows.num_rows, dtype=np.int64)
+    for bit, name in enumerate(("looked", "refused", "entered")):
+        takes |= (rows["status"].to_numpy() == STATUS[name]).astype(np.int64) << bit
+    rows = rows.append_column("takes", pa.array(takes)).filter(pa.array(takes > 0))
+    columns = {
+        "level": pa.array(np.full(rows.num_rows, EVENT, dtype=np.int32)),
+        **{name: rows[name] for name in (*block.key, "event_time", "source_id", "source_line", "takes")},
+        "cut": pa.array(np.zeros(rows.num_rows, dtype=bool)),
+        **{carried_column(name): rows[name] for name in block.carried},
+    }
+    return pa.table(columns).combine_chunks()
+
+
+def passes(lake: Path, block: PatternBlock) -> tuple[int, dict[str, Callable[[], pa.Table]]]:
+    """How many records there are, and the two passes."""
+    events = records(lake, block)
+    hours = list(Interval(FIRST, TOLD).hours())
+    numbers = np.array([micros(hour) for hour in hours], dtype=np.int64)
+    batches = Batches(block, Made.of(block, hours, ()), numbers)
+    matches = Matches(block, stretches_of(hours), None)
+    held: list[pa.Table] = []
+
+    def first() -> pa.Table:
+        held[:] = [pa.Table.from_batches(batches(events.to_batches(ROWS), Tally()))]
+        return held[0]
+
+    def second() -> pa.Table:
+        rows = pa.concat_tables([events, held[0].select(events.column_names)], promote_options="permissive")
+        return pa.Table.from_batches(matches(rows.to_batches(ROWS), Tally()))
+
+    return events.num_rows, {"batches": first, "matches": second}
+
+
+def main(stream: str, lake: str, result: str) -> None:
+    """Goes through both once for the clock and once for the profile, and writes what was seen."""
+    block = block_of(load(Path(stream)), PATTERN)
+    many, ways = passes(Path(lake), block)
+    seconds: dict[str, float] = {}
+    rows: dict[str, int] = {}
+    for name, way in ways.items():
+        began = time.process_time()
+        rows[name] = way().num_rows
+        seconds[name] = round(time.process_time() - began, 2)
+    profile = cProfile.Profile()
+    for way in ways.values():
+        profile.runcall(way)
+    Path(result).write_text(
+        json.dumps({"records": many, "seconds": seconds, "rows": rows, "functions": functions(profile)})
+    )
+
+
+def functions(profile: cProfile.Profile) -> list[dict[str, Any]]:
+    """The functions in which most time is spent, without those that they call."""
+    seen = pstats.Stats(profile).get_stats_profile()
+    found = sorted(seen.func_profiles.items(), key=lambda item: -item[1].tottime)[:TOLD_FUNCTIONS]
+    return [
+        {"function": name, "file": Path(one.file_name).name, "calls": one.ncalls, "seconds": one.tottime}
+        for name, one in found
+    ]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

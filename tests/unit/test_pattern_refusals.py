@@ -205,6 +205,7 @@ def test_what_a_module_says_when_it_is_imported_is_told(
         ("state", "key[0]: state is a column that every episode has; name the column otherwise"),
         ("cut", "key[0]: cut is a column that every batch of records has; name the column otherwise"),
         ("bindings", "key[0]: bindings is a column that every match has; name the column otherwise"),
+        ("of_took", "key[0]: of_took is the column of a batch for values of took; name the column otherwise"),
         ("kept_took", "key[0]: kept_took is the column of a match for kept values of took; name the column otherwise"),
     ],
 )  # fmt: skip

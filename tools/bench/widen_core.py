@@ -23,9 +23,10 @@ from transom.intervals import Interval
 from transom.lake.tally import Tally
 from transom.stages.batches import Batches, Made
 from transom.stages.matches import Matches
-from transom.stages.patterns import EVENT, PatternBlock, block_of, carried_column
+from transom.stages.patterns import EVENT, PatternBlock, block_of
 from transom.stages.slices import micros, stretches_of
 from transom.stream import load
+from transom.stream.pattern_columns import carried_column
 
 ROWS = 2**16
 """Of a batch that a task is given."""

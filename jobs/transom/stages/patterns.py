@@ -17,7 +17,7 @@ from transom.lake.tables import SPARK_TYPES
 from transom.stages.columns import HOUR_LENGTH
 from transom.stages.slices import quoted
 from transom.stream import Stream
-from transom.stream.pattern_columns import kept_column
+from transom.stream.pattern_columns import carried_column, kept_column
 from transom.stream.patterns import Pattern as Declared
 from transom.units import microseconds
 
@@ -25,11 +25,6 @@ RECORD = {"event_time": "timestamp", "source_id": "string", "source_line": "bigi
 """The columns that say which record it is."""
 EVENT = -1
 """The level of a row that is a record and in no batch."""
-
-
-def carried_column(name: str) -> str:
-    """The column of `batches` that holds a column of the events."""
-    return f"of_{name}"
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,11 @@ def kept_column(name: str) -> str:
     return f"kept_{name}"
 
 
+def carried_column(name: str) -> str:
+    """Return the column of `batches` that holds a column of the events."""
+    return f"of_{name}"
+
+
 def conditions(stream: "Stream", name: str) -> list[Expression]:
     """Return the compiled condition of each step in the order of the file, then of each never."""
     return [condition(text, stream.event_types) for _, text in _texts(stream.patterns[name])]
@@ -49,15 +54,18 @@ def takes(stream: "Stream", name: str) -> str | None:
 
 def carried(stream: "Stream", name: str) -> dict[str, FieldType]:
     """Return the columns beside the key's that the records of a pattern carry, sorted, with their types."""
-    pattern = stream.patterns[name]
+    read = _carried(stream.patterns[name])
+    return {column: stream.event_columns[column].type for column in sorted(read)}
+
+
+def _carried(pattern: "Pattern") -> set[str]:
     read = {*pattern.keep, *pattern.columns}
     columns = {step.id: set(step.distinct) for step in pattern.all_steps}
     for step in pattern.all_steps:
         for agreement in pattern.agreements(step):
             columns[step.id].add(agreement.column)
             columns[agreement.step].add(agreement.step_column)
-    read = read.union(*columns.values()).difference(pattern.key)
-    return {column: stream.event_columns[column].type for column in sorted(read)}
+    return read.union(*columns.values()).difference(pattern.key)
 
 
 def problems(stream: "Stream") -> Iterator[Problem]:
@@ -89,7 +97,9 @@ def _texts(pattern: "Pattern") -> list[tuple[str, str]]:
 
 
 def _keys(stream: "Stream") -> Iterator[Problem]:
-    kept = {kept_column(column): column for p in stream.patterns.values() for column in p.keep}
+    patterns = stream.patterns.values()
+    held = {carried_column(c): f"a batch for values of {c}" for p in patterns for c in _carried(p)}
+    held |= {kept_column(c): f"a match for kept values of {c}" for p in patterns for c in p.keep}
     # Patterns share their tables, and a key that they have from the stream is told of once, there.
     keys = {
         "key" if pattern.key == stream.key else f"patterns.{name}.key": pattern.key
@@ -102,8 +112,8 @@ def _keys(stream: "Stream") -> Iterator[Problem]:
             if what is not None:
                 rule = f"{name} is a column that every {what} has; name the column otherwise"
                 yield Problem(f"{place}[{index}]", rule)
-            elif name in kept:
-                rule = f"{name} is the column of a match for kept values of {kept[name]}"
+            elif name in held:
+                rule = f"{name} is the column of {held[name]}"
                 yield Problem(f"{place}[{index}]", f"{rule}; name the column otherwise")
             elif place != "key" and name not in stream.event_columns:
                 yield _no_column(f"{place}[{index}]", name, stream)

@@ -41,7 +41,7 @@ class Found:
     @classmethod
     def of(cls, level: int, end: Sequence[int], matches: Sequence[Int64s]) -> "Found":
         """Matches by the rows of their records, of which no steps are known."""
-        rows = np.array([row for match in matches for row in match], dtype=np.int64)
+        rows = np.concatenate([np.empty(0, dtype=np.int64), *matches])
         first = np.concatenate([[0], np.cumsum([len(match) for match in matches], dtype=np.int64)])
         no_steps = np.empty((len(matches), 0), dtype=np.int64)
         return cls(level, np.array(end, dtype=np.int64), rows, first, no_steps)

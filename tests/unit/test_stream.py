@@ -290,7 +290,7 @@ def test_the_streams_of_the_project_are_valid(path: Path) -> None:
 def test_the_web_stream_is_the_documented_example() -> None:
     stream = load(STREAMS / "web.yaml")
     assert stream.source.expect == 1
-    assert (stream.start, stream.until) == (TEN, datetime(2015, 5, 20, 22, tzinfo=UTC))
+    assert (stream.start, stream.until) == (TEN, datetime(2015, 5, 21, tzinfo=UTC))
     assert [str(level) for level in stream.aggregate["traffic"].levels] == [
         "range 1 day, slide 6 hours",
         "range 6 hours, slide 3 hours",

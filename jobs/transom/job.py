@@ -85,7 +85,7 @@ def require_inputs(stage: str, stream: Stream, lake: str) -> None:
     if not there:
         raise LakeError(
             f"lake: {stage} reads the table {table}, and {before} of {stream.name} has never run in {root}; "
-            f"run jobs/{before}.py over the interval first, or jobs/run.py, which runs both"
+            f"run jobs/{before}.py over the interval first, or jobs/run.py, which runs them all"
         )
 
 

@@ -235,7 +235,7 @@ def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(house: Make)
     told = judge(lived.ledger, "aggregate", "web", Interval(hour(0), hour(6)), "jobs/aggregate.py")
     assert told.failures == (
         "aggregate leaves out 2015-05-17T02:00, 2015-05-17T05:00, which ingest has not been asked for; "
-        "jobs/run.py over these hours runs both",
+        "jobs/run.py over these hours runs them all",
     )
     assert (
         told.summary

@@ -35,6 +35,12 @@ aggregate:
     recurring: [path]
     alert: n > 100
   site: {{key: [], measures: {{n: count}}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+patterns:
+  lost:
+    within: 12 hours
+    merge: 1 hour
+    keep: [path]
+    steps: [{{id: seen, where: status = 200}}, {{id: gone, where: status = 404, gap: {{min: 1 hour}}}}]
 start: {start}
 until: {until}
 schedule: {schedule}

@@ -56,7 +56,7 @@ def test_the_gate_of_a_later_stage_is_red_for_what_is_not_made_and_for_what_it_l
     judged = judge(ledger, "aggregate", "web", Interval(DAY, DAY + 4 * HOUR), "run --from {from} --to {to}")
     assert judged.failures == (
         "aggregate leaves out 2015-05-17T03:00, which ingest has not been asked for; jobs/run.py over these "
-        "hours runs both",
+        "hours runs them all",
         "aggregate has not run for 2015-05-17T00:00, 2015-05-17T02:00; "
         "run --from 2015-05-17T00:00 --to 2015-05-17T03:00",
     )

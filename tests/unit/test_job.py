@@ -114,7 +114,7 @@ def test_what_has_to_run_first_is_said_before_spark_is_started(
     root = f"{tmp_path}/lake/web"
     words = (
         f"lake: aggregate reads the table events, and ingest of web has never run in {root}; run "
-        "jobs/ingest.py over the interval first, or jobs/run.py, which runs both"
+        "jobs/ingest.py over the interval first, or jobs/run.py, which runs them all"
     )
     assert str(refused.value) == f"{asked[0]}: {words}"
     with pytest.raises(LakeError) as again:

@@ -65,7 +65,7 @@ def judge(
     if left_out:
         failures.append(
             f"{stage} leaves out {_stretches(left_out)}, which {FIRST} has not been asked for; jobs/run.py "
-            "over these hours runs both"
+            "over these hours runs them all"
         )
     missing = sorted(set(interval.hours()) - _made(book, stage) - set(left_out))
     if missing:

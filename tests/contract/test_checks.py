@@ -402,8 +402,13 @@ def test_an_episode_that_takes_other_matches_than_those_of_its_hour_is_seen(hous
         ("batches", {"longest_batch": 12}, {"batches_within_bound": 2}),
         (
             "matches",
-            {"longest_batch": 11, "longest_window": 21, "records_shown": 482},
-            {"batches_within_bound": 1, "windows_within_bound": 1, "work_within_bound": 2},
+            {"longest_batch": 11, "longest_window": 21, "records_shown": 482, "detector_failures": 1},
+            {
+                "batches_within_bound": 1,
+                "windows_within_bound": 1,
+                "work_within_bound": 2,
+                "detector_ran": 1,
+            },
         ),
     ],
 )

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from bench.draw import FIRST
 from bench.measure import LONG
-from bench.widen_log import BEGIN, END, PATTERN, TOLD
+from bench.widen_log import BEGIN, END, PATTERN, TOLD, WITHIN
 from transom import job
 from transom.algorithms.exact import Int64s
 from transom.algorithms.matching import Windows, minimal
@@ -44,7 +44,7 @@ from transom.stages.work import hours_of
 from transom.stream import load
 from transom.work import WORKS
 
-INTERVAL = Interval(FIRST, TOLD)
+INTERVAL, COUNTED = Interval(FIRST, TOLD), Interval(BEGIN, END)
 SHARE = 100
 """One key of so many, where a fixed window slides by a batch."""
 MATCH = {
@@ -53,7 +53,7 @@ MATCH = {
     "last_time": "timestamp",
     "detected_at": "timestamp",
 }
-COUNTED = {**MATCH, "counted": "string"}
+TOLD_BY_TASKS = {**MATCH, "counted": "string"}
 """What tasks give: matches, and one row with what they have counted."""
 END_COLUMN = "window_end"
 
@@ -79,7 +79,7 @@ class Given(Pins):
 
 def seen(frame: DataFrame, counted: Counted) -> tuple[pa.Table, Tally]:
     """What tasks find in the partitions of a frame, less what they say of it, and what they have counted."""
-    schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in COUNTED.items()])
+    schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in TOLD_BY_TASKS.items()])
 
     def run(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tally = Tally()
@@ -88,7 +88,7 @@ def seen(frame: DataFrame, counted: Counted) -> tuple[pa.Table, Tally]:
             yield pa.RecordBatch.from_arrays([*found, pa.nulls(rows.num_rows, pa.string())], schema=schema)
         yield pa.RecordBatch.from_pylist([{"counted": tally.to_json()}], schema)
 
-    rows = frame.mapInArrow(run, ddl(COUNTED)).toArrow()
+    rows = frame.mapInArrow(run, ddl(TOLD_BY_TASKS)).toArrow()
     tally = Tally()
     for text in rows["counted"].drop_null().to_pylist():
         tally.merge(Tally.of_json(text))
@@ -169,14 +169,18 @@ class Looking:
 
 @dataclass(frozen=True)
 class Fixed:
-    """Windows of one length, that end at the multiples of another one in the hours that count."""
+    """Windows of one length, of every key.
+
+    Attributes:
+        ends: of the windows, in microseconds.
+    """
 
     length: int
-    slide: int
+    ends: Int64s
 
     def __call__(self, records: Records) -> tuple[Int64s, Int64s, Int64s]:
-        """The windows of every key."""
-        ends = np.arange(micros(BEGIN) + self.slide, micros(END) + 1, self.slide)
+        """As `Looking` asks for them."""
+        ends = self.ends
         # One number orders by key and then by time, and no window reaches into another key's.
         origin, span = micros(FIRST), micros(TOLD) - micros(FIRST) + 2 * self.length
         ordered = records.key * span + records.time - origin
@@ -206,9 +210,23 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     def events() -> DataFrame:
         return spark.read.format("delta").load(f"{store.root}/events")
 
-    def sliding(events: DataFrame, slide: int, detects: bool = True) -> tuple[pa.Table, Tally]:
-        looking = Looking(block, block.key, Fixed(within, slide), detects)
+    def sliding(
+        events: DataFrame, slide: int, counted: Interval = COUNTED, detects: bool = True
+    ) -> tuple[pa.Table, Tally]:
+        ends = np.arange(micros(counted.start) + slide, micros(counted.end) + 1, slide)
+        looking = Looking(block, block.key, Fixed(within, ends), detects)
         return seen(of_one_key(of_events(events, block), block), looking)
+
+    def hourly() -> tuple[pa.Table, Tally]:
+        """A query for each hour, of the events that its window holds."""
+        found, tally = [], Tally()
+        for hour in COUNTED.hours():
+            held = Interval(hour + HOUR - WITHIN, hour + HOUR)
+            rows = events().where(in_hours(held.hours()))
+            told, counts = sliding(rows, HOUR // MICROSECOND, Interval.of_hour(hour))
+            found.append(told)
+            tally.merge(counts)
+        return pa.concat_tables(found), tally
 
     def sampled() -> DataFrame:
         return events().where(F.pmod(F.xxhash64(*block.key), F.lit(SHARE)) == 0)
@@ -229,7 +247,8 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         "computed": lambda place: computed(store, block, events()),
         "stage": staged,
         "sliding": lambda place: sliding(sampled(), block.widening.batch),
-        "hourly": lambda place: sliding(events(), HOUR // MICROSECOND),
+        "hourly": lambda place: hourly(),
+        "at_once": lambda place: sliding(events(), HOUR // MICROSECOND),
         "grouped": lambda place: grouped(),
     }
     seconds = []

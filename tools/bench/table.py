@@ -11,6 +11,7 @@ from bench.flat import AGGREGATE, ALL_BY_SPARK
 from bench.levels import FRAMES, MOST_KEYS
 from bench.measure import LONG, machine
 from bench.version import WRITING, version
+from bench.widen import AT_ONCE, GROUPED, HOURLY, SLIDING
 
 Row = Mapping[str, Any]
 AIMS = {
@@ -20,6 +21,7 @@ AIMS = {
     "flat": "the last day's rows within 5 % of the first one's",
     "hour": "from trigger to report in under 60 s with `each`, in under 35 s with `together`",
     "try": "first findings within a minute",
+    "widen": "every match of (b) at a tenth of its work, with a tenth of (c)'s delay of short ones",
 }
 PEERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
     "ingest": {"spark, shuffled by hour": ("transom", 1.0), "spark": ("transom", 1.0)},
@@ -36,6 +38,7 @@ PEERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
         "duckdb, from events": (OURS, None),
         "duckdb, from granules": (OURS, None),
     },
+    "widen": {HOURLY: (STAGE, None), AT_ONCE: (OURS, None), GROUPED: (OURS, None)},
 }
 """Of each peer, what of transom does the same work, and how many times as fast that is to be at least."""
 AT_MOST = {"hour": {"each": 60.0, "together": 35.0}, "try": {"transom try": 60.0}}
@@ -212,6 +215,46 @@ def trial(rows: Sequence[Row]) -> str:
     )  # fmt: skip
 
 
+def widen(rows: Sequence[Row]) -> str:
+    """A line a way, then the aims, and what takes the time on one core."""
+    ways, cores = ([row for row in rows if ("profile" in row) is whether] for whether in (False, True))
+    text = (
+        f"{SLIDING}: seconds and matches of one key in a hundred, calls and records of all. "
+        "Delays in minutes, of short ones those of less than an hour.\n\n"
+    )
+    text += _table(
+        [
+            *("who", "detector calls", "records shown", "theory allows", "cold, s", "warm, s", JUDGED[0]),
+            *("matches", "not of (b)'s", "mean delay", "of short ones", "peak MiB"),
+        ],
+        [
+            [
+                row["who"], *(_thousands(row[name]) for name in ("calls", "shown", "allowed")), row["cold"],
+                row["seconds"] if row["warm"] else None, row["times_as_fast"], row["matches"],
+                None if row["who"] == SLIDING else row["missed"], row["delay_min"], row["short_delay_min"],
+                row["peak_mib"],
+            ]
+            for row in ways
+        ],
+    )  # fmt: skip
+    aims = {aim: met for row in ways for aim, met in row["aims"].items()}
+    text += "\n" + _table(["aim", "met"], [[aim, "yes" if met else "no"] for aim, met in aims.items()])
+    for core in cores:
+        seen = core["profile"]
+        seconds = ", ".join(f"{name} {spent} s" for name, spent in seen["seconds"].items())
+        text += (
+            f"\n{core['who']}: {seen['records']:,} records of the pattern's stream, {core['per_second']:,} a "
+            f"second ({seconds}; {seen['rows']['batches']:,} rows of batches). Where the time goes:\n\n"
+        )
+        names = ("function", "file", "calls", "seconds")
+        text += _table(names, [[one[name] for name in names] for one in seen["functions"]])
+    return text
+
+
+def _thousands(number: int | None) -> str | None:
+    return None if number is None else f"{number:,}"
+
+
 SECTIONS = {
     "ingest": ingest,
     "aggregate": aggregate,
@@ -219,4 +262,5 @@ SECTIONS = {
     "flat": flat,
     "hour": hour,
     "try": trial,
+    "widen": widen,
 }

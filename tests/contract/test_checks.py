@@ -399,6 +399,7 @@ def test_an_episode_that_takes_other_matches_than_those_of_its_hour_is_seen(hous
 @pytest.mark.parametrize(
     ("table", "more", "observed"),
     [
+        # An hour holds parts of a batch, each of 2L records at most.
         ("batches", {"longest_batch": 12}, {"batches_within_bound": 2}),
         (
             "matches",

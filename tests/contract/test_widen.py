@@ -10,6 +10,7 @@ from typing import Any
 from contract.test_promise import assert_equal
 from house import House, hour, line
 from transom.algorithms.patterns import NULL, Instance, Stretch, minimal_instances
+from transom.stages.columns import HOUR_LENGTH
 from transom.stages.patterns import PatternBlock, block_of
 
 Make = Callable[..., House]
@@ -62,8 +63,9 @@ def requests(dice: random.Random, hours: int) -> list[list[str]]:
     ]  # fmt: skip
 
 
-def expected(house: House, name: str) -> list[tuple[object, ...]]:
-    """The matches of a pattern, by trying all records of the whole log."""
+def expected(house: House, name: str, asked: Iterable[int]) -> list[tuple[object, ...]]:
+    """The matches of a pattern whose windows end in hours that were asked for, by trying all records of these
+    hours."""
     block = block_of(house.stream, name)
     pattern, widening = block.pattern, block.widening
     assert pattern is not None
@@ -71,7 +73,9 @@ def expected(house: House, name: str) -> list[tuple[object, ...]]:
         "*", *(f"({sql}) AS met_{bit}" for bit, sql in enumerate(block.conditions))
     )
     rows = rows if block.takes is None else rows.where(block.takes)
-    events = sorted(rows.toArrow().to_pylist(), key=lambda e: [e[k] for k in [*block.key, *ORDER]])
+    hours = {hour(number) for number in asked}
+    held = [event for event in rows.toArrow().to_pylist() if event["hour"] in hours]
+    events = sorted(held, key=lambda e: [e[k] for k in [*block.key, *ORDER]])
     found: list[tuple[object, ...]] = []
     for key, some in groupby(events, key=lambda e: [e[k] for k in block.key]):
         records = list(some)
@@ -83,7 +87,8 @@ def expected(house: House, name: str) -> list[tuple[object, ...]]:
             first, last = match.places[0], match.places[-1]
             level = widening.level_of(micros[first], micros[last])
             end = widening.end_of(level, micros[last])
-            found.append((*key, level, end, *of_records(match, records, block)))
+            if datetime.fromtimestamp((end - 1) // HOUR_LENGTH * HOUR_LENGTH // 10**6, UTC) in hours:
+                found.append((*key, level, end, *of_records(match, records, block)))
     return sorted(found, key=repr)
 
 
@@ -177,13 +182,11 @@ def test_what_matches_is_what_the_definition_says_whatever_the_history(house: Ma
     whole.run(0, hours)
     assert_equal(lived, whole)
     lived.assert_ledger_true()
-    # The matches whose windows end within the hours that were asked for.
-    end, levels = hour(hours).timestamp() * 1e6, {}
+    levels = {}
     for name, pattern in lived.stream.patterns.items():
-        at = len(pattern.key)
-        wanted = [row for row in expected(whole, name) if row[at + 1] <= end]
+        wanted = expected(whole, name, range(hours))
         assert told(whole, name) == wanted
-        levels[name] = {row[at] for row in wanted}
+        levels[name] = {row[len(pattern.key)] for row in wanted}
     assert levels == {"guessed": {2, 3}, "any": {0, 1, 2}, "quick": {0, 1, 2, 3}}
     together = {name: united(whole, name) for name in whole.stream.patterns}
     assert {name: last_told(whole, name) for name in together} == together
@@ -261,6 +264,31 @@ def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_sta
     # It is what a person is told, too.
     told = [finding for finding in day.findings() if finding.stage == "widen" and finding.kind == "gate"]
     assert any("10.0.0.2" in words for finding in told for words in finding.evidence)
+
+
+def test_what_matches_across_hours_that_nobody_asked_for_is_found(house: Make) -> None:
+    """Though batches end in these hours that begin before them and reach behind them."""
+    dice, hours = random.Random(3), 12
+    text = f"heal: 1 hour\n{GUESSING}"  # a longer gap between hours asked for is none that heals
+    text = text.replace("times: 2, within: 100 minutes}", "times: 1}").replace("{min: 1", "{min: 2")
+    lived, whole = house(text, "lived"), house(text, "whole")
+    for number, lines in enumerate(requests(dice, hours)):
+        lived.land(number, lines)
+    asked = [0, 1, 2, 3, *range(6, hours)]
+    for start, end in [(6, 8), (0, 4), (8, hours)]:
+        lived.run(start, end)
+    found = {name: told(lived, name) for name in lived.stream.patterns}
+    assert found == {name: expected(lived, name, asked) for name in found}
+    assert [row for row in found["guessed"] if spans(row, hour(4), hour(6))]
+    lived.run(4, 6)
+    whole.run(0, hours)
+    assert_equal(lived, whole)
+
+
+def spans(row: tuple[Any, ...], start: datetime, end: datetime) -> bool:
+    """Whether a match begins before some time and ends after it."""
+    records = row[-1]
+    return bool(records[0][0] < start and records[-1][0] >= end)
 
 
 def test_hours_that_nobody_asked_for_count_as_empty_until_somebody_does(house: Make) -> None:

@@ -98,7 +98,10 @@ def seen(frame: DataFrame, counted: Counted) -> tuple[pa.Table, Tally]:
 def computed(store: Store, block: PatternBlock, events: DataFrame) -> tuple[pa.Table, Tally]:
     """By the stage's own two functions, the whole interval at once; nothing in between is written."""
     hours = list(INTERVAL.hours())
-    due = {("events", "events"): dict.fromkeys(hours, 1)}
+    due = {
+        ("events", "events"): dict.fromkeys(hours, 1),
+        (block.name, batches.TABLE): dict.fromkeys(hours, 1),
+    }
     targets, blocks = {block.name: hours}, {block.name: block}
     request = Request(Given(store, {"events": events}), targets, {block.name: []}, due)
     (carried,) = batches.batches_of(request, blocks).shares

@@ -21,10 +21,10 @@ from bench.draw import FIRST
 from bench.widen_log import PATTERN, STATUS, TOLD
 from transom.intervals import Interval
 from transom.lake.tally import Tally
-from transom.stages.batches import Batches, Made
+from transom.stages.batches import Batches
 from transom.stages.matches import Matches
-from transom.stages.patterns import EVENT, PatternBlock, block_of
-from transom.stages.slices import micros, stretches_of
+from transom.stages.patterns import PatternBlock, block_of
+from transom.stages.slices import stretches_of
 from transom.stream import load
 from transom.stream.pattern_columns import carried_column
 
@@ -41,7 +41,7 @@ def records(lake: Path, block: PatternBlock) -> pa.Table:
         takes |= (rows["status"].to_numpy() == STATUS[name]).astype(np.int64) << bit
     rows = rows.append_column("takes", pa.array(takes)).filter(pa.array(takes > 0))
     columns = {
-        "level": pa.array(np.full(rows.num_rows, EVENT, dtype=np.int32)),
+        "stored": pa.array(np.zeros(rows.num_rows, dtype=bool)),
         **{name: rows[name] for name in (*block.key, "event_time", "source_id", "source_line", "takes")},
         "cut": pa.array(np.zeros(rows.num_rows, dtype=bool)),
         **{carried_column(name): rows[name] for name in block.carried},
@@ -53,8 +53,7 @@ def passes(lake: Path, block: PatternBlock) -> tuple[int, dict[str, Callable[[],
     """How many records there are, and the two passes."""
     events = records(lake, block)
     hours = list(Interval(FIRST, TOLD).hours())
-    numbers = np.array([micros(hour) for hour in hours], dtype=np.int64)
-    batches = Batches(block, Made.of(block, hours, ()), numbers)
+    batches = Batches(block)
     matches = Matches(block, stretches_of(hours), None)
     held: list[pa.Table] = []
 
@@ -63,7 +62,8 @@ def passes(lake: Path, block: PatternBlock) -> tuple[int, dict[str, Callable[[],
         return held[0]
 
     def second() -> pa.Table:
-        rows = pa.concat_tables([events, held[0].select(events.column_names)], promote_options="permissive")
+        stored = held[0].append_column("stored", pa.array(np.ones(held[0].num_rows, dtype=bool)))
+        rows = pa.concat_tables([events, stored.select(events.column_names)], promote_options="permissive")
         return pa.Table.from_batches(matches(rows.to_batches(ROWS), Tally()))
 
     return events.num_rows, {"batches": first, "matches": second}

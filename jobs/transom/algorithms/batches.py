@@ -73,7 +73,8 @@ def trimmed(rows: Rows, length: int, most: int) -> Cut:
     long = many[of] > 2 * most
     kept = (place < most) | (place >= many[of] - most)
     end = (rows.time[first] // length + 1) * length
-    return Cut(kept, np.where(long, place == most - 1, rows.cut), np.minimum(many, 2 * most), end)
+    left = np.add.reduceat(kept.astype(np.int64), first) if len(first) else many
+    return Cut(kept, np.where(long, place == most - 1, rows.cut), left, end)
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,6 @@ OF_PATTERNS: Mapping[str, str] = {
     "keep": "`keep`",
     "within": "`within`",
     "batch": "`batch`",
-    "levels": "`within` or `batch`",
     "top": "`batch`",
     "max_records": "`max_records`",
     "merge": "`merge`",

@@ -13,18 +13,19 @@ from transom.algorithms.batches import Bools, shown, trimmed
 from transom.algorithms.exact import Int64s
 from transom.algorithms.sightings import sightings
 from transom.detecting import Detector
-from transom.intervals import ranges
+from transom.intervals import HOUR, ranges
+from transom.lake.parts import EPOCH
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import Table
 from transom.lake.tally import Tally
 from transom.stages import batches
-from transom.stages.columns import common_codes
+from transom.stages.columns import HOUR_LENGTH, common_codes
 from transom.stages.detected import Detection
 from transom.stages.found import Found, kinds_of, rows_of
-from transom.stages.patterns import EVENT, PatternBlock, of_batches, of_events, of_one_key, union
+from transom.stages.patterns import PatternBlock, of_batches, of_events, of_one_key, union
 from transom.stages.records import Records
 from transom.stages.slices import micros, reached, stretches_of
-from transom.stages.work import Counted, count_batches, with_work
+from transom.stages.work import Counted, count_batches, hours_of, with_work
 from transom.stream import Stream
 from transom.stream.detectors import function
 
@@ -41,7 +42,7 @@ def step_of(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
         name: Part(
             (
                 Reads("ingest", "events", "events", back=block.reach_of_events),
-                *([Reads("widen", name, batches.TABLE, back=block.reach_of_windows)] if block.stored else []),
+                *([Reads("widen", name, batches.TABLE, back=block.reach_of_batches)] if block.long else []),
             ),
             stream.matches_shape(name),
             tuple(kinds_of(block)),
@@ -60,10 +61,9 @@ def matches_of(request: Request, blocks: Mapping[str, PatternBlock]) -> Computed
         block = blocks[name]
         hours = reached(targets, block.reach_of_events) & due.keys()
         rows = [of_events(request.pins.read("events", hours), block)]
-        ending = hours_of_windows(block, targets)
-        if ending:
-            held = request.pins.read(batches.TABLE, set().union(*ending.values()))
-            rows.append(of_batches(held, block, ending))
+        hours = hours_of_windows(block, targets) & request.rows.get((name, batches.TABLE), {}).keys()
+        if hours:
+            rows.append(of_batches(request.pins.read(batches.TABLE, hours), block))
         counted = Matches(block, stretches_of(targets), shipped(block.detector))
         shares.append(Share(name, of_one_key(union(rows), block), counted=counted))
     return Computed(shares)
@@ -80,20 +80,17 @@ def shipped(path: str | None) -> Detector | None:
     return found
 
 
-def hours_of_windows(block: PatternBlock, targets: Iterable[datetime]) -> dict[int, set[datetime]]:
-    """The hours in which the batches end of the windows that end in some hours, by level."""
-    found: dict[int, set[datetime]] = {}
-    stretches = ranges(targets)
-    for level in block.stored:
-        length = block.widening.length(level)
-        numbers = {
-            number
-            for stretch in stretches
-            for later in range(micros(stretch.start) // length, micros(stretch.end) // length)
-            for number in (later - 1, later)
-        }
-        if numbers:
-            found[level] = {batches.hour_of(number, length) for number in numbers}
+def hours_of_windows(block: PatternBlock, targets: Iterable[datetime]) -> set[datetime]:
+    """The hours that the windows of the long levels reach which end in some hours."""
+    found: set[datetime] = set()
+    for stretch in ranges(targets):
+        start, end = micros(stretch.start), micros(stretch.end)
+        for level in block.long:
+            length = block.widening.length(level)
+            first, last = start // length - 1, end // length
+            if last > first + 1:
+                hours = range(first * length // HOUR_LENGTH, -(-last * length // HOUR_LENGTH))
+                found.update(EPOCH + number * HOUR for number in hours)
     return found
 
 
@@ -148,16 +145,16 @@ class Matches:
 
     def _levels(self, records: Records, work: Counted) -> Iterator[tuple[int, Int64s, Bools]]:
         """The rows of each level's batches, and where they are cut."""
-        block = self.block
-        places = records.at(EVENT)
+        widening, lowest = self.block.widening, self.block.lowest
+        places = np.flatnonzero(~records.stored)
         cut = np.zeros(len(places), dtype=bool)
-        for level in range(block.widening.levels):
-            if level >= block.lowest:
-                places = records.at(level)
+        for level in range(widening.levels):
+            if level == lowest:
+                places = np.flatnonzero(records.stored)
                 cut = records.cut[places]
-            elif level:
-                left = trimmed(records.rows(places, cut), block.widening.length(level), block.widening.most)
-                count_batches(work.tally, left)
+            if level:
+                left = trimmed(records.rows(places, cut), widening.length(level), widening.most)
+                count_batches(work.tally, hours_of(left.end), left.many)
                 places, cut = places[left.kept], left.cut[left.kept]
             yield level, places, cut
 

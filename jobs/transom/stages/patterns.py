@@ -1,18 +1,15 @@
 """The patterns of a stream, resolved against its columns: what of the events is looked at, how far back."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.algorithms.patterns import Element, Never, Pattern, Step
 from transom.algorithms.widening import Widening
-from transom.lake.store import in_hours
 from transom.lake.tables import SPARK_TYPES
 from transom.stages.columns import HOUR_LENGTH
 from transom.stages.slices import quoted
@@ -23,8 +20,6 @@ from transom.units import microseconds
 
 RECORD = {"event_time": "timestamp", "source_id": "string", "source_line": "bigint"}
 """The columns that say which record it is."""
-EVENT = -1
-"""The level of a row that is a record and in no batch."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +49,14 @@ class PatternBlock:
 
     @property
     def lowest(self) -> int:
-        """The lowest level whose batches are stored: no shorter than an hour. Those below are made again from
-        two hours of events at most."""
-        shorter = (i for i in range(1, self.widening.levels) if self.widening.length(i) >= HOUR_LENGTH)
-        return next(shorter, self.widening.levels)
+        """The lowest of the long levels: their batches are no shorter than an hour and are made of what is
+        stored. Those below are made of a few hours of events."""
+        long = (i for i in range(1, self.widening.levels) if self.widening.length(i) >= HOUR_LENGTH)
+        return next(long, self.widening.levels)
 
     @property
-    def stored(self) -> range:
-        """The levels whose batches are stored."""
+    def long(self) -> range:
+        """The long levels."""
         return range(self.lowest, self.widening.levels)
 
     def held(self, column: str) -> str:
@@ -83,26 +78,18 @@ class PatternBlock:
         return (*self.key, *RECORD, "takes", "cut", *self.carried_columns())
 
     @property
-    def reach_of_batches(self) -> int:
-        """How many hours of events before its own the batches reach that end in an hour."""
-        return _hours(self.widening.top - math.gcd(self.widening.top, HOUR_LENGTH))
-
-    @property
     def reach_of_events(self) -> int:
-        """The same of the windows of levels that are not stored."""
-        lengths = [self.widening.length(level) for level in range(min(self.lowest, self.widening.levels))]
-        return max(_hours(2 * length - math.gcd(length, HOUR_LENGTH)) for length in lengths)
+        """How many hours before the one that they end in the windows of the lower levels reach."""
+        return self._reach(range(min(self.lowest, self.widening.levels)))
 
     @property
-    def reach_of_windows(self) -> int:
-        """In how many hours before its own a batch may end that is the earlier one of a window."""
-        lengths = [self.widening.length(level) for level in self.stored]
-        # A batch that ends at an hour's end is of that hour.
-        return max((_hours(n - math.gcd(n, HOUR_LENGTH) + 1) for n in lengths), default=0)
+    def reach_of_batches(self) -> int:
+        """The same of the long levels."""
+        return self._reach(self.long)
 
-
-def _hours(length: int) -> int:
-    return -(-length // HOUR_LENGTH)
+    def _reach(self, levels: range) -> int:
+        lengths = [self.widening.length(level) for level in levels]
+        return max(-(-(2 * n - math.gcd(n, HOUR_LENGTH)) // HOUR_LENGTH) for n in lengths)
 
 
 def block_of(stream: Stream, name: str) -> PatternBlock:
@@ -161,7 +148,7 @@ def of_events(events: DataFrame, block: PatternBlock) -> DataFrame:
         for bit, sql in enumerate(block.conditions)
     ]
     return events.select(
-        F.lit(EVENT).alias("level"),
+        F.lit(False).alias("stored"),
         *quoted([*block.key, *RECORD]),
         reduce(Column.bitwiseOR, met, F.lit(0)).cast("bigint").alias("takes"),
         F.lit(False).alias("cut"),
@@ -169,16 +156,11 @@ def of_events(events: DataFrame, block: PatternBlock) -> DataFrame:
     )
 
 
-def of_batches(rows: DataFrame, block: PatternBlock, hours: Mapping[int, Iterable[datetime]]) -> DataFrame:
-    """The rows of batches of some levels that end in some hours.
-
-    Args:
-        rows: of `batches`.
-        hours: by level.
-    """
-    of_level = [(F.col("level") == level) & in_hours(some) for level, some in hours.items() if some]
-    chosen = reduce(or_, of_level, F.lit(False)) & (F.col("block") == block.name)
-    return rows.where(chosen).select("level", *quoted(block.record_columns))
+def of_batches(rows: DataFrame, block: PatternBlock) -> DataFrame:
+    """The rows of `batches` of a pattern, as rows of its records."""
+    return rows.where(F.col("block") == block.name).select(
+        F.lit(True).alias("stored"), *quoted(block.record_columns)
+    )
 
 
 def of_one_key(rows: DataFrame, block: PatternBlock) -> DataFrame:

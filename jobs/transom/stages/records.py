@@ -15,18 +15,19 @@ from transom.stages.patterns import PatternBlock
 
 @dataclass(frozen=True)
 class Records:
-    """Rows of records, by key and then by time, file and line; a record has a row in each batch that holds
-    it, and one of its own where it comes from the events.
+    """Rows of records, by key and then by time, file and line; a record may have two, from the events and
+    from what is stored of an hour.
 
     Attributes:
         table: the rows.
         key: their keys' codes, ascending.
-        level: of the batch that a row is in; `EVENT` where it is in none.
+        stored: which are from the latter.
+        cut: whether records have been cut out behind a row.
     """
 
     table: pa.Table
     key: Int64s
-    level: Int64s
+    stored: Bools
     time: Int64s
     cut: Bools
 
@@ -40,22 +41,18 @@ class Records:
         time = int64s(table["event_time"])
         order = np.lexsort((int64s(table["source_line"]), ranks(table["source_id"]), time, key))
         table = table.take(pa.array(order))
-        cut = table["cut"].to_numpy(zero_copy_only=False).astype(bool)
-        return cls(table, key[order], int64s(table["level"]), time[order], cut)
+        stored, cut = (table[name].to_numpy(zero_copy_only=False).astype(bool) for name in ("stored", "cut"))
+        return cls(table, key[order], stored, time[order], cut)
 
     @cached_property
     def takes(self) -> Int64s:
         """Of each row, the bits of the conditions that its record meets."""
         return int64s(self.table["takes"])
 
-    def at(self, level: int) -> Int64s:
-        """The rows that are at a level."""
-        return np.flatnonzero(self.level == level)
-
-    def rows(self, places: Int64s, cut: Bools | None = None) -> Rows:
+    def rows(self, places: Int64s, cut: Bools) -> Rows:
         """Some rows as batches are made of them.
 
         Args:
-            cut: whether records have been cut out behind each; None is as the rows say it.
+            cut: of these rows, whether records have been cut out behind each.
         """
-        return Rows(self.key[places], self.time[places], self.cut[places] if cut is None else cut)
+        return Rows(self.key[places], self.time[places], cut)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from transom.algorithms.batches import Cut, Shown
+from transom.algorithms.batches import Shown
 from transom.algorithms.exact import Int64s
 from transom.lake.quality import Check
 from transom.lake.stage import Step
@@ -77,9 +77,9 @@ def hours_of(ends: Int64s) -> Int64s:
     return hour_of_end(ends) // HOUR_LENGTH
 
 
-def count_batches(tally: Tally, cut: Cut) -> None:
-    """Counts the batches of a level."""
-    tally.at_least(LONGEST_BATCH, *_largest(hours_of(cut.end), cut.many))
+def count_batches(tally: Tally, hours: Int64s, many: Int64s) -> None:
+    """Counts the records of batches or of parts of them, each in an hour, counted from the epoch."""
+    tally.at_least(LONGEST_BATCH, *_largest(hours, many))
 
 
 class Counted:

@@ -24,8 +24,8 @@ EPISODE_COLUMNS = (
 """Columns of `episodes` beside keys."""
 TOLD = ("start", "end", "matches")
 """Columns of an episode that a title may name, beside the key's."""
-_BATCH_COLUMNS = ("batch", "takes", "cut")
-"""Columns of the private table `batches` beside those of matches."""
+_BATCH_COLUMNS = ("stored", "takes", "cut")
+"""Columns of a pattern's records beside those of matches: of the private table `batches`, or in passing."""
 _NEVER_MET = "FALSE"
 
 

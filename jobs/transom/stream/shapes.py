@@ -208,7 +208,6 @@ def _batches(stream: "Stream", name: str) -> dict[str, Any]:
         "conditions": [met.sql for met in conditions],
         "all": pattern.counts_all,
         "batch": microseconds(pattern.batch),
-        "levels": pattern.levels,
         "max_records": pattern.max_records,
         "columns": list(carried),
         "types": _types(stream, read - {"event_time"}),

@@ -1,6 +1,6 @@
-"""A table that is computed from its own earlier hours, and one that takes its own rows, in Delta tables."""
+"""A table that is computed from its own earlier hours, in Delta tables."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 from pyspark.sql import DataFrame
@@ -20,12 +20,11 @@ COLUMNS = {"block": "string", "hour": "timestamp", "value": "bigint"}
 
 
 class Chained:
-    """`counts`, state: records of two hours, from the events or from the counts of the hour before. `chain`:
-    half of what its own two hours before hold at most, and this hour's records."""
+    """`counts`, state: how many records an hour has. `chain`: half of what its own two hours before hold at
+    most, and this hour's records."""
 
     def __init__(self) -> None:
         self.computed: list[tuple[str, int]] = []
-        self.reused: list[int] = []
 
     def stage(self) -> Stage:
         many = Check("many", "most", "error", at_most=20)
@@ -35,10 +34,9 @@ class Chained:
             1,
             (
                 Step(
-                    Table("counts", {**COLUMNS, "before": "bigint"}, ("hour",), frozenset(), state=True),
-                    {"all": Part((Reads("ingest", "events", "events", 1),), "", ("hour", "before", "value"))},
+                    Table("counts", COLUMNS, ("hour",), frozenset(), state=True),
+                    {"all": Part((Reads("ingest", "events", "events"),), "", ("hour", "value"))},
                     self._counts,
-                    reuses=True,
                 ),
                 Step(
                     Table("chain", COLUMNS, ("hour",), frozenset(), state=True),
@@ -52,26 +50,13 @@ class Chained:
 
     def run(self, day: House, start: int, end: int) -> Outcome:
         self.computed.clear()
-        self.reused.clear()
         context = day.context(start, end)
         stage = self.stage()
         day.store.create(step.table for step in stage.steps)
         return refresh(day.store, day.ledger, stage, context.interval, HOUR, context.run_id)
 
     def _counts(self, request: Request) -> Computed:
-        reusable = request.reusable["all"]
-        own = _values(request.pins.read("counts", reusable))
-
-        def rows(hours: list[datetime]) -> Iterator[tuple[datetime, int, int]]:
-            for target in hours:
-                before = target - HOUR
-                if before in reusable:
-                    self.reused.append(before.hour)
-                    earlier = own.get(before, 0)
-                else:
-                    earlier = request.pins.read("events", [before]).count()
-                yield target, request.pins.read("events", [target]).count(), earlier
-
+        rows = ((hour, request.pins.read("events", [hour]).count()) for hour in request.targets["all"])
         return self._made("counts", request, rows)
 
     def _chain(self, request: Request) -> Computed:
@@ -81,25 +66,18 @@ class Chained:
         own = _values(request.pins.read("chain", read))
         counts = _values(request.pins.read("counts", targets))
 
-        def rows(hours: list[datetime]) -> Iterator[tuple[datetime, int, int]]:
-            for target in hours:
-                now = max(own.get(target - back, 0) for back in reach) // 2 + counts.get(target, 0)
-                own[target] = now
-                yield target, now, 0
+        def rows() -> Iterator[tuple[datetime, int]]:
+            for target in targets:
+                own[target] = max(own.get(target - back, 0) for back in reach) // 2 + counts.get(target, 0)
+                yield target, own[target]
 
-        return self._made("chain", request, rows)
+        return self._made("chain", request, rows())
 
-    def _made(
-        self,
-        name: str,
-        request: Request,
-        rows: Callable[[list[datetime]], Iterator[tuple[datetime, int, int]]],
-    ) -> Computed:
-        hours = list(request.targets["all"])
-        self.computed += [(name, target.hour) for target in hours]
-        found = [row for row in rows(hours) if row[1] or row[2]]
-        frame = request.pins.store.spark.createDataFrame(found, "hour timestamp, value bigint, before bigint")
-        return Computed([Share("all", frame if name == "counts" else frame.drop("before"))])
+    def _made(self, name: str, request: Request, rows: Iterable[tuple[datetime, int]]) -> Computed:
+        self.computed += [(name, target.hour) for target in request.targets["all"]]
+        found = [row for row in rows if row[1]]
+        frame = request.pins.store.spark.createDataFrame(found, "hour timestamp, value bigint")
+        return Computed([Share("all", frame)])
 
 
 def _values(rows: DataFrame) -> dict[datetime, int]:
@@ -122,12 +100,11 @@ def test_a_chain_in_runs_of_an_hour_is_that_of_one_run(house: Make) -> None:
         day.land(number, lines(number, count))
     day.ingest(0, 1)
     toy.run(day, 0, 1)
-    # The tables had no rows, and no hour stood.
-    assert (toy.computed, toy.reused) == ([("counts", 0), ("chain", 0)], [])
+    assert toy.computed == [("counts", 0), ("chain", 0)]
     for number in range(1, 6):
         day.ingest(number, number + 1)
         toy.run(day, number, number + 1)
-        assert (toy.computed, toy.reused) == ([("counts", number), ("chain", number)], [number - 1])
+        assert toy.computed == [("counts", number), ("chain", number)]
     stood = [(0, 8), (1, 7), (2, 4), (3, 3), (4, 2), (5, 6)]
     assert values(day) == stood
 
@@ -135,7 +112,7 @@ def test_a_chain_in_runs_of_an_hour_is_that_of_one_run(house: Make) -> None:
     day.ingest(1, 2)
     outcome = toy.run(day, 1, 2)
     # What is behind hour 1 waits for it, as far as the run sees to it; the rest is told.
-    assert (outcome.quarantined, outcome.blocked, outcome.published) == (1, 1, 2)
+    assert (outcome.quarantined, outcome.blocked, outcome.published) == (1, 1, 1)
     assert {(node.table, node.hour) for node in outcome.stale} == {("chain", hour(n)) for n in (3, 4, 5)}
     assert values(day) == stood
     versions = day.store.pin(["hours", "counts", "chain"]).versions

@@ -214,7 +214,7 @@ BACK = {"one": 2, "two": 3}
 class Toy:
     """A stage of three steps, each of which reads the one before it.
 
-    `sums`, state: what each of the last four hours of events holds, from the events or from an hour before.
+    `sums`, state: what each of the last four hours of events holds.
     `chain`: half of what its own earlier hours hold at most, and this hour's sum: a change dies out; of `two`
     with how much of what it reads is incomplete. `told`:
     what the chain holds in some hours.
@@ -240,7 +240,7 @@ class Toy:
             "toy",
             1,
             (
-                self._step("sums", self._sums, Reads("ingest", "events", "events", back=3), reuses=True),
+                self._step("sums", self._sums, Reads("ingest", "events", "events", back=3)),
                 self._step(
                     "chain", self._chain, Reads("toy", "", "chain", -1, -1), Reads("toy", "", "sums", back=1),
                     checks=(few, many),
@@ -255,7 +255,6 @@ class Toy:
         compute: Callable[[Request], Iterator[tuple[str, Row]]],
         *reads: Reads,
         checks: tuple[Check, ...] = (),
-        reuses: bool = False,
     ) -> Step:
         kinds = {"block": "string", "hour": "timestamp", "value": "bigint"}
         table = Table(name, kinds, ("hour",), frozenset(), state=name != "told")
@@ -281,17 +280,12 @@ class Toy:
                 self.passes.append((name, block, list(hours)))
             return Computed([Share(block, frame) for block, frame in rows.items()])
 
-        return Step(table, parts, computed, checks, reuses=reuses)
+        return Step(table, parts, computed, checks)
 
     def _sums(self, request: Request) -> Iterator[tuple[str, Row]]:
         for block, hours in request.targets.items():
-            reusable = request.reusable[block]
-            own = _values(request, "sums", block, reusable, "parts")
             for hour in hours:
-                if (before := hour - HOUR) in reusable:
-                    parts = [*own.get(before, (0,) * 4)[1:], self._events(request, hour)]
-                else:
-                    parts = [self._events(request, hour - n * HOUR) for n in (3, 2, 1, 0)]
+                parts = [self._events(request, hour - n * HOUR) for n in (3, 2, 1, 0)]
                 if any(parts):
                     yield block, {"hour": hour, "value": sum(parts) + self.shape, "parts": tuple(parts)}
 

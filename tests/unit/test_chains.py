@@ -355,16 +355,6 @@ def test_what_changes_while_a_run_looks_at_it_is_seen(point: int, side: str) -> 
     assert_kept(lake)
 
 
-def test_rows_that_are_out_of_date_are_not_taken_for_those_that_stand() -> None:
-    lake = day([1, 2, 3, 4, 5, 6])
-    lake.run(0, 6)
-    lake.tell(2, [7])
-    # Hour 2 is out of date, and no hour of this run.
-    lake.run(4, 5, heal=0)
-    [row] = lake.rows(of(4, "sums"))
-    assert row["parts"] == (2, 7, 4, 5)
-
-
 def test_what_a_chain_reads_of_itself_does_not_expire() -> None:
     lake = day([], Toy(told=0))
     for number in range(8):

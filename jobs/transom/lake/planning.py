@@ -9,8 +9,8 @@ from transom.intervals import HOUR
 from transom.lake.acceptance import Accepted
 from transom.lake.book import Book, Entry, Node
 from transom.lake.chain import Earlier, cause_of
-from transom.lake.stage import Reads, Stage, Step
-from transom.lake.staleness import Scope, Staleness, among, incomplete_hours, reached_by
+from transom.lake.stage import Stage, Step
+from transom.lake.staleness import Scope, Staleness, incomplete_hours, reached_by
 
 
 def left_stale(
@@ -45,7 +45,6 @@ class Plan:
         wanted: the hours of all that is out of date, in order, by block: targets, nodes with a cause, and
             those that wait for them, being of the same chain.
         incomplete: incomplete hours of other tables in the reach of the targets, by block.
-        reusable: as in `Request`.
         healed: how many of the nodes lie outside the hours that were asked for.
         needed: state of the stage that the targets read and that is not there or not fresh: to be made
             first, however far back, so that no row is computed from state of two specifications.
@@ -56,7 +55,6 @@ class Plan:
     causes: dict[Node, str] = field(default_factory=dict)
     wanted: dict[str, list[datetime]] = field(default_factory=dict)
     incomplete: dict[str, set[datetime]] = field(default_factory=dict)
-    reusable: dict[str, frozenset[datetime]] = field(default_factory=dict)
     healed: int = 0
     needed: frozenset[Node] = frozenset()
 
@@ -105,8 +103,6 @@ def plan(
             result.inputs[node] = staleness.inputs(node)
             result.targets.setdefault(block, []).append(hour)
             result.incomplete.setdefault(block, set()).update(incomplete_hours(others, hour, book))
-        if step.reuses and block in result.targets:
-            result.reusable[block] = _reusable(staleness, named, others, result.targets[block])
     return replace(result, healed=healed, needed=frozenset(needed))
 
 
@@ -132,20 +128,6 @@ def _wanted(
         if staleness.stale(node) or node in again or (read and staleness.expired(node)):
             wanted.append(hour)
     return wanted[::-1]
-
-
-def _reusable(
-    staleness: Staleness,
-    named: Callable[[datetime], Node],
-    others: Collection[Reads],
-    targets: Sequence[datetime],
-) -> frozenset[datetime]:
-    """Hours of a block's table whose rows stand, as far around its targets as it reads."""
-    before = max((reads.back for reads in others), default=0) * HOUR
-    after = max((reads.forward for reads in others), default=0) * HOUR
-    mirrored = Reads("", "", "", back=after // HOUR, forward=before // HOUR)
-    near = (hour for hour in staleness.due if among(targets, hour, mirrored))
-    return frozenset(hour for hour in near if staleness.stands(named(hour))) - set(targets)
 
 
 def _cause(read: Node, stage: str, book: Book) -> str | None:

@@ -103,7 +103,7 @@ def refresh(
         outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted))
 
     def prepared(step: Step, of: Scope, again: Collection[Node]) -> tuple[Plan, Book, Pins]:
-        book, pins = _consistent(store, ledger, stage.name, step)
+        book, pins = _consistent(store, ledger, step)
         return plan(stage, step, book, of, accepted, again), book, pins
 
     def bring(number: int, of: Scope, again: Collection[Node] = ()) -> None:
@@ -150,7 +150,7 @@ def _forget_dropped(store: Store, ledger: Ledger, stage: str, step: Step, run_id
         publish(store, ledger, stage, run_id, [nothing], dict.fromkeys(nodes), book)
 
 
-def _consistent(store: Store, ledger: Ledger, stage: str, step: Step) -> tuple[Book, Pins]:
+def _consistent(store: Store, ledger: Ledger, step: Step) -> tuple[Book, Pins]:
     """A ledger and table versions that belong together.
 
     The tables are pinned between two readings of the ledger that agree: a change of the rows lies
@@ -158,8 +158,6 @@ def _consistent(store: Store, ledger: Ledger, stage: str, step: Step) -> tuple[B
     changed back in the meantime can be taken for those whose digest the ledger gives.
     """
     reads = _read_by(step)
-    if step.reuses:
-        reads |= {(stage, block, step.table.name) for block in step.parts}
     while True:
         book = ledger.book()
         pins = store.pin({table for _, _, table in reads})
@@ -187,7 +185,7 @@ def _run_step(
     size = 0
     try:
         if todo.targets:
-            asked = Request(pins, todo.targets, todo.incomplete, _standing(step, book), todo.reusable)
+            asked = Request(pins, todo.targets, todo.incomplete, _standing(step, book))
             computed = step.compute(asked)
             hours = set().union(*todo.targets.values())
             spool = Spool(store, step.table, computed.shares, len(hours))

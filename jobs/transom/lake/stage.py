@@ -61,15 +61,12 @@ class Request:
             judged. Rows that are to say it carry it from hour to hour.
         rows: how many rows stand in each hour of what is read, by its block and table. Of an hour that is
             not among these nothing is read: nobody asked for it, and it counts as empty.
-        reusable: hours of the block's own table that are no targets and whose rows are those that would be
-            computed now, by block, as far around the targets as the block reads; of a step that `reuses`.
     """
 
     pins: Pins
     targets: Mapping[str, Sequence[datetime]]
     incomplete: Mapping[str, Collection[datetime]]
     rows: Mapping[tuple[str, str], Mapping[datetime, int]] = field(default_factory=dict)
-    reusable: Mapping[str, Collection[datetime]] = field(default_factory=dict)
 
 
 Made = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -123,8 +120,6 @@ class Step:
             that tasks note something for, by its name, what they have noted is.
         compute: is asked once for all targets. Of a chain it goes through them in order, and reads of its own
             table the hours in reach that are no targets; hours that are not due have no rows.
-        reuses: whether it can take rows of its own table instead of making them again from what the block
-            reads. They are no inputs: what is computed has to be the same without them.
     """
 
     table: Table
@@ -136,7 +131,6 @@ class Step:
     bounds: Mapping[str, str] = field(default_factory=dict)
     derived: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = field(default_factory=dict)
     faults: Mapping[str, Column] = field(default_factory=dict)
-    reuses: bool = False
 
     def back(self, block: str) -> int:
         """How many earlier hours of its own table a block reads; 0 where its hours are no chain."""

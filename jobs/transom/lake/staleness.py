@@ -243,10 +243,6 @@ class Staleness:
             return found < len(hours) and hours[found] == node.hour
         return self._apart(node)
 
-    def stands(self, node: Node) -> bool:
-        """Whether a node's rows are there, and what would be computed now."""
-        return node in self.book and self.book[node].status == "published" and not self.stale(node)
-
     def expired(self, node: Node) -> bool:
         """Whether a node's rows are gone."""
         return node in self.book and self.book[node].status == "expired"

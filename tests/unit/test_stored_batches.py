@@ -1,0 +1,116 @@
+"""What is stored of the hours of a pattern: whatever the cut the same, and enough for every long batch."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transom.algorithms.batches import trimmed
+from transom.lake.tables import ARROW_TYPES
+from transom.lake.tally import Tally
+from transom.stages.batches import Batches, kinds_of
+from transom.stages.columns import HOUR_LENGTH, int64s
+from transom.stages.patterns import PatternBlock, block_of
+from transom.stages.records import Records
+from transom.stages.work import LONGEST_BATCH
+from transom.stream import parse
+from unit.small_patterns import small
+
+HOURS = 8
+MINUTE = HOUR_LENGTH // 60
+BATCHES = {"4 minutes": 64, "15 minutes": 60, "20 minutes": 80, "1 hour": 120}
+"""Lengths of batches of level 0, and of the shortest long ones, in minutes."""
+RECORDS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60 * HOURS - 1)), min_size=1, max_size=40)
+
+
+def block(batch: str, most: int) -> PatternBlock:
+    steps = [{"id": "a", "where": "status = 1", "times": 1}]
+    return block_of(parse(small(batch=batch, within="12 hours", max_records=most, steps=steps)), "x")
+
+
+def rows_of(records: Iterable[tuple[str, int]]) -> pa.Table:
+    """Records as Spark hands them to a task."""
+    users, minutes = zip(*records, strict=True)
+    many = len(users)
+    return pa.table(
+        {
+            "stored": pa.array([False] * many),
+            "user": pa.array(users),
+            "event_time": pa.array(np.array(minutes) * MINUTE).cast(ARROW_TYPES["timestamp"]),
+            "source_id": pa.array(["f"] * many),
+            "source_line": pa.array(range(many), pa.int64()),
+            "takes": pa.array([1] * many, pa.int64()),
+            "cut": pa.array([False] * many),
+        }
+    )
+
+
+def stored(events: pa.Table, of: PatternBlock, tally: Tally | None = None) -> pa.Table:
+    """What the stage keeps of some events."""
+    schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in kinds_of(of).items()])
+    found = Batches(of)(events.to_batches(), Tally() if tally is None else tally)
+    return pa.Table.from_batches(found, schema).sort_by([("user", "ascending"), ("source_line", "ascending")])
+
+
+@settings(max_examples=200)
+@given(
+    records=RECORDS.filter(bool),
+    batch=st.sampled_from(sorted(BATCHES)),
+    most=st.integers(1, 4),
+    data=st.data(),
+)
+def test_hours_are_stored_alike_however_runs_cut_them_and_hold_every_long_batch(
+    records: list[tuple[str, int]], batch: str, most: int, data: st.DataObject
+) -> None:
+    of, tally = block(batch, most), Tally()
+    events = rows_of(records)
+    whole = stored(events, of, tally)
+    hours = int64s(events["event_time"]) // HOUR_LENGTH
+    runs = np.array(data.draw(st.lists(st.integers(0, 2), min_size=HOURS, max_size=HOURS)))[hours]
+    parts = [stored(events.filter(pa.array(runs == run)), of) for run in np.unique(runs)]
+    together = pa.concat_tables(parts).sort_by([("user", "ascending"), ("source_line", "ascending")])
+    assert together.equals(whole)
+    of_time = int64s(whole["event_time"]) // HOUR_LENGTH
+    assert (int64s(whole["hour"]) == of_time * HOUR_LENGTH).all()
+
+    # Nothing is kept that no batch could need: of the part of a batch that lies in an hour, 2L at most.
+    shortest = BATCHES[batch] * MINUTE
+    assert of.widening.length(of.lowest) == shortest
+    largest: dict[tuple[str, int, int], int] = {}
+    for user, minute in records:
+        part = user, minute // 60, minute * MINUTE // shortest
+        largest[part] = largest.get(part, 0) + 1
+    assert max(tally.most.values()) == min(2 * most, max(largest.values()))
+    assert whole.num_rows == sum(min(2 * most, many) for many in largest.values())
+    assert {name for _, name in tally.most} == {LONGEST_BATCH}
+
+    held = Records.gathered(whole.append_column("stored", pa.array([True] * whole.num_rows)).to_batches(), of)
+    assert held is not None
+    places, cut = np.arange(whole.num_rows), held.cut
+    line = int64s(held.table["source_line"])
+    for level in of.long:
+        length = of.widening.length(level)
+        left = trimmed(held.rows(places, cut), length, most)
+        places, cut = places[left.kept], left.cut[left.kept]
+        got: dict[tuple[str, int], list[tuple[int, bool]]] = {}
+        for place, behind in zip(places.tolist(), cut.tolist(), strict=True):
+            number, user = int(held.time[place]) // length, held.table["user"][place].as_py()
+            got.setdefault((user, number), []).append((int(line[place]), behind))
+        assert got == {key: ends(some, most) for key, some in batches(records, length).items()}
+
+
+def batches(records: list[tuple[str, int]], length: int) -> dict[tuple[str, int], list[int]]:
+    """The records of every batch, in order."""
+    found: dict[tuple[str, int], list[int]] = {}
+    for line, (user, minute) in sorted(enumerate(records), key=lambda one: (one[1][1], one[0])):
+        found.setdefault((user, minute * MINUTE // length), []).append(line)
+    return found
+
+
+def ends(records: list[int], most: int) -> list[tuple[int, bool]]:
+    """The first and the last L of some records, and whether more have been cut out behind each."""
+    cut = len(records) > 2 * most
+    kept = records[:most] + records[most:][-most:]
+    return [(record, cut and place == most - 1) for place, record in enumerate(kept)]

@@ -1,6 +1,6 @@
 """The widen stage: episodes of several steps, however slow, found in windows that widen (Tolpin).
 
-`batches`, state: what is left of the longer batches of each pattern and key. `matches`: what a detector finds
+`batches`, state: what long batches of each pattern and key are made of. `matches`: what a detector finds
 in the windows that end in an hour, two batches each, at every level. `episodes`: matches that lie together.
 """
 

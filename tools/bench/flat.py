@@ -1,6 +1,7 @@
-"""What an hourly run reads and takes at day 2 and at day 60, of a log that says the same every hour.
+"""What an hourly run reads and takes at day 4 and at day 60, of a log that says the same every hour.
 
-The widest range is a day: at day 2 the history reaches beyond it already. The past is one run, the hour is
+The widest range is a day, and the widest window of the pattern 86 hours: at day 4 the history reaches beyond
+both already. The past is one run, the hour is
 submitted as Airflow submits it. Rows are counted by Spark, in its event log.
 """
 
@@ -8,7 +9,7 @@ import gzip
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,19 +22,16 @@ from transom.lake.ledger import Ledger
 
 HERE = Path(__file__).parent
 JOBS = HERE.parents[1] / "jobs"
-DAYS = (2, 60)
+DAYS = (4, 60)
 LINES = 200
 """Of an hour."""
 CLIENTS = 50
-AGGREGATE, ALL_BY_SPARK = "aggregate", "aggregate, all read by Spark"
-WAYS = {
-    "ingest": JOBS / "ingest.py",
-    AGGREGATE: JOBS / "aggregate.py",
-    ALL_BY_SPARK: HERE / "by_spark.py",
-}
-TABLES = ("events", "granules", "item_granules", scans.NEW)
+INGEST, AGGREGATE, WIDEN = "ingest", "aggregate", "widen"
+BY_SPARK = {f"{stage}, all read by Spark": stage for stage in (AGGREGATE, WIDEN)}
+TABLES = ("events", "granules", "item_granules", "batches", "matches", "episodes", scans.NEW)
 """What holds rows of the log and what is made of them, or is on its way into such a table."""
-DATA = {"ingest": TABLES, AGGREGATE: (*TABLES, scans.HANDED), ALL_BY_SPARK: TABLES}
+HANDED = (AGGREGATE, WIDEN)
+"""Of whose rows the driver hands some over."""
 """What is counted. What the driver hands over are rows of tables where they are few. Where Spark reads all,
 they are entries of the tables' own logs, one for each file: those become more with every hour, and are told
 apart."""
@@ -53,6 +51,15 @@ def stream(folder: Path) -> Path:
                 "fit": "5 minutes",
                 "aging": [1, 2, 4],
                 "recurring": ["path"],
+            }
+        },
+        "patterns": {
+            "came_back": {
+                "within": "1 day",
+                "steps": [
+                    {"id": "came", "where": "path LIKE '%/0'"},
+                    {"id": "back", "where": "path LIKE '%/3'", "gap": {"min": "20 hours"}},
+                ],
             }
         },
     }
@@ -84,20 +91,20 @@ def bench(folder: Path) -> Iterator[dict[str, Any]]:
     folder.mkdir(parents=True)
     file = stream(folder)
     land(folder, Interval(FIRST, FIRST + timedelta(days=DAYS[-1]) + 2 * HOUR))
-    seen: dict[str, list[dict[str, Any]]] = {who: [] for who in WAYS}
+    seen: dict[str, list[dict[str, Any]]] = {}
     past = FIRST
     for day in DAYS:
         hour = FIRST + timedelta(days=day)
-        _submit(folder, file, JOBS / "run.py", Interval(past, hour))
+        _submit(folder, file, [JOBS / "run.py"], Interval(past, hour))
         past = hour + 2 * HOUR
-        for who, at in (("ingest", hour), (AGGREGATE, hour), ("", hour + HOUR), (ALL_BY_SPARK, hour + HOUR)):
-            job = WAYS.get(who, WAYS["ingest"])
-            if who:
-                seen[who].append(_measured(folder, file, job, who, Interval.of_hour(at)))
-            else:
-                _submit(folder, file, job, Interval.of_hour(at))
+        for stage in (INGEST, *HANDED):
+            seen.setdefault(stage, []).append(_measured(folder, file, stage, Interval.of_hour(hour)))
+        _submit(folder, file, [JOBS / f"{INGEST}.py"], Interval.of_hour(hour + HOUR))
+        for who in BY_SPARK:
+            seen.setdefault(who, []).append(_measured(folder, file, who, Interval.of_hour(hour + HOUR)))
     for who, days in seen.items():
-        first, last = (sum(found["rows"].get(name, 0) for name in DATA[who]) for found in days)
+        data = (*TABLES, scans.HANDED) if who in HANDED else TABLES
+        first, last = (sum(found["rows"].get(name, 0) for name in data) for found in days)
         for day, found, rows in zip(DAYS, days, (first, last), strict=True):
             yield {
                 "bench": "flat", "log": "steady", "who": who, "day": day, **found, "data_rows": rows,
@@ -105,7 +112,7 @@ def bench(folder: Path) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
-def _measured(folder: Path, file: Path, job: Path, who: str, interval: Interval) -> dict[str, Any]:
+def _measured(folder: Path, file: Path, who: str, interval: Interval) -> dict[str, Any]:
     """An hour's run: rows by what was read, what it took, and how large the ledger is that it went by."""
     logs = folder / "spark"
     shutil.rmtree(logs, ignore_errors=True)
@@ -114,19 +121,22 @@ def _measured(folder: Path, file: Path, job: Path, who: str, interval: Interval)
     ledger, began = Ledger(str(root)), time.monotonic()
     nodes = len(ledger.book())
     read = time.monotonic() - began
+    stage = BY_SPARK.get(who, who)
+    job = [HERE / "by_spark.py", stage] if who in BY_SPARK else [JOBS / f"{stage}.py"]
     one = _submit(folder, file, job, interval, *scans.logged(logs))
     rows, records = scans.rows_read(scans.events_of(logs), str(root))
-    phases = json.loads(ledger.runs()[-1]["seconds"])
     return {
         "rows": rows, "records_of_files": records, "seconds": one.seconds, "cpu_s": one.cpu_s,
-        "peak_mib": one.peak_mib, "stage_s": phases[who.partition(",")[0]],
+        "peak_mib": one.peak_mib, "stage_s": json.loads(ledger.runs()[-1]["seconds"])[stage],
         "ledger_rows": nodes, "ledger_ms": round(1000 * read),
     }  # fmt: skip
 
 
-def _submit(folder: Path, file: Path, job: Path, interval: Interval, *settings: object) -> Measured:
+def _submit(
+    folder: Path, file: Path, job: Sequence[object], interval: Interval, *settings: object
+) -> Measured:
     told = ["--stream", file, "--lake", folder / "lake"]
     told += ["--from", format_hour(interval.start), "--to", format_hour(interval.end)]
-    name = ["aggregate"] if job.parent == HERE else []
     places = {"TRANSOM_LANDING": str(folder)}
-    return run(spark_submit(*settings, job, *name, *told), folder / f"{job.stem}.log", places)
+    log = folder / f"{Path(str(job[0])).stem}.log"
+    return run(spark_submit(*settings, *job, *told), log, places)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
-from bench.flat import AGGREGATE, ALL_BY_SPARK
+from bench.flat import BY_SPARK, HANDED
 from bench.levels import FRAMES, MOST_KEYS
 from bench.measure import LONG, machine
 from bench.version import WRITING, version
@@ -67,7 +67,7 @@ def judged(rows: Sequence[Row]) -> list[dict[str, Any]]:
             more["times_as_fast"] = round(ratio, 2)
             if least is not None and row.get("levels", FROM_LEVELS) >= FROM_LEVELS:
                 more |= {"aim": f"at least {least:g}", "met": ratio >= least}
-        if row["bench"] == "flat" and row["who"] in (AGGREGATE, ALL_BY_SPARK):
+        if row["bench"] == "flat" and row["who"] in (*HANDED, *BY_SPARK):
             more |= {"aim": f"within {FLAT:.0%}", "met": abs(row["to_first_day"] - 1) <= FLAT}
         if most is not None:
             more |= {"aim": f"under {most:g} s", "met": row["seconds"] < most}

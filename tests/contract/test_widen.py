@@ -18,6 +18,7 @@ Make = Callable[..., House]
 GUESSING = """
 name: web
 preset: apache/combined
+heal: 1 hour  # a longer gap between hours that are asked for stays one
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
 patterns:
@@ -32,6 +33,13 @@ patterns:
       - {id: failed, where: status = 401, times: 2, within: 100 minutes}
       - {id: entered, where: status = 200, by: bytes, gap: {min: 1 hour, max: 4 hours}}
     never: [{where: status = 205, between: [failed, entered]}]
+  slow:
+    within: 5 hours
+    batch: 20 minutes
+    max_records: 16
+    steps:
+      - {id: failed, where: status = 401}
+      - {id: entered, where: status = 200, by: bytes, gap: {min: 2 hours}}
   any:
     key: []
     within: 3 hours
@@ -174,11 +182,16 @@ def test_what_matches_is_what_the_definition_says_whatever_the_history(house: Ma
     for number, lines in enumerate(files):
         if number != late:
             lived.land(number, lines)
-    cuts = list(pairwise(sorted({0, hours, *dice.sample(range(1, hours), 4)})))
+    # Nobody asks for two hours in the midst, in which a long batch ends.
+    cuts = [(0, 2), (2, 4), (6, 7), (7, 11), (11, hours)]
     for start, end in dice.sample(cuts, len(cuts)):
         lived.run(start, end)
+    found = {name: told(lived, name) for name in lived.stream.patterns}
+    asked = [number for cut in cuts for number in range(*cut)]
+    assert found == {name: expected(lived, name, asked) for name in found}
+    assert [row for row in found["slow"] if spans(row, hour(4), hour(6))]
     lived.land(late, files[late])
-    lived.run(late, late + 1)
+    lived.run(0, hours)
     whole.run(0, hours)
     assert_equal(lived, whole)
     lived.assert_ledger_true()
@@ -187,7 +200,7 @@ def test_what_matches_is_what_the_definition_says_whatever_the_history(house: Ma
         wanted = expected(whole, name, range(hours))
         assert told(whole, name) == wanted
         levels[name] = {row[len(pattern.key)] for row in wanted}
-    assert levels == {"guessed": {2, 3}, "any": {0, 1, 2}, "quick": {0, 1, 2, 3}}
+    assert levels == {"guessed": {2, 3}, "slow": {2, 3}, "any": {0, 1, 2}, "quick": {0, 1, 2, 3}}
     together = {name: united(whole, name) for name in whole.stream.patterns}
     assert {name: last_told(whole, name) for name in together} == together
     rows = whole.table("episodes").toArrow().to_pylist()
@@ -195,6 +208,12 @@ def test_what_matches_is_what_the_definition_says_whatever_the_history(house: Ma
     assert {row["matches"] for row in rows} > {1}
     found = [finding for finding in whole.findings() if finding.kind == "episode"]
     assert len(found) == sum(map(len, together.values()))
+
+
+def spans(row: tuple[Any, ...], start: datetime, end: datetime) -> bool:
+    """Whether a match begins before some time and ends after it."""
+    records = row[-1]
+    return bool(records[0][0] < start and records[-1][0] >= end)
 
 
 DETECTED = """
@@ -264,31 +283,6 @@ def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_sta
     # It is what a person is told, too.
     told = [finding for finding in day.findings() if finding.stage == "widen" and finding.kind == "gate"]
     assert any("10.0.0.2" in words for finding in told for words in finding.evidence)
-
-
-def test_what_matches_across_hours_that_nobody_asked_for_is_found(house: Make) -> None:
-    """Though batches end in these hours that begin before them and reach behind them."""
-    dice, hours = random.Random(3), 12
-    text = f"heal: 1 hour\n{GUESSING}"  # a longer gap between hours asked for is none that heals
-    text = text.replace("times: 2, within: 100 minutes}", "times: 1}").replace("{min: 1", "{min: 2")
-    lived, whole = house(text, "lived"), house(text, "whole")
-    for number, lines in enumerate(requests(dice, hours)):
-        lived.land(number, lines)
-    asked = [0, 1, 2, 3, *range(6, hours)]
-    for start, end in [(6, 8), (0, 4), (8, hours)]:
-        lived.run(start, end)
-    found = {name: told(lived, name) for name in lived.stream.patterns}
-    assert found == {name: expected(lived, name, asked) for name in found}
-    assert [row for row in found["guessed"] if spans(row, hour(4), hour(6))]
-    lived.run(4, 6)
-    whole.run(0, hours)
-    assert_equal(lived, whole)
-
-
-def spans(row: tuple[Any, ...], start: datetime, end: datetime) -> bool:
-    """Whether a match begins before some time and ends after it."""
-    records = row[-1]
-    return bool(records[0][0] < start and records[-1][0] >= end)
 
 
 def test_hours_that_nobody_asked_for_count_as_empty_until_somebody_does(house: Make) -> None:

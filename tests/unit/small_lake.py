@@ -222,7 +222,7 @@ class Toy:
     Attributes:
         shape: a number that shapes what is computed.
         most: a value above it is withheld.
-        told: how many hours back `told` reads.
+        told: how many hours back `told` reads at most; not all hours as many, and some none.
         computed: what was computed: table, block and hour.
         passes: which hours of it together.
     """
@@ -245,7 +245,7 @@ class Toy:
                     "chain", self._chain, Reads("toy", "", "chain", -1, -1), Reads("toy", "", "sums", back=1),
                     checks=(few, many),
                 ),
-                self._step("told", self._told, Reads("toy", "", "chain", back=self.told)),
+                self._step("told", self._told, Reads("toy", "", "chain", back_of=self._back_of_told)),
             ),
         )  # fmt: skip
 
@@ -260,10 +260,7 @@ class Toy:
         table = Table(name, kinds, ("hour",), frozenset(), state=name != "told")
         parts = {
             block: Part(
-                tuple(
-                    Reads(r.stage, r.block or block, r.table, back if r.back < 0 else r.back, r.forward)
-                    for r in reads
-                ),
+                tuple(replace(r, block=r.block or block, back=back if r.back < 0 else r.back) for r in reads),
                 str(self.shape),
                 ("hour", "value"),
             )
@@ -310,12 +307,15 @@ class Toy:
                         row["lacks"] = sum(hour - n * HOUR in request.incomplete[block] for n in (0, 1))
                     yield block, row
 
+    def _back_of_told(self, hour: datetime) -> int:
+        return -1 if self.told and hour.hour % 4 == 3 else self.told - hour.hour % 2 * (self.told // 2)
+
     def _told(self, request: Request) -> Iterator[tuple[str, Row]]:
         for block, hours in request.targets.items():
-            read = {hour - n * HOUR for hour in hours for n in range(self.told + 1)}
-            chain = _values(request, "chain", block, read, "value")
+            read = {hour: [hour - n * HOUR for n in range(self._back_of_told(hour) + 1)] for hour in hours}
+            chain = _values(request, "chain", block, set().union(*read.values()), "value")
             for hour in hours:
-                if value := sum(chain.get(hour - n * HOUR, 0) for n in range(self.told + 1)):
+                if value := sum(chain.get(of, 0) for of in read[hour]):
                     yield block, {"hour": hour, "value": value + self.shape}
 
 

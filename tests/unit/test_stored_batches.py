@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.algorithms.batches import trimmed
+from transom.intervals import HOUR
+from transom.lake.parts import EPOCH
 from transom.lake.tables import ARROW_TYPES
 from transom.lake.tally import Tally
 from transom.stages.batches import Batches, kinds_of
@@ -25,9 +27,9 @@ BATCHES = {"4 minutes": 64, "15 minutes": 60, "20 minutes": 80, "1 hour": 120}
 RECORDS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60 * HOURS - 1)), min_size=1, max_size=40)
 
 
-def block(batch: str, most: int) -> PatternBlock:
+def block(batch: str, most: int, within: str = "12 hours") -> PatternBlock:
     steps = [{"id": "a", "where": "status = 1", "times": 1}]
-    return block_of(parse(small(batch=batch, within="12 hours", max_records=most, steps=steps)), "x")
+    return block_of(parse(small(batch=batch, within=within, max_records=most, steps=steps)), "x")
 
 
 def rows_of(records: Iterable[tuple[str, int]]) -> pa.Table:
@@ -99,6 +101,22 @@ def test_hours_are_stored_alike_however_runs_cut_them_and_hold_every_long_batch(
             number, user = int(held.time[place]) // length, held.table["user"][place].as_py()
             got.setdefault((user, number), []).append((int(line[place]), behind))
         assert got == {key: ends(some, most) for key, some in batches(records, length).items()}
+
+
+@given(batch=st.sampled_from(sorted(BATCHES)), within=st.integers(1, 40), number=st.integers(0, 400_000))
+def test_an_hour_reads_what_the_long_windows_hold_that_end_in_it(
+    batch: str, within: int, number: int
+) -> None:
+    of = block(batch, 3, f"{within} hours")
+    hour = EPOCH + number * HOUR
+    read = range(number - of.reach_of_batches(hour), number + 1)
+    held = set()
+    for level in of.long:
+        length = of.widening.length(level)
+        for end in range(number * HOUR_LENGTH + MINUTE, (number + 1) * HOUR_LENGTH + 1, MINUTE):
+            if end % length == 0:
+                held |= set(range((end - 2 * length) // HOUR_LENGTH, number + 1))
+    assert set(read) == held
 
 
 def batches(records: list[tuple[str, int]], length: int) -> dict[tuple[str, int], list[int]]:

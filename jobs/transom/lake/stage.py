@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
+from transom.intervals import HOUR
 from transom.lake.quality import Check
 from transom.lake.store import Pins
 from transom.lake.tables import Table
@@ -26,6 +27,10 @@ class Reads:
 
     A block may read its own table: of earlier hours alone, so `forward` is -1. Its hours are a chain then:
     one is out of date with any that it reads, and what is withheld blocks what comes after it.
+
+    Attributes:
+        back_of: instead of `back`, how many hours back one reads, where that depends on which it is; -1 where
+            it reads none, not even its own.
     """
 
     stage: str
@@ -33,6 +38,13 @@ class Reads:
     table: str
     back: int = 0
     forward: int = 0
+    back_of: Callable[[datetime], int] | None = None
+
+    def span(self, hour: datetime) -> tuple[datetime, datetime]:
+        """The first and the last of the hours that one reads; the first is the later one where there is
+        none."""
+        back = self.back if self.back_of is None else self.back_of(hour)
+        return hour - back * HOUR, hour + self.forward * HOUR
 
 
 @dataclass(frozen=True)

@@ -120,14 +120,15 @@ def reach(part: Part, hour: datetime) -> list[Node]:
 
 def reached_by(reads: Reads, hour: datetime) -> list[Node]:
     """Those of one table."""
-    offsets = range(-reads.back, reads.forward + 1)
-    return [Node(reads.stage, reads.block, reads.table, hour + offset * HOUR) for offset in offsets]
+    first, last = reads.span(hour)
+    read = (first + offset * HOUR for offset in range((last - first) // HOUR + 1))
+    return [Node(reads.stage, reads.block, reads.table, hour) for hour in read]
 
 
 def among(hours: Sequence[datetime], hour: datetime, reads: Reads) -> Sequence[datetime]:
     """Those of some hours, in order, that one reads."""
-    first = bisect_left(hours, hour - reads.back * HOUR)
-    return hours[first : bisect_right(hours, hour + reads.forward * HOUR)]
+    first, last = reads.span(hour)
+    return hours[bisect_left(hours, first) : bisect_right(hours, last)]
 
 
 def incomplete_hours(reads: Iterable[Reads], hour: datetime, book: Book) -> set[datetime]:
@@ -162,9 +163,8 @@ def expected_inputs(
     """
     contents: dict[str, int] = {}
     for reads in part.reads:
-        first, last = hour - reads.back * HOUR, hour + reads.forward * HOUR
         own = reads.table == table
-        of_table = book.contents(reads.stage, reads.block, reads.table, first, last, own)
+        of_table = book.contents(reads.stage, reads.block, reads.table, *reads.span(hour), own)
         contents[reads.table] = (contents.get(reads.table, 0) + of_table) % 2**BITS
     return {
         **{table: in_words(number) for table, number in contents.items()},

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -13,18 +12,17 @@ from transom.algorithms.batches import Bools, shown, trimmed
 from transom.algorithms.exact import Int64s
 from transom.algorithms.sightings import sightings
 from transom.detecting import Detector
-from transom.intervals import HOUR, ranges
-from transom.lake.parts import EPOCH
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
+from transom.lake.staleness import reached_by
 from transom.lake.tables import Table
 from transom.lake.tally import Tally
 from transom.stages import batches
-from transom.stages.columns import HOUR_LENGTH, common_codes
+from transom.stages.columns import common_codes
 from transom.stages.detected import Detection
 from transom.stages.found import Found, kinds_of, rows_of
 from transom.stages.patterns import PatternBlock, of_batches, of_events, of_one_key, union
 from transom.stages.records import Records
-from transom.stages.slices import micros, reached, stretches_of
+from transom.stages.slices import reached, stretches_of
 from transom.stages.work import Counted, count_batches, hours_of, with_work
 from transom.stream import Stream
 from transom.stream.detectors import function
@@ -42,7 +40,7 @@ def step_of(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
         name: Part(
             (
                 Reads("ingest", "events", "events", back=block.reach_of_events),
-                *([Reads("widen", name, batches.TABLE, back=block.reach_of_batches)] if block.long else []),
+                *([_of_batches(block)] if block.long else []),
             ),
             stream.matches_shape(name),
             tuple(kinds_of(block)),
@@ -61,12 +59,18 @@ def matches_of(request: Request, blocks: Mapping[str, PatternBlock]) -> Computed
         block = blocks[name]
         hours = reached(targets, block.reach_of_events) & due.keys()
         rows = [of_events(request.pins.read("events", hours), block)]
-        hours = hours_of_windows(block, targets) & request.rows.get((name, batches.TABLE), {}).keys()
+        hours = {read.hour for hour in targets for read in reached_by(_of_batches(block), hour)}
+        hours &= request.rows.get((name, batches.TABLE), {}).keys()
         if hours:
             rows.append(of_batches(request.pins.read(batches.TABLE, hours), block))
         counted = Matches(block, stretches_of(targets), shipped(block.detector))
         shares.append(Share(name, of_one_key(union(rows), block), counted=counted))
     return Computed(shares)
+
+
+def _of_batches(block: PatternBlock) -> Reads:
+    """What an hour reads of what its long windows are made of."""
+    return Reads("widen", block.name, batches.TABLE, back_of=block.reach_of_batches)
 
 
 def shipped(path: str | None) -> Detector | None:
@@ -77,20 +81,6 @@ def shipped(path: str | None) -> Detector | None:
     module = sys.modules.get(getattr(found, "__module__", None) or "")
     if module is not None and getattr(module, "__file__", None):
         cloudpickle.register_pickle_by_value(module)
-    return found
-
-
-def hours_of_windows(block: PatternBlock, targets: Iterable[datetime]) -> set[datetime]:
-    """The hours that the windows of the long levels reach which end in some hours."""
-    found: set[datetime] = set()
-    for stretch in ranges(targets):
-        start, end = micros(stretch.start), micros(stretch.end)
-        for level in block.long:
-            length = block.widening.length(level)
-            first, last = start // length - 1, end // length
-            if last > first + 1:
-                hours = range(first * length // HOUR_LENGTH, -(-last * length // HOUR_LENGTH))
-                found.update(EPOCH + number * HOUR for number in hours)
     return found
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -12,7 +13,7 @@ from transom.algorithms.patterns import Element, Never, Pattern, Step
 from transom.algorithms.widening import Widening
 from transom.lake.tables import SPARK_TYPES
 from transom.stages.columns import HOUR_LENGTH
-from transom.stages.slices import quoted
+from transom.stages.slices import micros, quoted
 from transom.stream import Stream
 from transom.stream.pattern_columns import carried_column, kept_column
 from transom.stream.patterns import Pattern as Declared
@@ -79,17 +80,16 @@ class PatternBlock:
 
     @property
     def reach_of_events(self) -> int:
-        """How many hours before the one that they end in the windows of the lower levels reach."""
-        return self._reach(range(min(self.lowest, self.widening.levels)))
-
-    @property
-    def reach_of_batches(self) -> int:
-        """The same of the long levels."""
-        return self._reach(self.long)
-
-    def _reach(self, levels: range) -> int:
-        lengths = [self.widening.length(level) for level in levels]
+        """How many hours before the one that they end in the windows of the lower levels reach at most."""
+        lengths = [self.widening.length(level) for level in range(min(self.lowest, self.widening.levels))]
         return max(-(-(2 * n - math.gcd(n, HOUR_LENGTH)) // HOUR_LENGTH) for n in lengths)
+
+    def reach_of_batches(self, hour: datetime) -> int:
+        """How many hours back those of the long levels reach that end in an hour; -1 where none does."""
+        start = micros(hour)
+        lengths = [self.widening.length(level) for level in self.long]
+        begins = [(start // n - 1) * n for n in lengths if (start + HOUR_LENGTH) // n > start // n]
+        return max((-((begin - start) // HOUR_LENGTH) for begin in begins), default=-1)
 
 
 def block_of(stream: Stream, name: str) -> PatternBlock:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from transom.algorithms import instances as finding
 from transom.algorithms.instances import smallest
 from transom.algorithms.matching import Windows, _reaching, _Search, minimal
 from transom.algorithms.patterns import (
@@ -189,9 +190,12 @@ def test_the_smallest_instance_of_a_stretch_is_that_of_the_definition(
         smallest_of.setdefault((instance.places[0], instance.places[-1]), instance)
     for first, last in combinations_with_replacement(range(len(whole)), 2):
         if (first, last) in smallest_of:
-            found = smallest(pattern, whole.part(first, last))
-            places = tuple(first + place for place in found.places)
-            assert Instance(places, found.steps) == smallest_of[first, last]
+            part = whole.part(first, last)
+            search = finding._Search(pattern, part)
+            for found in smallest(pattern, part), search.found(search.completes):
+                assert found is not None
+                places = tuple(first + place for place in found.places)
+                assert Instance(places, found.steps) == smallest_of[first, last]
         elif whole.time[last] - whole.time[first] <= pattern.longest and last - first < pattern.most:
             with pytest.raises(ValueError, match="no instance from its first record to its last"):
                 smallest(pattern, whole.part(first, last))
@@ -232,3 +236,17 @@ def test_a_value_that_comes_early_and_late_is_left_for_the_last_record() -> None
     found = smallest(pattern, whole)
     firsts = [place for place in range(90) if values[place] != 2 and values[place] not in values[:place]]
     assert found.places == (*firsts[:19], 90, 100)
+
+
+def test_what_may_come_next_is_worked_out_once_for_all_ways_there() -> None:
+    """Three steps three times each in any order, any record of which may be any of them, and few of which are
+    near the end: more ways than can be tried, and as many tables as there are ways to have served a part."""
+    busy = Element(tuple(Step(f"s{bit}", bit, 3) for bit in range(3)), within=395)
+    pattern = Pattern((Element((A,)), busy, Element((Step("end", 3),), gap=(None, 2))), (), 1000, 400)
+    whole = Stretch(range(400), [7] * 399 + [8], {})
+    search = finding._Search(pattern, whole)
+    found = search.found(search.completes)
+    assert found == smallest(pattern, whole)
+    assert found is not None
+    assert found.places == (0, *range(2, 10), 397, 399)
+    assert len(search.ahead_of) < 4**3

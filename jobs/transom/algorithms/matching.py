@@ -115,19 +115,13 @@ class _Search:
     def __init__(self, pattern: Pattern, windows: Windows) -> None:
         self.pattern, self.windows = pattern, windows
         self._place_of = pattern.place_of
-        # Variables, each a column of a step that a later one agrees with, with the last element that does.
-        self._last_use: dict[tuple[str, str], int] = {}
-        for step in pattern.steps:
-            for _, other, column in step.agrees:
-                used = self._last_use.get((other, column), 0)
-                self._last_use[other, column] = max(used, self._place_of[step.name])
         self._before: dict[int, Int64s] = {}
 
     def _live(self, number: int) -> dict[str, None]:
         """The variables that elements behind one still need."""
         return {
             _variable(step, column): None
-            for (step, column), last in self._last_use.items()
+            for (step, column), last in self.pattern.last_use.items()
             if self._place_of[step] <= number < last
         }
 
@@ -135,7 +129,7 @@ class _Search:
         """The variables that a step's records give a value, of all records."""
         return {
             _variable(name, column): self.windows.codes[column]
-            for name, column in self._last_use
+            for name, column in self.pattern.last_use
             if name == step.name
         }
 

@@ -94,6 +94,26 @@ class Pattern:
         """The place of each step's element."""
         return {step.name: i for i, element in enumerate(self.elements) for step in element.steps}
 
+    @cached_property
+    def number_of(self) -> Mapping[str, int]:
+        """The number of each step, in the order of the file."""
+        return {step.name: number for number, step in enumerate(self.steps)}
+
+    @cached_property
+    def last_use(self) -> Mapping[tuple[str, str], int]:
+        """The columns of steps that later ones agree with, each with the place of the last element that
+        does."""
+        last_use: dict[tuple[str, str], int] = {}
+        for step in self.steps:
+            for _, other, column in step.agrees:
+                last_use[other, column] = self.place_of[step.name]
+        return last_use
+
+    @cached_property
+    def given(self) -> Mapping[str, Sequence[tuple[str, str]]]:
+        """Of each step, those of its columns that later ones agree with."""
+        return {step.name: [used for used in self.last_use if used[0] == step.name] for step in self.steps}
+
     @property
     def opening(self) -> int:
         """The bits of the steps that an instance may begin with."""

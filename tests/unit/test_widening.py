@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.algorithms.batches import Rows, shown, trimmed
+from transom.algorithms.matching import minimal
 from transom.algorithms.patterns import (
     Element,
     Instance,
@@ -263,10 +264,10 @@ class Fast:
         opens, closes = bits & pattern.opening > 0, bits & pattern.closing > 0
         needs = [((bits >> step.bit & 1).astype(bool), step.times) for step in pattern.steps]
         windows = shown(rows, level, self.widening, stretches, opens, closes, needs)
-        seen = sightings(pattern, self.widening, level, windows, rows.time, bits, {})
-        for first, last, end in zip(seen.first, seen.last, seen.end, strict=True):
-            (key, one), (_, other) = every[at[first]], every[at[last]]
-            yield key, level, int(end), one, other
+        for seen in sightings(pattern, self.widening, level, windows, rows.time, bits, {}):
+            for first, last, end in zip(seen.first, seen.last, seen.end, strict=True):
+                (key, one), (_, other) = every[at[first]], every[at[last]]
+                yield key, level, int(end), one, other
 
 
 def expected_of(
@@ -284,14 +285,37 @@ def expected_of(
 
 
 @CASE
-@given(case=widenings(), keys=KEYS, ends=ENDS, at_a_time=st.integers(1, 30))
+@given(case=widenings(), keys=KEYS, ends=ENDS, records=st.integers(1, 30), pairs=st.integers(1, 400))
 def test_many_keys_at_once_come_to_the_same(
-    case: tuple[Pattern, Widening], keys: list[list[tuple[int, int]]], ends: list[int], at_a_time: int
+    case: tuple[Pattern, Widening],
+    keys: list[list[tuple[int, int]]],
+    ends: list[int],
+    records: int,
+    pairs: int,
 ) -> None:
     stretches = some_of(ends)
-    with mock.patch("transom.algorithms.sightings.AT_A_TIME", at_a_time):
+    with mock.patch.multiple("transom.algorithms.sightings", AT_A_TIME=records, PAIRS_AT_A_TIME=pairs):
         found = Fast(*case, of_all(keys)).advance(OVER, stretches)
     assert sorted(found) == expected_of(*case, keys, stretches)
+
+
+@settings(max_examples=50)
+@given(
+    elements=st.sampled_from(["ab", "aab", "a a"]),
+    most=st.integers(3, 4),
+    bits=st.lists(st.sampled_from([0, 1, 1, 2, 3]), min_size=17, max_size=24),
+)
+def test_a_batch_of_too_many_records_holds_what_any_other_does(
+    elements: str, most: int, bits: list[int]
+) -> None:
+    pattern, widening = Pattern(ELEMENTS[elements], (), 40, most), Widening(40, 40, most)
+    keys = [list(enumerate(bits, start=1))]
+    with mock.patch("transom.algorithms.sightings.minimal", wraps=minimal) as looked:
+        found = Fast(pattern, widening, of_all(keys)).advance(OVER, [(-1, OVER)])
+    assert sorted(found) == expected_of(pattern, widening, keys, [(-1, OVER)])
+    # Looked at together are so few that what it takes grows with the records, not with their square.
+    shown = [call.args[1].window for call in looked.call_args_list]
+    assert all(np.bincount(windows).max() <= 4 * most for windows in shown if len(windows))
 
 
 @settings(max_examples=200)

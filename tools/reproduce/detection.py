@@ -142,12 +142,12 @@ def vectorised(calls: Calls, widening: Widening) -> Detected:
         windows = shown(rows, level, widening, [(-1, EVER)], opens, closes)
         found.work.add(windows.behind - windows.first)
         codes: Mapping[str, Int64s] = {"fd": calls.fd, "returned": calls.returned}
-        seen = sightings(pattern, widening, level, windows, rows.time, calls.bits, codes)
-        for first, last, end in zip(
-            rows.time[seen.first].tolist(), rows.time[seen.last].tolist(), seen.end.tolist(), strict=True
-        ):
-            assert Episode(first, last) not in found.ends, f"{Episode(first, last)} is reported twice"
-            found.ends[Episode(first, last)] = end
+        for seen in sightings(pattern, widening, level, windows, rows.time, calls.bits, codes):
+            for first, last, end in zip(
+                rows.time[seen.first].tolist(), rows.time[seen.last].tolist(), seen.end.tolist(), strict=True
+            ):
+                assert Episode(first, last) not in found.ends, f"{Episode(first, last)} is reported twice"
+                found.ends[Episode(first, last)] = end
     found.work.seconds = time.thread_time() - began
     return found
 

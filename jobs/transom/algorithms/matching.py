@@ -165,7 +165,8 @@ class _Search:
         Args:
             places: of the records.
             used: the variables that they have to agree with, as each of them has them.
-            low, high: what has been matched has its last record at a place of `[low, high)`.
+            low, high: what has been matched has its last record at a place of `[low, high)`, and among as
+                many records as an instance may span.
 
         Returns:
             Rows with the bindings of what was matched; `start` is `NONE` where the range is empty.
@@ -182,6 +183,7 @@ class _Search:
         first, behind = (np.searchsorted(groups[order], records, side=side) for side in ("left", "right"))
         record, group = expanded(first, behind)
         group = order[group]
+        low = np.maximum(low, places - self.pattern.most + 1)
         begin = bisected(matched.place, heads[group], ends[group], low[record])
         end = bisected(matched.place, begin, ends[group], high[record])
         return _Matched(

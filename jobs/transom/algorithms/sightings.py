@@ -20,6 +20,9 @@ from transom.algorithms.widening import Widening
 
 AT_A_TIME = 2**18
 """Records of whole windows that are looked at together."""
+PAIRS_AT_A_TIME = 2**22
+"""Pairs of records of one window that are looked at together: where later steps agree with a value, a record
+may follow as many bindings as there are records before it."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,51 @@ class Sightings:
     end: Int64s
 
 
+@dataclass(frozen=True)
+class _Pieces:
+    """Parts of windows, each a range of rows, such that each match is the match of one of them.
+
+    Attributes:
+        first, behind: the rows `[first, behind)`.
+        own: the matches that begin in rows before this one are its own.
+        end: of its window, in microseconds.
+    """
+
+    first: Int64s
+    behind: Int64s
+    own: Int64s
+    end: Int64s
+
+    @classmethod
+    def of(cls, shown: Shown, most: int) -> "_Pieces":
+        """A window of more than 4L records, of level 0, in pieces of 2L that slide by L, for a match spans at
+        most L; others whole."""
+        many = shown.behind - shown.first
+        of, number = expanded(np.zeros_like(many), np.where(many > 4 * most, -(-many // most) - 1, 1))
+        first, whole = shown.first[of] + number * most, many[of] <= 4 * most
+        behind = np.where(whole, shown.behind[of], np.minimum(first + 2 * most, shown.behind[of]))
+        own = np.where(behind == shown.behind[of], behind, first + most)
+        return cls(first, behind, own, shown.end[of])
+
+    def some(self) -> Iterator["_Pieces"]:
+        """As many at a time as fit into memory; one at least."""
+        many = self.behind - self.first
+        records, pairs = np.cumsum(many), np.cumsum(many * many)
+        at = 0
+        while at < len(many):
+            done = (records[at - 1], pairs[at - 1]) if at else (0, 0)
+            after = max(
+                at + 1,
+                min(
+                    int(np.searchsorted(records, done[0] + AT_A_TIME, side="right")),
+                    int(np.searchsorted(pairs, done[1] + PAIRS_AT_A_TIME, side="right")),
+                ),
+            )
+            taken = slice(at, after)
+            yield _Pieces(self.first[taken], self.behind[taken], self.own[taken], self.end[taken])
+            at = after
+
+
 def sightings(
     pattern: Pattern,
     widening: Widening,
@@ -44,39 +92,21 @@ def sightings(
     time: Int64s,
     bits: Int64s,
     codes: Mapping[str, Int64s],
-) -> Sightings:
-    """The minimal instances that belong to a level.
+) -> Iterator[Sightings]:
+    """The minimal instances that belong to a level, those of some windows at a time.
 
     Args:
         shown: of the level, narrowed, so that no window lies across a cut.
         time, bits, codes: of the rows of the level's batches, as `Windows` has them.
     """
-    found = [_of_some(pattern, widening, level, some, time, bits, codes) for some in _by_windows(shown)]
-    return Sightings(
-        *(
-            np.concatenate([np.empty(0, dtype=np.int64), *(getattr(one, name) for one in found)])
-            for name in ("first", "last", "end")
-        )
-    )
-
-
-def _of_some(
-    pattern: Pattern,
-    widening: Widening,
-    level: int,
-    shown: Shown,
-    time: Int64s,
-    bits: Int64s,
-    codes: Mapping[str, Int64s],
-) -> Sightings:
-    window, rows = expanded(shown.first, shown.behind)
-    first, last = minimal(
-        pattern, Windows(window, time[rows], bits[rows], {name: code[rows] for name, code in codes.items()})
-    )
-    end = shown.end[window[last]]
-    first, last = rows[first], rows[last]
-    kept = belongs(widening, level, end, time[first], time[last])
-    return Sightings(first[kept], last[kept], end[kept])
+    for pieces in _Pieces.of(shown, widening.most).some():
+        piece, rows = expanded(pieces.first, pieces.behind)
+        of_rows = {name: code[rows] for name, code in codes.items()}
+        first, last = minimal(pattern, Windows(piece, time[rows], bits[rows], of_rows))
+        end, own = pieces.end[piece[last]], pieces.own[piece[last]]
+        first, last = rows[first], rows[last]
+        kept = belongs(widening, level, end, time[first], time[last]) & (first < own)
+        yield Sightings(first[kept], last[kept], end[kept])
 
 
 def belongs(widening: Widening, level: int, end: Int64s, first: Int64s, last: Int64s) -> Bools:
@@ -95,17 +125,3 @@ def belongs(widening: Widening, level: int, end: Int64s, first: Int64s, last: In
         below = length // 2
         kept &= first < (last // below + 1) * below - length
     return kept
-
-
-def _by_windows(shown: Shown) -> Iterator[Shown]:
-    """Some windows at a time."""
-    many = np.cumsum(shown.behind - shown.first)
-    at = 0
-    while at < len(many):
-        before = many[at - 1] if at else 0
-        after = max(int(np.searchsorted(many, before + AT_A_TIME, side="right")), at + 1)
-        taken = slice(at, after)
-        none = shown.keys[:0], shown.ends[:0]
-        of = shown.first[taken], shown.behind[taken], shown.end[taken]
-        yield Shown(*of, *none, shown.oversized[taken])
-        at = after

@@ -120,10 +120,9 @@ class Matches:
             windows = shown(rows, level, block.widening, self.stretches, opens[places], closes[places], needs)
             work.windows(windows)
             of_level = {name: code[places] for name, code in codes.items()}
-            seen = sightings(
-                pattern, block.widening, level, windows, records.time[places], takes[places], of_level
-            )
-            yield Found.of_sightings(level, seen, places, records, pattern, codes)
+            time, bits = records.time[places], takes[places]
+            for seen in sightings(pattern, block.widening, level, windows, time, bits, of_level):
+                yield Found.of_sightings(level, seen, places, records, pattern, codes)
 
     def _by_detector(self, records: Records, work: Counted) -> Iterator[Found]:
         assert self.detector is not None

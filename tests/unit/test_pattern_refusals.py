@@ -15,6 +15,7 @@ A, B = ({"id": "a", "where": "status = 1"}, {"id": "b", "where": "ok"})
 C = {"id": "c", "where": "not ok"}
 OWN = {"steps": ..., "detector": "transom.intervals.parse"}
 DO = {"id": "c", "where": "ok", "times": 2}
+NOT_C = {"where": " not  ok", "between": ["a", "b"]}
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,12 @@ DO = {"id": "c", "where": "ok", "times": 2}
         ({"withn": "1 day"}, "unknown field 'withn'; nearest: within"),
         ({"kee": ["took"]}, "unknown field 'kee'; nearest: keep"),
         ({"declared_batch": "1 hour"}, "unknown field 'declared_batch'; known: title, severity, key, where, within, batch, max_records, count, merge, keep, steps, never, detector, columns"),
+        ({**OWN, "count": "steps"}, "count: must be all with a detector, which is shown every record; got 'steps'"),
+        # what can never be
+        ({"steps__0": {**A, "times": 3, "distinct": "ok"}}, "steps[0].distinct: is never met: true and false make 2, and times is 3"),
+        ({"steps": [A, C, B], "never": [NOT_C]}, "never[0].where: every c is one, and lies between a and b: nothing ever matches; got ' not  ok'"),
+        ({"steps": [A, {"any_order": [B, C]}, {"id": "d", "where": "ok"}], "never": [{**NOT_C, "between": ["a", "d"]}]}, "never[0].where: every c is one, and lies between a and d: nothing ever matches; got ' not  ok'"),
+        ({"steps": [{**C, "times": 2}, B], "never": [{**NOT_C, "between": ["c", "b"]}]}, "never[0].where: every c is one, and lies between c and b: nothing ever matches; got ' not  ok'"),
         # steps
         ({"steps": ...}, "must have either steps or detector; it has neither"),
         ({"steps": []}, "steps: must have at least 1; got []"),
@@ -186,12 +193,14 @@ def test_what_a_module_says_when_it_is_imported_is_told(
         "bad_one": "1 / 0",
         "bad_two": "raise SystemExit('no')",
         "bad_three": "def (:",
+        "bad_four": "class Mute(Exception):\n    def __str__(self):\n        return self.what\nraise Mute",
     }.items():
         (tmp_path / f"{name}.py").write_text(source)
     said = {
         "bad_one": "ZeroDivisionError: division by zero",
         "bad_two": "SystemExit: no",
         "bad_three": "SyntaxError: invalid syntax (bad_three.py, line 1)",
+        "bad_four": "Mute: and to say why raised AttributeError",
     }
     for name, error in said.items():
         assert refusal(small(steps=..., detector=f"{name}.detect")) == (

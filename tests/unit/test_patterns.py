@@ -2,6 +2,9 @@
 
 import json
 import pickle
+import py_compile
+import shutil
+import sys
 from datetime import timedelta
 from math import ceil, log2
 from pathlib import Path
@@ -251,7 +254,7 @@ def test_all_that_is_looked_for_shapes_matches(changes: dict[str, Any]) -> None:
         "steps__0__times": 2,
         "steps__0__distinct": ["took"],
         "steps__1__times": 2,
-        "never": [{"where": "ok", "between": ["a", "b"]}],
+        "never": [{"where": "not ok", "between": ["a", "b"]}],
     }
     one, other = parse(small(**start)), parse(small(**(start | changes)))
     assert one.matches_shape("x") != other.matches_shape("x")
@@ -353,6 +356,20 @@ def test_a_detector_shapes_by_its_source(tmp_path: Path, monkeypatch: pytest.Mon
     assert passed[0]["matches"].replace("first_found", "") != passed[1]["matches"].replace("first_other", "")
     built_in = parse(small(steps=..., detector="math.floor", columns=["status"]))
     assert built_in.matches_shape("x") != shapes(parse(small(steps=..., detector="math.ceil")))["matches"]
+
+
+def test_where_a_detectors_file_lies_shapes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shape(folder: Path) -> str:
+        monkeypatch.syspath_prepend(folder)
+        monkeypatch.delitem(sys.modules, "moved", raising=False)
+        return parse(small(steps=..., detector="moved.detect", columns=["status"])).matches_shape("x")
+
+    (tmp_path / "moved.py").write_text("def detect(records):\n    return []\n")
+    compiled = tmp_path / "compiled"
+    py_compile.compile(str(tmp_path / "moved.py"), str(compiled / "here" / "moved.pyc"))
+    shutil.copytree(compiled / "here", compiled / "there")
+    shapes = [shape(folder) for folder in (tmp_path, compiled / "here", compiled / "there")]
+    assert shapes[0] != shapes[1] == shapes[2]
 
 
 def test_a_stream_without_patterns_is_what_it_was() -> None:

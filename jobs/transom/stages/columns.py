@@ -1,5 +1,6 @@
 """Columns of Arrow tables as numpy takes them, and back."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ def codes(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:
     """A dense code for each row's key, and a row that holds each code's key."""
     found = np.zeros(table.num_rows, dtype=np.int64)
     for name in key:
-        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        column = _equal_as_in_spark(table[name]).combine_chunks().dictionary_encode(null_encoding="encode")
         found = found * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
         # Dense again at once, so that the product of many columns cannot overflow.
         found = np.unique(found, return_inverse=True)[1].astype(np.int64)
@@ -44,11 +45,16 @@ def ranks(column: pa.ChunkedArray) -> Int64s:
 def common_codes(columns: Sequence[pa.ChunkedArray]) -> list[Int64s]:
     """Codes of the values of several columns of one type, equal where the values are; -1 for null."""
     values = pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
-    if pa.types.is_floating(values.type):
-        values = pc.add(values, 0.0)  # zero is equal to its negative
-    encoded = values.combine_chunks().dictionary_encode().indices
+    encoded = _equal_as_in_spark(values).combine_chunks().dictionary_encode().indices
     found = encoded.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return np.split(found, np.cumsum([len(column) for column in columns])[:-1])
+
+
+def _equal_as_in_spark(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    # Arrow tells zero from its negative, and what is no number from another such; Spark does not.
+    if not pa.types.is_floating(values.type):
+        return values
+    return pc.if_else(pc.is_nan(values), math.nan, pc.add(values, 0.0))
 
 
 def int64s(column: pa.ChunkedArray) -> Int64s:

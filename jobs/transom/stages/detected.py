@@ -17,6 +17,7 @@ from transom.detecting import Detector, Record, matches_in
 from transom.stages.found import Found
 from transom.stages.patterns import PatternBlock
 from transom.stages.records import Records
+from transom.stream.detectors import told
 
 Failed = Callable[[int, str], None]
 """Is told the end of a window, in microseconds, and what was raised there."""
@@ -51,11 +52,11 @@ class Detection:
         for first, behind, end in zip(windows.first, windows.behind, windows.end, strict=True):
             rows = places[first:behind]
             try:
-                told = matches_in(self.detector, [self._shown[row] for row in rows])
+                some = matches_in(self.detector, [self._shown[row] for row in rows])
             except (Exception, SystemExit) as error:
                 failed(int(end), self._place(level, int(rows[0]), int(end), error))
                 continue
-            for match in told:
+            for match in some:
                 ends.append(int(end))
                 matches.append(first + np.array(match))
         kept = self._kept(level, places, cut, np.array(ends, dtype=np.int64), matches)
@@ -73,8 +74,7 @@ class Detection:
         key = ", ".join(f"{name}={self.records.table[name][row].as_py()!r}" for name in self.block.key)
         start = end - 2 * self.block.widening.length(level)
         window = f"window {_moment(start)} to {_moment(end)}"
-        said = " ".join(f"{type(error).__name__}: {error}".split())
-        return ", ".join(filter(None, [key, window])) + f": {said}"
+        return ", ".join(filter(None, [key, window])) + f": {told(error)}"
 
 
 def _moment(micros: int) -> str:

@@ -28,8 +28,7 @@ def function(path: str) -> Callable[..., Any]:
         module = import_module(place)
     # A module may do anything when it is imported, and one bad one must not end what reads the file.
     except (Exception, SystemExit) as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ValueError(f"{place} of {path} does not import: {said}") from None
+        raise ValueError(f"{place} of {path} does not import: {told(error)}") from None
     found: Any = getattr(module, name, None)
     if found is None:
         known = [one for one, value in vars(module).items() if inspect.isfunction(value)]
@@ -40,17 +39,26 @@ def function(path: str) -> Callable[..., Any]:
     return detector
 
 
+def told(error: BaseException) -> str:
+    """Return in a line what somebody else's code has raised, which may not even know how to say so."""
+    try:
+        said = str(error)
+    except Exception as silent:
+        said = f"and to say why raised {type(silent).__name__}"
+    return " ".join(f"{type(error).__name__}: {said}".split())
+
+
 def source_digest(path: str) -> str:
-    """Return a digest of the source of a function's module, and of the one that defines it where that is
+    """Return a digest of the file of a function's module, and of the one that defines it where that is
     another; what it uses of further modules does not count."""
     found = function(path)
     modules = [import_module(path.rpartition(".")[0]), inspect.getmodule(found)]
     digest = hashlib.sha256()
-    for module in dict.fromkeys(modules):
-        try:
-            digest.update(inspect.getsource(module).encode() if module else b"")
-        except (OSError, TypeError):  # built in, or without a file
-            digest.update(repr(module).encode())
+    for module in dict.fromkeys(filter(None, modules)):
+        # What is built in has no file; and where a file lies says nothing.
+        file, loader = getattr(module, "__file__", None), getattr(module, "__loader__", None)
+        read = getattr(loader, "get_data", None)
+        digest.update(read(file) if file and read else module.__name__.encode())
     return digest.hexdigest()
 
 

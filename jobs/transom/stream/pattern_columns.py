@@ -87,7 +87,12 @@ def problems(stream: "Stream") -> Iterator[Problem]:
             for index, column in enumerate(step.distinct):
                 if column not in stream.event_columns:
                     yield _no_column(f"{place}.{at}.distinct{nth(step.distinct, index)}", column, stream)
+            most = 2 ** len(step.distinct)
+            if step.times > most and {types.get(column) for column in step.distinct} == {"boolean"}:
+                rule = f"is never met: true and false make {most}"
+                yield Problem(f"{place}.{at}.distinct", f"{rule}, and times is {step.times}")
         yield from _agreements(place, pattern, stream)
+        yield from _nevers(place, pattern)
 
 
 def _texts(pattern: "Pattern") -> list[tuple[str, str]]:
@@ -145,6 +150,23 @@ def _agreements(place: str, pattern: "Pattern", stream: "Stream") -> Iterator[Pr
             if own != its:
                 rule = f"must be of one type; {column} is {_a(own)}, {other}.{other_column} is {_a(its)}"
                 yield Problem(by, rule)
+
+
+def _nevers(place: str, pattern: "Pattern") -> Iterator[Problem]:
+    """Yield where a record of a step is always one that may not be there."""
+    elements = {step.id: number for _, number, step in pattern.placed()}
+    for index, never in enumerate(pattern.never):
+        first, last = never.between
+        if not elements.get(first, 1) <= elements.get(last, 0):
+            continue  # told of by itself
+        for _, number, step in pattern.placed():
+            # The first record of the one step and the last one of the other are not in between.
+            within = step.times > never.between.count(step.id) and (
+                elements[first] < number < elements[last] or step.id in never.between
+            )
+            if within and " ".join(step.where.split()) == " ".join(never.where.split()):
+                rule = f"every {step.id} is one, and lies between {first} and {last}: nothing ever matches"
+                yield Problem(f"{place}.never[{index}].where", f"{rule}; got {never.where!r}")
 
 
 def _condition(place: str, text: str, types: Mapping[str, FieldType]) -> Iterator[Problem]:

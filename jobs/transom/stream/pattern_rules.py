@@ -34,6 +34,8 @@ def problems(pattern: "Pattern") -> Iterator[Problem]:
     if pattern.detector is not None:
         if pattern.never:
             yield Problem("never", "goes with steps; a detector sees to it by itself")
+        if pattern.count == "steps" and "count" in pattern.model_fields_set:
+            yield Problem("count", "must be all with a detector, which is shown every record; got 'steps'")
         return
     if pattern.columns:
         yield Problem("columns", "goes with detector; steps read the columns that they name")

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cache
+from typing import Any, ClassVar
 
 from transom.expressions.errors import ExpressionError
 
@@ -20,7 +21,6 @@ def parse(text: str) -> Any:
     # Half a second, which a stream without an expression should not cost a DAG file.
     from sqlglot import errors, exp, parser
     from sqlglot.tokenizer_core import TokenType
-    from sqlglot.tokens import Tokenizer
 
     if not text.strip():
         raise ExpressionError(text, 0, "is empty")
@@ -30,7 +30,7 @@ def parse(text: str) -> Any:
         if "\ud800" <= letter <= "\udfff" or letter == "\0":
             raise ExpressionError(text, offset, f"must not hold the character {letter!a}")
     try:
-        read = Tokenizer().tokenize(text)
+        read = _tokenizer()().tokenize(text)
     except errors.TokenError:
         # The only thing that the tokenizer refuses is a quote or a comment without its end.
         start = max(text.rfind(mark) for mark in ("'", '"', "/*", "{#", "$"))
@@ -52,6 +52,21 @@ def parse(text: str) -> Any:
     if len(trees) != 1 or trees[0] is None:
         raise ExpressionError(text, 0, "must be one expression")
     return trees[0]
+
+
+@cache
+def _tokenizer() -> Any:
+    from sqlglot.tokens import Tokenizer
+
+    class Words(Tokenizer):
+        """Words that begin a command in SQL, as call and show do, are names like any other."""
+
+        KEYWORDS: ClassVar = {
+            word: kind for word, kind in Tokenizer.KEYWORDS.items() if kind not in Tokenizer.COMMANDS
+        }
+        COMMANDS: ClassVar = set()
+
+    return Words
 
 
 def _check_tokens(text: str, read: Sequence[Any], kinds: Any) -> None:

@@ -1,8 +1,8 @@
 """What an hourly run reads and takes at day 4 and at day 60, of a log that says the same every hour.
 
-The widest range is a day, and the widest window of the pattern 86 hours: at day 4 the history reaches beyond
-both already. The past is one run, the hour is
-submitted as Airflow submits it. Rows are counted by Spark, in its event log.
+The widest range is a day, and the widest window of the pattern 64 hours: at day 4 the history reaches beyond
+both already. Looked at are hours in which windows of every level end, which read the most. The past is one
+run, the hour is submitted as Airflow submits it. Rows are counted by Spark, in its event log.
 """
 
 import gzip
@@ -23,6 +23,8 @@ from transom.lake.ledger import Ledger
 HERE = Path(__file__).parent
 JOBS = HERE.parents[1] / "jobs"
 DAYS = (4, 60)
+TOP = 32 * HOUR
+"""How long a batch of the top level is; it divides what lies between the days."""
 LINES = 200
 """Of an hour."""
 CLIENTS = 50
@@ -56,6 +58,7 @@ def stream(folder: Path) -> Path:
         "patterns": {
             "came_back": {
                 "within": "1 day",
+                "batch": "15 minutes",
                 "steps": [
                     {"id": "came", "where": "path LIKE '%/0'"},
                     {"id": "back", "where": "path LIKE '%/3'", "gap": {"min": "20 hours"}},
@@ -90,18 +93,19 @@ def bench(folder: Path) -> Iterator[dict[str, Any]]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     file = stream(folder)
-    land(folder, Interval(FIRST, FIRST + timedelta(days=DAYS[-1]) + 2 * HOUR))
+    land(folder, Interval(FIRST, FIRST + timedelta(days=DAYS[-1]) + 3 * TOP))
     seen: dict[str, list[dict[str, Any]]] = {}
     past = FIRST
     for day in DAYS:
-        hour = FIRST + timedelta(days=day)
+        hour = _last_of_top(FIRST + timedelta(days=day))
         _submit(folder, file, [JOBS / "run.py"], Interval(past, hour))
-        past = hour + 2 * HOUR
         for stage in (INGEST, *HANDED):
             seen.setdefault(stage, []).append(_measured(folder, file, stage, Interval.of_hour(hour)))
-        _submit(folder, file, [JOBS / f"{INGEST}.py"], Interval.of_hour(hour + HOUR))
+        _submit(folder, file, [JOBS / "run.py"], Interval(hour + HOUR, hour + TOP))
+        _submit(folder, file, [JOBS / f"{INGEST}.py"], Interval.of_hour(hour + TOP))
         for who in BY_SPARK:
-            seen.setdefault(who, []).append(_measured(folder, file, who, Interval.of_hour(hour + HOUR)))
+            seen.setdefault(who, []).append(_measured(folder, file, who, Interval.of_hour(hour + TOP)))
+        past = hour + TOP + HOUR
     for who, days in seen.items():
         data = (*TABLES, scans.HANDED) if who in HANDED else TABLES
         first, last = (sum(found["rows"].get(name, 0) for name in data) for found in days)
@@ -110,6 +114,11 @@ def bench(folder: Path) -> Iterator[dict[str, Any]]:
                 "bench": "flat", "log": "steady", "who": who, "day": day, **found, "data_rows": rows,
                 "other_rows": sum(found["rows"].values()) - rows, "to_first_day": round(rows / first, 4),
             }  # fmt: skip
+
+
+def _last_of_top(hour: datetime) -> datetime:
+    """The first hour from one on with whose end a batch of the top level ends."""
+    return hour + (-int((hour + HOUR).timestamp()) % int(TOP.total_seconds())) * timedelta(seconds=1)
 
 
 def _measured(folder: Path, file: Path, who: str, interval: Interval) -> dict[str, Any]:

@@ -113,14 +113,14 @@ def test_state_that_another_run_lets_expire_is_not_taken_for_empty(
     day.ingest(1, 2)
     seen, planned = refresh._consistent, []
 
-    def consistent(store: Store, ledger: Ledger, stage: str, step: Step) -> tuple[Book, Pins]:
+    def consistent(store: Store, ledger: Ledger, step: Step) -> tuple[Book, Pins]:
         planned.append(step.table.name)
         if planned[-2:] == ["granules", "aggregates"] and planned.count("aggregates") == 2:
             # State that was made for the windows of hour 1.
             retention.expire(
                 day.store, day.ledger, aggregate.outline(day.stream), timedelta(hours=4), "other"
             )
-        return seen(store, ledger, stage, step)
+        return seen(store, ledger, step)
 
     with monkeypatch.context() as patched:
         patched.setattr(refresh, "_consistent", consistent)

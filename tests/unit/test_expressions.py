@@ -145,7 +145,7 @@ def test_an_expression_names_the_columns_that_it_reads() -> None:
 
 
 @pytest.mark.parametrize("name", ["call", "show", "fetch", "explain", "execute", "rename", "vacuum"])
-def test_a_word_that_begins_a_command_in_sql_is_a_name(name: str) -> None:
+def test_a_word_that_elsewhere_makes_a_command_of_what_follows_is_a_name(name: str) -> None:
     assert condition(f"{name} = 'accept'", {name: "string"}).sql == f"(`{name}` = 'accept')"
     assert condition(f"1 < length({name})", {name: "string"}).columns == (name,)
 

@@ -48,6 +48,7 @@ NOT_C = {"where": " not  ok", "between": ["a", "b"]}
         ({"steps__0": {**A, "times": 3, "distinct": "ok"}}, "steps[0].distinct: is never met: true and false make 2, and times is 3"),
         ({"steps": [A, C, B], "never": [NOT_C]}, "never[0].where: every c is one, and lies between a and b: nothing ever matches; got ' not  ok'"),
         ({"steps": [A, {"any_order": [B, C]}, {"id": "d", "where": "ok"}], "never": [{**NOT_C, "between": ["a", "d"]}]}, "never[0].where: every c is one, and lies between a and d: nothing ever matches; got ' not  ok'"),
+        ({"steps": [A, C, B], "never": [{**NOT_C, "where": "(NOT ok)"}]}, "never[0].where: every c is one, and lies between a and b: nothing ever matches; got '(NOT ok)'"),
         ({"steps": [{**C, "times": 2}, B], "never": [{**NOT_C, "between": ["c", "b"]}]}, "never[0].where: every c is one, and lies between c and b: nothing ever matches; got ' not  ok'"),
         # steps
         ({"steps": ...}, "must have either steps or detector; it has neither"),
@@ -179,6 +180,7 @@ def test_what_is_wrong_with_a_pattern_is_said_with_path_rule_and_value(
         {"steps__1": {"any_order": [{**B, "times": 15}, {**C, "times": 15}], "within": "1 day"}},
         {"max_records": 1_000_000, "steps__0__times": 100_000},
         {"steps__1": DO | {"distinct": ["took", "user"]}, "never": [{"where": "ok", "between": ["c", "c"]}]},
+        {"steps": [A, C | {"where": "host = 'a  b'"}, B], "never": [NOT_C | {"where": "host = 'a b'"}]},
     ],
 )  # fmt: skip
 def test_what_stands_on_a_bound_is_taken(changes: dict[str, Any]) -> None:
@@ -194,13 +196,15 @@ def test_what_a_module_says_when_it_is_imported_is_told(
         "bad_two": "raise SystemExit('no')",
         "bad_three": "def (:",
         "bad_four": "class Mute(Exception):\n    def __str__(self):\n        return self.what\nraise Mute",
+        "bad_five": "class Leaving(Exception):\n    def __str__(self):\n        raise SystemExit\nraise Leaving",
     }.items():
         (tmp_path / f"{name}.py").write_text(source)
     said = {
         "bad_one": "ZeroDivisionError: division by zero",
         "bad_two": "SystemExit: no",
         "bad_three": "SyntaxError: invalid syntax (bad_three.py, line 1)",
-        "bad_four": "Mute: and to say why raised AttributeError",
+        "bad_four": "Mute, of which no text can be had: AttributeError",
+        "bad_five": "Leaving, of which no text can be had: SystemExit",
     }
     for name, error in said.items():
         assert refusal(small(steps=..., detector=f"{name}.detect")) == (

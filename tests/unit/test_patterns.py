@@ -370,6 +370,9 @@ def test_where_a_detectors_file_lies_shapes_nothing(tmp_path: Path, monkeypatch:
     shutil.copytree(compiled / "here", compiled / "there")
     shapes = [shape(folder) for folder in (tmp_path, compiled / "here", compiled / "there")]
     assert shapes[0] != shapes[1] == shapes[2]
+    # One that has been imported, and whose file is gone.
+    (compiled / "there" / "moved.pyc").unlink()
+    assert parse(small(steps=..., detector="moved.detect", columns=["status"])).matches_shape("x")
 
 
 def test_a_stream_without_patterns_is_what_it_was() -> None:

@@ -58,7 +58,7 @@ def stored(events: pa.Table, of: PatternBlock, tally: Tally | None = None) -> pa
 
 @settings(max_examples=200)
 @given(
-    records=RECORDS.filter(bool),
+    records=RECORDS,
     batch=st.sampled_from(sorted(BATCHES)),
     most=st.integers(1, 4),
     data=st.data(),

@@ -33,10 +33,9 @@ BY_SPARK = {f"{stage}, all read by Spark": stage for stage in (AGGREGATE, WIDEN)
 TABLES = ("events", "granules", "item_granules", "batches", "matches", "episodes", scans.NEW)
 """What holds rows of the log and what is made of them, or is on its way into such a table."""
 HANDED = (AGGREGATE, WIDEN)
-"""Of whose rows the driver hands some over."""
-"""What is counted. What the driver hands over are rows of tables where they are few. Where Spark reads all,
-they are entries of the tables' own logs, one for each file: those become more with every hour, and are told
-apart."""
+"""Of whose rows the driver hands some over: rows of tables where they are few. Where Spark reads all, they
+are entries of the tables' own logs, one for each file: those become more with every hour, and are told apart.
+"""
 
 
 def stream(folder: Path) -> Path:

@@ -4,7 +4,8 @@ Place by place the earliest record is taken that some step can take, and where t
 earliest that still lets the rest be matched. What lets the rest be matched is asked of tables that are filled
 from the end of the stretch: where an element may begin, and how early one that has begun can be over. They
 depend on what has been matched only by the values that later steps have to agree with, so that nothing is
-tried twice: an instance among `n` records costs `O(v n^2)`, where these values may be bound in `v` ways.
+tried twice: an instance among `n` records costs `O(v n^2)`, where these values may be bound in `v` ways; at
+most one where no step agrees with another, and up to `n` for each value that is asked for at once.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,6 +74,9 @@ class _Ahead(NamedTuple):
 def smallest(pattern: Pattern, stretch: Stretch) -> Instance:
     """The instance from the first record of a stretch to its last whose places come first.
 
+    Args:
+        stretch: no longer than an instance may be, in time and in records.
+
     Raises:
         ValueError: there is none.
     """
@@ -87,7 +91,7 @@ def smallest(pattern: Pattern, stretch: Stretch) -> Instance:
 class _Search:
     def __init__(self, pattern: Pattern, stretch: Stretch) -> None:
         self.pattern, self.stretch, self.size = pattern, stretch, len(stretch)
-        self.time, self.bits = np.array(stretch.time), np.array(stretch.bits)
+        self.time, self.bits = (np.array(column, dtype=np.int64) for column in (stretch.time, stretch.bits))
         self.times = [tuple(step.times for step in element.steps) for element in pattern.elements]
         self.value_of = {step.name: self._values(step) for step in pattern.steps}
         self.choices_of = self._choices()

@@ -19,9 +19,9 @@ from transom.algorithms.ranges import expanded
 from transom.algorithms.widening import Widening
 
 AT_A_TIME = 2**18
-"""Records of whole windows that are looked at together."""
+"""Records of pieces that are looked at together."""
 PAIRS_AT_A_TIME = 2**22
-"""Pairs of records of one window that are looked at together: where later steps agree with a value, a record
+"""Pairs of records of one piece that are looked at together: where later steps agree with a value, a record
 may follow as many bindings as there are records before it."""
 
 

@@ -59,7 +59,7 @@ def _tokenizer() -> Any:
     from sqlglot.tokens import Tokenizer
 
     class Words(Tokenizer):
-        """Words that begin a command in SQL, as call and show do, are names like any other."""
+        """Words of which sqlglot makes a command of all that follows, as call and show, are names instead."""
 
         KEYWORDS: ClassVar = {
             word: kind for word, kind in Tokenizer.KEYWORDS.items() if kind not in Tokenizer.COMMANDS

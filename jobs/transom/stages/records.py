@@ -1,4 +1,4 @@
-"""Records of patterns as a task has them: of many keys, in their total order, each at its level."""
+"""Records of patterns as a task has them: of many keys, in their total order."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

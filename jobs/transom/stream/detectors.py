@@ -41,11 +41,11 @@ def function(path: str) -> Callable[..., Any]:
 
 def told(error: BaseException) -> str:
     """Return in a line what somebody else's code has raised, which may not even know how to say so."""
+    name = type(error).__name__
     try:
-        said = str(error)
-    except Exception as silent:
-        said = f"and to say why raised {type(silent).__name__}"
-    return " ".join(f"{type(error).__name__}: {said}".split())
+        return " ".join(f"{name}: {error}".split())
+    except (Exception, SystemExit) as silent:
+        return f"{name}, of which no text can be had: {type(silent).__name__}"
 
 
 def source_digest(path: str) -> str:
@@ -55,10 +55,13 @@ def source_digest(path: str) -> str:
     modules = [import_module(path.rpartition(".")[0]), inspect.getmodule(found)]
     digest = hashlib.sha256()
     for module in dict.fromkeys(filter(None, modules)):
-        # What is built in has no file; and where a file lies says nothing.
+        # What is built in has no file, another's may be gone; and where a file lies says nothing.
         file, loader = getattr(module, "__file__", None), getattr(module, "__loader__", None)
         read = getattr(loader, "get_data", None)
-        digest.update(read(file) if file and read else module.__name__.encode())
+        try:
+            digest.update(read(file) if file and read else module.__name__.encode())
+        except OSError:
+            digest.update(module.__name__.encode())
     return digest.hexdigest()
 
 

@@ -1,6 +1,7 @@
 """What patterns read of the events: their conditions, the columns that records carry, and rules of both."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from transom.expressions import Expression, ExpressionError, condition
@@ -92,7 +93,7 @@ def problems(stream: "Stream") -> Iterator[Problem]:
                 rule = f"is never met: true and false make {most}"
                 yield Problem(f"{place}.{at}.distinct", f"{rule}, and times is {step.times}")
         yield from _agreements(place, pattern, stream)
-        yield from _nevers(place, pattern)
+        yield from _nevers(place, pattern, types)
 
 
 def _texts(pattern: "Pattern") -> list[tuple[str, str]]:
@@ -152,21 +153,25 @@ def _agreements(place: str, pattern: "Pattern", stream: "Stream") -> Iterator[Pr
                 yield Problem(by, rule)
 
 
-def _nevers(place: str, pattern: "Pattern") -> Iterator[Problem]:
+def _nevers(place: str, pattern: "Pattern", types: Mapping[str, FieldType]) -> Iterator[Problem]:
     """Yield where a record of a step is always one that may not be there."""
     elements = {step.id: number for _, number, step in pattern.placed()}
     for index, never in enumerate(pattern.never):
         first, last = never.between
-        if not elements.get(first, 1) <= elements.get(last, 0):
-            continue  # told of by itself
         for _, number, step in pattern.placed():
             # The first record of the one step and the last one of the other are not in between.
-            within = step.times > never.between.count(step.id) and (
+            between = step.times > never.between.count(step.id) and (
                 elements[first] < number < elements[last] or step.id in never.between
             )
-            if within and " ".join(step.where.split()) == " ".join(never.where.split()):
+            if between and _compiled(step.where, types) == _compiled(never.where, types) is not None:
                 rule = f"every {step.id} is one, and lies between {first} and {last}: nothing ever matches"
                 yield Problem(f"{place}.never[{index}].where", f"{rule}; got {never.where!r}")
+
+
+def _compiled(text: str, types: Mapping[str, FieldType]) -> str | None:
+    with suppress(ExpressionError):  # is told of by itself
+        return condition(text, types).sql
+    return None
 
 
 def _condition(place: str, text: str, types: Mapping[str, FieldType]) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""A hundred drawn histories, five in each of twenty lakes: what differs from what stands is held back."""
+"""Drawn histories, five in each of five lakes: what differs from what stands is held back."""
 
 from pathlib import Path
 

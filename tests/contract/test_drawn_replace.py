@@ -1,4 +1,4 @@
-"""A hundred drawn histories, five in each of twenty lakes: what differs from what stands replaces it."""
+"""Drawn histories, five in each of five lakes: what differs from what stands replaces it."""
 
 from pathlib import Path
 

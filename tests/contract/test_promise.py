@@ -254,8 +254,7 @@ def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(ho
     text = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
     lived = house(text, "lived")
     traffic(lived, 9)
-    for number in range(9):
-        lived.run(number, number + 1)
+    lived.run(0, 9)
     lived.land(3, [line(3600 * 3 + n) for n in range(5)], name="late")
     lived.ingest(3, 4)
     outcome = lived.aggregate(7, 8)

@@ -129,8 +129,7 @@ class _Search:
         """The variables that a step's records give a value, of all records."""
         return {
             _variable(name, column): self.windows.codes[column]
-            for name, column in self.pattern.last_use
-            if name == step.name
+            for name, column in self.pattern.given[step.name]
         }
 
     def _agreed(self, step: Step) -> dict[str, Int64s]:

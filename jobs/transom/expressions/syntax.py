@@ -30,7 +30,7 @@ def parse(text: str) -> Any:
         if "\ud800" <= letter <= "\udfff" or letter == "\0":
             raise ExpressionError(text, offset, f"must not hold the character {letter!a}")
     try:
-        read = _tokenizer()().tokenize(text)
+        read = _tokenizer_class()().tokenize(text)
     except errors.TokenError:
         # The only thing that the tokenizer refuses is a quote or a comment without its end.
         start = max(text.rfind(mark) for mark in ("'", '"', "/*", "{#", "$"))
@@ -55,7 +55,7 @@ def parse(text: str) -> Any:
 
 
 @cache
-def _tokenizer() -> Any:
+def _tokenizer_class() -> Any:
     from sqlglot.tokens import Tokenizer
 
     class Words(Tokenizer):

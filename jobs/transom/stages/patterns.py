@@ -81,7 +81,7 @@ class PatternBlock:
     @property
     def reach_of_events(self) -> int:
         """How many hours before the one that they end in the windows of the lower levels reach at most."""
-        lengths = [self.widening.length(level) for level in range(min(self.lowest, self.widening.levels))]
+        lengths = [self.widening.length(level) for level in range(self.lowest)]
         return max(-(-(2 * n - math.gcd(n, HOUR_LENGTH)) // HOUR_LENGTH) for n in lengths)
 
     def reach_of_batches(self, hour: datetime) -> int:

@@ -4,7 +4,9 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
+from types import ModuleType
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -55,14 +57,18 @@ def source_digest(path: str) -> str:
     modules = [import_module(path.rpartition(".")[0]), inspect.getmodule(found)]
     digest = hashlib.sha256()
     for module in dict.fromkeys(filter(None, modules)):
-        # What is built in has no file, another's may be gone; and where a file lies says nothing.
-        file, loader = getattr(module, "__file__", None), getattr(module, "__loader__", None)
-        read = getattr(loader, "get_data", None)
-        try:
-            digest.update(read(file) if file and read else module.__name__.encode())
-        except OSError:
-            digest.update(module.__name__.encode())
+        digest.update(_source(module))
     return digest.hexdigest()
+
+
+def _source(module: ModuleType) -> bytes:
+    """A module's file; its name where it has none, for it is built in, or where that is gone."""
+    file, loader = getattr(module, "__file__", None), getattr(module, "__loader__", None)
+    read = getattr(loader, "get_data", None)
+    with suppress(OSError):
+        if file and read:
+            return bytes(read(file))
+    return module.__name__.encode()
 
 
 def _a(value: object) -> str:

@@ -27,12 +27,10 @@ class StageTask:
     """A stage of the DAG: facts first, operators from them.
 
     Attributes:
-        after: the stages whose gates have to pass first.
         outlets: the result tables that it writes.
     """
 
     stage: str
-    after: tuple[str, ...]
     outlets: tuple[str, ...]
     doc: str
 
@@ -40,21 +38,23 @@ class StageTask:
 STAGES = (
     StageTask(
         "ingest",
-        (),
         ("events", "duplicates", "rejected", "files", "findings"),
         "Files become events, duplicates, rejections and file records.",
     ),
     StageTask(
         "widen",
-        ("ingest",),
         ("matches", "episodes", "findings"),
         "Events become what patterns match in windows that widen, and episodes.",
     ),
     StageTask(
         "aggregate",
-        ("ingest",),
         ("aggregates", "recurring", "alerts", "findings"),
         "Events become figures over sliding windows.",
+    ),
+    StageTask(
+        "frame",
+        ("frames", "findings"),
+        "Readings become frames: stretches of time that the data delimits.",
     ),
 )
 
@@ -164,9 +164,10 @@ def build(stream: Stream, file: Path) -> DAG:
                     heal=stream.heal,
                     doc_md=Gate.__doc__,
                 )
-                inside = [name for name in task.after if name in {other.stage for other in job.stages}]
-                for name in task.after:
-                    gates[name] >> (gate if name in inside else submit)
+                before = stream.before(task.stage)
+                inside = before in {other.stage for other in job.stages}
+                if before is not None:
+                    gates[before] >> (gate if inside else submit)
                 if not inside:
                     submit >> gate
             if not submit.upstream_task_ids:

@@ -34,8 +34,8 @@ NOTED = {
     "records_shown": "records shown to detectors",
 }
 """Figures of a run's work that a person should see, where they are not zero."""
-READS = {"widen": ("ingest", "events"), "aggregate": ("ingest", "events")}
-"""Of stages that read another one's tables: that stage, and the table without which it cannot have run."""
+MADE = {"ingest": "events", "aggregate": "granules"}
+"""Of stages whose tables others read: the one without which it cannot have run."""
 
 
 @dataclass
@@ -76,10 +76,12 @@ def require_inputs(stage: str, stream: Stream, lake: str) -> None:
     Raises:
         LakeError: the stage whose rows it reads has never run there.
     """
-    before, table = READS.get(stage, (None, None))
-    root = root_of(lake, stream)
+    before, root = stream.before(stage), root_of(lake, stream)
+    if before is None:
+        return
+    table = MADE[before]
     try:
-        there = before is None or DeltaTable.is_deltatable(f"{root}/{table}")
+        there = DeltaTable.is_deltatable(f"{root}/{table}")
     except (DeltaError, OSError) as error:
         raise LakeError(f"lake: {root} cannot be read: {in_a_line(error)}") from error
     if not there:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from pyspark.sql import SparkSession
 
 from transom.intervals import Interval
-from transom.job import READS, perform, root_of
+from transom.job import perform, root_of
 from transom.lake.gate import Judgement, judge
 from transom.lake.ledger import Ledger
 from transom.stream import Stream
@@ -65,7 +65,7 @@ def run_stages(
     judged: list[Judgement] = []
     closed: dict[str, list[str]] = {}
     for stage in stages:
-        after = READS[stage][0] if stage in READS else None
+        after = stream.before(stage)
         if after in closed:
             closed[after].append(stage)
             continue

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from transom.job import Context
 from transom.lake.refresh import Outcome, refresh
 from transom.lake.stage import Stage
-from transom.stages import aggregate, widen
+from transom.stages import aggregate, frame, widen
 from transom.stages.checks import accepted_of
 from transom.stages.ingest import ingest
 from transom.stages.ingest_tables import Tables
@@ -29,6 +29,10 @@ def _widen(context: Context) -> Outcome:
     return _refreshed(context, widen.stage(context.stream))
 
 
+def _frame(context: Context) -> Outcome:
+    return _refreshed(context, frame.stage(context.stream))
+
+
 def _refreshed(context: Context, declared: Stage) -> Outcome:
     context.store.create(step.table for step in declared.steps if step.parts)
     with context.phase(declared.name):
@@ -45,5 +49,5 @@ def _refreshed(context: Context, declared: Stage) -> Outcome:
         )
 
 
-WORKS: dict[str, Work] = {"ingest": _ingest, "widen": _widen, "aggregate": _aggregate}
+WORKS: dict[str, Work] = {"ingest": _ingest, "widen": _widen, "aggregate": _aggregate, "frame": _frame}
 """Every stage, in the order in which they run."""

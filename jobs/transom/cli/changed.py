@@ -1,14 +1,14 @@
 """What has changed since a node was computed, in words: as much as the ledger's hashes tell."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from transom.cli.freshness import Freshness
 from transom.intervals import HOUR, format_hour, ranges
 from transom.lake.book import Node
 from transom.lake.staleness import CHECKS
-from transom.stages import scene, widen
+from transom.stages import frame, scene, widen
 from transom.stream import Stream
 
 OWN = {
@@ -61,6 +61,23 @@ OF_PATTERNS: Mapping[str, str] = {
     "types": "the type or resolution of a column",
 }
 """The same of a pattern's."""
+OF_FRAMES: Mapping[str, str] = {
+    "key": "`key`",
+    "conditions": "a condition on readings",
+    "value": "the value, by `of` or a condition",
+    "measures": "the measures that it reads",
+    "every": "how far apart readings are",
+    "ties": "`ties`",
+    "baseline": "`baseline`",
+    "kind": "`kind` or what goes with it",
+    "meeting": "`when_open`",
+    "lengths": "`min_length` or `max_length`",
+    "records": "`min_records` or `max_records`",
+    "missing": "`missing`",
+    "idle": "`idle`",
+    "types": "the type or resolution of a column",
+}
+"""The same of frames."""
 
 
 MAY_BE_GONE = {"aggregates": ("fit", "aging")}
@@ -91,7 +108,7 @@ def specification(fresh: Freshness, node: Node) -> str:
         if beside and "specification" not in fresh.differs(other):
             # The types that each of them depends on are of other columns.
             names -= set(_shape(fresh.stream, other)) - {"types"}
-    said_as = OF_PATTERNS if node.stage == widen.NAME else WORDS
+    said_as = {widen.NAME: OF_PATTERNS, frame.NAME: OF_FRAMES}.get(node.stage, WORDS)
     parts = list(dict.fromkeys(words for name, words in said_as.items() if name in names))
     if node.stage == scene.STAGE:
         parts.append("a check or an `accept` that decides whether files are complete")
@@ -100,10 +117,15 @@ def specification(fresh: Freshness, node: Node) -> str:
     return f"the stream's file says something else of what shapes it than when it was computed: {said}"
 
 
+def _blocks(stream: Stream, stage: str) -> Collection[str]:
+    of_stage: dict[str, Mapping[str, object]] = {widen.NAME: stream.patterns, frame.NAME: stream.frames}
+    return of_stage.get(stage, stream.aggregate)
+
+
 def _shape(stream: Stream, node: Node) -> Mapping[str, object]:
     if node.stage == scene.STAGE:
         text = stream.ingest_shape()
-    elif node.block not in (stream.patterns if node.stage == widen.NAME else stream.aggregate):
+    elif node.block not in _blocks(stream, node.stage):
         return {}
     else:
         shaped = {
@@ -115,6 +137,8 @@ def _shape(stream: Stream, node: Node) -> Mapping[str, object]:
             "item_granules": stream.item_granules_shape,
             "recurring": stream.recurring_shape,
             "alerts": stream.alerts_shape,
+            "open_frames": stream.open_frames_shape,
+            "frames": stream.frames_shape,
         }
         text = shaped[node.table](node.block)
     return {**dict.fromkeys(MAY_BE_GONE.get(node.table, ())), **json.loads(text)}

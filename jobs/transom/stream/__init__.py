@@ -4,8 +4,9 @@
 """
 
 from transom.paths import Match, PathPattern
-from transom.stream.checks import BUILT_IN, Accept, Check, Gate, RowBounds, Severity
+from transom.stream.checks import BUILT_IN, Accept, Check, Gate, RowBounds, Severity, Stage
 from transom.stream.errors import Problem, SpecificationError
+from transom.stream.frames import Frame
 from transom.stream.model import Stream
 from transom.stream.patterns import AnyOrder, Never, Pattern, Step
 from transom.stream.reading import load, parse
@@ -21,6 +22,7 @@ __all__ = [
     "AnyOrder",
     "Check",
     "Column",
+    "Frame",
     "Gate",
     "Holds",
     "Level",
@@ -34,6 +36,7 @@ __all__ = [
     "Severity",
     "Source",
     "SpecificationError",
+    "Stage",
     "Step",
     "Stream",
     "Time",

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 from transom.stream.base import Hour, Model, Name, Number, Text, finite
 from transom.stream.errors import Problem, nearest
 
-Stage = Literal["ingest", "widen", "aggregate"]
+Stage = Literal["ingest", "widen", "aggregate", "frame"]
 Checked = Literal["ingest", "aggregate"]
 """Stages of whose output a stream may have checks of its own."""
 Severity = Literal["error", "incomplete", "warning"]
@@ -128,6 +128,16 @@ BUILT_IN: dict[str, BuiltIn] = {
     "detector_ran": BuiltIn("widen", "error", "a detector raises nowhere, and returns what it was shown"),
     "episodes_inside_hour": BuiltIn(
         "widen", "error", "no episode that an hour tells of goes on after the hour"
+    ),
+    "frames_apart": BuiltIn(
+        "frame", "error", "no two frames of a key overlap, where they are of a kind that cannot"
+    ),
+    "frames_exact": BuiltIn(
+        "frame",
+        "error",
+        "no mean is left out, which one is where the sum might not be exact",
+        advice="frames whose largest magnitude times their number of values reaches 2**62 steps of the "
+        "column's resolution: a coarser one helps",
     ),
     "matches_in_episodes": BuiltIn("widen", "error", "an hour's episodes take every match of the hour once"),
 }

@@ -16,6 +16,7 @@ from transom.stream import alerts, derived, figures, pattern_columns, rules, sha
 from transom.stream.base import Hour, Model, Name, Text
 from transom.stream.checks import Accept, Check, Gate, Stage, resolve
 from transom.stream.errors import Problems
+from transom.stream.frames import Frame
 from transom.stream.patterns import Pattern
 from transom.stream.presets import with_defaults
 from transom.stream.source import Column, Source
@@ -61,6 +62,8 @@ class Stream(Model):
     """Blocks of figures over sliding windows."""
     patterns: dict[Name, Pattern] = Field(default_factory=dict)
     """Episodes of several steps, minutes or days apart, that are looked for in the events of each key."""
+    frames: dict[Name, Frame] = Field(default_factory=dict)
+    """Stretches of time that the data of each key delimits."""
     checks: dict[Name, Check] = Field(default_factory=dict)
     """Own checks, and changes of built-in ones."""
     accept: tuple[Accept, ...] = ()
@@ -157,8 +160,18 @@ class Stream(Model):
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The stages that the stream has, in the order in which they run."""
-        blocks: dict[Stage, bool] = {"widen": bool(self.patterns), "aggregate": bool(self.aggregate)}
+        blocks: dict[Stage, bool] = {
+            "widen": bool(self.patterns),
+            "aggregate": bool(self.aggregate),
+            "frame": bool(self.frames),
+        }
         return ("ingest", *(stage for stage, there in blocks.items() if there))
+
+    def before(self, stage: str) -> Stage | None:
+        """Return the stage whose tables one reads, and whose gate has to pass first; None of the first."""
+        if stage == "ingest":
+            return None
+        return "aggregate" if stage == "frame" and self.aggregate else "ingest"
 
     @cached_property
     def gates(self) -> tuple[Gate, ...]:
@@ -170,7 +183,7 @@ class Stream(Model):
         """Return the columns of the stream's key that it needs itself, beside its blocks: for `ties`, or
         where no block says what the key is for."""
         ties = self.time is not None and self.time.every is not None and self.time.ties != "keep"
-        return self.key if ties or not (self.aggregate or self.patterns) else ()
+        return self.key if ties or not (self.aggregate or self.patterns or self.frames) else ()
 
     def condition(self, block: str) -> Expression | None:
         """Return the compiled `where` of a block, None where it takes every event."""
@@ -255,6 +268,14 @@ class Stream(Model):
     def matches_shape(self, pattern: str) -> str:
         """Return the canonical JSON of what shapes the matches of a pattern."""
         return shapes.matches(self, pattern)
+
+    def open_frames_shape(self, frame: str) -> str:
+        """Return the canonical JSON of what shapes what is left and told of a kind of frame."""
+        return shapes.open_frames(self, frame)
+
+    def frames_shape(self, frame: str) -> str:
+        """Return the canonical JSON of what shapes how it is told."""
+        return shapes.frames(self, frame)
 
     def episodes_shape(self, pattern: str) -> str:
         """Return the canonical JSON of what shapes the episodes of a pattern, matches given."""

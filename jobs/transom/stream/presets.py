@@ -16,7 +16,7 @@ from transom.stream.source import Column
 from transom.stream.time import Time
 from transom.stream.unique import Unique
 
-_BLOCKS = ("patterns", "aggregate")
+_BLOCKS = ("patterns", "aggregate", "frames")
 
 
 class Preset(Model):
@@ -112,6 +112,9 @@ def _block(block: Any, stream: Mapping[str, Any]) -> Any:
     if not isinstance(block, Mapping):
         return block
     defaults: dict[str, Any] = {}
+    if "kind" in block:
+        # Frames over an aggregation have its key, and `where` is their own.
+        stream = {} if "over" in block else {"key": stream.get("key")}
     # A default that is itself wrong is reported where it stands, not once more for each block.
     key, where = stream.get("key"), stream.get("where")
     if isinstance(key, list | tuple) and all(isinstance(name, str) for name in key):

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from transom.stream import detectors
+from transom.stream import detectors, frame_columns
 from transom.units import microseconds
 
 if TYPE_CHECKING:
@@ -195,6 +195,68 @@ def episodes(stream: "Stream", name: str) -> str:
             "types": _types(stream, pattern.key),
         }
     )
+
+
+def open_frames(stream: "Stream", name: str) -> str:
+    """Return what shapes what hours leave and tell of a kind of frame, its readings given."""
+    said, block = stream.frames[name], stream.aggregate.get(stream.frames[name].over or "")
+    key, read, every = (
+        frame_columns.key(stream, name),
+        frame_columns.read(stream, name),
+        frame_columns.every(stream, name),
+    )
+    return canonical(
+        {
+            "key": list(key),
+            "conditions": {field: met.sql for field, met in frame_columns.conditions(stream, name).items()},
+            "value": frame_columns.value(stream, name),
+            "measures": {column: str(block.measures[column]) for column in read} if block else None,
+            "every": None if every is None else microseconds(every),
+            "ties": said.ties,
+            "baseline": said.baseline.model_dump(mode="json") if said.baseline else None,
+            "kind": [
+                said.kind,
+                said.extent,
+                said.step,
+                said.below,
+                str(said.condition),
+                said.span,
+                said.direction,
+            ],
+            "meeting": said.when_open,
+            "lengths": [
+                None if length is None else microseconds(length)
+                for length in (said.min_length, said.max_length)
+            ],
+            "records": [said.min_records, said.max_records],
+            "missing": said.missing,
+            "idle": microseconds(said.idle),
+            "types": _types(stream, {c for c in (*key, *_columns_read(stream, name)) if c != "event_time"}),
+        }
+    )
+
+
+def frames(stream: "Stream", name: str) -> str:
+    """Return what shapes how frames are told, what hours leave and tell of them given."""
+    key, value = frame_columns.key(stream, name), frame_columns.value(stream, name)
+    block = stream.aggregate.get(stream.frames[name].over or "")
+    column = block.measures[value].column if block and value else value
+    of = [str(block.measures[value])] if block and value else []
+    return canonical(
+        {
+            "key": list(key),
+            "value": [value, *of],
+            "types": _types(stream, {*key, *([column] if column else [])}),
+        }
+    )
+
+
+def _columns_read(stream: "Stream", name: str) -> set[str]:
+    """Return the columns of the events that a kind of frame reads, by way of an aggregation or not."""
+    block, read = stream.aggregate.get(stream.frames[name].over or ""), frame_columns.read(stream, name)
+    if block is None:
+        return set(read)
+    return {column for measure in read if (column := block.measures[measure].column) is not None}
 
 
 def _batches(stream: "Stream", name: str) -> dict[str, Any]:

@@ -1,0 +1,227 @@
+"""Readings of many keys at once, and what an open frame of each comes down to.
+
+All that a frame's future depends on is a few figures: so what earlier readings have left of a key is one row
+in front of its own, which stands for the open frame as if that were one reading. Whatever is cut between two
+runs is no different from what is cut between two readings.
+"""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+
+from transom.algorithms.batches import Bools
+from transom.algorithms.exact import Int64s
+
+NONE = np.iinfo(np.int64).min
+"""No time, no value."""
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Rows of which every figure is a column of its own."""
+
+    def taken(self, rows: Any) -> Self:
+        """Some of the rows."""
+        return replace(self, **{name: column[rows] for name, column in self.columns().items()})
+
+    @classmethod
+    def none(cls) -> Self:
+        """No rows."""
+        kinds = (bool if field.type is Bools else np.int64 for field in fields(cls))
+        return cls(*(np.empty(0, dtype=kind) for kind in kinds))
+
+    def and_then(self, others: Self) -> Self:
+        """These rows, and others behind them."""
+        of_others = others.columns()
+        both = {name: np.append(column, of_others[name]) for name, column in self.columns().items()}
+        return replace(self, **both)
+
+    def columns(self) -> dict[str, Any]:
+        """The columns by their names."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True)
+class Readings(Columns):
+    """As `transom.algorithms.framing.Reading` has it, by key and then by time.
+
+    Attributes:
+        key: codes, ascending.
+        value: `NONE` where there is none.
+    """
+
+    key: Int64s
+    time: Int64s
+    value: Int64s
+    missing: Bools
+    holds: Bools
+    starts: Bools
+    ends: Bools
+
+
+@dataclass(frozen=True)
+class Left(Columns):
+    """What the readings of keys have left: a row a key, or one for each hour of a key.
+
+    Attributes:
+        hour: the last one with a reading, by where it begins.
+        last, value, held: time and value of the last reading that is not missing, and whether it satisfied a
+            predicate.
+        first: the time of the open frame's first reading; `NONE` where none is open.
+        before: the time of its neighbour to which a liberal extent reaches, or `NONE`.
+        records, missing, values, total, low, high, peak: of the open frame: its readings, what is missing
+            between them, the values that there are, their sum, the least and the largest of them, and when
+            the largest was first read.
+        fragments: how many partial frames have been told of it.
+        nulls, first_null, last_null: how many null readings have come since, and when.
+    """
+
+    key: Int64s
+    hour: Int64s
+    last: Int64s
+    value: Int64s
+    held: Bools
+    first: Int64s
+    before: Int64s
+    records: Int64s
+    missing: Int64s
+    values: Int64s
+    total: Int64s
+    low: Int64s
+    high: Int64s
+    peak: Int64s
+    fragments: Int64s
+    nulls: Int64s
+    first_null: Int64s
+    last_null: Int64s
+
+
+class Ordered:
+    """Moments of keys, in order, among which others are looked for.
+
+    Args:
+        key: codes, from 0 up; so few, and times so near each other, that their product is below 2^62.
+        time: of each, in microseconds; by key and then by time.
+    """
+
+    def __init__(self, key: Int64s, time: Int64s) -> None:
+        self.key, self.time = key, time
+        self._origin = time.min() - 1 if len(time) else 0
+        self._span = time.max() - self._origin + 2 if len(time) else 2
+        self._numbers = key * self._span + (time - self._origin)
+
+    def behind(self, key: Int64s, moment: Int64s) -> Int64s:
+        """The first one behind a moment of a key; behind the key where there is none."""
+        within = np.clip(moment, self._origin, self._origin + self._span - 1) - self._origin
+        found: Int64s = np.searchsorted(self._numbers, key * self._span + within, side="right")
+        return found
+
+
+@dataclass(frozen=True)
+class Between:
+    """Null readings that lie between two moments: how many, and when the first and the last of them came."""
+
+    many: Int64s
+    first: Int64s
+    last: Int64s
+
+    @classmethod
+    def of(cls, nulls: Ordered, key: Int64s, after: Int64s, before: Int64s) -> "Between":
+        """Of each key and two moments."""
+        if not len(nulls.time):
+            none = np.full(len(key), NONE)
+            return cls(np.zeros(len(key), dtype=np.int64), none, none)
+        start, stop = nulls.behind(key, after), nulls.behind(key, before - 1)
+        there = start < stop
+        first, last = (nulls.time[np.where(there, at, 0)] for at in (start, stop - 1))
+        return cls(stop - start, np.where(there, first, NONE), np.where(there, last, NONE))
+
+    def behind(self, earlier: "Between") -> "Between":
+        """With others that came before them."""
+        first = np.where(earlier.many > 0, earlier.first, self.first)
+        return Between(earlier.many + self.many, first, np.where(self.many > 0, self.last, earlier.last))
+
+
+@dataclass(frozen=True)
+class Rows(Columns):
+    """Readings that are not missing, each key's behind what was left of it, which is one row.
+
+    Attributes:
+        own: whether a row is a reading.
+        key, time, value: as of readings; of what was left, of the last one.
+        holds, ends: what the conditions say.
+        opens: whether a frame begins with the row, if none is open.
+        starts: whether a frame would, by the condition of a start alone.
+        first, before, records, missing, values, total, low, high, peak, fragments: as of an open frame; of a
+            reading, as of a frame that has nothing else.
+        nulls, first_null, last_null: of what was left.
+    """
+
+    own: Bools
+    key: Int64s
+    time: Int64s
+    value: Int64s
+    holds: Bools
+    opens: Bools
+    starts: Bools
+    ends: Bools
+    first: Int64s
+    before: Int64s
+    records: Int64s
+    missing: Int64s
+    values: Int64s
+    total: Int64s
+    low: Int64s
+    high: Int64s
+    peak: Int64s
+    fragments: Int64s
+    nulls: Int64s
+    first_null: Int64s
+    last_null: Int64s
+
+    @classmethod
+    def of(cls, left: Left, readings: Readings, opens: Bools) -> "Rows":
+        """What was left of keys, and their readings behind it.
+
+        Args:
+            left: at most one row a key, before all its readings.
+            readings: of which none is missing.
+            opens: whether a frame may begin with a reading.
+        """
+        at, many = np.searchsorted(readings.key, left.key), len(readings.key)
+        ones, zeros, none = (np.full(many, value, dtype=np.int64) for value in (1, 0, NONE))
+        valued, no = readings.value != NONE, np.zeros(len(left.key), dtype=bool)
+
+        def both(of_left: Any, of_readings: Any) -> Any:
+            return np.insert(of_readings, at, of_left) if len(at) else of_readings
+
+        return cls(
+            own=both(no, np.ones(many, dtype=bool)),
+            key=both(left.key, readings.key),
+            time=both(left.last, readings.time),
+            value=both(left.value, readings.value),
+            holds=both(left.held, readings.holds),
+            opens=both(left.first != NONE, opens & readings.starts),
+            starts=both(no, readings.starts),
+            ends=both(no, readings.ends),
+            first=both(left.first, readings.time),
+            before=both(left.before, none),
+            records=both(left.records, ones),
+            missing=both(left.missing, zeros),
+            values=both(left.values, valued.astype(np.int64)),
+            total=both(left.total, np.where(valued, readings.value, 0)),
+            low=both(left.low, np.where(valued, readings.value, NEVER)),
+            high=both(left.high, readings.value),
+            peak=both(left.peak, np.where(valued, readings.time, NONE)),
+            fragments=both(left.fragments, zeros),
+            nulls=both(left.nulls, zeros),
+            first_null=both(left.first_null, none),
+            last_null=both(left.last_null, none),
+        )
+
+    @property
+    def left(self) -> Between:
+        """The null readings that had come before these."""
+        return Between(self.nulls, self.first_null, self.last_null)

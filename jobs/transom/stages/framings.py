@@ -1,0 +1,134 @@
+"""The frames of a stream, resolved against its columns: what delimits them, what they read, how far back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from fractions import Fraction
+
+from transom.algorithms.framing import Aggregate, Boundary, Delta, Framing, Kind, Marked, Threshold, Trend
+from transom.lake.tables import SPARK_TYPES
+from transom.stages.blocks import HOUR, Block, Unit, block_of
+from transom.stream import Stream, frame_columns
+from transom.stream.figures import NUMERIC
+from transom.stream.frames import Baseline, Frame
+from transom.units import microseconds
+
+MEAN_STEPS = 2**20
+"""A mean is no multiple of its column's resolution; it is counted in steps that are so much finer."""
+
+
+@dataclass(frozen=True)
+class FrameBlock:
+    """One kind of frame of a stream, with everything that its columns are derived from.
+
+    Attributes:
+        over: the aggregation whose granules are the readings; None where these are events.
+        conditions: on the readings, as Spark SQL, by the fields of the stream's file.
+        value: the column whose value delimits frames, if any.
+        unit: in which it is counted.
+        read: the columns that are read beside the key.
+        units: of those of events that are numbers, in what they are counted.
+        ties: what is made of several events of one key at one time.
+        shifts: how long ago the readings of the baseline were, in microseconds.
+    """
+
+    name: str
+    key: Mapping[str, str]
+    over: Block | None
+    conditions: Mapping[str, str]
+    value: str | None
+    unit: Unit
+    read: tuple[str, ...]
+    units: Mapping[str, Unit]
+    ties: str | None
+    baseline: Baseline | None
+    framing: Framing
+
+    @property
+    def table(self) -> tuple[str, str, str]:
+        """The stage, block and table that the readings are of."""
+        return (
+            ("ingest", "events", "events") if self.over is None else ("aggregate", self.over.name, "granules")
+        )
+
+    @property
+    def shifts(self) -> tuple[int, ...]:
+        """How long ago the readings are that the baseline is made of, in microseconds."""
+        return tuple(map(microseconds, self.baseline.shift)) if self.baseline else ()
+
+    @property
+    def back(self) -> int:
+        """How many hours a frame stays open without a reading, at most."""
+        return self.framing.idle // (HOUR // timedelta(microseconds=1))
+
+
+def frame_block_of(stream: Stream, name: str) -> FrameBlock:
+    """A kind of frame of the stream file, resolved against its columns."""
+    said = stream.frames[name]
+    over = None if said.over is None else block_of(stream, said.over)
+    value = frame_columns.value(stream, name)
+    unit, read = _unit(stream, over, value), frame_columns.read(stream, name)
+    every = frame_columns.every(stream, name)
+    missing = said.missing or ("breaks" if said.kind in ("threshold", "trend") else "bridged")
+    return FrameBlock(
+        name,
+        {column: SPARK_TYPES[stream.event_types[column]] for column in frame_columns.key(stream, name)},
+        over,
+        {field: met.sql for field, met in frame_columns.conditions(stream, name).items()},
+        value,
+        unit,
+        tuple(read),
+        {}
+        if over
+        else {c: Unit.of(stream.event_columns[c]) for c in read if stream.event_types[c] in NUMERIC},
+        said.ties,
+        said.baseline,
+        Framing(
+            _kind(said, unit),
+            1 if every is None else microseconds(every),
+            every is not None,
+            missing,
+            microseconds(said.idle),
+            0 if said.min_length is None else microseconds(said.min_length),
+            said.min_records,
+            None if said.max_length is None else microseconds(said.max_length),
+            said.max_records,
+            said.when_open or "continue",
+        ),
+    )
+
+
+def _unit(stream: Stream, over: Block | None, value: str | None) -> Unit:
+    if value is None:
+        return Unit((1, 1), True)
+    if over is None:
+        return Unit.of(stream.event_columns[value])
+    function, column = over.measures[value]
+    if column is None:
+        return Unit((1, 1), True)
+    (up, down), whole = over.units[column].step, over.units[column].whole
+    return Unit((up, down * MEAN_STEPS), False) if function == "mean" else Unit((up, down), whole)
+
+
+def _kind(said: Frame, unit: Unit) -> Kind:
+    up, down = unit.step
+
+    def steps(value: float | Fraction | None) -> Fraction:
+        return Fraction(str(value)) * down / up
+
+    match said.kind:
+        case "threshold":
+            return Threshold(said.extent == "liberal")
+        case "boundary":
+            return Boundary(int(steps(said.step)))
+        case "delta":
+            return Delta(-int(-steps(said.below) // 1))
+        case "aggregate":
+            assert said.condition is not None
+            of = said.condition
+            bound = of.bound if of.function == "count" else steps(of.bound)
+            return Aggregate(of.function, of.compared, bound, said.span == "minimal")
+        case "trend":
+            return Trend(said.direction == "increasing")
+        case "marked":
+            return Marked()

@@ -1,0 +1,223 @@
+"""What each hour leaves of a key's frames, and tells of them: a chain, by one vectorised pass over many keys.
+
+An hour is made of its readings and of what the hours before it have left, as far back as a frame may stay
+open without one (`transom.algorithms.frames`). `frames` is the part of it that is told."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from transom.algorithms.exact import Int64s
+from transom.algorithms.frames import Reports, advance
+from transom.algorithms.pieces import HOUR
+from transom.algorithms.readings import NEVER, NONE, Left, Readings
+from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
+from transom.lake.tables import ARROW_TYPES, Table
+from transom.stages.columns import as_type, codes, gathered, int64s
+from transom.stages.frame_readings import ORDER, readings_of
+from transom.stages.framings import FrameBlock
+from transom.stages.slices import quoted, reached, stretches_of
+from transom.stream import Stream
+
+TABLE = "open_frames"
+AT_A_TIME = 2**17
+"""Readings of whole keys that are looked at together; of one key, of whole hours."""
+LEFT, PARTIAL, FINAL = "left", "partial", "final"
+TIMES = ("hour", "first", "last", "before", "first_null", "last_null", "start", "end", "peak")
+
+
+def step_of(stream: Stream, blocks: Mapping[str, FrameBlock]) -> Step:
+    """The step of the table."""
+    table = Table.load(TABLE).declare(
+        key={name: kind for block in blocks.values() for name, kind in block.key.items()}
+    )
+    parts = {
+        name: Part(
+            (
+                *(Reads(*block.table, back, -back) for back in _hours_back(block)),
+                Reads("frame", name, TABLE, back=block.back, forward=-1),
+            ),
+            stream.open_frames_shape(name),
+            tuple(schema_of(block).names),
+        )
+        for name, block in blocks.items()
+    }
+    return Step(table, parts, lambda request: open_frames_of(request, blocks))
+
+
+def _hours_back(block: FrameBlock) -> list[int]:
+    """Which hours one reads of its readings' table, by how long ago they are."""
+    return sorted({0, *(hours for shift in block.shifts for hours in (shift // HOUR, -(-shift // HOUR)))})
+
+
+def open_frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Computed:
+    """What every kind's target hours leave and tell."""
+    shares = []
+    for name, targets in request.targets.items():
+        block = blocks[name]
+        readings = readings_of(request, block, targets).withColumn("stored", F.lit(False))
+        earlier = reached(targets, block.back) & request.rows.get((name, TABLE), {}).keys()
+        own = request.pins.read(TABLE, earlier.difference(targets))
+        rows = readings.unionByName(_left(own, block), allowMissingColumns=True)
+        rows = rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
+        shares.append(Share(name, rows, Frames(block, tuple(stretches_of(targets)), schema_of(block))))
+    return Computed(shares)
+
+
+def _left(rows: DataFrame, block: FrameBlock) -> DataFrame:
+    names = [name for name in Left.none().columns() if name not in ("key", "fragments")]
+    return rows.where((F.col("block") == block.name) & (F.col("row") == LEFT)).select(
+        *quoted(block.key),
+        *(F.unix_micros(name).alias(name) if name in TIMES else F.col(name) for name in names),
+        F.col("fragment").alias("fragments"),
+        F.lit(True).alias("stored"),
+    )
+
+
+@dataclass(frozen=True)
+class Frames:
+    """What a task makes of its partition's readings, and of what earlier hours have left.
+
+    Attributes:
+        stretches: the hours that are wanted, from and to, in microseconds, in order.
+        schema: of what comes out, as `schemas/tables` has it, which tasks do not.
+    """
+
+    block: FrameBlock
+    stretches: Sequence[tuple[int, int]]
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What the hours say of some keys, of which these are all rows."""
+        table = gathered(batches)
+        if table is None:
+            return
+        keys, firsts = codes(table, list(self.block.key))
+        stored = table["stored"].to_numpy(zero_copy_only=False)
+        readings = _readings(table.filter(pc.invert(table["stored"])), keys[~stored], self.block)
+        left = _lefts(table.filter(table["stored"]), keys[stored])
+        of_key = table.select(list(self.block.key)).take(pa.array(firsts))
+        for lowest, highest in _some_keys(readings.key, len(firsts)):
+            some = readings.taken(slice(*np.searchsorted(readings.key, [lowest, highest])))
+            known = left.taken((left.key >= lowest) & (left.key < highest))
+            for reports, rest in self._advanced(some, known, lowest):
+                yield from _told(reports, of_key, self.schema)
+                yield from _kept(rest, of_key, self.schema)
+
+    def _advanced(self, readings: Readings, left: Left, lowest: int) -> Iterator[tuple[Reports, Left]]:
+        """What stretch after stretch tells and leaves."""
+        # Codes of the few keys at hand are small, so that they and times fit into one number.
+        readings, left = replace(readings, key=readings.key - lowest), replace(left, key=left.key - lowest)
+        for begin, until in self._pieces(readings):
+            inside = (readings.time >= begin) & (readings.time < until)
+            before = left.taken(left.hour < begin)
+            reports, rest = advance(self.block.framing, _latest(before), readings.taken(inside), begin, until)
+            left = left.and_then(rest)
+            yield replace(reports, key=reports.key + lowest), replace(rest, key=rest.key + lowest)
+
+    def _pieces(self, readings: Readings) -> Iterator[tuple[int, int]]:
+        """The stretches, cut at hours where there is much in one."""
+        for begin, until in self.stretches:
+            if len(readings.time) > 2 * AT_A_TIME:
+                times = readings.time[(readings.time >= begin) & (readings.time < until)]
+                hours, first = np.unique(times // HOUR, return_index=True)
+                cuts = hours[np.append(False, np.diff(first // AT_A_TIME) > 0)[: len(hours)]] * HOUR
+                for cut in cuts.tolist():
+                    if begin < cut < until:
+                        yield begin, cut
+                        begin = cut
+            yield begin, until
+
+
+def _some_keys(key: Int64s, many: int) -> Iterator[tuple[int, int]]:
+    """Keys that are looked at together, from and to: as many as have `AT_A_TIME` readings, or one."""
+    if not many:
+        return
+    behind = np.searchsorted(key, np.arange(1, many + 1))
+    first = 0
+    while first < many:
+        start = int(behind[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(behind, start + AT_A_TIME, side="right")))
+        yield first, last
+        first = last
+
+
+def _latest(rows: Left) -> Left:
+    """Of each key what its latest hour has left."""
+    order = np.lexsort([rows.hour, rows.key])
+    return rows.taken(order[np.append(np.diff(rows.key[order]) != 0, True)[: len(order)]])
+
+
+def _numbers(column: pa.ChunkedArray) -> Int64s:
+    found: Int64s = column.combine_chunks().fill_null(NONE).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _readings(table: pa.Table, keys: Int64s, block: FrameBlock) -> Readings:
+    """The readings by key and time, one a time."""
+    time = int64s(table["time"])
+    picks = [int64s(table[name]) for name in reversed(ORDER)] if block.ties in ("first", "last") else []
+    order = np.lexsort([*picks, time, keys])
+    key, time = keys[order], time[order]
+    if picks:
+        differs = (np.diff(key) != 0) | (np.diff(time) != 0)
+        kept = np.append(True, differs) if block.ties == "first" else np.append(differs, True)
+        order, key, time = order[kept[: len(order)]], key[kept[: len(order)]], time[kept[: len(order)]]
+    flags = (
+        table[name].to_numpy(zero_copy_only=False)[order] for name in ("lacking", "holds", "starts", "ends")
+    )
+    return Readings(key, time, _numbers(table["value"])[order], *flags)
+
+
+def _lefts(table: pa.Table, keys: Int64s) -> Left:
+    numbers = {
+        name: _numbers(table[name]) for name in Left.none().columns() if name not in ("key", "held", "low")
+    }
+    low = table["low"].combine_chunks().fill_null(NEVER).to_numpy(zero_copy_only=False)
+    held = table["held"].to_numpy(zero_copy_only=False).astype(bool)
+    return Left(key=keys, held=held, low=low, **numbers)
+
+
+def _told(reports: Reports, keys: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    columns = reports.columns()
+    row = np.where(columns.pop("final"), FINAL, PARTIAL)
+    return _rows({**columns, "row": row}, keys, schema)
+
+
+def _kept(left: Left, keys: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    columns = left.columns()
+    columns["fragment"] = columns.pop("fragments")
+    columns["low"] = np.where(left.low == NEVER, NONE, left.low)
+    return _rows({**columns, "row": np.full(len(left.key), LEFT)}, keys, schema)
+
+
+def _rows(columns: dict[str, Any], keys: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    key = columns.pop("key")
+    if not len(key):
+        return
+    of_key = keys.take(pa.array(key))
+    arrays = []
+    for field in schema:
+        if field.name in keys.column_names:
+            arrays.append(as_type(of_key[field.name], field.type))
+        elif field.name in columns:
+            of = columns[field.name]
+            none = of == NONE if of.dtype == np.int64 else None
+            arrays.append(pa.array(of, mask=none).cast(field.type))
+        else:
+            arrays.append(pa.nulls(len(key), field.type))
+    yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
+
+
+def schema_of(block: FrameBlock) -> pa.Schema:
+    """Of the rows of a kind of frame."""
+    columns: dict[str, str] = {}
+    for name, kind in Table.load(TABLE).columns.items():
+        columns |= block.key if name == "*key" else {name: kind} if name != "block" else {}
+    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns.items()])

@@ -1,0 +1,172 @@
+"""What frames read: the columns of their readings, their conditions, their value; and rules of these."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from transom.expressions import Expression, ExpressionError, condition
+from transom.formats.layout import FieldType
+from transom.stream.alerts import title_problems
+from transom.stream.errors import Problem, nearest
+from transom.stream.figures import NUMERIC
+from transom.units import format_duration
+
+if TYPE_CHECKING:
+    from transom.stream.frames import Frame
+    from transom.stream.model import Stream
+
+FRAME_COLUMNS = (
+    "hour", "block", "frame_id", "start", "end", "length_s", "records", "missing", "fragment", "state",
+    "peak", "peak_time", "mean", "new_records",
+)  # fmt: skip
+"""Columns of `frames` beside keys."""
+TOLD = ("start", "end", "records", "length_s", "peak", "peak_time", "mean")
+"""Columns of a frame that a title may name, beside the key's."""
+BASELINE = "baseline"
+CONDITIONS = ("only", "where", "starts_when", "ends_when")
+"""The fields of a kind of frame that are conditions on its readings."""
+
+
+def key(stream: "Stream", name: str) -> tuple[str, ...]:
+    """Return the columns of which every value has frames of its own."""
+    frame = stream.frames[name]
+    return frame.key if frame.over is None else stream.aggregate[frame.over].key
+
+
+def every(stream: "Stream", name: str) -> timedelta | None:
+    """Return how far apart readings are that come on a schedule; None where they come when they come."""
+    over = stream.frames[name].over
+    if over is not None:
+        return stream.aggregate[over].base
+    return stream.time.every if stream.time else None
+
+
+def types(stream: "Stream", name: str) -> dict[str, FieldType]:
+    """Return the types of the columns of readings."""
+    frame = stream.frames[name]
+    if frame.over is None:
+        found = dict(stream.event_types)
+    else:
+        block = stream.aggregate[frame.over]
+        found = {column: stream.event_types[column] for column in block.key}
+        for measure, of in block.measures.items():
+            if of.function != "distinct":
+                kind = stream.event_types[of.column] if of.column else "integer"
+                found[measure] = "number" if of.function == "mean" else kind
+        found["event_time"] = "timestamp"
+    return found | ({BASELINE: "number"} if frame.baseline else {})
+
+
+def conditions(stream: "Stream", name: str) -> dict[str, Expression]:
+    """Return the compiled conditions of a kind of frame, by their fields."""
+    said, known = stream.frames[name], types(stream, name)
+    texts = {field: getattr(said, field) for field in CONDITIONS}
+    if said.over is None and said.only is None:
+        texts["only"] = stream.where
+    return {field: condition(text, known) for field, text in texts.items() if text is not None}
+
+
+def value(stream: "Stream", name: str) -> str | None:
+    """Return the column whose value delimits a frame, and whose mean and peak are told; None if there is
+    none."""
+    said = stream.frames[name]
+    if said.condition is not None:
+        return said.condition.column
+    if said.of is not None or said.kind != "threshold":
+        return said.of
+    known, read = types(stream, name), conditions(stream, name)["where"].columns
+    numbers = [column for column in read if known[column] in NUMERIC and column != BASELINE]
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def read(stream: "Stream", name: str) -> list[str]:
+    """Return the columns that a kind of frame reads beside its key, sorted."""
+    found = {column for met in conditions(stream, name).values() for column in met.columns}
+    found |= {column for column in (value(stream, name),) if column}
+    baseline = stream.frames[name].baseline
+    found |= {baseline.of} if baseline else set()
+    return sorted(found - {"event_time", BASELINE, *key(stream, name)})
+
+
+def problems(stream: "Stream") -> Iterator[Problem]:
+    """Yield what is wrong with the frames of a stream, each of which is sound by itself."""
+    for name, said in stream.frames.items():
+        place = f"frames.{name}"
+        if said.over is not None and said.over not in stream.aggregate:
+            known = list(stream.aggregate)
+            yield Problem(f"{place}.over", f"no block of aggregate {said.over!r}{nearest(said.over, known)}")
+            continue
+        unsound = list(_key(place, name, said, stream))
+        yield from unsound
+        if unsound:
+            continue
+        yield from _conditions(place, name, said, stream)
+        yield from _values(place, name, said, stream)
+        if said.title is not None:
+            told = [*key(stream, name), *TOLD]
+            rule = f"a title names columns of the key, {', '.join(TOLD[:-1])} and {TOLD[-1]}"
+            yield from title_problems(f"{place}.title", said.title, told, rule)
+
+
+def _key(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
+    of_block = said.over is not None
+    at = f"frames.{name}.over" if of_block else f"{place}.key"
+    for index, column in enumerate(key(stream, name)):
+        where = at if of_block else f"{at}[{index}]"
+        if column not in stream.event_columns:
+            if said.key != stream.key:
+                yield Problem(where, f"no column {column!r}{nearest(column, stream.event_columns)}")
+        elif column in FRAME_COLUMNS or column == BASELINE:
+            yield Problem(where, f"{column} is a column that every frame has; name the column otherwise")
+
+
+def _conditions(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
+    known = types(stream, name)
+    for field in CONDITIONS:
+        text = getattr(said, field)
+        if text is None:
+            continue
+        try:
+            met = condition(text, known)
+        except ExpressionError as error:
+            yield Problem(f"{place}.{field}", str(error))
+            continue
+        if field == "where" and not met.columns:
+            yield Problem(f"{place}.where", f"must read a column, or all readings are alike; got {text!r}")
+        if said.ties in ("min", "max", "sum", "mean"):
+            for column in met.columns:
+                if (
+                    column not in (*key(stream, name), "event_time", BASELINE)
+                    and known[column] not in NUMERIC
+                ):
+                    rule = f"reads {column}, a {known[column]}, and ties: {said.ties} is made of numbers"
+                    yield Problem(f"{place}.{field}", rule)
+
+
+def _values(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
+    known = types(stream, name)
+    numeric = [column for column, kind in known.items() if kind in NUMERIC and column != BASELINE]
+    of = {"of": said.of, "condition": said.condition.column if said.condition else None}
+    if said.baseline is not None:
+        of["baseline.of"] = said.baseline.of
+        yield from _shifts(place, name, said, stream)
+    for field, column in of.items():
+        if column is None or column in numeric:
+            continue
+        if column in known:
+            yield Problem(f"{place}.{field}", f"takes an integer or a number; {column} is a {known[column]}")
+        else:
+            yield Problem(f"{place}.{field}", f"no column {column!r}{nearest(column, numeric)}")
+
+
+def _shifts(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
+    apart = every(stream, name)
+    if apart is None:
+        rule = "needs readings at known times: over a block of aggregate, or with time.every"
+        yield Problem(f"{place}.baseline", rule)
+        return
+    assert said.baseline is not None
+    for index, shift in enumerate(said.baseline.shift):
+        if shift % apart:
+            rule = f"must be a multiple of {format_duration(apart)}, by which readings are apart"
+            yield Problem(f"{place}.baseline.shift[{index}]", f"{rule}; got {format_duration(shift)}")

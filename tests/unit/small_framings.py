@@ -1,0 +1,77 @@
+"""Framings and readings, drawn."""
+
+from hypothesis import strategies as st
+
+from transom.algorithms.frames import HOUR
+from transom.algorithms.framing import (
+    Aggregate,
+    Boundary,
+    Delta,
+    Framing,
+    Kind,
+    Marked,
+    Reading,
+    Threshold,
+    Trend,
+)
+
+TURN = HOUR // 4
+HOURS = 12
+AGGREGATES = st.builds(
+    Aggregate,
+    st.sampled_from(["sum", "count", "avg", "min", "max"]),
+    st.sampled_from([">", ">=", "<", "<="]),
+    st.fractions(-6, 12, max_denominator=3),
+    st.booleans(),
+)
+KINDS: dict[str, st.SearchStrategy[Kind]] = {
+    "threshold": st.builds(Threshold, st.booleans()),
+    "boundary": st.builds(Boundary, st.integers(1, 5)),
+    "delta": st.builds(Delta, st.integers(1, 6)),
+    "trend": st.builds(Trend, st.booleans()),
+    "aggregate": AGGREGATES,
+    "marked": st.just(Marked()),
+}
+
+
+@st.composite
+def framings(draw: st.DrawFn, kind: str) -> Framing:
+    """One of a kind, with whatever may be said beside it."""
+    scheduled = draw(st.booleans())
+    every = TURN if scheduled or draw(st.booleans()) else 1
+    least = draw(st.one_of(st.just(1), st.integers(1, 4)))
+    least_time = draw(st.one_of(st.just(0), st.integers(0, 8))) * TURN
+    return Framing(
+        draw(KINDS[kind]),
+        every,
+        scheduled,
+        draw(st.sampled_from(["breaks", "bridged", "satisfies"])),
+        draw(st.integers(1, 5)) * HOUR,
+        least_time,
+        least,
+        draw(st.one_of(st.none(), st.integers(max(1, least_time // TURN), 12).map(lambda n: n * TURN))),
+        draw(st.one_of(st.none(), st.integers(max(least, 2), 6))),
+        draw(st.sampled_from(["report", "drop", "continue"])),
+    )
+
+
+@st.composite
+def readings(draw: st.DrawFn, framing: Framing) -> list[Reading]:
+    """Of one key, in order, with gaps and with what is missing."""
+    turns = draw(st.lists(st.integers(0, HOURS * 4 - 1), unique=True, max_size=24).map(sorted))
+    starting, ending = draw(st.booleans()), draw(st.booleans())
+    valueless = isinstance(framing.kind, Threshold | Marked) and draw(st.booleans())
+    found = []
+    for turn in turns:
+        value = draw(st.integers(-3, 9))
+        found.append(
+            Reading(
+                turn * TURN + (draw(st.integers(0, TURN - 1)) if framing.every == 1 else 0),
+                None if valueless and draw(st.booleans()) else value,
+                missing=draw(st.integers(0, 5)) == 0,
+                holds=draw(st.integers(0, 3)) > 0,
+                starts=not starting or draw(st.integers(0, 3)) == 0,
+                ends=ending and draw(st.integers(0, 4)) == 0,
+            )
+        )
+    return found

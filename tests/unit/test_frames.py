@@ -1,0 +1,95 @@
+"""Frames of many keys at once, against the framing function."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transom.algorithms.frames import HOUR, Reports, advance
+from transom.algorithms.framing import Framing, Reading, Report
+from transom.algorithms.framing import reports as expected_reports
+from transom.algorithms.readings import NONE, Left, Readings
+from unit.small_framings import HOURS, KINDS, framings, readings
+
+Key = list[Reading]
+
+
+@st.composite
+def cases(draw: st.DrawFn, kind: str) -> tuple[Framing, list[Key], list[int]]:
+    framing = draw(framings(kind))
+    keys = draw(st.lists(readings(framing), min_size=1, max_size=3))
+    ends = draw(st.sets(st.integers(1, HOURS + 7), max_size=5))
+    return framing, keys, sorted({0, HOURS + 8, *ends})
+
+
+def columns(keys: Sequence[Key], begin: int, until: int) -> Readings:
+    rows = [(key, one) for key, of in enumerate(keys) for one in of if begin <= one.time < until]
+    of = [one for _, one in rows]
+    return Readings(
+        np.array([key for key, _ in rows], dtype=np.int64),
+        np.array([one.time for one in of], dtype=np.int64),
+        np.array([NONE if one.value is None else one.value for one in of], dtype=np.int64),
+        *(
+            np.array([getattr(one, name) for one in of], dtype=bool)
+            for name in ("missing", "holds", "starts", "ends")
+        ),
+    )
+
+
+def latest(rows: Left) -> Left:
+    """The last row of each key."""
+    order = np.lexsort([rows.hour, rows.key])
+    return rows.taken(order[np.append(np.diff(rows.key[order]) != 0, True)[: len(order)]])
+
+
+def told(reports: Reports) -> Iterator[tuple[object, ...]]:
+    yield from zip(*(column.tolist() for column in reports.columns().values()), strict=True)
+
+
+def as_told(key: int, report: Report, framing: Framing) -> tuple[object, ...]:
+    frame, values = report.frame, report.frame.values
+    return (
+        key,
+        report.hour,
+        report.fragment,
+        report.state == "final",
+        frame.first,
+        frame.start,
+        frame.end,
+        frame.length(framing.every),
+        len(frame.readings),
+        frame.missing,
+        len(values),
+        sum(values),
+        max(values, default=NONE),
+        next((r.time for r in frame.readings if r.value is not None and r.value == max(values)), NONE),
+        True,
+        sum(report.hour <= r.time < report.hour + HOUR for r in frame.readings),
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None:
+    @settings(max_examples=1000)
+    @given(case=cases(kind))
+    def check(case: tuple[Framing, list[Key], list[int]]) -> None:
+        framing, keys, ends = case
+        left, found = Left.none(), []
+        for begin, until in pairwise(ends):
+            reports, rows = advance(
+                framing, left, columns(keys, begin * HOUR, until * HOUR), begin * HOUR, until * HOUR
+            )
+            found += told(reports)
+            left = latest(left.and_then(rows))
+        hours = [hour * HOUR for hour in range(ends[-1])]
+        expected = [
+            as_told(key, report, framing)
+            for key, of in enumerate(keys)
+            for report in expected_reports(framing, of, hours, HOUR)
+        ]
+        assert sorted(found) == sorted(expected)
+
+    check()

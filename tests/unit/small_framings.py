@@ -2,7 +2,6 @@
 
 from hypothesis import strategies as st
 
-from transom.algorithms.frames import HOUR
 from transom.algorithms.framing import (
     Aggregate,
     Boundary,
@@ -14,6 +13,7 @@ from transom.algorithms.framing import (
     Threshold,
     Trend,
 )
+from transom.algorithms.pieces import HOUR
 
 TURN = HOUR // 4
 HOURS = 12

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transom.algorithms.frames import HOUR, Reports, advance
-from transom.algorithms.framing import Framing, Reading, Report
+from transom.algorithms.frames import Reports, advance, whole
+from transom.algorithms.framing import Aggregate, Frame, Framing, Reading, Report, framed
 from transom.algorithms.framing import reports as expected_reports
+from transom.algorithms.pieces import HOUR
 from transom.algorithms.readings import NONE, Left, Readings
 from unit.small_framings import HOURS, KINDS, framings, readings
 
@@ -45,7 +46,7 @@ def latest(rows: Left) -> Left:
     return rows.taken(order[np.append(np.diff(rows.key[order]) != 0, True)[: len(order)]])
 
 
-def told(reports: Reports) -> Iterator[tuple[object, ...]]:
+def told_of(reports: Reports) -> Iterator[tuple[object, ...]]:
     yield from zip(*(column.tolist() for column in reports.columns().values()), strict=True)
 
 
@@ -64,6 +65,7 @@ def as_told(key: int, report: Report, framing: Framing) -> tuple[object, ...]:
         frame.missing,
         len(values),
         sum(values),
+        min(values, default=NONE),
         max(values, default=NONE),
         next((r.time for r in frame.readings if r.value is not None and r.value == max(values)), NONE),
         True,
@@ -82,7 +84,7 @@ def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None
             reports, rows = advance(
                 framing, left, columns(keys, begin * HOUR, until * HOUR), begin * HOUR, until * HOUR
             )
-            found += told(reports)
+            found += told_of(reports)
             left = latest(left.and_then(rows))
         hours = [hour * HOUR for hour in range(ends[-1])]
         expected = [
@@ -91,5 +93,54 @@ def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None
             for report in expected_reports(framing, of, hours, HOUR)
         ]
         assert sorted(found) == sorted(expected)
+
+    check()
+
+
+def whole_stretch(framing: Framing, readings: Key, until: int, overlap: bool) -> Iterator[Frame]:
+    """The frames of one key in a stretch of time by itself: of all readings, or of the first behind each."""
+
+    def sound(frame: Frame) -> bool:
+        kind = framing.kind
+        met = not (isinstance(kind, Aggregate) and kind.minimal) or kind.holds(frame.values)
+        return met and frame.long_enough(framing)
+
+    if not overlap:
+        yield from filter(sound, framed(framing, readings, until))
+        return
+    found: list[Frame] = []
+    for place, one in enumerate(readings):
+        frames = [] if one.missing else framed(framing, readings[place:], until)
+        found += [frame for frame in frames[:1] if frame.first == one.time and sound(frame)]
+    spans = [(frame.first, frame.readings[-1].time) for frame in found]
+    for frame, (first, last) in zip(found, spans, strict=True):
+        others = [span for span in spans if span != (first, last)]
+        if framing.minimal:
+            inside = any(first <= a and b <= last for a, b in others)
+        else:
+            inside = any(a <= first and last <= b for a, b in others)
+        if not inside:
+            yield frame
+
+
+@pytest.mark.parametrize("kind", ["delta", "aggregate", "threshold"])
+@pytest.mark.parametrize("longest", [False, True])
+def test_frames_of_a_stretch_by_itself(kind: str, longest: bool) -> None:
+    @settings(max_examples=1000)
+    @given(case=cases(kind), overlap=st.booleans())
+    def check(case: tuple[Framing, list[Key], list[int]], overlap: bool) -> None:
+        framing, keys, ends = case
+        overlap &= kind != "threshold"
+        until = ends[-1] * HOUR
+        found = whole(framing, columns(keys, 0, until), 0, until, overlap, longest)
+        expected = []
+        for key, of in enumerate(keys):
+            frames = list(whole_stretch(framing, of, until, overlap))
+            most = max((frame.length(framing.every) for frame in frames), default=0)
+            for frame in frames:
+                if not longest or frame.length(framing.every) == most:
+                    told = as_told(key, Report(until - HOUR, "final", 1, frame), framing)
+                    expected.append((*told[:-1], len(frame.readings)))
+        assert sorted(told_of(found)) == sorted(expected)
 
     check()

@@ -263,7 +263,7 @@ class Cutting:
             reached = (
                 np.maximum(enough, first) if of.one_will_do else np.where(enough < first, enough, self.size)
             )
-        completes = reached < behind
+        completes: Bools = reached < behind
         return np.where(completes, reached + 1, behind), completes
 
     @cached_property
@@ -271,11 +271,11 @@ class Cutting:
         """The first row with which a frame is long enough."""
         framing, rows = self.framing, self.rows
         least = rows.first + framing.least_time - framing.every
-        return np.maximum(self.here + framing.fewest - rows.records, self._first_after(least - 1))
+        found: Int64s = np.maximum(self.here + framing.fewest - rows.records, self._first_after(least - 1))
+        return found
 
     def _first_after(self, times: Int64s) -> Int64s:
-        found: Int64s = self.ordered.behind(self.rows.key, times)
-        return found
+        return self.ordered.behind(self.rows.key, times)
 
 
 def _next(flags: Bools) -> Int64s:

@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from transom.algorithms.batches import Bools
-from transom.algorithms.cuts import Cutting, opens
+from transom.algorithms.cuts import Cutting, Of, opens
 from transom.algorithms.exact import BOUND, Int64s
-from transom.algorithms.framing import Framing, Threshold
-from transom.algorithms.pieces import HOUR, Pieces, frames_of, within
+from transom.algorithms.framing import Aggregate, Framing, Threshold
+from transom.algorithms.pieces import HOUR, Pieces, apart, every_one, frames_of, within
 from transom.algorithms.readings import NEVER, NONE, Between, Columns, Left, Ordered, Readings, Rows
 
 
@@ -32,8 +32,9 @@ class Reports(Columns):
         start, end: where it starts and ends, as far as its extent reaches.
         length: of the readings and what is missing between them, in microseconds.
         records, missing: its readings, and what is missing between them.
-        values, total, high, peak: the values that there are, their sum, the largest and when that was first
-            read; `NONE` where there is none.
+        values, total, low, high, peak: the values that there are, their sum, the least and the largest of
+        them
+            and when that was first read; `NONE` where there is none.
         exact: whether the sum is.
         new: how many of its readings are of the hour.
     """
@@ -50,6 +51,7 @@ class Reports(Columns):
     missing: Int64s
     values: Int64s
     total: Int64s
+    low: Int64s
     high: Int64s
     peak: Int64s
     exact: Bools
@@ -71,17 +73,46 @@ def advance(framing: Framing, left: Left, readings: Readings, begin: int, until:
     Raises:
         OverflowError: sums by which frames are cut do not fit into 62 bits.
     """
-    nulls = readings.taken(readings.missing)
-    if nulls.key.size:
-        readings = readings.taken(~readings.missing)
-    if framing.scheduled:
-        # What is missing in its turn is no different from what has not come.
-        nulls = nulls.taken(slice(0, 0))
+    readings, nulls = _present(framing, readings)
     rows = Rows.of(left, readings, opens(framing, readings))
     if not len(rows.key):
         return Reports.none(), Left.none()
     step = _Advance(framing, rows, nulls, begin, until)
     return step.reports(), step.left(readings, nulls)
+
+
+def whole(
+    framing: Framing, readings: Readings, begin: int, until: int, overlap: bool, longest: bool
+) -> Reports:
+    """The frames of a stretch of time by itself, all told in its last hour: what is open there ends with it.
+
+    Args:
+        begin, until: the stretch, in microseconds.
+        overlap: whether every reading may begin a frame, or only the first one behind a frame.
+        longest: whether only the longest of each key are told, all that are equally long.
+
+    Raises:
+        OverflowError: as `advance`.
+    """
+    readings, nulls = _present(framing, readings)
+    rows = Rows.of(Left.none(), readings, opens(framing, readings))
+    if not len(rows.key):
+        return Reports.none()
+    found = _Advance(framing, rows, nulls, begin, until, overlap).whole()
+    if longest:
+        most = np.zeros(int(found.key.max(initial=-1)) + 1, dtype=np.int64)
+        np.maximum.at(most, found.key, found.length)
+        found = found.taken(found.length == most[found.key])
+    return found
+
+
+def _present(framing: Framing, readings: Readings) -> tuple[Readings, Readings]:
+    """The readings that are not missing, and the others as far as anything depends on them."""
+    nulls = readings.taken(readings.missing)
+    if len(nulls.key):
+        readings = readings.taken(~readings.missing)
+    # What is missing in its turn is no different from what has not come.
+    return readings, nulls.taken(slice(0, 0)) if framing.scheduled else nulls
 
 
 @dataclass(frozen=True)
@@ -100,13 +131,36 @@ class _Closing:
 
 
 class _Advance:
-    def __init__(self, framing: Framing, rows: Rows, nulls: Readings, begin: int, until: int) -> None:
+    def __init__(
+        self,
+        framing: Framing,
+        rows: Rows,
+        nulls: Readings,
+        begin: int,
+        until: int,
+        overlap: bool | None = None,
+    ) -> None:
         self.framing, self.rows, self.begin, self.until = framing, rows, begin, until
         self.nulls = Ordered(nulls.key, nulls.time)
         self.cutting = Cutting(framing, rows, self.nulls)
-        self.cuts = frames_of(self.cutting)
+        self.overlap = overlap
+        self.cuts = every_one(self.cutting) if overlap else frames_of(self.cutting)
         self.closing = self._closing()
-        self.pieces = Pieces.of(self.cutting, self.cuts)
+        of_hours = overlap is None
+        self.pieces = (
+            Pieces.of(self.cutting, self.cuts)
+            if of_hours
+            else Pieces.whole(self.cutting, self.cuts, until - HOUR)
+        )
+
+    def whole(self) -> Reports:
+        """All frames, those that are open as well, in the last hour."""
+        pieces, ones = self.pieces, np.ones(len(self.pieces.frame), dtype=np.int64)
+        found, sound = self._closed(pieces, pieces.hour, ones, pieces.new)
+        if self.overlap:
+            start, behind = self.cuts.start[sound], self.cuts.behind[sound]
+            sound[sound] = apart(start, behind, self.framing.minimal)
+        return found.taken(sound)
 
     def reports(self) -> Reports:
         """What the hours say of the frames, by key and time."""
@@ -135,7 +189,8 @@ class _Advance:
         pieces = self.pieces
         is_open = self.closing.time[pieces.frame] >= pieces.hour + HOUR
         enough = self._enough(pieces.frame, self.rows.time[pieces.last], pieces.records)
-        return is_open & enough & (pieces.hour >= self.begin)
+        # Of one that may yet be dropped nothing is told.
+        return is_open & enough & (pieces.hour >= self.begin) & (self.framing.meeting != "drop")
 
     def _enough(self, frame: Int64s, end: Int64s, records: Int64s) -> Bools:
         first = self.rows.first[self.cuts.start[frame]]
@@ -153,29 +208,37 @@ class _Advance:
         return self._reports(pieces, pieces.hour, self._fragments(told)[told], False, end, end, pieces.new)
 
     def _final(self, told: Bools) -> Reports:
-        rows, framing, closing = self.rows, self.framing, self.closing
-        fragments = self._fragments(told)
+        closing, fragments = self.closing, self._fragments(told)
         at = np.flatnonzero(np.append(self.pieces.frame[1:] != self.pieces.frame[:-1], True)[: len(told)])
-        pieces, fragments = self.pieces.taken(at), fragments[at] + 1
-        end = rows.time[pieces.last]
+        pieces, hour = self.pieces.taken(at), closing.time - closing.time % HOUR
+        new = np.where(pieces.hour == hour, pieces.new, 0)
+        of_hours = (closing.time >= self.begin) & (closing.time < self.until)
+        found, sound = self._closed(pieces, hour, fragments[at] + 1, new)
+        return found.taken(of_hours & sound)
+
+    def _closed(self, pieces: Pieces, hour: Int64s, fragment: Int64s, new: Int64s) -> tuple[Reports, Bools]:
+        """Frames as they are in the end, and which of them are told."""
+        rows, framing, closing = self.rows, self.framing, self.closing
+        end, late = rows.time[pieces.last], np.minimum(self.cuts.behind, len(rows.key) - 1)
         if framing.missing == "satisfies":
-            late = np.minimum(self.cuts.behind, len(rows.key) - 1)
             more = np.where(closing.by_reading, self.cutting.missed[late], 0)
-            latest = (
-                rows.time[late] - framing.every if framing.scheduled else self.cutting.nulls.last[pieces.last]
-            )
+            nulls = self.cutting.nulls.last[pieces.last]
+            latest = rows.time[late] - framing.every if framing.scheduled else nulls
             end = np.where(more > 0, latest, end)
             pieces = replace(pieces, missing=pieces.missing + more)
         reach = end
         if isinstance(framing.kind, Threshold) and framing.kind.liberal:
-            late = np.minimum(self.cuts.behind, len(rows.key) - 1)
             reach = np.where(closing.by_reading & ~rows.holds[late], rows.time[late], end)
-        hour = closing.time - closing.time % HOUR
-        of_hours = (closing.time >= self.begin) & (closing.time < self.until) & ~closing.dropped
-        of_hours &= self._enough(pieces.frame, end, pieces.records)
-        new = np.where(pieces.hour == hour, pieces.new, 0)
-        found = self._reports(pieces, hour, fragments, True, end, reach, new)
-        return found.taken(of_hours)
+        sound = self._enough(pieces.frame, end, pieces.records) & self._met(pieces) & ~closing.dropped
+        return self._reports(pieces, hour, fragment, True, end, reach, new), sound
+
+    def _met(self, pieces: Pieces) -> Bools:
+        """Whether frames are what they are to come to; one that is closed before is none."""
+        kind = self.framing.kind
+        if not isinstance(kind, Aggregate) or not kind.minimal:
+            return np.ones(len(pieces.frame), dtype=bool)
+        of = Of(kind)
+        return of.holds(of.measured(pieces.records, pieces.total, pieces.low, pieces.high))
 
     def _reports(
         self,
@@ -206,6 +269,7 @@ class _Advance:
             missing=pieces.missing,
             values=pieces.values,
             total=pieces.total,
+            low=np.where(pieces.values > 0, pieces.low, NONE),
             high=pieces.high,
             peak=pieces.peak,
             exact=largest.astype(np.float64) * pieces.values < BOUND,

@@ -399,10 +399,18 @@ def reports(framing: Framing, readings: list[Reading], hours: Iterable[int], hou
         until = begin + hour
         for frame in framed(framing, [one for one in readings if one.time < until], until):
             final = frame.closed is not None
-            told = frame.closed >= begin if frame.closed is not None else frame.readings[-1].time >= begin
-            if told and frame.long_enough(framing):
+            # Of one that may yet be dropped nothing is told.
+            grown = frame.readings[-1].time >= begin and framing.meeting != "drop"
+            told = frame.closed >= begin if frame.closed is not None else grown
+            if told and frame.long_enough(framing) and not (final and _unmet(framing, frame)):
                 fragments[frame.first] = fragments.get(frame.first, 0) + 1
                 yield Report(begin, "final" if final else "partial", fragments[frame.first], frame)
+
+
+def _unmet(framing: Framing, frame: Frame) -> bool:
+    """Whether a frame has been closed before its aggregate was what it is to be: it is none then."""
+    kind = framing.kind
+    return isinstance(kind, Aggregate) and kind.minimal and not kind.holds(frame.values)
 
 
 def _value(reading: Reading) -> int:

@@ -8,7 +8,8 @@ import numpy as np
 from transom.algorithms.batches import Bools
 from transom.algorithms.cuts import Cutting, this_or_next
 from transom.algorithms.exact import Int64s
-from transom.algorithms.readings import Columns
+from transom.algorithms.readings import NEVER, Columns
+from transom.algorithms.searches import extreme, first_at_least
 
 HOUR = 3_600_000_000
 
@@ -60,6 +61,23 @@ def _chained(cutting: Cutting) -> Found:
     return Found(start, cuts.behind[start], cuts.completed[start], cuts.met[start])
 
 
+def every_one(cutting: Cutting) -> Found:
+    """The frame of each row that may begin one."""
+    cuts, start = cutting.found, np.flatnonzero(cutting.rows.opens)
+    return Found(start, cuts.behind[start], cuts.completed[start], cuts.met[start])
+
+
+def apart(start: Int64s, behind: Int64s, minimal: bool) -> Bools:
+    """Whether frames, in order, are inside of no other one; of minimal ones, whether they have none
+    inside."""
+    if minimal:
+        nearest = np.minimum.accumulate(behind[::-1])[::-1]
+        found: Bools = behind < np.append(nearest[1:], NEVER)[: len(behind)]
+    else:
+        found = behind > np.append(0, np.maximum.accumulate(behind)[:-1])[: len(behind)]
+    return found
+
+
 @dataclass(frozen=True)
 class Pieces(Columns):
     """Frames, cut at hours; figures are of a frame up to the piece's end.
@@ -82,6 +100,32 @@ class Pieces(Columns):
     low: Int64s
     high: Int64s
     peak: Int64s
+
+    @classmethod
+    def whole(cls, cutting: Cutting, found: Found, hour: int) -> "Pieces":
+        """Frames as one piece each, whether or not they overlap; all is of one hour."""
+        rows, (start, behind, _, _) = cutting.rows, found
+
+        def summed(column: Int64s, first: Int64s) -> Int64s:
+            sums = np.append(0, np.cumsum(column))
+            total: Int64s = sums[behind] - sums[first]
+            return total
+
+        records, high = summed(rows.records, start), extreme(rows.high, start, behind, np.maximum)
+        top = first_at_least(rows.high, start, behind, high)
+        return cls(
+            frame=np.arange(len(start)),
+            hour=np.full(len(start), hour),
+            last=behind - 1,
+            new=records,
+            records=records,
+            missing=summed(cutting.missed, start + 1),
+            values=summed(rows.values, start),
+            total=summed(rows.total, start),
+            low=extreme(rows.low, start, behind, np.minimum),
+            high=high,
+            peak=rows.peak[top],
+        )
 
     @classmethod
     def of(cls, cutting: Cutting, found: Found) -> "Pieces":

@@ -50,6 +50,23 @@ def first_of_range(low: Int64s, high: Int64s, start: Int64s, stop: Int64s, below
     return _furthest([(low, np.minimum), (high, np.maximum)], start, stop, through, taken)
 
 
+def extreme(values: Int64s, start: Int64s, stop: Int64s, join: np.ufunc) -> Int64s:
+    """Return the largest value, or the smallest, of each of many stretches, none of which is empty.
+
+    Args:
+        join: maximum or minimum.
+    """
+    found = values[start]
+    size, blocks = 1, values
+    while (longer := np.flatnonzero(stop - start >= size)).size:
+        # Two blocks that overlap, one from the start on and one up to the end, are the whole stretch.
+        these = longer[stop[longer] - start[longer] < 2 * size]
+        found[these] = join(blocks[start[these]], blocks[stop[these] - size])
+        blocks = np.append(join(blocks[:-size], blocks[size:]), blocks[-size:])
+        size *= 2
+    return found
+
+
 def _furthest(
     tables: Sequence[tuple[Int64s, np.ufunc]],
     start: Int64s,

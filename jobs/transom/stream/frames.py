@@ -96,6 +96,9 @@ class Frame(Model):
     braces."""
     severity: Literal["high", "medium", "low"] = "medium"
     """How bad it is."""
+    finding: StrictBool | None = None
+    """Whether frames are findings. Where nothing is said, those of a kind that leaves readings between them
+    are: threshold, trend and marked."""
     over: Name | None = None
     """The block of `aggregate` whose finest granules are the readings, with its key; the events where nothing
     is said."""
@@ -158,6 +161,30 @@ class Frame(Model):
     stretch: Duration | None = None
     """What a frame is longest in, or overlapping ones are looked for in: stretches of this length since the
     epoch; frames end with them. Whole hours."""
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether frames are findings."""
+        return self.kind not in frame_rules.PARTITIONS if self.finding is None else self.finding
+
+    @property
+    def rule(self) -> str:
+        """What delimits a frame, in words."""
+        match self.kind:
+            case "threshold":
+                rule = f"as long as {' '.join(str(self.where).split())}"
+            case "boundary":
+                rule = f"between two multiples of {self.step:g} of {self.of}"
+            case "delta":
+                rule = f"as long as {self.of} varies by less than {self.below:g}"
+            case "aggregate":
+                rule = f"{'until' if self.span == 'minimal' else 'as long as'} {self.condition}"
+            case "trend":
+                rule = f"as long as {self.of} is {self.direction}"
+            case "marked":
+                end = f" to {' '.join(self.ends_when.split())}" if self.ends_when else ""
+                rule = f"from {' '.join(str(self.starts_when).split())}{end}"
+        return rule
 
     @model_validator(mode="after")
     def _possible(self) -> "Frame":

@@ -1,0 +1,54 @@
+"""Frames as findings: how each is told, by the stream's words. No Spark."""
+
+from transom.intervals import HOUR
+from transom.lake import mirroring
+from transom.lake.lasting import Lasting, Told
+from transom.lake.ledger import Ledger
+from transom.lake.wording import shown, text
+from transom.stream import Stream, frame_columns
+from transom.stream.frames import Frame
+
+STAGE, TABLE, KIND = "frame", "frames", "frame"
+TIMES = ("start", "end", "peak_time")
+
+
+def publish(ledger: Ledger, stream: Stream) -> bool:
+    """Brings the findings up to date with the frames, as they stand.
+
+    Returns:
+        Whether something was written.
+    """
+    told = {name: _told(stream, name, said) for name, said in stream.frames.items() if said.is_finding}
+    return mirroring.publish(ledger, Lasting(STAGE, TABLE, KIND, stream.name, told))
+
+
+def _told(stream: Stream, name: str, said: Frame) -> Told:
+    key = frame_columns.key(stream, name)
+    title = said.title
+    if title is None:
+        of = f" of {', '.join(f'{{{column}}}' for column in key)}" if key else ""
+        title = f"{name}{of}, {{start}} to {{end}}"
+    value = frame_columns.value(stream, name)
+    return Told(
+        name=name,
+        key=key,
+        id="frame_id",
+        new="new_records",
+        columns=("length_s", "records", "missing", "peak", "peak_time", "mean"),
+        times=TIMES,
+        severity=said.severity,
+        title=title,
+        evidence=_evidence(said, value),
+        reach=said.idle // HOUR,
+    )
+
+
+def _evidence(said: Frame, value: str | None) -> list[str]:
+    so_far = "CASE WHEN __ongoing THEN ' so far' ELSE '' END"
+    readings = "concat(CASE records WHEN 1 THEN '1 reading' ELSE concat(records, ' readings') END"
+    missing = "CASE missing WHEN 0 THEN '' ELSE concat(', ', missing, ' missing between them') END"
+    told = [text(f"the rule: {said.rule}"), f"{readings}, {missing}, {so_far})"]
+    if value is not None:
+        peak = f"'{value}: at most ', {shown('peak')}, ' at ', {shown('peak_time', TIMES)}"
+        told.append(f"concat({peak}, ', on average ', cast(round(mean, 3) AS varchar))")
+    return told

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from transom.algorithms.batches import Bools
-from transom.algorithms.exact import Int64s
+from transom.algorithms.exact import BOUND, Int64s
 
 NONE = np.iinfo(np.int64).min
 """No time, no value."""
@@ -102,21 +102,29 @@ class Ordered:
     """Moments of keys, in order, among which others are looked for.
 
     Args:
-        key: codes, from 0 up; so few, and times so near each other, that their product is below 2^62.
+        key: codes, from 0 up.
         time: of each, in microseconds; by key and then by time.
     """
 
     def __init__(self, key: Int64s, time: Int64s) -> None:
         self.key, self.time = key, time
-        self._origin = time.min() - 1 if len(time) else 0
-        self._span = time.max() - self._origin + 2 if len(time) else 2
-        self._numbers = key * self._span + (time - self._origin)
+        self._origin, latest = (int(time.min()) - 1, int(time.max())) if len(time) else (0, 0)
+        span, keys = latest - self._origin + 2, int(key.max(initial=0)) + 1
+        # A key and a moment are one number; where that is too large, a moment counts by its place.
+        self._moments = np.unique(time) if span * keys >= BOUND else None
+        self._span = span if self._moments is None else len(self._moments) + 2
+        self._numbers = key * self._span + self._within(time)
 
     def behind(self, key: Int64s, moment: Int64s) -> Int64s:
         """The first one behind a moment of a key; behind the key where there is none."""
-        within = np.clip(moment, self._origin, self._origin + self._span - 1) - self._origin
-        found: Int64s = np.searchsorted(self._numbers, key * self._span + within, side="right")
+        found: Int64s = np.searchsorted(self._numbers, key * self._span + self._within(moment), side="right")
         return found
+
+    def _within(self, moment: Int64s) -> Int64s:
+        if self._moments is not None:
+            return np.searchsorted(self._moments, moment, side="right")
+        clipped: Int64s = np.clip(moment, self._origin, self._origin + self._span - 1) - self._origin
+        return clipped
 
 
 @dataclass(frozen=True)

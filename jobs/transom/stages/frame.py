@@ -26,4 +26,5 @@ def stage(stream: Stream) -> Stage:
     """The frame stage of a stream."""
     bare = outline(stream)
     opened, told = bare.steps
-    return replace(bare, steps=(opened, frames.measured(told)))
+    blocks = {name: frame_block_of(stream, name) for name in stream.frames}
+    return replace(bare, steps=(open_frames.measured(opened, blocks), frames.measured(told)))

@@ -10,6 +10,7 @@ from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import Table
 from transom.stages import open_frames
 from transom.stages.checks import built_in
+from transom.stages.frame_checks import overlapping
 from transom.stages.framings import FrameBlock
 from transom.stages.slices import quoted
 from transom.stream import Stream
@@ -60,7 +61,8 @@ def frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Computed:
         rows = request.pins.read(open_frames.TABLE, targets)
         rows = rows.where((F.col("block") == name) & (F.col("row") != open_frames.LEFT))
         shares.append(Share(name, _as_told(rows, blocks[name])))
-    return Computed(shares)
+    asked = {name: blocks[name] for name in request.targets}
+    return Computed(shares, lambda rows: overlapping(rows, asked))
 
 
 def _as_told(rows: DataFrame, block: FrameBlock) -> DataFrame:

@@ -1,15 +1,20 @@
 """The frames of a stream, resolved against its columns: what delimits them, what they read, how far back."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime
 from fractions import Fraction
+from functools import partial
 
 from transom.algorithms.framing import Aggregate, Boundary, Delta, Framing, Kind, Marked, Threshold, Trend
+from transom.lake.stage import Reads
 from transom.lake.tables import SPARK_TYPES
 from transom.stages.blocks import HOUR, Block, Unit, block_of
+from transom.stages.columns import HOUR_LENGTH
+from transom.stages.slices import micros, reached
 from transom.stream import Stream, frame_columns
 from transom.stream.figures import NUMERIC
+from transom.stream.frame_rules import overlaps
 from transom.stream.frames import Baseline, Frame
 from transom.units import microseconds
 
@@ -29,7 +34,10 @@ class FrameBlock:
         read: the columns that are read beside the key.
         units: of those of events that are numbers, in what they are counted.
         ties: what is made of several events of one key at one time.
-        shifts: how long ago the readings of the baseline were, in microseconds.
+        stretch: how long the stretches are that frames are looked for in by themselves, in hours; None where
+            they may go on from hour to hour for ever.
+        overlap: whether frames of a key may overlap.
+        longest: whether only the longest of a stretch are told.
     """
 
     name: str
@@ -43,6 +51,9 @@ class FrameBlock:
     ties: str | None
     baseline: Baseline | None
     framing: Framing
+    stretch: int | None
+    overlap: bool
+    longest: bool
 
     @property
     def table(self) -> tuple[str, str, str]:
@@ -57,9 +68,37 @@ class FrameBlock:
         return tuple(map(microseconds, self.baseline.shift)) if self.baseline else ()
 
     @property
+    def liberal(self) -> bool:
+        """Whether a frame reaches to its neighbours."""
+        return isinstance(self.framing.kind, Threshold) and self.framing.kind.liberal
+
+    @property
     def back(self) -> int:
         """How many hours a frame stays open without a reading, at most."""
-        return self.framing.idle // (HOUR // timedelta(microseconds=1))
+        return self.framing.idle // HOUR_LENGTH
+
+    @property
+    def reads(self) -> tuple[Reads, ...]:
+        """What an hour reads of the readings' table: itself, or the stretch that it completes; and what was
+        as long before that as the baseline looks back."""
+        within = 0 if self.stretch is None else self.stretch - 1
+        reads = []
+        for shift in (0, *self.shifts):
+            back, forward = -(-shift // HOUR_LENGTH) + within, -(shift // HOUR_LENGTH)
+            reads.append(Reads(*self.table, back, forward, partial(self._back_of, back)))
+        return tuple(reads)
+
+    def completes(self, hour: datetime) -> bool:
+        """Whether a stretch is over with an hour; every hour is one where there are none."""
+        return self.stretch is None or not ((micros(hour) // HOUR_LENGTH + 1) % self.stretch)
+
+    def _back_of(self, back: int, hour: datetime) -> int:
+        return back if self.completes(hour) else -1
+
+    def hours_of(self, targets: Iterable[datetime]) -> list[datetime]:
+        """The hours whose readings some hours are made of, in order."""
+        within = 0 if self.stretch is None else self.stretch - 1
+        return sorted(reached(filter(self.completes, targets), within))
 
 
 def frame_block_of(stream: Stream, name: str) -> FrameBlock:
@@ -95,6 +134,9 @@ def frame_block_of(stream: Stream, name: str) -> FrameBlock:
             said.max_records,
             said.when_open or "continue",
         ),
+        None if said.stretch is None else said.stretch // HOUR,
+        overlaps(said),
+        said.longest,
     )
 
 

@@ -5,6 +5,7 @@ open without one (`transom.algorithms.frames`). `frames` is the part of it that 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.algorithms.exact import Int64s
-from transom.algorithms.frames import Reports, advance
+from transom.algorithms.frames import Reports, advance, whole
 from transom.algorithms.pieces import HOUR
 from transom.algorithms.readings import NEVER, NONE, Left, Readings
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import ARROW_TYPES, Table
+from transom.stages.checks import built_in
 from transom.stages.columns import as_type, codes, gathered, int64s
+from transom.stages.frame_checks import broken, counted_again
 from transom.stages.frame_readings import ORDER, readings_of
 from transom.stages.framings import FrameBlock
 from transom.stages.slices import quoted, reached, stretches_of
@@ -39,35 +42,54 @@ def step_of(stream: Stream, blocks: Mapping[str, FrameBlock]) -> Step:
     )
     parts = {
         name: Part(
-            (
-                *(Reads(*block.table, back, -back) for back in _hours_back(block)),
-                Reads("frame", name, TABLE, back=block.back, forward=-1),
-            ),
+            block.reads if block.stretch else (*block.reads, _own(block)),
             stream.open_frames_shape(name),
             tuple(schema_of(block).names),
         )
         for name, block in blocks.items()
     }
-    return Step(table, parts, lambda request: open_frames_of(request, blocks))
+    return Step(
+        table,
+        parts,
+        lambda request: open_frames_of(request, blocks),
+        checks=(
+            *built_in(stream, "frames_keep_rules", metric="frames_breaking", at_most=0),
+            *built_in(stream, "frames_counted", metric="frames_miscounted", at_most=0),
+        ),
+    )
 
 
-def _hours_back(block: FrameBlock) -> list[int]:
-    """Which hours one reads of its readings' table, by how long ago they are."""
-    return sorted({0, *(hours for shift in block.shifts for hours in (shift // HOUR, -(-shift // HOUR)))})
+def measured(step: Step, blocks: Mapping[str, FrameBlock]) -> Step:
+    """The step with the columns by which Spark measures it."""
+    wrong = broken(blocks)
+    return replace(
+        step,
+        figures={"frames_breaking": F.sum(wrong.cast("bigint"))},
+        faults={"frames_keep_rules": wrong},
+    )
+
+
+def _own(block: FrameBlock) -> Reads:
+    return Reads("frame", block.name, TABLE, back=block.back, forward=-1)
 
 
 def open_frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Computed:
     """What every kind's target hours leave and tell."""
-    shares = []
+    shares, readings = [], {}
     for name, targets in request.targets.items():
         block = blocks[name]
-        readings = readings_of(request, block, targets).withColumn("stored", F.lit(False))
-        earlier = reached(targets, block.back) & request.rows.get((name, TABLE), {}).keys()
+        hours, earlier = block.hours_of(targets), set[datetime]()
+        readings[name] = readings_of(request, block, hours)
+        rows = readings[name].withColumn("stored", F.lit(False))
+        if block.stretch is None:
+            earlier = reached(targets, block.back) & request.rows.get((name, TABLE), {}).keys()
         own = request.pins.read(TABLE, earlier.difference(targets))
-        rows = readings.unionByName(_left(own, block), allowMissingColumns=True)
+        rows = rows.unionByName(_left(own, block), allowMissingColumns=True)
         rows = rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
-        shares.append(Share(name, rows, Frames(block, tuple(stretches_of(targets)), schema_of(block))))
-    return Computed(shares)
+        shares.append(Share(name, rows, Frames(block, tuple(stretches_of(hours)), schema_of(block))))
+    return Computed(
+        shares, lambda rows: [counted_again(rows, some, blocks[name]) for name, some in readings.items()]
+    )
 
 
 def _left(rows: DataFrame, block: FrameBlock) -> DataFrame:
@@ -114,7 +136,13 @@ class Frames:
         """What stretch after stretch tells and leaves."""
         # Codes of the few keys at hand are small, so that they and times fit into one number.
         readings, left = replace(readings, key=readings.key - lowest), replace(left, key=left.key - lowest)
+        block = self.block
         for begin, until in self._pieces(readings):
+            if block.stretch is not None:
+                some = readings.taken((readings.time >= begin) & (readings.time < until))
+                found = whole(block.framing, some, begin, until, block.overlap, block.longest)
+                yield replace(found, key=found.key + lowest), Left.none()
+                continue
             inside = (readings.time >= begin) & (readings.time < until)
             before = left.taken(left.hour < begin)
             reports, rest = advance(self.block.framing, _latest(before), readings.taken(inside), begin, until)
@@ -124,6 +152,10 @@ class Frames:
     def _pieces(self, readings: Readings) -> Iterator[tuple[int, int]]:
         """The stretches, cut at hours where there is much in one."""
         for begin, until in self.stretches:
+            if self.block.stretch is not None:
+                for start in range(begin, until, self.block.stretch * HOUR):
+                    yield start, start + self.block.stretch * HOUR
+                continue
             if len(readings.time) > 2 * AT_A_TIME:
                 times = readings.time[(readings.time >= begin) & (readings.time < until)]
                 hours, first = np.unique(times // HOUR, return_index=True)

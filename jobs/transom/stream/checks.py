@@ -129,6 +129,15 @@ BUILT_IN: dict[str, BuiltIn] = {
     "episodes_inside_hour": BuiltIn(
         "widen", "error", "no episode that an hour tells of goes on after the hour"
     ),
+    "frames_keep_rules": BuiltIn(
+        "frame", "error", "every frame is of its kind: its lengths, and what its values come to together"
+    ),
+    "frames_counted": BuiltIn(
+        "frame",
+        "error",
+        "a few frames of each hour hold the readings that a plain filter finds between their ends, all of "
+        "which meet a threshold",
+    ),
     "frames_apart": BuiltIn(
         "frame", "error", "no two frames of a key overlap, where they are of a kind that cannot"
     ),

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from transom.stream import detectors, frame_columns
+from transom.stream import detectors, frame_columns, frame_rules
 from transom.units import microseconds
 
 if TYPE_CHECKING:
@@ -231,6 +231,9 @@ def open_frames(stream: "Stream", name: str) -> str:
             "records": [said.min_records, said.max_records],
             "missing": said.missing,
             "idle": microseconds(said.idle),
+            "stretch": None
+            if said.stretch is None
+            else [microseconds(said.stretch), frame_rules.overlaps(said), said.longest],
             "types": _types(stream, {c for c in (*key, *_columns_read(stream, name)) if c != "event_time"}),
         }
     )

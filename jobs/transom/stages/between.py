@@ -1,0 +1,343 @@
+"""The between-join on DataFrames: rows of one that lie between two times of another, without a nested loop.
+
+    between_join(outages, flows, on=("start", "end", "at"), by=["router"], lead=minutes(5),
+                 how={"flows": "count", "sent": "sum(bytes)", "largest": "max(bytes)"})
+
+gives every outage with how many flows there were, of the same router, from five minutes before its start up
+to its end. Spark joins by such a condition row against row, key by key or in all; here rows of a key and of
+a slice of time meet their intervals in one vectorised pass (`transom.algorithms.between`), and what an
+interval has of several slices is added up. So a key that has most of the rows is split like any other."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ByteType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StructType,
+    TimestampType,
+)
+
+from transom.algorithms.between import Between
+from transom.algorithms.exact import Int64s
+from transom.algorithms.readings import Ordered
+from transom.lake.stage import Made
+from transom.stages.columns import codes, gathered, int64s
+from transom.stages.slices import quoted
+from transom.units import microseconds
+
+SLICES = 32
+"""Into how many slices of time rows are cut at most, so that one key's need not be in one place."""
+AGGREGATE = re.compile(r"\s*(count|sum|mean|min|max)\s*(?:\(\s*(\w+)\s*\))?\s*")
+WHOLE = (ByteType, ShortType, IntegerType, LongType)
+_FROM, _TO, _SLICE, _MANY = "__from", "__to", "__slice", "__many"
+_FRAME, _ROW = "__frame", "__row"
+AT_A_TIME = 2**18
+"""Matches that a task puts together at a time."""
+
+
+def between_join(
+    frames: DataFrame,
+    rows: DataFrame,
+    *,
+    on: tuple[str, str, str],
+    by: Sequence[str] = (),
+    lead: timedelta = timedelta(0),
+    lag: timedelta = timedelta(0),
+    shift: timedelta = timedelta(0),
+    how: Literal["rows"] | Mapping[str, str] = "rows",
+) -> DataFrame:
+    """Each frame with the rows that lie in `[start - lead - shift, end + lag - shift)`, or what they come to.
+
+    Frames may overlap, or lie inside each other; those without a row are there with aggregates, and are not
+    with rows. A frame or a row whose time or key is null has no match.
+
+    Args:
+        frames: intervals, with the columns of `by`.
+        rows: what fills them.
+        on: the columns that are an interval's start and end, and a row's time; timestamps.
+        by: columns that both have, in which frame and row agree; none, and all rows count for every frame.
+        lead: how much earlier than a frame its rows may begin.
+        lag: how much later they end; `end` itself is outside unless this says otherwise.
+        shift: how long ago the rows are looked for: the same stretch of an earlier day.
+        how: `rows`: a row for each match, the frame's columns and then the row's, but for those of `by`. Or
+            aggregates by the names of their columns: `count`, or `sum`, `mean`, `min` or `max` of a column,
+            as `sum(bytes)`. Sums and means take whole numbers and are exact; the others leave nulls out.
+
+    Returns:
+        The frames' columns and what `how` says, sorted by key, start and end.
+
+    Raises:
+        ValueError: a column is not there or has another type, or is in both without being in `by`; an
+            aggregate is none.
+    """
+    start, end, time = on
+    aggregates = None if how == "rows" else {name: _read(name, text) for name, text in how.items()}
+    _check(frames, rows, on, by, aggregates)
+    spans = frames.withColumns(
+        {
+            _FROM: F.unix_micros(start) - F.lit(microseconds(lead) + microseconds(shift)),
+            _TO: F.unix_micros(end) + F.lit(microseconds(lag) - microseconds(shift)),
+        }
+    )
+    intervals = spans.where((F.col(_FROM) < F.col(_TO)) & _known(by))
+    rows = rows.where(_known([*by, time]))
+    if aggregates is None:
+        found = _rows(intervals, rows, frames.columns, time, by)
+        return found.orderBy(*quoted([*by, start, end, time, *found.columns]))
+    found = _aggregates(intervals.select(*quoted(by), _FROM, _TO).distinct(), rows, time, by, aggregates)
+    filled = spans.join(found, [*by, _FROM, _TO], "left").select(
+        *quoted(frames.columns), *(_told(of).alias(name) for name, of in aggregates.items())
+    )
+    return filled.orderBy(*quoted([*by, start, end]))
+
+
+def _read(name: str, text: str) -> tuple[str, str | None]:
+    form = AGGREGATE.fullmatch(text)
+    if form is None or (form[1] == "count") is (form[2] is not None):
+        rule = "must be count, or sum, mean, min or max of a column, as sum(bytes)"
+        raise ValueError(f"how: {name}: {rule}; got {text!r}")
+    return form[1], form[2]
+
+
+def _check(
+    frames: DataFrame,
+    rows: DataFrame,
+    on: tuple[str, str, str],
+    by: Sequence[str],
+    aggregates: Mapping[str, tuple[str, str | None]] | None,
+) -> None:
+    start, end, time = on
+    for what, of, names in (("frames", frames, (start, end)), ("rows", rows, (time,))):
+        types = {field.name: field.dataType for field in of.schema}
+        for name in (*names, *by):
+            if name not in types:
+                raise ValueError(f"{what}: no column {name!r}; there are {', '.join(types)}")
+        for name in names:
+            if not isinstance(types[name], TimestampType):
+                raise ValueError(f"{what}: {name} must be a timestamp; it is {types[name].simpleString()}")
+    kinds = {field.name: field.dataType for field in rows.schema}
+    for field in frames.schema:
+        if field.name in by and kinds[field.name] != field.dataType:
+            both = f"{field.dataType.simpleString()} and {kinds[field.name].simpleString()}"
+            raise ValueError(f"by: {field.name} must be of one type in both; got {both}")
+        if aggregates is None and field.name in kinds and field.name not in by:
+            raise ValueError(f"frames and rows both have a column {field.name!r}, which is not in by")
+    for name, (function, column) in (aggregates or {}).items():
+        if name in frames.columns:
+            raise ValueError(f"how: {name} is a column of frames; choose another name")
+        if column is None:
+            continue
+        if column not in kinds:
+            raise ValueError(f"how: {name}: no column {column!r}; there are {', '.join(kinds)}")
+        allowed = WHOLE if function in ("sum", "mean") else (*WHOLE, DoubleType, FloatType)
+        if not isinstance(kinds[column], allowed):
+            rule = "takes whole numbers" if function in ("sum", "mean") else "takes numbers"
+            raise ValueError(f"how: {name}: {function} {rule}; {column} is {kinds[column].simpleString()}")
+
+
+def _known(names: Sequence[str]) -> Column:
+    return reduce(Column.__and__, (F.col(f"`{name}`").isNotNull() for name in names), F.lit(True))
+
+
+def _met(
+    intervals: DataFrame, rows: DataFrame, by: Sequence[str], made: Made, schema: StructType | str
+) -> DataFrame:
+    """What is made of the intervals and the rows of a key and a slice of time, where these meet.
+
+    Args:
+        intervals: with `_FROM` and `_TO`.
+        rows: with their time as `_FROM`.
+    """
+    told = intervals.agg(F.min(_FROM), F.max(_TO), F.avg(F.col(_TO) - F.col(_FROM))).first()
+    low, high, mean = (0, 1, 1) if told is None or told[0] is None else told
+    # No shorter than an interval is on average: so an interval is in two slices or so.
+    width = max(-(-(high - low) // SLICES), int(mean), 1)
+
+    def slice_of(moment: Column) -> Column:
+        return F.floor((moment - F.lit(low)) / F.lit(width)).cast("int")
+
+    slices = F.sequence(slice_of(F.col(_FROM)), slice_of(F.col(_TO) - 1))
+    near = rows.where((F.col(_FROM) >= low) & (F.col(_FROM) < high))
+    together = near.withColumn(_SLICE, slice_of(F.col(_FROM))).unionByName(
+        intervals.withColumn(_SLICE, F.explode(slices)), allowMissingColumns=True
+    )
+    return together.repartition(*quoted(by), _SLICE).drop(_SLICE).mapInArrow(made, schema)
+
+
+def _rows(
+    intervals: DataFrame, rows: DataFrame, frame: Sequence[str], time: str, by: Sequence[str]
+) -> DataFrame:
+    frames = intervals.select(*quoted(by), _FROM, _TO, F.struct(*quoted(frame)).alias(_FRAME))
+    near = rows.select(
+        *quoted(by), F.unix_micros(time).alias(_FROM), F.struct(*quoted(rows.columns)).alias(_ROW)
+    )
+    schema = StructType([frames.schema[_FRAME], near.schema[_ROW]])
+    found = _met(frames, near, by, _Matched(tuple(by)), schema)
+    own = [name for name in rows.columns if name not in by]
+    return found.select(f"{_FRAME}.*", *(F.col(f"{_ROW}.`{name}`") for name in own))
+
+
+def _aggregates(
+    intervals: DataFrame,
+    rows: DataFrame,
+    time: str,
+    by: Sequence[str],
+    aggregates: Mapping[str, tuple[str, str | None]],
+) -> DataFrame:
+    """What each interval has, added up over slices: how many rows, and of each column the figures."""
+    asked: dict[str, set[str]] = {}
+    for function, column in aggregates.values():
+        if column is not None:
+            asked.setdefault(column, set()).add({"mean": "sum"}.get(function, function))
+    whole = {column: isinstance(rows.schema[column].dataType, WHOLE) for column in asked}
+    near = rows.select(
+        *quoted(by),
+        F.unix_micros(time).alias(_FROM),
+        *(
+            F.col(f"`{column}`").cast("bigint" if whole[column] else "double").alias(f"__{column}")
+            for column in asked
+        ),
+    )
+    keys = ", ".join(f"`{name}` {intervals.schema[name].dataType.simpleString()}" for name in by)
+    figures = {
+        _figure(figure, column): kind
+        for column, functions in asked.items()
+        for figure, kind in (
+            ("values", "bigint"),
+            *((one, "bigint" if whole[column] else "double") for one in sorted(functions)),
+        )
+    }
+    columns = ", ".join(
+        f"`{name}` {kind}"
+        for name, kind in {_FROM: "bigint", _TO: "bigint", _MANY: "bigint", **figures}.items()
+    )
+    made = _Filled(tuple(by), {column: tuple(sorted(functions)) for column, functions in asked.items()})
+    found = _met(intervals, near, by, made, ", ".join(filter(None, [keys, columns])))
+    together = {"min": F.min, "max": F.max}
+    return found.groupBy(*quoted(by), _FROM, _TO).agg(
+        F.sum(_MANY).alias(_MANY),
+        *(together.get(name.split("_")[2], F.sum)(f"`{name}`").alias(name) for name in figures),
+    )
+
+
+def _figure(figure: str, column: str) -> str:
+    return f"__{figure}_{column}"
+
+
+def _told(of: tuple[str, str | None]) -> Column:
+    function, column = of
+    if column is None:
+        return F.coalesce(_MANY, F.lit(0))
+    if function == "mean":
+        return F.col(f"`{_figure('sum', column)}`") / F.col(f"`{_figure('values', column)}`")
+    return F.col(f"`{_figure(function, column)}`")
+
+
+@dataclass(frozen=True)
+class _Met:
+    """Intervals and rows of a task, each key's rows in order of time."""
+
+    intervals: pa.Table
+    rows: pa.Table
+    between: Between
+
+    @classmethod
+    def of(cls, batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> "_Met | None":
+        """None where there is no interval or no row."""
+        table = gathered(batches)
+        if table is None:
+            return None
+        is_interval = pc.is_valid(table[_TO])
+        intervals, rows = table.filter(is_interval), table.filter(pc.invert(is_interval))
+        if not intervals.num_rows or not rows.num_rows:
+            return None
+        key = codes(table, by)[0]
+        of_interval = is_interval.to_numpy(zero_copy_only=False)
+        time = int64s(rows[_FROM])
+        order = np.lexsort([time, key[~of_interval]])
+        rows = rows.take(pa.array(order))
+        ordered = Ordered(key[~of_interval][order], time[order])
+        between = Between.of(ordered, key[of_interval], int64s(intervals[_FROM]), int64s(intervals[_TO]))
+        return cls(intervals, rows, between)
+
+
+@dataclass(frozen=True)
+class _Matched:
+    """What a task makes of its intervals and rows: the pairs that belong together."""
+
+    by: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        met = _Met.of(batches, self.by)
+        if met is None:
+            return
+        many = met.between.many()
+        # As many intervals at a time as have so many matches; one has what it has.
+        group = (np.cumsum(many) - many) // AT_A_TIME
+        for first, behind in zip(*_groups(group), strict=True):
+            some = Between(met.between.first[first:behind], met.between.behind[first:behind])
+            interval, row = some.pairs()
+            if len(interval):
+                frames, rows = met.intervals[_FRAME], met.rows[_ROW]
+                columns = [frames.take(pa.array(interval + first)), rows.take(pa.array(row))]
+                yield from pa.Table.from_arrays(columns, [_FRAME, _ROW]).combine_chunks().to_batches()
+
+
+@dataclass(frozen=True)
+class _Filled:
+    """What a task makes of its intervals and rows: figures of each interval.
+
+    Attributes:
+        asked: which figures, by column.
+    """
+
+    by: tuple[str, ...]
+    asked: Mapping[str, tuple[str, ...]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        met = _Met.of(batches, self.by)
+        if met is None:
+            return
+        columns = {name: met.intervals[name] for name in (*self.by, _FROM, _TO)}
+        columns[_MANY] = pa.array(met.between.many())
+        for column, figures in self.asked.items():
+            of = met.rows[f"__{column}"].combine_chunks()
+            there = pc.is_valid(of).to_numpy(zero_copy_only=False).astype(np.int64)
+            values = met.between.sums(there)
+            columns[_figure("values", column)] = pa.array(values)
+            for figure in figures:
+                columns[_figure(figure, column)] = pa.array(
+                    self._of(met, of, figure, column), mask=values == 0
+                )
+        yield from pa.table(columns).combine_chunks().to_batches()
+
+    def _of(self, met: _Met, of: pa.Array, figure: str, column: str) -> Any:
+        if figure == "sum":
+            try:
+                return met.between.sums(of.fill_null(0).to_numpy(zero_copy_only=False))
+            except OverflowError as error:
+                raise OverflowError(f"{column}: {error}") from None
+        join = np.minimum if figure == "min" else np.maximum
+        whole = pa.types.is_integer(of.type)
+        none: Any = (np.iinfo(np.int64).max if whole else np.inf) * (1 if figure == "min" else -1)
+        return met.between.extremes(of.fill_null(none).to_numpy(zero_copy_only=False), join, none)
+
+
+def _groups(numbers: Int64s) -> tuple[list[int], list[int]]:
+    """Where runs of equal numbers begin and end."""
+    first = np.flatnonzero(np.append(True, np.diff(numbers) != 0)[: len(numbers)]).tolist()
+    return first, [*first[1:], len(numbers)] if first else []

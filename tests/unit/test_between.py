@@ -1,0 +1,35 @@
+"""The between-join of many keys at once, against a nested loop."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transom.algorithms.between import Between, Interval, nested_loop
+from transom.algorithms.readings import Ordered
+
+TIME = st.one_of(st.integers(0, 30), st.integers(0, 10**15))
+INTERVALS = st.lists(
+    st.tuples(st.integers(0, 3), TIME, st.integers(0, 40)).map(lambda i: Interval(i[0], i[1], i[1] + i[2])),
+    max_size=12,
+)
+ROWS = st.lists(
+    st.tuples(st.one_of(st.integers(0, 3), st.just(10**6)), TIME, st.integers(-9, 9)), max_size=25
+)
+
+
+@settings(max_examples=1000)
+@given(intervals=INTERVALS, rows=ROWS)
+def test_intervals_have_what_a_nested_loop_finds(
+    intervals: list[Interval], rows: list[tuple[int, int, int]]
+) -> None:
+    rows = sorted(rows)
+    key, time, value = (np.array([row[place] for row in rows], dtype=np.int64) for place in range(3))
+    columns = (np.array([one[place] for one in intervals], dtype=np.int64) for place in range(3))
+    between = Between.of(Ordered(key, time), *columns)
+    expected = list(nested_loop(intervals, [(row[0], row[1]) for row in rows]))
+    assert sorted(zip(*(numbers.tolist() for numbers in between.pairs()), strict=True)) == sorted(expected)
+    of = [[rows[place][2] for number, place in expected if number == one] for one in range(len(intervals))]
+    assert between.many().tolist() == [len(values) for values in of]
+    assert between.sums(value).tolist() == [sum(values) for values in of]
+    assert between.extremes(value, np.maximum, -99).tolist() == [max(values, default=-99) for values in of]
+    assert between.extremes(value, np.minimum, 99).tolist() == [min(values, default=99) for values in of]

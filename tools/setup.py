@@ -149,6 +149,8 @@ def configuration(java_home: Path, archive: Path | None) -> None:
         "spark.ui.showConsoleProgress": "false",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.shuffle.partitions": "4",
+        # Where in Python a column was named is said of it in four calls of Java, some thousand times a run.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Rows that are kept between two passes are soon forgotten: not worth the work of compressing them.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
         "spark.sql.warehouse.dir": str(HOUSE / "warehouse"),

@@ -20,31 +20,31 @@ LOW = 2**32 - 1
 
 def row_hash(df: DataFrame, columns: Iterable[str]) -> Column:
     """A 64-bit hash of some columns of a row."""
+    return F.expr(row_hash_sql(df.schema, columns))
+
+
+def row_hash_sql(schema: StructType, columns: Iterable[str]) -> str:
+    """The same as Spark SQL: one text is said to Spark at once, where columns are said one by one."""
     names = sorted(columns)
-    parts: list[Column] = [F.lit(" ".join(names))]
+    parts = [f"'{' '.join(names)}'"]
     for name in names:
-        column = F.col(f"`{name}`")
-        parts.append(column.isNull())
-        parts.extend(_spelt_out(column, df.schema[name].dataType))
-    return F.xxhash64(*parts)
+        parts += [f"isnull(`{name}`)", *_spelt_out(f"`{name}`", schema[name].dataType)]
+    return f"xxhash64({', '.join(parts)})"
 
 
-def _spelt_out(column: Column, kind: DataType) -> list[Column]:
+def _spelt_out(column: str, kind: DataType) -> list[str]:
     if isinstance(kind, ArrayType):
-        elements = F.transform(column, lambda e: F.struct(*_with_null(e, kind.elementType)))
-        return [F.size(column), elements]
+        return [f"size({column})", f"transform({column}, e -> {_with_null('e', kind.elementType)})"]
     return [column]
 
 
-def _with_null(column: Column, kind: DataType) -> list[Column]:
+def _with_null(column: str, kind: DataType) -> str:
     """A value inside another one, beside whether it is null."""
+    value = column
     if isinstance(kind, StructType):
-        inner = [part for f in kind.fields for part in _with_null(column.getField(f.name), f.dataType)]
-        # Spark numbers fields of one name that are written without one.
-        value = F.struct(*(part.alias(f"_{number}") for number, part in enumerate(inner)))
-    else:
-        value = column
-    return [column.isNull().alias("null"), value.alias("value")]
+        inner = (_with_null(f"{column}.`{field.name}`", field.dataType) for field in kind.fields)
+        value = f"struct({', '.join(inner)})"
+    return f"struct(isnull({column}), {value})"
 
 
 def digest_of(count: Column, total: Column) -> Column:

@@ -246,10 +246,11 @@ def _standing(step: Step, book: Book) -> dict[tuple[str, str], dict[datetime, in
 def _hashed(step: Step, rows: DataFrame) -> DataFrame:
     """The rows in the table's own form, with a hash over the columns that their block fills."""
     rows = conformed(rows, step.table)
-    hashes = F.lit(None).cast("bigint")
-    for block, part in step.parts.items():
-        hashes = F.when(F.col("block") == block, digests.row_hash(rows, part.columns)).otherwise(hashes)
-    return rows.select("*", hashes.alias(digests.HASH))
+    cases = " ".join(
+        f"WHEN '{block}' THEN {digests.row_hash_sql(rows.schema, part.columns)}"
+        for block, part in step.parts.items()
+    )
+    return rows.selectExpr("*", f"CASE block {cases} END AS {digests.HASH}")
 
 
 def measure(

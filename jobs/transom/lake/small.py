@@ -26,14 +26,13 @@ FIXED = 16
 
 def bytes_of(rows: DataFrame) -> Column:
     """About how many bytes a row takes as Arrow holds it."""
-    size: Column = F.lit(FIXED * len(rows.columns)).cast("bigint")
+    sizes = [f"CAST({FIXED * len(rows.columns)} AS bigint)"]
     for field in rows.schema:
-        name = f"`{field.name}`"
         if isinstance(field.dataType, StringType):
-            size = size + F.coalesce(F.octet_length(name).cast("bigint"), F.lit(0))
+            sizes.append(f"coalesce(CAST(octet_length(`{field.name}`) AS bigint), 0)")
         elif isinstance(field.dataType, ArrayType):
-            size = size + F.lit(FIXED) * F.coalesce(F.array_size(name).cast("bigint"), F.lit(0))
-    return size
+            sizes.append(f"{FIXED} * coalesce(CAST(array_size(`{field.name}`) AS bigint), 0)")
+    return F.expr(" + ".join(sizes))
 
 
 def taken(rows: DataFrame, schema: pa.Schema) -> pa.Table:

@@ -70,10 +70,10 @@ def conformed(rows: DataFrame, table: Table, *more: Column) -> DataFrame:
     """
     held = set(rows.columns)
     columns = [
-        (F.col(f"`{name}`") if name in held else F.lit(None)).cast(kind).alias(name)
+        f"CAST({f'`{name}`' if name in held else 'NULL'} AS {kind}) AS `{name}`"
         for name, kind in table.columns.items()
     ]
-    return rows.select(*columns, *more)
+    return rows.select(*map(F.expr, columns), *more) if more else rows.selectExpr(*columns)
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,11 @@ STAGES = (
         ("frames", "findings"),
         "Readings become frames: stretches of time that the data delimits.",
     ),
+    StageTask(
+        "fill",
+        ("fills",),
+        "Frames are filled with what lies between their ends, in the log or in its past.",
+    ),
 )
 
 

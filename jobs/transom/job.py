@@ -34,7 +34,7 @@ NOTED = {
     "records_shown": "records shown to detectors",
 }
 """Figures of a run's work that a person should see, where they are not zero."""
-MADE = {"ingest": "events", "aggregate": "granules"}
+MADE = {"ingest": "events", "aggregate": "granules", "frame": "frames"}
 """Of stages whose tables others read: the one without which it cannot have run."""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from transom.job import Context
 from transom.lake.refresh import Outcome, refresh
 from transom.lake.stage import Stage
-from transom.stages import aggregate, frame, widen
+from transom.stages import aggregate, fill, frame, widen
 from transom.stages.checks import accepted_of
 from transom.stages.ingest import ingest
 from transom.stages.ingest_tables import Tables
@@ -33,6 +33,10 @@ def _frame(context: Context) -> Outcome:
     return _refreshed(context, frame.stage(context.stream))
 
 
+def _fill(context: Context) -> Outcome:
+    return _refreshed(context, fill.stage(context.stream))
+
+
 def _refreshed(context: Context, declared: Stage) -> Outcome:
     context.store.create(step.table for step in declared.steps if step.parts)
     with context.phase(declared.name):
@@ -49,5 +53,11 @@ def _refreshed(context: Context, declared: Stage) -> Outcome:
         )
 
 
-WORKS: dict[str, Work] = {"ingest": _ingest, "widen": _widen, "aggregate": _aggregate, "frame": _frame}
+WORKS: dict[str, Work] = {
+    "ingest": _ingest,
+    "widen": _widen,
+    "aggregate": _aggregate,
+    "frame": _frame,
+    "fill": _fill,
+}
 """Every stage, in the order in which they run."""

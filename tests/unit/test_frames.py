@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.algorithms.frames import Reports, advance, whole
-from transom.algorithms.framing import Aggregate, Frame, Framing, Reading, Report, framed
+from transom.algorithms.framing import Framing, Reading, Report, alone
 from transom.algorithms.framing import reports as expected_reports
 from transom.algorithms.pieces import HOUR
 from transom.algorithms.readings import NONE, Left, Readings
@@ -97,32 +97,6 @@ def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None
     check()
 
 
-def whole_stretch(framing: Framing, readings: Key, until: int, overlap: bool) -> Iterator[Frame]:
-    """The frames of one key in a stretch of time by itself: of all readings, or of the first behind each."""
-
-    def sound(frame: Frame) -> bool:
-        kind = framing.kind
-        met = not (isinstance(kind, Aggregate) and kind.minimal) or kind.holds(frame.values)
-        return met and frame.long_enough(framing)
-
-    if not overlap:
-        yield from filter(sound, framed(framing, readings, until))
-        return
-    found: list[Frame] = []
-    for place, one in enumerate(readings):
-        frames = [] if one.missing else framed(framing, readings[place:], until)
-        found += [frame for frame in frames[:1] if frame.first == one.time and sound(frame)]
-    spans = [(frame.first, frame.readings[-1].time) for frame in found]
-    for frame, (first, last) in zip(found, spans, strict=True):
-        others = [span for span in spans if span != (first, last)]
-        if framing.minimal:
-            inside = any(first <= a and b <= last for a, b in others)
-        else:
-            inside = any(a <= first and last <= b for a, b in others)
-        if not inside:
-            yield frame
-
-
 @pytest.mark.parametrize("kind", ["delta", "aggregate", "threshold"])
 @pytest.mark.parametrize("longest", [False, True])
 def test_frames_of_a_stretch_by_itself(kind: str, longest: bool) -> None:
@@ -135,7 +109,7 @@ def test_frames_of_a_stretch_by_itself(kind: str, longest: bool) -> None:
         found = whole(framing, columns(keys, 0, until), 0, until, overlap, longest)
         expected = []
         for key, of in enumerate(keys):
-            frames = list(whole_stretch(framing, of, until, overlap))
+            frames = alone(framing, of, until, overlap)
             most = max((frame.length(framing.every) for frame in frames), default=0)
             for frame in frames:
                 if not longest or frame.length(framing.every) == most:

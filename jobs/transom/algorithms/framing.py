@@ -11,7 +11,7 @@ frame. Whether it closes the open one is said beside the kind, and so is how lon
 The form that is fast is `transom.algorithms.frames`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from operator import ge, gt, le, lt
@@ -386,6 +386,33 @@ def framed(framing: Framing, readings: Iterable[Reading], until: int) -> list[Fr
     return found if framer.open is None else [*found, framer.open]
 
 
+def alone(framing: Framing, readings: Sequence[Reading], until: int, overlap: bool) -> list[Frame]:
+    """The frames of a key's readings in a stretch of time by itself; those open at its end are among them.
+
+    Args:
+        until: the end of the stretch.
+        overlap: whether every reading may begin a frame (section 4.2: cover, unconstrained), of which those
+            stay that lie inside no other one, of minimal ones those that hold no other one; else the first
+            reading behind a frame begins the next.
+    """
+    if not overlap:
+        return [frame for frame in framed(framing, readings, until) if _sound(framing, frame)]
+    begun = (
+        frame
+        for place, one in enumerate(readings)
+        for frame in ([] if one.missing else framed(framing, readings[place:], until)[:1])
+        if frame.first == one.time and _sound(framing, frame)
+    )
+    found = [(frame.first, frame.readings[-1].time, frame) for frame in begun]
+
+    def inside(inner: tuple[int, int, Frame], outer: tuple[int, int, Frame]) -> bool:
+        return inner is not outer and outer[0] <= inner[0] and inner[1] <= outer[1]
+
+    if framing.minimal:
+        return [one[2] for one in found if not any(inside(other, one) for other in found)]
+    return [one[2] for one in found if not any(inside(one, other) for other in found)]
+
+
 def reports(framing: Framing, readings: list[Reading], hours: Iterable[int], hour: int) -> Iterator[Report]:
     """What is said of a key's frames hour by hour: `final` in the hour of what closed one, and `partial` in
     each in which an open one has got a reading, if it is long enough.
@@ -402,15 +429,16 @@ def reports(framing: Framing, readings: list[Reading], hours: Iterable[int], hou
             # Of one that may yet be dropped nothing is told.
             grown = frame.readings[-1].time >= begin and framing.meeting != "drop"
             told = frame.closed >= begin if frame.closed is not None else grown
-            if told and frame.long_enough(framing) and not (final and _unmet(framing, frame)):
+            if told and (_sound(framing, frame) if final else frame.long_enough(framing)):
                 fragments[frame.first] = fragments.get(frame.first, 0) + 1
                 yield Report(begin, "final" if final else "partial", fragments[frame.first], frame)
 
 
-def _unmet(framing: Framing, frame: Frame) -> bool:
-    """Whether a frame has been closed before its aggregate was what it is to be: it is none then."""
+def _sound(framing: Framing, frame: Frame) -> bool:
+    """Whether a frame that is over is one: it is long enough, and its aggregate what it is to come to."""
     kind = framing.kind
-    return isinstance(kind, Aggregate) and kind.minimal and not kind.holds(frame.values)
+    unmet = isinstance(kind, Aggregate) and kind.minimal and not kind.holds(frame.values)
+    return frame.long_enough(framing) and not unmet
 
 
 def _value(reading: Reading) -> int:

@@ -8,7 +8,7 @@ from transom.cli.freshness import Freshness
 from transom.intervals import HOUR, format_hour, ranges
 from transom.lake.book import Node
 from transom.lake.staleness import CHECKS
-from transom.stages import frame, scene, widen
+from transom.stages import fill, frame, scene, widen
 from transom.stream import Stream
 
 OWN = {
@@ -79,6 +79,21 @@ OF_FRAMES: Mapping[str, str] = {
     "types": "the type or resolution of a column",
 }
 """The same of frames."""
+OF_FILLS: Mapping[str, str] = {
+    "frame": "`frame`",
+    "from": "`from`",
+    "key": "the key of the frames",
+    "by": "`by`",
+    "where": "`where`",
+    "stretch": "`lead`, `lag` or `shift`",
+    "every": "how far apart readings are",
+    "take": "`take`",
+    "measures": "`measures`",
+    "of": "the measures that it reads",
+    "reach": "`reach`",
+    "types": "the type or resolution of a column",
+}
+"""The same of fills."""
 
 
 MAY_BE_GONE = {"aggregates": ("fit", "aging")}
@@ -109,7 +124,7 @@ def specification(fresh: Freshness, node: Node) -> str:
         if beside and "specification" not in fresh.differs(other):
             # The types that each of them depends on are of other columns.
             names -= set(_shape(fresh.stream, other)) - {"types"}
-    said_as = {widen.NAME: OF_PATTERNS, frame.NAME: OF_FRAMES}.get(node.stage, WORDS)
+    said_as = {widen.NAME: OF_PATTERNS, frame.NAME: OF_FRAMES, fill.NAME: OF_FILLS}.get(node.stage, WORDS)
     parts = list(dict.fromkeys(words for name, words in said_as.items() if name in names))
     if node.stage == scene.STAGE:
         parts.append("a check or an `accept` that decides whether files are complete")
@@ -119,7 +134,11 @@ def specification(fresh: Freshness, node: Node) -> str:
 
 
 def _blocks(stream: Stream, stage: str) -> Collection[str]:
-    of_stage: dict[str, Mapping[str, object]] = {widen.NAME: stream.patterns, frame.NAME: stream.frames}
+    of_stage: dict[str, Mapping[str, object]] = {
+        widen.NAME: stream.patterns,
+        frame.NAME: stream.frames,
+        fill.NAME: stream.fills,
+    }
     return of_stage.get(stage, stream.aggregate)
 
 
@@ -140,6 +159,7 @@ def _shape(stream: Stream, node: Node) -> Mapping[str, object]:
             "alerts": stream.alerts_shape,
             "open_frames": stream.open_frames_shape,
             "frames": stream.frames_shape,
+            "fills": stream.fills_shape,
         }
         text = shaped[node.table](node.block)
     return {**dict.fromkeys(MAY_BE_GONE.get(node.table, ())), **json.loads(text)}

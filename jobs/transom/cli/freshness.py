@@ -7,7 +7,7 @@ from functools import cached_property
 from transom.lake.book import STANDS, Book, Node
 from transom.lake.stage import Step
 from transom.lake.staleness import Staleness, reach
-from transom.stages import aggregate, frame, scene, widen
+from transom.stages import aggregate, fill, frame, scene, widen
 from transom.stages.checks import accepted_of
 from transom.stream import Stream
 
@@ -22,7 +22,7 @@ class Freshness:
     def _of_stages(self) -> Mapping[str, Staleness]:
         """What is out of date of each stage that the stream has behind the first one."""
         accepted = accepted_of(self.stream)
-        outlines = {of.NAME: of.outline for of in (widen, aggregate, frame)}
+        outlines = {of.NAME: of.outline for of in (widen, aggregate, frame, fill)}
         return {
             name: Staleness(outline(self.stream), self.book, accepted)
             for name, outline in outlines.items()

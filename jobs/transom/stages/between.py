@@ -43,7 +43,7 @@ SLICES = 32
 """Into how many slices of time rows are cut at most, so that one key's need not be in one place."""
 AGGREGATE = re.compile(r"\s*(count|sum|mean|min|max)\s*(?:\(\s*(\w+)\s*\))?\s*")
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
-_FROM, _TO, _SLICE, _MANY = "__from", "__to", "__slice", "__many"
+FROM, TO, _SLICE, _MANY = "__from", "__to", "__slice", "__many"
 _FRAME, _ROW = "__frame", "__row"
 AT_A_TIME = 2**18
 """Matches that a task puts together at a time."""
@@ -89,20 +89,38 @@ def between_join(
     _check(frames, rows, on, by, aggregates)
     spans = frames.withColumns(
         {
-            _FROM: F.unix_micros(start) - F.lit(microseconds(lead) + microseconds(shift)),
-            _TO: F.unix_micros(end) + F.lit(microseconds(lag) - microseconds(shift)),
+            FROM: F.unix_micros(start) - F.lit(microseconds(lead) + microseconds(shift)),
+            TO: F.unix_micros(end) + F.lit(microseconds(lag) - microseconds(shift)),
         }
     )
-    intervals = spans.where((F.col(_FROM) < F.col(_TO)) & _known(by))
-    rows = rows.where(_known([*by, time]))
     if aggregates is None:
-        found = _rows(intervals, rows, frames.columns, time, by)
+        found = _rows(_intervals(spans, by), rows.where(_known([*by, time])), frames.columns, time, by)
         return found.orderBy(*quoted([*by, start, end, time, *found.columns]))
-    found = _aggregates(intervals.select(*quoted(by), _FROM, _TO).distinct(), rows, time, by, aggregates)
-    filled = spans.join(found, [*by, _FROM, _TO], "left").select(
-        *quoted(frames.columns), *(_told(of).alias(name) for name, of in aggregates.items())
+    found = filled(spans, rows, time, by, aggregates).drop(FROM, TO)
+    return found.orderBy(*quoted([*by, start, end]))
+
+
+def filled(
+    spans: DataFrame,
+    rows: DataFrame,
+    time: str,
+    by: Sequence[str],
+    aggregates: Mapping[str, tuple[str, str | None]],
+) -> DataFrame:
+    """Each of some stretches with what its rows come to, in any order; as `between_join`, which checks.
+
+    Args:
+        spans: with `FROM` and `TO`, `[from, to)` in microseconds.
+    """
+    intervals = _intervals(spans, by).select(*quoted(by), FROM, TO).distinct()
+    found = _aggregates(intervals, rows.where(_known([*by, time])), time, by, aggregates)
+    return spans.join(found, [*by, FROM, TO], "left").select(
+        *quoted(spans.columns), *(_told(of).alias(name) for name, of in aggregates.items())
     )
-    return filled.orderBy(*quoted([*by, start, end]))
+
+
+def _intervals(spans: DataFrame, by: Sequence[str]) -> DataFrame:
+    return spans.where((F.col(FROM) < F.col(TO)) & _known(by))
 
 
 def _read(name: str, text: str) -> tuple[str, str | None]:
@@ -159,10 +177,10 @@ def _met(
     """What is made of the intervals and the rows of a key and a slice of time, where these meet.
 
     Args:
-        intervals: with `_FROM` and `_TO`.
-        rows: with their time as `_FROM`.
+        intervals: with `FROM` and `TO`.
+        rows: with their time as `FROM`.
     """
-    told = intervals.agg(F.min(_FROM), F.max(_TO), F.avg(F.col(_TO) - F.col(_FROM))).first()
+    told = intervals.agg(F.min(FROM), F.max(TO), F.avg(F.col(TO) - F.col(FROM))).first()
     low, high, mean = (0, 1, 1) if told is None or told[0] is None else told
     # No shorter than an interval is on average: so an interval is in two slices or so.
     width = max(-(-(high - low) // SLICES), int(mean), 1)
@@ -170,9 +188,9 @@ def _met(
     def slice_of(moment: Column) -> Column:
         return F.floor((moment - F.lit(low)) / F.lit(width)).cast("int")
 
-    slices = F.sequence(slice_of(F.col(_FROM)), slice_of(F.col(_TO) - 1))
-    near = rows.where((F.col(_FROM) >= low) & (F.col(_FROM) < high))
-    together = near.withColumn(_SLICE, slice_of(F.col(_FROM))).unionByName(
+    slices = F.sequence(slice_of(F.col(FROM)), slice_of(F.col(TO) - 1))
+    near = rows.where((F.col(FROM) >= low) & (F.col(FROM) < high))
+    together = near.withColumn(_SLICE, slice_of(F.col(FROM))).unionByName(
         intervals.withColumn(_SLICE, F.explode(slices)), allowMissingColumns=True
     )
     return together.repartition(*quoted(by), _SLICE).drop(_SLICE).mapInArrow(made, schema)
@@ -181,9 +199,9 @@ def _met(
 def _rows(
     intervals: DataFrame, rows: DataFrame, frame: Sequence[str], time: str, by: Sequence[str]
 ) -> DataFrame:
-    frames = intervals.select(*quoted(by), _FROM, _TO, F.struct(*quoted(frame)).alias(_FRAME))
+    frames = intervals.select(*quoted(by), FROM, TO, F.struct(*quoted(frame)).alias(_FRAME))
     near = rows.select(
-        *quoted(by), F.unix_micros(time).alias(_FROM), F.struct(*quoted(rows.columns)).alias(_ROW)
+        *quoted(by), F.unix_micros(time).alias(FROM), F.struct(*quoted(rows.columns)).alias(_ROW)
     )
     schema = StructType([frames.schema[_FRAME], near.schema[_ROW]])
     found = _met(frames, near, by, _Matched(tuple(by)), schema)
@@ -206,7 +224,7 @@ def _aggregates(
     whole = {column: isinstance(rows.schema[column].dataType, WHOLE) for column in asked}
     near = rows.select(
         *quoted(by),
-        F.unix_micros(time).alias(_FROM),
+        F.unix_micros(time).alias(FROM),
         *(
             F.col(f"`{column}`").cast("bigint" if whole[column] else "double").alias(f"__{column}")
             for column in asked
@@ -223,12 +241,12 @@ def _aggregates(
     }
     columns = ", ".join(
         f"`{name}` {kind}"
-        for name, kind in {_FROM: "bigint", _TO: "bigint", _MANY: "bigint", **figures}.items()
+        for name, kind in {FROM: "bigint", TO: "bigint", _MANY: "bigint", **figures}.items()
     )
     made = _Filled(tuple(by), {column: tuple(sorted(functions)) for column, functions in asked.items()})
     found = _met(intervals, near, by, made, ", ".join(filter(None, [keys, columns])))
     together = {"min": F.min, "max": F.max}
-    return found.groupBy(*quoted(by), _FROM, _TO).agg(
+    return found.groupBy(*quoted(by), FROM, TO).agg(
         F.sum(_MANY).alias(_MANY),
         *(together.get(name.split("_")[2], F.sum)(f"`{name}`").alias(name) for name in figures),
     )
@@ -261,17 +279,17 @@ class _Met:
         table = gathered(batches)
         if table is None:
             return None
-        is_interval = pc.is_valid(table[_TO])
+        is_interval = pc.is_valid(table[TO])
         intervals, rows = table.filter(is_interval), table.filter(pc.invert(is_interval))
         if not intervals.num_rows or not rows.num_rows:
             return None
         key = codes(table, by)[0]
         of_interval = is_interval.to_numpy(zero_copy_only=False)
-        time = int64s(rows[_FROM])
+        time = int64s(rows[FROM])
         order = np.lexsort([time, key[~of_interval]])
         rows = rows.take(pa.array(order))
         ordered = Ordered(key[~of_interval][order], time[order])
-        between = Between.of(ordered, key[of_interval], int64s(intervals[_FROM]), int64s(intervals[_TO]))
+        between = Between.of(ordered, key[of_interval], int64s(intervals[FROM]), int64s(intervals[TO]))
         return cls(intervals, rows, between)
 
 
@@ -312,7 +330,7 @@ class _Filled:
         met = _Met.of(batches, self.by)
         if met is None:
             return
-        columns = {name: met.intervals[name] for name in (*self.by, _FROM, _TO)}
+        columns = {name: met.intervals[name] for name in (*self.by, FROM, TO)}
         columns[_MANY] = pa.array(met.between.many())
         for column, figures in self.asked.items():
             of = met.rows[f"__{column}"].combine_chunks()

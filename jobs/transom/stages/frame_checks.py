@@ -100,7 +100,7 @@ def counted_again(rows: DataFrame, readings: DataFrame, block: FrameBlock) -> Da
     near = [F.col("time") >= F.col("__from"), F.col("time") <= F.col("__to")]
     found = readings.join(F.broadcast(some), reduce(and_, [*same, *near]), "right")
     frame = ["block", "hour", "__from", "__to", "new", *(f"__{name}" for name in block.key)]
-    if block.ties in ("first", "last"):
+    if block.picks:
         pick = F.min_by if block.ties == "first" else F.max_by
         one = pick(F.struct("lacking", "holds"), F.struct(*quoted(ORDER))).alias("__one")
         found = found.groupBy(*quoted([*frame, "time"])).agg(one).select("*", "__one.*")

@@ -9,12 +9,13 @@ from pyspark.sql import functions as F
 
 from transom.intervals import ranges
 from transom.lake.stage import Request
-from transom.stages.blocks import MICROSECOND, Block
-from transom.stages.framings import MEAN_STEPS, FrameBlock
+from transom.stages.blocks import MICROSECOND
+from transom.stages.framings import FrameBlock
 from transom.stages.slices import granule, micros, quoted
+from transom.stages.sources import TIME, steps_column
 from transom.stream.frame_columns import BASELINE
 
-TIME, TURN = "event_time", "__turn"
+TURN = "__turn"
 ORDER = ("__time", "__file", "__line")
 """By which records at one time are ordered, where one of them is picked."""
 
@@ -22,7 +23,7 @@ ORDER = ("__time", "__file", "__line")
 def readings_of(request: Request, block: FrameBlock, targets: Sequence[datetime]) -> DataFrame:
     """The readings in some hours: the key, `time`, `value`, `lacking`, `holds`, `starts`, `ends`, and `ORDER`
     where the first or the last of several at one time is to be picked."""
-    _, of, table = block.table
+    _, of, table = block.source.table
     standing = request.rows.get((of, table), {})
     rows = _read(request, block, set(targets) & standing.keys())
     if block.baseline is not None:
@@ -31,13 +32,13 @@ def readings_of(request: Request, block: FrameBlock, targets: Sequence[datetime]
         field: F.expr(block.conditions[field]) if field in block.conditions else F.lit(default)
         for field, default in (("where", True), ("starts_when", True), ("ends_when", False))
     }
-    value = F.lit(None).cast("bigint") if block.value is None else _units(block)
+    value = F.lit(None).cast("bigint") if block.value is None else F.col(steps_column(block.value))
     missing = (
         met["where"].isNull()
         if "where" in block.conditions
         else value.isNull() & F.lit(block.value is not None)
     )
-    picked = quoted(ORDER) if block.ties in ("first", "last") else []
+    picked = quoted(ORDER) if block.picks else []
     return rows.select(
         *quoted(block.key),
         F.unix_micros(TURN).alias("time"),
@@ -52,78 +53,43 @@ def readings_of(request: Request, block: FrameBlock, targets: Sequence[datetime]
 
 
 def _read(request: Request, block: FrameBlock, hours: Collection[datetime]) -> DataFrame:
-    """The columns that are read, of some hours, with the time that a reading stands at."""
-    rows = request.pins.read(block.table[2], set(hours))
-    return _of_events(rows, block) if block.over is None else _of_granules(rows, block, block.over)
-
-
-def _of_events(events: DataFrame, block: FrameBlock) -> DataFrame:
+    """The columns that are read, of some hours, with the turn that a reading stands for."""
+    table = request.pins.read(block.source.table[2], set(hours))
+    more = ("source_id", "source_line") if block.picks else ()
+    steps = block.read if block.ties in ("sum", "mean") else filter(None, [block.value])
+    rows = block.source.rows(table, block.key, (*block.read, *more), steps)
     if "only" in block.conditions:
-        events = events.where(F.expr(block.conditions["only"]))
-    turn = granule(block.framing.every).alias(TURN)
-    if block.ties in ("first", "last"):
+        rows = rows.where(F.expr(block.conditions["only"]))
+    if block.source.over is not None:
+        return rows.withColumn(TURN, F.col(TIME))
+    if block.picks:
         file = F.conv(F.substring("source_id", 1, 15), 16, 10).cast("bigint")
         order = (F.unix_micros(TIME), file, F.col("source_line"))
-        named = (column.alias(name) for column, name in zip(order, ORDER, strict=True))
-        return events.select(*quoted(block.key), TIME, turn, *quoted(block.read), *named)
-    return events.groupBy(*quoted(block.key), turn).agg(
-        F.min(TIME).alias(TIME), *(_together(block, name).alias(name) for name in block.read)
+        return rows.withColumns({TURN: granule(block.framing.every), **dict(zip(ORDER, order, strict=True))})
+    together = {name: _together(block, name) for name in block.read}
+    if block.value is not None:
+        together[steps_column(block.value)] = _steps_together(block, block.value)
+    turn = granule(block.framing.every).alias(TURN)
+    return rows.groupBy(*quoted(block.key), turn).agg(
+        F.min(TIME).alias(TIME), *(column.alias(name) for name, column in together.items())
     )
 
 
 def _together(block: FrameBlock, name: str) -> Column:
     """What is made of several values of a column at one time."""
-    column, (up, down) = F.col(f"`{name}`"), block.units[name].step
     if block.ties in ("min", "max"):
-        return getattr(F, block.ties)(column)  # type: ignore[no-any-return]
+        return getattr(F, block.ties)(f"`{name}`")  # type: ignore[no-any-return]
+    (up, down), steps = block.source.unit(name).step, _steps_together(block, name)
+    return steps if block.source.unit(name).whole else steps * F.lit(float(up)) / F.lit(float(down))
+
+
+def _steps_together(block: FrameBlock, name: str) -> Column:
+    steps = F.col(steps_column(name))
+    if block.ties in ("min", "max"):
+        return getattr(F, block.ties)(steps)  # type: ignore[no-any-return]
     # Sums of doubles go by their order, those of whole steps do not.
-    steps = column if block.units[name].whole else F.rint(column.cast("double") * down / up).cast("bigint")
     total = F.try_sum(steps)
-    if block.ties == "mean":
-        total = F.rint(total.cast("double") / F.count(steps)).cast("bigint")
-    return total if block.units[name].whole else total * F.lit(float(up)) / F.lit(float(down))
-
-
-def _of_granules(granules: DataFrame, block: FrameBlock, of: Block) -> DataFrame:
-    rows = granules.where(F.col("block") == of.name).select(
-        *quoted(block.key),
-        F.col("granule").alias(TIME),
-        F.col("granule").alias(TURN),
-        *(_measure(of, name).alias(name) for name in block.read),
-        *([_steps(of, block.value).alias("__value")] if block.value else []),
-    )
-    return rows.where(F.expr(block.conditions["only"])) if "only" in block.conditions else rows
-
-
-def _measure(of: Block, name: str) -> Column:
-    """A measure of a granule, as conditions see it."""
-    function, column = of.measures[name]
-    if column is None:
-        return F.col("records")
-    up, down = of.units[column].step
-    if function == "mean":
-        return F.col(f"sum_{column}") * F.lit(float(up)) / F.lit(float(down)) / F.col(f"values_{column}")
-    figure = F.col(f"{function}_{column}")
-    return figure if of.units[column].whole else figure * F.lit(float(up)) / F.lit(float(down))
-
-
-def _steps(of: Block, name: str) -> Column:
-    """The same in whole steps."""
-    function, column = of.measures[name]
-    if column is None:
-        return F.col("records")
-    if function == "mean":
-        mean = F.col(f"sum_{column}").cast("double") / F.col(f"values_{column}")
-        return F.rint(mean * F.lit(float(MEAN_STEPS))).cast("bigint")
-    return F.col(f"{function}_{column}")
-
-
-def _units(block: FrameBlock) -> Column:
-    if block.over is not None:
-        return F.col("__value")
-    up, down = block.unit.step
-    column = F.col(f"`{block.value}`")
-    return column if block.unit.whole else F.rint(column.cast("double") * down / up).cast("bigint")
+    return F.rint(total.cast("double") / F.count(steps)).cast("bigint") if block.ties == "mean" else total
 
 
 def _with_baseline(
@@ -131,7 +97,7 @@ def _with_baseline(
 ) -> DataFrame:
     """Rows with what is made of the readings at the same times of earlier days, where there are any."""
     assert block.baseline is not None
-    _, of, table = block.table
+    _, of, table = block.source.table
     standing = request.rows.get((of, table), {}).keys()
     earlier = []
     for shift in block.shifts:

@@ -9,17 +9,14 @@ from functools import partial
 from transom.algorithms.framing import Aggregate, Boundary, Delta, Framing, Kind, Marked, Threshold, Trend
 from transom.lake.stage import Reads
 from transom.lake.tables import SPARK_TYPES
-from transom.stages.blocks import HOUR, Block, Unit, block_of
+from transom.stages.blocks import HOUR, Unit
 from transom.stages.columns import HOUR_LENGTH
 from transom.stages.slices import micros, reached
+from transom.stages.sources import Source
 from transom.stream import Stream, frame_columns
-from transom.stream.figures import NUMERIC
 from transom.stream.frame_rules import overlaps
 from transom.stream.frames import Baseline, Frame
 from transom.units import microseconds
-
-MEAN_STEPS = 2**20
-"""A mean is no multiple of its column's resolution; it is counted in steps that are so much finer."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +24,11 @@ class FrameBlock:
     """One kind of frame of a stream, with everything that its columns are derived from.
 
     Attributes:
-        over: the aggregation whose granules are the readings; None where these are events.
+        source: of the readings.
         conditions: on the readings, as Spark SQL, by the fields of the stream's file.
         value: the column whose value delimits frames, if any.
         unit: in which it is counted.
         read: the columns that are read beside the key.
-        units: of those of events that are numbers, in what they are counted.
         ties: what is made of several events of one key at one time.
         stretch: how long the stretches are that frames are looked for in by themselves, in hours; None where
             they may go on from hour to hour for ever.
@@ -42,12 +38,11 @@ class FrameBlock:
 
     name: str
     key: Mapping[str, str]
-    over: Block | None
+    source: Source
     conditions: Mapping[str, str]
     value: str | None
     unit: Unit
     read: tuple[str, ...]
-    units: Mapping[str, Unit]
     ties: str | None
     baseline: Baseline | None
     framing: Framing
@@ -56,11 +51,9 @@ class FrameBlock:
     longest: bool
 
     @property
-    def table(self) -> tuple[str, str, str]:
-        """The stage, block and table that the readings are of."""
-        return (
-            ("ingest", "events", "events") if self.over is None else ("aggregate", self.over.name, "granules")
-        )
+    def picks(self) -> bool:
+        """Whether one of several events at one time is picked."""
+        return self.ties in ("first", "last")
 
     @property
     def shifts(self) -> tuple[int, ...]:
@@ -85,7 +78,7 @@ class FrameBlock:
         reads = []
         for shift in (0, *self.shifts):
             back, forward = -(-shift // HOUR_LENGTH) + within, -(shift // HOUR_LENGTH)
-            reads.append(Reads(*self.table, back, forward, partial(self._back_of, back)))
+            reads.append(Reads(*self.source.table, back, forward, partial(self._back_of, back)))
         return tuple(reads)
 
     def completes(self, hour: datetime) -> bool:
@@ -104,22 +97,19 @@ class FrameBlock:
 def frame_block_of(stream: Stream, name: str) -> FrameBlock:
     """A kind of frame of the stream file, resolved against its columns."""
     said = stream.frames[name]
-    over = None if said.over is None else block_of(stream, said.over)
+    source = Source.of(stream, said.over)
     value = frame_columns.value(stream, name)
-    unit, read = _unit(stream, over, value), frame_columns.read(stream, name)
+    unit = Unit((1, 1), True) if value is None else source.unit(value)
     every = frame_columns.every(stream, name)
     missing = said.missing or ("breaks" if said.kind in ("threshold", "trend") else "bridged")
     return FrameBlock(
         name,
         {column: SPARK_TYPES[stream.event_types[column]] for column in frame_columns.key(stream, name)},
-        over,
+        source,
         {field: met.sql for field, met in frame_columns.conditions(stream, name).items()},
         value,
         unit,
-        tuple(read),
-        {}
-        if over
-        else {c: Unit.of(stream.event_columns[c]) for c in read if stream.event_types[c] in NUMERIC},
+        tuple(frame_columns.read(stream, name)),
         said.ties,
         said.baseline,
         Framing(
@@ -138,18 +128,6 @@ def frame_block_of(stream: Stream, name: str) -> FrameBlock:
         overlaps(said),
         said.longest,
     )
-
-
-def _unit(stream: Stream, over: Block | None, value: str | None) -> Unit:
-    if value is None:
-        return Unit((1, 1), True)
-    if over is None:
-        return Unit.of(stream.event_columns[value])
-    function, column = over.measures[value]
-    if column is None:
-        return Unit((1, 1), True)
-    (up, down), whole = over.units[column].step, over.units[column].whole
-    return Unit((up, down * MEAN_STEPS), False) if function == "mean" else Unit((up, down), whole)
 
 
 def _kind(said: Frame, unit: Unit) -> Kind:

@@ -194,7 +194,7 @@ def _numbers(column: pa.ChunkedArray) -> Int64s:
 def _readings(table: pa.Table, keys: Int64s, block: FrameBlock) -> Readings:
     """The readings by key and time, one a time."""
     time = int64s(table["time"])
-    picks = [int64s(table[name]) for name in reversed(ORDER)] if block.ties in ("first", "last") else []
+    picks = [int64s(table[name]) for name in reversed(ORDER)] if block.picks else []
     order = np.lexsort([*picks, time, keys])
     key, time = keys[order], time[order]
     if picks:

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 from transom.stream.base import Hour, Model, Name, Number, Text, finite
 from transom.stream.errors import Problem, nearest
 
-Stage = Literal["ingest", "widen", "aggregate", "frame"]
+Stage = Literal["ingest", "widen", "aggregate", "frame", "fill"]
 Checked = Literal["ingest", "aggregate"]
 """Stages of whose output a stream may have checks of its own."""
 Severity = Literal["error", "incomplete", "warning"]

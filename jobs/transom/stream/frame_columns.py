@@ -44,17 +44,21 @@ def every(stream: "Stream", name: str) -> timedelta | None:
 def types(stream: "Stream", name: str) -> dict[str, FieldType]:
     """Return the types of the columns of readings."""
     frame = stream.frames[name]
-    if frame.over is None:
-        found = dict(stream.event_types)
-    else:
-        block = stream.aggregate[frame.over]
-        found = {column: stream.event_types[column] for column in block.key}
-        for measure, of in block.measures.items():
-            if of.function != "distinct":
-                kind = stream.event_types[of.column] if of.column else "integer"
-                found[measure] = "number" if of.function == "mean" else kind
-        found["event_time"] = "timestamp"
-    return found | ({BASELINE: "number"} if frame.baseline else {})
+    return source_types(stream, frame.over) | ({BASELINE: "number"} if frame.baseline else {})
+
+
+def source_types(stream: "Stream", over: str | None) -> dict[str, FieldType]:
+    """Return the types of the columns of events, or of the granules of a block of aggregate: the key, and the
+    measures of which a granule knows the figure."""
+    if over is None:
+        return dict(stream.event_types)
+    block = stream.aggregate[over]
+    found: dict[str, FieldType] = {column: stream.event_types[column] for column in block.key}
+    for measure, of in block.measures.items():
+        if of.function != "distinct":
+            kind = stream.event_types[of.column] if of.column else "integer"
+            found[measure] = "number" if of.function == "mean" else kind
+    return found | {"event_time": "timestamp"}
 
 
 def conditions(stream: "Stream", name: str) -> dict[str, Expression]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from transom.intervals import HOUR
 from transom.stream.errors import Problem, twice
+from transom.stream.shifts import format_ago
 from transom.units import format_duration
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _readings(frame: "Frame") -> Iterator[Problem]:
         for index, shift in enumerate(frame.baseline.shift):
             if not shift:
                 yield Problem(f"baseline.shift[{index}]", "must not be nothing")
-        yield from twice("baseline.shift", [format_duration(shift) for shift in frame.baseline.shift])
+        yield from twice("baseline.shift", [format_ago(shift) for shift in frame.baseline.shift])
 
 
 def _schemes(frame: "Frame") -> Iterator[Problem]:

@@ -22,6 +22,7 @@ from pydantic import (
 from transom.stream import frame_rules
 from transom.stream.base import Model, Name, Number, Text
 from transom.stream.errors import Problems
+from transom.stream.shifts import Ago
 from transom.units import Duration
 
 IDLE = timedelta(hours=24)
@@ -80,8 +81,8 @@ class Baseline(Model):
 
     of: Name
     """The column."""
-    shift: Annotated[tuple[Duration, ...], Field(min_length=1)]
-    """How long ago, as 7 days, 14 days: each a whole number of readings."""
+    shift: Annotated[tuple[Ago, ...], Field(min_length=1)]
+    """How long ago, as -7 days: each a whole number of readings."""
     take: Literal["median", "mean", "min", "max"] = "median"
     """What is made of the values of those times."""
     missing: Literal["skip", "zero"] = "skip"

@@ -16,6 +16,7 @@ from transom.stream import alerts, derived, figures, pattern_columns, rules, sha
 from transom.stream.base import Hour, Model, Name, Text
 from transom.stream.checks import Accept, Check, Gate, Stage, resolve
 from transom.stream.errors import Problems
+from transom.stream.fills import Fill
 from transom.stream.frames import Frame
 from transom.stream.patterns import Pattern
 from transom.stream.presets import with_defaults
@@ -64,6 +65,8 @@ class Stream(Model):
     """Episodes of several steps, minutes or days apart, that are looked for in the events of each key."""
     frames: dict[Name, Frame] = Field(default_factory=dict)
     """Stretches of time that the data of each key delimits."""
+    fills: dict[Name, Fill] = Field(default_factory=dict)
+    """What lies between the ends of frames, in the log or in its past."""
     checks: dict[Name, Check] = Field(default_factory=dict)
     """Own checks, and changes of built-in ones."""
     accept: tuple[Accept, ...] = ()
@@ -164,6 +167,7 @@ class Stream(Model):
             "widen": bool(self.patterns),
             "aggregate": bool(self.aggregate),
             "frame": bool(self.frames),
+            "fill": bool(self.fills),
         }
         return ("ingest", *(stage for stage, there in blocks.items() if there))
 
@@ -171,6 +175,8 @@ class Stream(Model):
         """Return the stage whose tables one reads, and whose gate has to pass first; None of the first."""
         if stage == "ingest":
             return None
+        if stage == "fill":
+            return "frame"
         return "aggregate" if stage == "frame" and self.aggregate else "ingest"
 
     @cached_property
@@ -276,6 +282,10 @@ class Stream(Model):
     def frames_shape(self, frame: str) -> str:
         """Return the canonical JSON of what shapes how it is told."""
         return shapes.frames(self, frame)
+
+    def fills_shape(self, fill: str) -> str:
+        """Return the canonical JSON of what shapes a fill, its frames given."""
+        return shapes.fills(self, fill)
 
     def episodes_shape(self, pattern: str) -> str:
         """Return the canonical JSON of what shapes the episodes of a pattern, matches given."""

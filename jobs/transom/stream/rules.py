@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 from transom.expressions import ExpressionError, condition
 from transom.formats.layout import REST, FieldType
 from transom.intervals import HOUR, format_hour
-from transom.stream import alerts, checks, derived, figures, frame_columns, pattern_columns, unique
+from transom.stream import (
+    alerts,
+    checks,
+    derived,
+    figures,
+    fill_columns,
+    frame_columns,
+    pattern_columns,
+    unique,
+)
 from transom.stream.errors import Problem, join, nearest, twice
 from transom.stream.fields import split_paths
 from transom.stream.options import fields_of
@@ -38,6 +47,7 @@ def problems(stream: "Stream") -> list[Problem]:
         *figures.problems(stream),
         *pattern_columns.problems(stream),
         *frame_columns.problems(stream),
+        *fill_columns.problems(stream),
         *_checks(stream),
         *_accept(stream),
         *_times(stream),

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from transom.stream import detectors, frame_columns, frame_rules
+from transom.stream import detectors, fill_columns, frame_columns, frame_rules
 from transom.units import microseconds
 
 if TYPE_CHECKING:
@@ -250,6 +250,32 @@ def frames(stream: "Stream", name: str) -> str:
             "key": list(key),
             "value": [value, *of],
             "types": _types(stream, {*key, *([column] if column else [])}),
+        }
+    )
+
+
+def fills(stream: "Stream", name: str) -> str:
+    """Return what shapes a fill, its frames given."""
+    said, where = stream.fills[name], fill_columns.where(stream, name)
+    over, every = fill_columns.over(said), frame_columns.every(stream, said.frame)
+    read = {str(of.column) for of in said.measures.values()}.union(where.columns if where else ())
+    measures = stream.aggregate[over].measures if over else {}
+    key = frame_columns.key(stream, said.frame)
+    columns = {measures[column].column or "" if column in measures else column for column in read}
+    return canonical(
+        {
+            "frame": said.frame,
+            "from": said.from_,
+            "key": list(key),
+            "by": list(fill_columns.by(stream, name)),
+            "where": where.sql if where else None,
+            "stretch": [microseconds(length) for length in (said.lead, said.lag, *said.shift)],
+            "every": None if every is None else microseconds(every),
+            "take": said.take,
+            "measures": {measure: str(of) for measure, of in said.measures.items()},
+            "of": {column: str(measures[column]) for column in read if column in measures},
+            "reach": microseconds(fill_columns.reach(stream, name)),
+            "types": _types(stream, {*key, *columns} & stream.event_columns.keys()),
         }
     )
 

@@ -1,0 +1,21 @@
+"""The fill stage: frames filled with what lies between their ends, in a log or in its past."""
+
+from transom.lake.stage import Stage
+from transom.stages import fills
+from transom.stages.framings import frame_block_of
+from transom.stream import Stream
+
+NAME = "fill"
+VERSION = 1
+
+
+def outline(stream: Stream) -> Stage:
+    """The stage, which needs no session to be told."""
+    frames = {name: frame_block_of(stream, name) for name in stream.frames}
+    blocks = {name: fills.fill_block_of(stream, name, frames) for name in stream.fills}
+    return Stage(NAME, VERSION, (fills.step_of(stream, blocks),))
+
+
+def stage(stream: Stream) -> Stage:
+    """The fill stage of a stream."""
+    return outline(stream)

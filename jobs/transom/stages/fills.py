@@ -1,0 +1,237 @@
+"""What fills the frames of an hour: rows of a log between their ends, or of its past, counted and summed.
+
+An hour fills the frames that it tells of, each fragment as a whole: so a fill depends on its frame's row
+and on the hours that it reaches, and late ones make it anew."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from transom.intervals import ranges
+from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
+from transom.lake.tables import SPARK_TYPES, Table
+from transom.stages.between import FROM, TO, filled
+from transom.stages.blocks import HOUR
+from transom.stages.columns import HOUR_LENGTH
+from transom.stages.framings import FrameBlock
+from transom.stages.slices import micros, quoted
+from transom.stages.sources import TIME, Source, steps_column
+from transom.stream import Stream, fill_columns
+from transom.units import microseconds
+
+TABLE = "fills"
+COLUMNS = (
+    "hour", "frame_id", "fragment", "shift_s", "start", "end", "rows_matched", "covered", "state",
+)  # fmt: skip
+SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class FillBlock:
+    """One fill of a stream, resolved against its columns.
+
+    Attributes:
+        frame: the kind of frame that it fills.
+        source: what fills it.
+        by: the columns in which both agree.
+        where: a condition on what fills it, as Spark SQL.
+        lead, lag: how much earlier and later than a frame, in microseconds; `lag` counts the time that the
+            frame's last reading stands for.
+        shifts: how long ago, in microseconds.
+        take: what is made of several shifts, if anything.
+        measures: which figure of which column.
+        kinds: their Spark types.
+        reach: how much of a frame is filled, in hours.
+    """
+
+    name: str
+    frame: FrameBlock
+    source: Source
+    by: tuple[str, ...]
+    where: str | None
+    lead: int
+    lag: int
+    shifts: tuple[int, ...]
+    take: str | None
+    measures: Mapping[str, tuple[str, str]]
+    kinds: Mapping[str, str]
+    reach: int
+
+    @property
+    def reads(self) -> tuple[Reads, ...]:
+        """What an hour reads of what fills its frames, for each shift."""
+        return tuple(
+            Reads(
+                *self.source.table,
+                back=self.reach - 1 - (-(self.lead + shift) // HOUR_LENGTH),
+                forward=-(shift // HOUR_LENGTH) - (-self.lag // HOUR_LENGTH),
+            )
+            for shift in self.shifts
+        )
+
+    def hours_of(self, targets: Iterable[datetime]) -> set[datetime]:
+        """The hours that some hours read."""
+        spans = [read.span(hour) for hour in targets for read in self.reads]
+        return {
+            first + offset * HOUR for first, last in spans for offset in range((last - first) // HOUR + 1)
+        }
+
+
+def fill_block_of(stream: Stream, name: str, frames: Mapping[str, FrameBlock]) -> FillBlock:
+    """A fill of the stream file, resolved against its columns."""
+    said, where = stream.fills[name], fill_columns.where(stream, name)
+    frame = frames[said.frame]
+    return FillBlock(
+        name,
+        frame,
+        Source.of(stream, fill_columns.over(said)),
+        fill_columns.by(stream, name),
+        where.sql if where else None,
+        microseconds(said.lead),
+        microseconds(said.lag) + frame.framing.every,
+        tuple(map(microseconds, said.shift)),
+        said.take,
+        {measure: (of.function, str(of.column)) for measure, of in said.measures.items()},
+        {measure: SPARK_TYPES[kind] for measure, kind in fill_columns.measures(stream, name).items()},
+        fill_columns.reach(stream, name) // HOUR,
+    )
+
+
+def step_of(stream: Stream, blocks: Mapping[str, FillBlock]) -> Step:
+    """The step of the table."""
+    table = Table.load(TABLE).declare(
+        key={name: kind for block in blocks.values() for name, kind in block.frame.key.items()},
+        measures={name: kind for block in blocks.values() for name, kind in block.kinds.items()},
+    )
+    parts = {
+        name: Part(
+            (Reads("frame", block.frame.name, "frames"), *block.reads),
+            stream.fills_shape(name),
+            (*COLUMNS, *block.frame.key, *block.kinds),
+        )
+        for name, block in blocks.items()
+    }
+    return Step(table, parts, lambda request: fills_of(request, blocks))
+
+
+def fills_of(request: Request, blocks: Mapping[str, FillBlock]) -> Computed:
+    """What fills the frames of every fill's target hours."""
+    shares = []
+    for name, targets in request.targets.items():
+        block = blocks[name]
+        frames = request.pins.read("frames", targets).where(F.col("block") == block.frame.name)
+        shares.append(Share(name, _fills(request, block, _stretches(frames, block), targets)))
+    return Computed(shares)
+
+
+def _stretches(frames: DataFrame, block: FillBlock) -> DataFrame:
+    """The stretch that is looked at for each row of a frame and each shift, in microseconds."""
+    late = F.unix_micros("hour") + F.lit(HOUR_LENGTH - block.reach * HOUR_LENGTH)
+    start = F.greatest(F.unix_micros("start"), late) - F.lit(block.lead)
+    shifted = frames.select(
+        "hour",
+        "frame_id",
+        *quoted(block.frame.key),
+        "fragment",
+        F.col("state").alias("__state"),
+        start.alias(FROM),
+        (F.unix_micros("start") - F.lit(block.lead)).alias("__whole"),
+        (F.unix_micros("end") + F.lit(block.lag)).alias(TO),
+        F.explode(F.array(*map(F.lit, block.shifts))).alias("__shift"),
+    )
+    moved = {name: F.col(name) - F.col("__shift") for name in (FROM, "__whole", TO)}
+    return shifted.withColumns(moved)
+
+
+def _fills(
+    request: Request, block: FillBlock, stretches: DataFrame, targets: Sequence[datetime]
+) -> DataFrame:
+    _, of, table = block.source.table
+    due = block.hours_of(targets) & request.rows.get((of, table), {}).keys()
+    told = stretches.agg(F.min(FROM), F.max(TO)).first()
+    low, high = (0, 0) if told is None or told[0] is None else told
+    near = {hour for hour in due if low - HOUR_LENGTH < micros(hour) < high}
+    measured = dict.fromkeys(column for _, column in block.measures.values())
+    rows = block.source.rows(request.pins.read(table, near), block.by, _read(block), measured)
+    if block.where is not None:
+        rows = rows.where(F.expr(block.where))
+    rows = rows.select(*quoted(block.by), TIME, *(F.col(steps_column(column)) for column in measured))
+    how: dict[str, tuple[str, str | None]] = {"rows_matched": ("count", None)}
+    how |= {name: (function, steps_column(column)) for name, (function, column) in block.measures.items()}
+    found = filled(stretches, rows, TIME, block.by, how)
+    covered = _covered(due)
+    out = found.select(
+        "hour",
+        "frame_id",
+        *quoted(block.frame.key),
+        "fragment",
+        (-F.col("__shift") / SECOND).cast("double").alias("shift_s"),
+        F.timestamp_micros("__whole").alias("start"),
+        F.timestamp_micros(TO).alias("end"),
+        "rows_matched",
+        covered.alias("covered"),
+        F.when((F.col("__state") == "final") & _stands(due), "final").otherwise("partial").alias("state"),
+        *(_told(block, name).alias(name) for name in block.measures),
+    )
+    return out if block.take is None else out.unionByName(_together(out, block, block.take))
+
+
+def _read(block: FillBlock) -> list[str]:
+    """The columns that the condition may read."""
+    if block.where is None:
+        return []
+    over = block.source.over
+    return list(block.source.fields) if over is None else list(over.measures)
+
+
+def _covered(due: Iterable[datetime]) -> Column:
+    """The share of a stretch that lies in hours that stand."""
+    inside = [
+        F.greatest(
+            F.lit(0),
+            F.least(F.col(TO), F.lit(micros(one.end))) - F.greatest(FROM, F.lit(micros(one.start))),
+        )
+        for one in ranges(due)
+    ]
+    total = reduce(Column.__add__, inside, F.lit(0))
+    return total.cast("double") / (F.col(TO) - F.col("__whole"))
+
+
+def _stands(due: Iterable[datetime]) -> Column:
+    """Whether the last hour of a stretch stands."""
+    last = F.col(TO) - 1
+    inside = [(last >= F.lit(micros(one.start))) & (last < F.lit(micros(one.end))) for one in ranges(due)]
+    return reduce(Column.__or__, inside, F.lit(False))
+
+
+def _told(block: FillBlock, name: str) -> Column:
+    """A measure in its own unit, of whole steps."""
+    function, column = block.measures[name]
+    unit = block.source.unit(column)
+    up, down = unit.step
+    if unit.whole and function != "mean":
+        return F.col(f"`{name}`").cast(block.kinds[name])
+    return (F.col(f"`{name}`").cast("double") * F.lit(float(up)) / F.lit(float(down))).cast(block.kinds[name])
+
+
+def _together(rows: DataFrame, block: FillBlock, take: str) -> DataFrame:
+    """One row of all shifts of a row of a frame: of those that are covered whole."""
+    whole = F.col("covered") >= 1
+    took = {"median": F.median, "mean": F.avg, "min": F.min, "max": F.max}[take]
+    keys = ["hour", "frame_id", *block.frame.key, "fragment"]
+    return rows.groupBy(*quoted(keys)).agg(
+        F.lit(None).cast("double").alias("shift_s"),
+        F.min("start").alias("start"),
+        F.max("end").alias("end"),
+        F.coalesce(F.sum(F.when(whole, F.col("rows_matched"))), F.lit(0)).alias("rows_matched"),
+        F.avg(whole.cast("double")).alias("covered"),
+        F.when(F.bool_and(F.col("state") == "final"), "final").otherwise("partial").alias("state"),
+        *(
+            took(F.when(whole, F.col(f"`{name}`"))).cast(kind).alias(name)
+            for name, kind in block.kinds.items()
+        ),
+    )

@@ -1,0 +1,120 @@
+"""What fills read: the columns of what fills frames, their conditions and measures; and rules of these."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from transom.expressions import Expression, ExpressionError, condition
+from transom.formats.layout import FieldType
+from transom.stream import frame_columns
+from transom.stream.errors import Problem, nearest
+from transom.stream.figures import NUMERIC
+from transom.stream.fills import EVENTS, REACH
+
+if TYPE_CHECKING:
+    from transom.stream.fills import Fill
+    from transom.stream.model import Stream
+
+FILL_COLUMNS = (
+    "hour", "block", "frame_id", "fragment", "shift_s", "start", "end", "rows_matched", "covered", "state",
+)  # fmt: skip
+"""Columns of `fills` beside keys and measures."""
+
+
+def over(fill: "Fill") -> str | None:
+    """Return the block of aggregate whose granules fill frames; None where events do."""
+    return None if fill.from_ == EVENTS else fill.from_
+
+
+def by(stream: "Stream", name: str) -> tuple[str, ...]:
+    """Return the columns in which a frame and what fills it agree."""
+    fill = stream.fills[name]
+    return frame_columns.key(stream, fill.frame) if fill.by is None else fill.by
+
+
+def where(stream: "Stream", name: str) -> Expression | None:
+    """Return the compiled condition on what fills frames, None where there is none."""
+    fill = stream.fills[name]
+    known = frame_columns.source_types(stream, over(fill))
+    return None if fill.where is None else condition(fill.where, known)
+
+
+def measures(stream: "Stream", name: str) -> dict[str, FieldType]:
+    """Return the types of what is told of the rows."""
+    fill = stream.fills[name]
+    known = frame_columns.source_types(stream, over(fill))
+    return {
+        measure: "number" if of.function == "mean" else known[of.column or ""]
+        for measure, of in fill.measures.items()
+    }
+
+
+def reach(stream: "Stream", name: str) -> timedelta:
+    """Return how much of a frame is filled."""
+    fill = stream.fills[name]
+    frame = stream.frames[fill.frame]
+    return fill.reach or frame.stretch or frame.max_length or REACH
+
+
+def problems(stream: "Stream") -> Iterator[Problem]:
+    """Yield what is wrong with the fills of a stream, each of which is sound by itself."""
+    seen: dict[str, tuple[str, FieldType]] = {}
+    for name, fill in stream.fills.items():
+        place = f"fills.{name}"
+        if fill.frame not in stream.frames:
+            known = list(stream.frames)
+            yield Problem(f"{place}.frame", f"no kind of frame {fill.frame!r}{nearest(fill.frame, known)}")
+            continue
+        block = over(fill)
+        if block is not None and block not in stream.aggregate:
+            known = [EVENTS, *stream.aggregate]
+            rule = f"must be events or a block of aggregate; no {block!r}{nearest(block, known)}"
+            yield Problem(f"{place}.from", rule)
+            continue
+        if stream.frames[fill.frame].over not in (None, *stream.aggregate):
+            continue  # its key is not known; the frame's own problems say so
+        yield from _by(place, name, fill, stream)
+        unsound = list(_measures(place, fill, stream))
+        yield from unsound
+        if fill.where is not None:
+            try:
+                condition(fill.where, frame_columns.source_types(stream, block))
+            except ExpressionError as error:
+                yield Problem(f"{place}.where", str(error))
+        if unsound:
+            continue
+        for measure, kind in measures(stream, name).items():
+            other, kind_there = seen.setdefault(measure, (name, kind))
+            if kind_there != kind:
+                rule = f"{measure} is a {kind_there} of {other} and a {kind} here; choose another name"
+                yield Problem(f"{place}.measures.{measure}", rule)
+
+
+def _by(place: str, name: str, fill: "Fill", stream: "Stream") -> Iterator[Problem]:
+    of_frame, known = frame_columns.key(stream, fill.frame), frame_columns.source_types(stream, over(fill))
+    for index, column in enumerate(by(stream, name)):
+        at = f"{place}.by[{index}]" if fill.by is not None else f"{place}.from"
+        if column not in of_frame:
+            rule = f"must be of the key of {fill.frame}; no column {column!r}{nearest(column, of_frame)}"
+            yield Problem(at, rule)
+        elif column not in known:
+            rest = "" if fill.by is not None else "; by: [] takes the rows of any key"
+            yield Problem(at, f"{fill.from_} has no column {column!r}{nearest(column, known)}{rest}")
+    for column in of_frame:
+        if column in FILL_COLUMNS:
+            yield Problem(place, f"{column} is a column that every fill has; name that of the key otherwise")
+
+
+def _measures(place: str, fill: "Fill", stream: "Stream") -> Iterator[Problem]:
+    known = frame_columns.source_types(stream, over(fill))
+    numeric = [column for column, kind in known.items() if kind in NUMERIC]
+    for measure, of in fill.measures.items():
+        at = f"{place}.measures.{measure}"
+        if measure in (*FILL_COLUMNS, *frame_columns.key(stream, fill.frame)):
+            yield Problem(at, f"{measure} is a column that every fill has; choose another name")
+        if of.column in known and of.column not in numeric:
+            yield Problem(
+                at, f"{of.function} takes an integer or a number; {of.column} is a {known[of.column]}"
+            )
+        elif of.column not in known:
+            yield Problem(at, f"no column {of.column!r} in {str(of)!r}{nearest(str(of.column), numeric)}")

@@ -1,0 +1,320 @@
+"""Frames and what fills them are what the definitions say of the whole log, whatever the history of the
+lake."""
+
+import random
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import pytest
+
+from contract.test_promise import assert_equal
+from house import House, hour, line
+from transom.algorithms.framing import Reading, alone, reports
+from transom.stages.framings import FrameBlock, frame_block_of
+
+Make = Callable[..., House]
+Event = dict[str, Any]
+MICROS = 10**6
+HOUR = 3600 * MICROS
+
+FRAMING = """
+name: web
+preset: apache/combined
+heal: 1 hour  # a longer gap between hours that are asked for stays one
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+aggregate:
+  traffic: {measures: {n: count}, levels: RANGES 40 MINUTES SLIDES 20 MINUTES}
+  site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 30 MINUTES}
+frames:
+  failing: {kind: threshold, where: "status >= 400", of: status, ties: max, idle: 3 hours, min_records: 2}
+  sizes: {kind: delta, of: bytes, below: 40, ties: sum, idle: 4 hours}
+  enough: {key: [], kind: aggregate, condition: sum(bytes) > 300, span: minimal, ties: sum, idle: 2 hours,
+           max_length: 5 hours}
+  calls: {kind: marked, starts_when: status = 401, ends_when: status = 200, when_open: drop, ties: last,
+          idle: 3 hours}
+  rising: {over: traffic, kind: trend, of: n, direction: increasing}
+  busy: {over: site, kind: threshold, where: n > 4, missing: bridged, extent: liberal, idle: 6 hours}
+  unlike: {over: site, kind: threshold, where: n > baseline + 1, of: n,
+           baseline: {of: n, shift: [-1 hour, -2 hours], missing: zero}}
+  longest: {over: site, kind: threshold, where: n > 2, longest: true, stretch: 4 hours}
+  spans: {kind: delta, of: bytes, below: 30, scheme: cover, stretch: 3 hours, ties: min}
+fills:
+  around: {frame: failing, where: status = 200, lead: 10 minutes, lag: 30 minutes,
+           measures: {sent: sum(bytes), biggest: max(bytes)}}
+  before: {frame: busy, from: site, shift: [-1 hour, -3 hours], take: median, measures: {asked: sum(n)},
+           reach: 4 hours}
+"""
+
+
+class Said(NamedTuple):
+    """What a reading is made of, without transom's own preparation of it."""
+
+    key: tuple[str, ...]
+    of: Callable[[list[Event]], dict[str, Any]]
+
+
+def total(events: list[Event]) -> dict[str, Any]:
+    values = [event["bytes"] for event in events if event["bytes"] is not None]
+    return {"value": sum(values) if values else None, "missing": not values}
+
+
+def least(events: list[Event]) -> dict[str, Any]:
+    values = [event["bytes"] for event in events if event["bytes"] is not None]
+    return {"value": min(values, default=None), "missing": not values}
+
+
+def worst(events: list[Event]) -> dict[str, Any]:
+    status = max(event["status"] for event in events)
+    return {"value": status, "holds": status >= 400}
+
+
+def last(events: list[Event]) -> dict[str, Any]:
+    status = max(events, key=lambda e: (e["event_time"], e["source_id"], e["source_line"]))["status"]
+    return {"starts": status == 401, "ends": status == 200}
+
+
+def above(most: int) -> Callable[[list[Event]], dict[str, Any]]:
+    return lambda events: {"value": len(events), "holds": len(events) > most}
+
+
+SAID = {
+    "failing": Said(("client",), worst),
+    "sizes": Said(("client",), total),
+    "enough": Said((), total),
+    "calls": Said(("client",), last),
+    "rising": Said(("client",), lambda events: {"value": len(events)}),
+    "busy": Said((), above(4)),
+    "unlike": Said((), lambda events: {"value": len(events)}),
+    "longest": Said((), above(2)),
+    "spans": Said(("client",), least),
+}
+
+
+def requests(dice: random.Random, hours: int) -> list[list[str]]:
+    """Some requests of three clients in each hour, many at one time."""
+    statuses = [*[200] * 9, 401, 401, *[404] * 7, 500]
+    return [
+        [
+            line(3600 * number + dice.choice([0, 1799, *range(0, 3600, 60)]), f"10.0.0.{dice.randint(1, 3)}",
+                 dice.choice([7, 20, 31, 55, "-"]), dice.choice(statuses))
+            for _ in range(dice.choice([0, 2, 9, 14, 19]))
+        ]
+        for number in range(hours)
+    ]  # fmt: skip
+
+
+def micros(moment: datetime) -> int:
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def readings(
+    events: Sequence[Event], name: str, block: FrameBlock
+) -> Iterator[tuple[tuple[str, ...], list[Reading]]]:
+    """The readings of each key, in order."""
+    said, every = SAID[name], block.framing.every
+
+    def of(event: Event) -> tuple[tuple[str, ...], int]:
+        return tuple(event[k] for k in said.key), micros(event["event_time"]) // every * every
+
+    hours = {micros(event["hour"]) for event in events}
+    by_key: dict[tuple[str, ...], list[Reading]] = {}
+    for (key, time), some in groupby(sorted(events, key=of), key=of):
+        by_key.setdefault(key, []).append(Reading(time, **said.of(list(some))))
+    for key, ones in by_key.items():
+        if name == "unlike":
+            ones = [with_baseline(one, ones, hours) for one in ones]
+        yield key, ones
+
+
+def with_baseline(one: Reading, others: Sequence[Reading], hours: set[int]) -> Reading:
+    then = {other.time: other.value for other in others}
+    values = []
+    for shift in (HOUR, 2 * HOUR):
+        time = one.time - shift
+        if time in then or time // HOUR * HOUR in ASKED:
+            values.append(then.get(time) or 0)
+    assert one.value is not None
+    holds = bool(values) and one.value > statistics.median(values) + 1
+    return one._replace(holds=holds, missing=not values)
+
+
+ASKED: set[int] = set()
+"""The hours that were asked for, by where they begin."""
+
+
+def expected(house: House, name: str, events: Sequence[Event]) -> list[tuple[object, ...]]:
+    """What is told of frames in hours that were asked for, by the framing function."""
+    block = frame_block_of(house.stream, name)
+    framing, hours = block.framing, range(min(ASKED), max(ASKED) + 1, HOUR)
+    found = []
+    for key, ones in readings(events, name, block):
+        if block.stretch is None:
+            told = [(*report[:3], report.frame) for report in reports(framing, ones, hours, HOUR)]
+        else:
+            told = list(of_stretches(block, ones))
+        for at, state, fragment, frame in told:
+            if at not in ASKED:
+                continue
+            new = [r for r in frame.readings if block.stretch or at <= r.time < at + HOUR]
+            values = frame.values
+            top = next((r.time for r in frame.readings if values and r.value == max(values)), None)
+            found.append(
+                (
+                    key, at, state, fragment, frame.start, frame.end, frame.length(framing.every) / MICROS,
+                    len(frame.readings), frame.missing, len(new), max(values, default=None), top,
+                    sum(values) / len(values) if values else None,
+                )
+            )  # fmt: skip
+    return sorted(found, key=repr)
+
+
+def of_stretches(block: FrameBlock, ones: Sequence[Reading]) -> Iterator[tuple[int, str, int, Any]]:
+    assert block.stretch is not None
+    length = block.stretch * HOUR
+    for begin in sorted({one.time // length * length for one in ones}):
+        inside = [one for one in ones if begin <= one.time < begin + length]
+        frames = alone(block.framing, inside, begin + length, block.overlap)
+        most = max((frame.length(block.framing.every) for frame in frames), default=0)
+        for frame in frames:
+            if not block.longest or frame.length(block.framing.every) == most:
+                yield begin + length - HOUR, "final", 1, frame
+
+
+def told(house: House, name: str) -> list[tuple[object, ...]]:
+    block = frame_block_of(house.stream, name)
+    return sorted(
+        (
+            (
+                tuple(row[k] for k in block.key), micros(row["hour"]), row["state"], row["fragment"],
+                micros(row["start"]), micros(row["end"]), row["length_s"], row["records"], row["missing"],
+                row["new_records"], row["peak"], row["peak_time"] and micros(row["peak_time"]), row["mean"],
+            )
+            for row in house.table("frames").where(f"block = '{name}'").toArrow().to_pylist()
+        ),
+        key=repr,
+    )  # fmt: skip
+
+
+def numbers(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """Rows as they are compared: 3 and 3.0 are one number."""
+    return [tuple(float(v) if isinstance(v, int) else v for v in row) for row in rows]
+
+
+def filled(house: House, name: str, events: Sequence[Event]) -> list[tuple[object, ...]]:
+    """What fills frames as they are told, by looking at every row."""
+    stream, found = house.stream, []
+    fill = stream.fills[name]
+    block = frame_block_of(stream, fill.frame)
+    rows = house.table("frames").where(f"block = '{fill.frame}'").toArrow().to_pylist()
+    reach = 4 * HOUR if name == "before" else 168 * HOUR
+    for row in rows:
+        at = micros(row["hour"])
+        of_shifts = []
+        for shift in fill.shift:
+            ago = shift // timedelta(microseconds=1)
+            whole = micros(row["start"]) - fill.lead // timedelta(microseconds=1) - ago
+            begin = (
+                max(micros(row["start"]), at + HOUR - reach) - fill.lead // timedelta(microseconds=1) - ago
+            )
+            end = micros(row["end"]) + block.framing.every + fill.lag // timedelta(microseconds=1) - ago
+            measures = (around if name == "around" else before)(row, events, begin, end)
+            seen = sum(max(0, min(end, h + HOUR) - max(begin, h)) for h in ASKED)
+            state = "final" if row["state"] == "final" and (end - 1) // HOUR * HOUR in ASKED else "partial"
+            covered = seen / (end - whole)
+            of_shifts.append((covered, state, *measures))
+            found.append((row["frame_id"], row["fragment"], -ago / MICROS, covered, state, *measures))
+        if fill.take:
+            whole_ones = [one for one in of_shifts if one[0] >= 1]
+            state = "final" if all(one[1] == "final" for one in of_shifts) else "partial"
+            asked = [one[3] for one in whole_ones if one[3] is not None]
+            found.append(
+                (
+                    row["frame_id"], row["fragment"], None, len(whole_ones) / len(of_shifts), state,
+                    sum(one[2] for one in whole_ones), int(statistics.median(asked)) if asked else None,
+                )
+            )  # fmt: skip
+    return sorted(numbers(found), key=repr)
+
+
+def around(row: Event, events: Sequence[Event], begin: int, end: int) -> tuple[object, ...]:
+    near = [
+        e for e in events
+        if begin <= micros(e["event_time"]) < end and e["status"] == 200 and e["client"] == row["client"]
+    ]  # fmt: skip
+    values = [e["bytes"] for e in near if e["bytes"] is not None]
+    return len(near), sum(values) if values else None, max(values, default=None)
+
+
+def before(row: Event, events: Sequence[Event], begin: int, end: int) -> tuple[object, ...]:
+    turn = 30 * 60 * MICROS
+    times = [micros(e["event_time"]) // turn * turn for e in events]
+    near = [time for time in times if begin <= time < end]
+    return len(set(near)), len(near) or None
+
+
+def fills_told(house: House, name: str) -> list[tuple[object, ...]]:
+    measures = list(house.stream.fills[name].measures)
+    return sorted(
+        numbers(
+            [
+                tuple(
+                    row[c]
+                    for c in (
+                        "frame_id",
+                        "fragment",
+                        "shift_s",
+                        "covered",
+                        "state",
+                        "rows_matched",
+                        *measures,
+                    )
+                )
+                for row in house.table("fills").where(f"block = '{name}'").toArrow().to_pylist()
+            ]
+        ),
+        key=repr,
+    )
+
+
+def test_frames_and_fills_are_what_the_definitions_say_whatever_the_history(house: Make) -> None:
+    dice = random.Random(5)
+    log = requests(dice, 14)
+    lived, whole = house(FRAMING, "lived"), house(FRAMING, "whole")
+    late = {4: log[4][1::2], 9: log[9][::2]}
+    for number, lines in enumerate(log):
+        lived.land(number, lines if number not in late else [one for one in lines if one not in late[number]])
+    # Hours 6 and 7 are asked for last, after what comes behind them.
+    for begin, end in ((0, 1), (1, 4), (4, 6), (8, 9), (9, 12), (12, 14)):
+        lived.run(begin, end)
+    check(lived, [*range(6), *range(8, 14)])
+    for number, lines in late.items():
+        lived.land(number, lines, ".late")
+    lived.run(6, 8)
+    lived.run(4, 5)
+    lived.run(9, 14)
+    whole.run(0, 14)
+    assert_equal(lived, whole)
+    lived.assert_ledger_true()
+    check(whole, range(14))
+
+
+def check(house: House, asked: Sequence[int] | range) -> None:
+    ASKED.clear()
+    ASKED.update(micros(hour(number)) for number in asked)
+    rows = house.table("events").toArrow().to_pylist()
+    events = [event for event in rows if micros(event["hour"]) in ASKED]
+    for name in SAID:
+        assert numbers(told(house, name)) == numbers(expected(house, name, events)), name
+        assert told(house, name), name
+    for name in house.stream.fills:
+        assert fills_told(house, name) == filled(house, name, events), name
+
+
+@pytest.fixture(autouse=True)
+def _nothing_asked() -> Iterator[None]:
+    yield
+    ASKED.clear()

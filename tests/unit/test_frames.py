@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.algorithms.frames import Reports, advance, whole
-from transom.algorithms.framing import Framing, Reading, Report, alone
+from transom.algorithms.framing import Framing, Reading, Report, Threshold, Trend, alone
 from transom.algorithms.framing import reports as expected_reports
 from transom.algorithms.pieces import HOUR
 from transom.algorithms.readings import NONE, Left, Readings
@@ -118,3 +118,28 @@ def test_frames_of_a_stretch_by_itself(kind: str, longest: bool) -> None:
         assert sorted(told_of(found)) == sorted(expected)
 
     check()
+
+
+WORKED = [30, 31, 33, 34, 30, 34, 33, 34, 35, 32]
+"""The example of appendix B: temperatures at the times 1 to 10."""
+
+
+@pytest.mark.parametrize(
+    ("framing", "longest", "expected"),
+    [
+        (Framing(Threshold()), False, [(3, 4), (6, 9)]),
+        (Framing(Threshold()), True, [(6, 9)]),
+        (Framing(Trend(), least_time=3), False, [(1, 4), (7, 9)]),
+    ],
+    ids=["F1", "F2", "F3"],
+)
+def test_the_worked_example_of_the_paper(
+    framing: Framing, longest: bool, expected: list[tuple[int, int]]
+) -> None:
+    ones = [Reading(time, value, holds=value > 32) for time, value in enumerate(WORKED, start=1)]
+    frames = alone(framing, ones, HOUR, overlap=False)
+    most = max(frame.length(1) for frame in frames)
+    spans = [(frame.start, frame.end) for frame in frames if not longest or frame.length(1) == most]
+    assert spans == expected
+    found = whole(framing, columns([ones], 0, HOUR), 0, HOUR, overlap=False, longest=longest)
+    assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == expected

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from transom.expressions import Expression, ExpressionError, condition
@@ -67,7 +68,12 @@ def conditions(stream: "Stream", name: str) -> dict[str, Expression]:
     texts = {field: getattr(said, field) for field in CONDITIONS}
     if said.over is None and said.only is None:
         texts["only"] = stream.where
-    return {field: condition(text, known) for field, text in texts.items() if text is not None}
+    return {field: condition(text, _known(known, field)) for field, text in texts.items() if text is not None}
+
+
+def _known(types: dict[str, FieldType], field: str) -> dict[str, FieldType]:
+    """The columns that a condition may read: a baseline is of readings, and `only` says which there are."""
+    return {name: kind for name, kind in types.items() if field != "only" or name != BASELINE}
 
 
 def value(stream: "Stream", name: str) -> str | None:
@@ -131,7 +137,7 @@ def _conditions(place: str, name: str, said: "Frame", stream: "Stream") -> Itera
         if text is None:
             continue
         try:
-            met = condition(text, known)
+            met = condition(text, _known(known, field))
         except ExpressionError as error:
             yield Problem(f"{place}.{field}", str(error))
             continue
@@ -154,6 +160,8 @@ def _values(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[
     if said.baseline is not None:
         of["baseline.of"] = said.baseline.of
         yield from _shifts(place, name, said, stream)
+    if said.of in numeric:
+        yield from _step(place, said, stream)
     for field, column in of.items():
         if column is None or column in numeric:
             continue
@@ -161,6 +169,17 @@ def _values(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[
             yield Problem(f"{place}.{field}", f"takes an integer or a number; {column} is a {known[column]}")
         else:
             yield Problem(f"{place}.{field}", f"no column {column!r}{nearest(column, numeric)}")
+
+
+def _step(place: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
+    of = stream.aggregate[said.over].measures[str(said.of)] if said.over else None
+    column = said.of if of is None else of.column
+    if said.step is None or column is None or (of is not None and of.function == "mean"):
+        return
+    resolution = stream.event_columns[column].resolution
+    if Fraction(str(said.step)) % Fraction(resolution):
+        rule = f"must be a multiple of the resolution of {column}, {resolution}"
+        yield Problem(f"{place}.step", f"{rule}; got {said.step:g}")
 
 
 def _shifts(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:

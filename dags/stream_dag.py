@@ -58,7 +58,7 @@ STAGES = (
     ),
     StageTask(
         "fill",
-        ("fills",),
+        ("fills", "findings"),
         "Frames are filled with what lies between their ends, in the log or in its past.",
     ),
 )
@@ -102,6 +102,8 @@ def facts(stream: Stream) -> str:
             )
             for name, pattern in stream.patterns.items()
         ),
+        *((f"frames {name}", f"{said.kind}: {said.rule}") for name, said in stream.frames.items()),
+        *((f"fill {name}", f"{fill.frame}, from {fill.from_}") for name, fill in stream.fills.items()),
     ]
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
     return f"{__doc__}\n{stream.description or ''}\n\n| | |\n|---|---|\n{table}\n"

@@ -105,7 +105,7 @@ def test_what_load_takes_the_schema_takes(changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"frames": {}},
+        {"fraems": {}},
         {"heal": 2},
         {"patterns": {"x": {"steps": [{"id": "one", "where": "a = 'x'"}]}}},
         {"patterns": {"x": {"within": "1 hour", "steps": [{"id": "one", "where": "a = 'x'", "times": 0}]}}},

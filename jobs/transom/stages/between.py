@@ -193,7 +193,7 @@ def _met(
     together = near.withColumn(_SLICE, slice_of(F.col(FROM))).unionByName(
         intervals.withColumn(_SLICE, F.explode(slices)), allowMissingColumns=True
     )
-    return together.repartition(*quoted(by), _SLICE).drop(_SLICE).mapInArrow(made, schema)
+    return together.repartition(*quoted(by), _SLICE).mapInArrow(made, schema)
 
 
 def _rows(
@@ -283,7 +283,8 @@ class _Met:
         intervals, rows = table.filter(is_interval), table.filter(pc.invert(is_interval))
         if not intervals.num_rows or not rows.num_rows:
             return None
-        key = codes(table, by)[0]
+        # A task may have several slices of a key, and an interval is in each of them.
+        key = codes(table, [*by, _SLICE])[0]
         of_interval = is_interval.to_numpy(zero_copy_only=False)
         time = int64s(rows[FROM])
         order = np.lexsort([time, key[~of_interval]])

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from transom import job
 from transom.intervals import Interval, format_hour
-from transom.lake import alerts, episodes, findings
+from transom.lake import alerts, episodes, findings, frames
 from transom.lake.book import EMPTY_DIGEST, Book, Node, Verdict
 from transom.lake.causes import Finding
 from transom.lake.digest import digest_of, row_hash, total_hash
@@ -24,6 +24,8 @@ from transom.lake.refresh import Outcome
 from transom.lake.store import Store
 from transom.lake.tables import Table, read_rows
 from transom.stages import aggregate as aggregate_stage
+from transom.stages import fill as fill_stage
+from transom.stages import frame as frame_stage
 from transom.stages import widen as widen_stage
 from transom.stages.ingest_tables import Tables
 from transom.stream import Stream, parse
@@ -106,6 +108,10 @@ class House:
         """The first stage over hours `[start, end)`."""
         return self._stage("ingest", self.context(start, end))
 
+    def fill(self, start: int, end: int) -> Outcome:
+        """The stage of fills over hours `[start, end)`."""
+        return self._stage("fill", self.context(start, end))
+
     def aggregate(self, start: int, end: int) -> Outcome:
         """The second stage over hours `[start, end)`."""
         return self._stage("aggregate", self.context(start, end))
@@ -126,7 +132,7 @@ class House:
         for context in contexts:
             outcome.add(WORKS[stage](context))
         findings.publish(self.ledger, self.stream.name, stage, outcome.stale)
-        for mirrored in (episodes, alerts):
+        for mirrored in (episodes, alerts, frames):
             if stage == mirrored.STAGE:
                 mirrored.publish(self.ledger, self.stream)
         return outcome
@@ -183,7 +189,7 @@ class House:
         columns = {table.name: table for table in Tables.of(self.stream)}
         declared = {
             (block, step.table.name): part.columns
-            for stage in (widen_stage, aggregate_stage)
+            for stage in (widen_stage, aggregate_stage, frame_stage, fill_stage)
             for step in stage.stage(self.stream).steps
             for block, part in step.parts.items()
         }

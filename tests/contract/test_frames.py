@@ -293,8 +293,8 @@ def test_frames_and_fills_are_what_the_definitions_say_whatever_the_history(hous
     check(lived, [*range(6), *range(8, 14)])
     for number, lines in late.items():
         lived.land(number, lines, ".late")
-    lived.run(6, 8)
     lived.run(4, 5)
+    lived.run(6, 8)
     lived.run(9, 14)
     whole.run(0, 14)
     assert_equal(lived, whole)

@@ -5,11 +5,23 @@ from datetime import datetime
 from functools import cached_property
 
 from transom.lake.book import STANDS, Book, Node
+from transom.lake.fillers import Fillers
+from transom.lake.ledger import Ledger
 from transom.lake.stage import Step
 from transom.lake.staleness import Staleness, reach
 from transom.stages import aggregate, fill, frame, scene, widen
 from transom.stages.checks import accepted_of
 from transom.stream import Stream
+
+
+def book_of(stream: Stream, ledger: Ledger) -> Book:
+    """The ledger's nodes, with what the stream reads that is not its own.
+
+    Raises:
+        LakeError: that is not there, or is not as the stream's file says.
+    """
+    fillers = fill.outline(stream).fillers if fill.NAME in stream.stages else ()
+    return Fillers(ledger.root, fillers).beside(ledger.book())
 
 
 class Freshness:

@@ -6,7 +6,7 @@ from datetime import datetime
 from deltalake import DeltaTable
 
 from transom.cli.changed import own_input, rows, stretches
-from transom.cli.freshness import Freshness
+from transom.cli.freshness import Freshness, book_of
 from transom.intervals import NO_HOUR
 from transom.lake.book import STANDS, Entry, Node
 from transom.lake.gate import words
@@ -31,7 +31,7 @@ class Reasons:
 
     def __init__(self, stream: Stream, ledger: Ledger, hour: datetime) -> None:
         self.stream, self.ledger, self.hour = stream, ledger, hour
-        self.book = ledger.book()
+        self.book = book_of(stream, ledger)
         self.fresh = Freshness(stream, self.book)
         self.troubled = False
         self._withheld: set[Node] = set()
@@ -143,7 +143,11 @@ class Reasons:
         if own is not None:
             return own
         reads = [read for read in self.fresh.reads(node) if read.table == name]
-        unmade = [read.hour for read in reads if read not in self.book and read.hour in self.book.due]
+        unmade = [
+            read.hour
+            for read in reads
+            if read not in self.book and read.hour in self.book.due_of(read.stage, read.block, read.table)
+        ]
         if unmade:
             return f"the {name} of {stretches(unmade)}, which it reads, have not been computed"
         hours = [read.hour for read in reads]

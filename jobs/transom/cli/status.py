@@ -81,7 +81,7 @@ def _say_others(uri: str, known: set[str]) -> None:
 
 def _shown(stream: Stream, uri: str) -> bool:
     """Prints a stream, and returns whether all of it is fresh."""
-    from transom.cli.freshness import Freshness
+    from transom.cli.freshness import Freshness, book_of
     from transom.cli.shown import plain, table
     from transom.lake.findings import findings, how_many
 
@@ -90,7 +90,7 @@ def _shown(stream: Stream, uri: str) -> bool:
     if ledger is None:
         typer.echo(f"\n{stream.name}: no run yet in {uri}")
         return True
-    book, runs = ledger.book(), ledger.runs()
+    book, runs = book_of(stream, ledger), ledger.runs()
     freshness = Freshness(stream, book)
     rows = []
     for stage in stream.stages:

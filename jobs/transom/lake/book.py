@@ -17,6 +17,10 @@ EMPTY_DIGEST = "0:0"
 UNMADE = "unmade"
 """The digest of what is due and has not been computed: like no other."""
 BITS = 128
+FILLER = "filler"
+"""The stage, in a book, of what is read that is not the stream's own (`transom.lake.fillers`)."""
+Series = tuple[str, str, str]
+"""A stage, a block and its table."""
 FIRST = "ingest"
 """The stage that all others follow: whoever asks it for an hour asks them, too, and nobody else does."""
 STOOD_AT, STOOD_BY, STOOD_AS, STOOD_FOR = "stood_at", "stood_by", "stood_as", "stood_for"
@@ -136,12 +140,22 @@ def content(node: Node, entry: Entry | None, own: bool = False) -> int:
 
 
 class Book(Mapping[Node, Entry]):
-    """The ledger's nodes as they stood at one version."""
+    """The ledger's nodes as they stood at one version.
 
-    def __init__(self, entries: Mapping[Node, Entry]) -> None:
+    Args:
+        fillers: hours of what is not in the ledger and is read beside it: each can be asked for, and none is
+            among the nodes that the book goes through.
+    """
+
+    def __init__(
+        self, entries: Mapping[Node, Entry], fillers: Mapping[Series, Mapping[datetime, Entry]] | None = None
+    ) -> None:
         self._entries = dict(entries)
+        self._fillers = dict(fillers or {})
 
     def __getitem__(self, node: Node) -> Entry:
+        if node.stage == FILLER:
+            return self._fillers[node.stage, node.block, node.table][node.hour]
         return self._entries[node]
 
     def __iter__(self) -> Iterator[Node]:
@@ -159,7 +173,8 @@ class Book(Mapping[Node, Entry]):
 
     def series(self, stage: str, block: str, table: str) -> Mapping[datetime, Entry]:
         """The hours of one block's table."""
-        return self._by_series.get((stage, block, table), {})
+        series = (stage, block, table)
+        return self._fillers.get(series) or self._by_series.get(series, {})
 
     @cached_property
     def _hours(self) -> dict[str, set[datetime]]:
@@ -182,6 +197,10 @@ class Book(Mapping[Node, Entry]):
         though files of other hours may have put rows in it.
         """
         return self.hours(FIRST)
+
+    def due_of(self, stage: str, block: str, table: str) -> Set[datetime]:
+        """The hours that a block's table has to have; of what is not in the ledger, those that it has."""
+        return self.series(stage, block, table).keys() if stage == FILLER else self.due
 
     def contents(
         self, stage: str, block: str, table: str, first: datetime, last: datetime, own: bool = False
@@ -206,7 +225,7 @@ class Book(Mapping[Node, Entry]):
 
     def _summed(self, stage: str, block: str, table: str, own: bool) -> tuple[list[datetime], list[int]]:
         series = self.series(stage, block, table)
-        hours = sorted(self.due)
+        hours = sorted(self.due_of(stage, block, table))
         hashes = (content(Node(stage, block, table, hour), series.get(hour), own) for hour in hours)
         return hours, list(accumulate(hashes, initial=0))
 
@@ -214,8 +233,8 @@ class Book(Mapping[Node, Entry]):
         """The hours of one block's table that are due and in which something is missing, in order."""
         series = (stage, block, table)
         if series not in self._incomplete:
-            of_table = self.series(*series).items()
-            lacking = (hour for hour, entry in of_table if not entry.complete and hour in self.due)
+            of_table, due = self.series(*series).items(), self.due_of(*series)
+            lacking = (hour for hour, entry in of_table if not entry.complete and hour in due)
             self._incomplete[series] = sorted(lacking)
         return self._incomplete[series]
 
@@ -226,4 +245,8 @@ class Book(Mapping[Node, Entry]):
     def updated(self, entries: Mapping[Node, Entry | None]) -> "Book":
         """This book with some nodes replaced, and those that are None forgotten."""
         after = {**self._entries, **entries}
-        return Book({node: entry for node, entry in after.items() if entry is not None})
+        return Book({node: entry for node, entry in after.items() if entry is not None}, self._fillers)
+
+    def beside(self, fillers: Mapping[Series, Mapping[datetime, Entry]]) -> "Book":
+        """This book with the hours of what is not in the ledger."""
+        return Book(self._entries, fillers) if fillers else self

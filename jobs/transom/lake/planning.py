@@ -132,7 +132,7 @@ def _wanted(
 
 def _cause(read: Node, stage: str, book: Book) -> str | None:
     """Why what a stage reads does not stand, if so."""
-    if read.hour not in book.due:
+    if read.hour not in book.due_of(read.stage, read.block, read.table):
         return None  # it is empty: nobody asked for it
     entry = book.get(read)
     if entry is None:

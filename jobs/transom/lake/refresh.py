@@ -17,7 +17,8 @@ from transom.intervals import Interval
 from transom.lake import digest as digests
 from transom.lake import small
 from transom.lake.acceptance import Accepted, verdict_of
-from transom.lake.book import EMPTY_DIGEST, STANDS, Book, Entry, Node, Verdict
+from transom.lake.book import EMPTY_DIGEST, FILLER, STANDS, Book, Entry, Node, Verdict
+from transom.lake.fillers import Fillers
 from transom.lake.ledger import Ledger, Overtaken
 from transom.lake.parts import moment_of, number_of
 from transom.lake.planning import Plan, left_stale, plan
@@ -98,12 +99,13 @@ def refresh(
     """
     outcome = Outcome()
     scope = Scope.within(interval, stretch or interval, heal)
+    fillers = Fillers(ledger.root, stage.fillers)
 
     def run(step: Step, todo: Plan, book: Book, pins: Pins) -> None:
         outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted))
 
     def prepared(step: Step, of: Scope, again: Collection[Node]) -> tuple[Plan, Book, Pins]:
-        book, pins = _consistent(store, ledger, step)
+        book, pins = _consistent(store, ledger, fillers, step)
         return plan(stage, step, book, of, accepted, again), book, pins
 
     def bring(number: int, of: Scope, again: Collection[Node] = ()) -> None:
@@ -133,7 +135,7 @@ def refresh(
             bring(number, scope)
     if retention is not None:
         outcome.work["expired"] = expire(store, ledger, stage, retention, run_id)
-    outcome.stale = left_stale(stage, ledger.book(), scope, accepted)
+    outcome.stale = left_stale(stage, fillers.beside(ledger.book()), scope, accepted)
     return outcome
 
 
@@ -150,7 +152,7 @@ def _forget_dropped(store: Store, ledger: Ledger, stage: str, step: Step, run_id
         publish(store, ledger, stage, run_id, [nothing], dict.fromkeys(nodes), book)
 
 
-def _consistent(store: Store, ledger: Ledger, step: Step) -> tuple[Book, Pins]:
+def _consistent(store: Store, ledger: Ledger, fillers: Fillers, step: Step) -> tuple[Book, Pins]:
     """A ledger and table versions that belong together.
 
     The tables are pinned between two readings of the ledger that agree: a change of the rows lies
@@ -159,9 +161,9 @@ def _consistent(store: Store, ledger: Ledger, step: Step) -> tuple[Book, Pins]:
     """
     reads = _read_by(step)
     while True:
-        book = ledger.book()
-        pins = store.pin({table for _, _, table in reads})
-        again = ledger.book()
+        book = fillers.beside(ledger.book())
+        pins = store.pin({table for stage, _, table in reads if stage != FILLER}, fillers=fillers.pinned())
+        again = fillers.beside(ledger.book())
         if all(book.series(*read) == again.series(*read) for read in reads):
             return again, pins
 
@@ -237,7 +239,9 @@ def _standing(step: Step, book: Book) -> dict[tuple[str, str], dict[datetime, in
     """How many rows stand in each hour that is due of what a step reads."""
     return {
         (block, table): {
-            hour: entry.rows for hour, entry in book.series(stage, block, table).items() if hour in book.due
+            hour: entry.rows
+            for hour, entry in book.series(stage, block, table).items()
+            if hour in book.due_of(stage, block, table)
         }
         for stage, block, table in _read_by(step)
     }

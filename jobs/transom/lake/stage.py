@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
 from transom.intervals import HOUR
+from transom.lake.fillers import Filler
 from transom.lake.quality import Check
 from transom.lake.store import Pins
 from transom.lake.tables import Table
@@ -160,11 +161,15 @@ class Stage:
     """A stage: its name, the version of its code, and its steps in order.
 
     The version is raised when the code changes what comes out; every hour is stale then.
+
+    Attributes:
+        fillers: what its blocks read that is not the stream's own.
     """
 
     name: str
     version: int
     steps: tuple[Step, ...]
+    fillers: tuple[Filler, ...] = ()
 
     def __post_init__(self) -> None:
         for step in self.steps:

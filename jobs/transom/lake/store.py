@@ -31,6 +31,7 @@ from pyspark.sql import functions as F
 
 from transom.lake import small
 from transom.lake.book import Book, Node
+from transom.lake.fillers import Filler, Rows
 from transom.lake.ledger import Overtaken
 from transom.lake.parts import Part
 from transom.lake.tables import ATTEMPTS, Table, create, in_hours_sql, in_terms, read_rows
@@ -152,10 +153,16 @@ class Store:
         for table in tables:
             create(self.root, table)
 
-    def pin(self, tables: Iterable[str], book: Book | None = None) -> "Pins":
+    def pin(
+        self,
+        tables: Iterable[str],
+        book: Book | None = None,
+        fillers: Mapping[Filler, Rows] | None = None,
+    ) -> "Pins":
         """The present version of each table.
 
         Args:
+            fillers: what reads that which is not the stream's own.
             book: where it says that a run has begun to replace the rows of an hour, the rows are read
                 from the version in which they stand.
         """
@@ -165,7 +172,8 @@ class Store:
                 torn.setdefault(node.table, {})[node.hour] = entry.stood_at
         present = {name: small.Stored(self.root, name) for name in tables}
         versions = {name: stored.table.version() for name, stored in present.items()}
-        return Pins(self, versions, torn, {(name, versions[name]): present[name] for name in present})
+        stored = {(name, versions[name]): present[name] for name in present}
+        return Pins(self, versions, torn, fillers or {}, stored)
 
     def write(
         self, write: Write, *, stage: str, token: int, run_id: str, known: Iterable[Node] | None = None
@@ -315,6 +323,7 @@ class Pins:
     store: Store
     versions: Mapping[str, int]
     torn: Mapping[str, Mapping[datetime, int]] = field(default_factory=dict)
+    fillers: Mapping[Filler, Rows] = field(default_factory=dict, compare=False)
     _stored: dict[tuple[str, int], small.Stored] = field(default_factory=dict, compare=False)
     _loaded: dict[tuple[str, int], DataFrame] = field(default_factory=dict, compare=False)
 
@@ -330,6 +339,10 @@ class Pins:
             return self.store.spark.createDataFrame(few if few.num_rows else few.schema.empty_table())
         frames = [self._load(table, version).where(in_hours(some)) for version, some in by_version.items()]
         return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+
+    def read_filler(self, filler: Filler, hours: Collection[datetime]) -> DataFrame:
+        """The rows of some hours of what is not the stream's own, as it stood then."""
+        return self.fillers[filler](self.store.spark, hours)
 
     def _at(self, table: str, version: int) -> small.Stored:
         if (table, version) not in self._stored:

@@ -13,7 +13,8 @@ def outline(stream: Stream) -> Stage:
     """The stage, which needs no session to be told."""
     frames = {name: frame_block_of(stream, name) for name in stream.frames}
     blocks = {name: fills.fill_block_of(stream, name, frames) for name in stream.fills}
-    return Stage(NAME, VERSION, (fills.step_of(stream, blocks),))
+    fillers = (block.source.filler for block in blocks.values())
+    return Stage(NAME, VERSION, (fills.step_of(stream, blocks),), tuple(filter(None, fillers)))
 
 
 def stage(stream: Stream) -> Stage:

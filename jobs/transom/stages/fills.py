@@ -12,15 +12,19 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.intervals import ranges
+from transom.lake.fillers import Filler
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import SPARK_TYPES, Table
 from transom.stages.between import FROM, TO, filled
 from transom.stages.blocks import HOUR
 from transom.stages.columns import HOUR_LENGTH
 from transom.stages.framings import FrameBlock
+from transom.stages.landing import absolute
 from transom.stages.slices import micros, quoted
 from transom.stages.sources import TIME, Source, steps_column
 from transom.stream import Stream, fill_columns
+from transom.stream.fillers import EVENTS
+from transom.stream.fillers import Filler as Declared
 from transom.units import microseconds
 
 TABLE = "fills"
@@ -88,7 +92,7 @@ def fill_block_of(stream: Stream, name: str, frames: Mapping[str, FrameBlock]) -
     return FillBlock(
         name,
         frame,
-        Source.of(stream, fill_columns.over(said)),
+        _source(stream, name, said.from_),
         fill_columns.by(stream, name),
         where.sql if where else None,
         microseconds(said.lead),
@@ -99,6 +103,15 @@ def fill_block_of(stream: Stream, name: str, frames: Mapping[str, FrameBlock]) -
         {measure: SPARK_TYPES[kind] for measure, kind in fill_columns.measures(stream, name).items()},
         fill_columns.reach(stream, name) // HOUR,
     )
+
+
+def _source(stream: Stream, name: str, said: Declared) -> Source:
+    """What fills frames: the stream's own, or a table that is told by its absolute path."""
+    if not said.outside:
+        return Source.of(stream, None if said.block == EVENTS else said.block)
+    columns = tuple(column.field(column_name) for column_name, column in said.columns.items())
+    table = None if said.table is None else absolute(said.table)
+    return Source.outside(Filler(f"fills.{name}.from", said.called, table, said.time or TIME, columns))
 
 
 def step_of(stream: Stream, blocks: Mapping[str, FillBlock]) -> Step:
@@ -150,13 +163,12 @@ def _stretches(frames: DataFrame, block: FillBlock) -> DataFrame:
 def _fills(
     request: Request, block: FillBlock, stretches: DataFrame, targets: Sequence[datetime]
 ) -> DataFrame:
-    _, of, table = block.source.table
-    due = block.hours_of(targets) & request.rows.get((of, table), {}).keys()
+    due = block.hours_of(targets) & request.rows.get(block.source.table[1:], {}).keys()
     told = stretches.agg(F.min(FROM), F.max(TO)).first()
     low, high = (0, 0) if told is None or told[0] is None else told
     near = {hour for hour in due if low - HOUR_LENGTH < micros(hour) < high}
     measured = dict.fromkeys(column for _, column in block.measures.values())
-    rows = block.source.rows(request.pins.read(table, near), block.by, _read(block), measured)
+    rows = block.source.rows(block.source.read(request.pins, near), block.by, _read(block), measured)
     if block.where is not None:
         rows = rows.where(F.expr(block.where))
     rows = rows.select(*quoted(block.by), TIME, *(F.col(steps_column(column)) for column in measured))

@@ -4,13 +4,16 @@ were.
 A granule is a reading at its start; its measures are columns, those of them that can be told of one granule.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.formats.layout import Field
+from transom.lake.fillers import Filler
+from transom.lake.store import Pins
 from transom.stages.blocks import Block, Unit, block_of
 from transom.stages.slices import quoted
 from transom.stream import Stream
@@ -33,22 +36,37 @@ class Source:
     Attributes:
         over: the aggregation whose granules they are; None where they are events.
         fields: the columns of the events.
+        filler: what is read instead of events, where that is not the stream's own.
     """
 
     over: Block | None
     fields: dict[str, Field]
+    filler: Filler | None = None
 
     @classmethod
     def of(cls, stream: Stream, over: str | None) -> "Source":
         """The events of a stream, or a block's granules."""
         return cls(None if over is None else block_of(stream, over), dict(stream.event_columns))
 
+    @classmethod
+    def outside(cls, filler: Filler) -> "Source":
+        """What is not the stream's own."""
+        return cls(None, {column.name: column for column in filler.columns}, filler)
+
     @property
     def table(self) -> tuple[str, str, str]:
         """The stage, block and table of the rows."""
+        if self.filler is not None:
+            return self.filler.series
         if self.over is None:
             return "ingest", "events", "events"
         return "aggregate", self.over.name, "granules"
+
+    def read(self, pins: Pins, hours: Collection[datetime]) -> DataFrame:
+        """The rows of some hours."""
+        return (
+            pins.read(self.table[2], hours) if self.filler is None else pins.read_filler(self.filler, hours)
+        )
 
     def unit(self, name: str) -> Unit:
         """In which a number is counted."""
@@ -79,7 +97,8 @@ class Source:
     def _event_steps(self, name: str) -> Column:
         unit, column = self.unit(name), F.col(f"`{name}`")
         up, down = unit.step
-        return column if unit.whole else F.rint(column.cast("double") * down / up).cast("bigint")
+        # What others have written may be no number, or too large for one.
+        return column if unit.whole else F.rint(column.cast("double") * down / up).try_cast("bigint")
 
     def _measure(self, name: str) -> Column:
         assert self.over is not None

@@ -9,7 +9,8 @@ from transom.formats.layout import FieldType
 from transom.stream import frame_columns
 from transom.stream.errors import Problem, nearest
 from transom.stream.figures import NUMERIC
-from transom.stream.fills import EVENTS, REACH
+from transom.stream.fillers import EVENTS
+from transom.stream.fills import REACH
 
 if TYPE_CHECKING:
     from transom.stream.fills import Fill
@@ -22,8 +23,13 @@ FILL_COLUMNS = (
 
 
 def over(fill: "Fill") -> str | None:
-    """Return the block of aggregate whose granules fill frames; None where events do."""
-    return None if fill.from_ == EVENTS else fill.from_
+    """Return the block of aggregate whose granules fill frames; None where something else does."""
+    return None if fill.from_.block == EVENTS else fill.from_.block
+
+
+def types(stream: "Stream", fill: "Fill") -> dict[str, FieldType]:
+    """Return the types of the columns of what fills frames."""
+    return fill.from_.types if fill.from_.outside else frame_columns.source_types(stream, over(fill))
 
 
 def by(stream: "Stream", name: str) -> tuple[str, ...]:
@@ -35,14 +41,14 @@ def by(stream: "Stream", name: str) -> tuple[str, ...]:
 def where(stream: "Stream", name: str) -> Expression | None:
     """Return the compiled condition on what fills frames, None where there is none."""
     fill = stream.fills[name]
-    known = frame_columns.source_types(stream, over(fill))
+    known = types(stream, fill)
     return None if fill.where is None else condition(fill.where, known)
 
 
 def measures(stream: "Stream", name: str) -> dict[str, FieldType]:
     """Return the types of what is told of the rows."""
     fill = stream.fills[name]
-    known = frame_columns.source_types(stream, over(fill))
+    known = types(stream, fill)
     return {
         measure: "number" if of.function == "mean" else known[of.column or ""]
         for measure, of in fill.measures.items()
@@ -78,7 +84,7 @@ def problems(stream: "Stream") -> Iterator[Problem]:
         yield from unsound
         if fill.where is not None:
             try:
-                condition(fill.where, frame_columns.source_types(stream, block))
+                condition(fill.where, types(stream, fill))
             except ExpressionError as error:
                 yield Problem(f"{place}.where", str(error))
         if unsound:
@@ -91,7 +97,7 @@ def problems(stream: "Stream") -> Iterator[Problem]:
 
 
 def _by(place: str, name: str, fill: "Fill", stream: "Stream") -> Iterator[Problem]:
-    of_frame, known = frame_columns.key(stream, fill.frame), frame_columns.source_types(stream, over(fill))
+    of_frame, known = frame_columns.key(stream, fill.frame), types(stream, fill)
     for index, column in enumerate(by(stream, name)):
         at = f"{place}.by[{index}]" if fill.by is not None else f"{place}.from"
         if column not in of_frame:
@@ -99,14 +105,18 @@ def _by(place: str, name: str, fill: "Fill", stream: "Stream") -> Iterator[Probl
             yield Problem(at, rule)
         elif column not in known:
             rest = "" if fill.by is not None else "; by: [] takes the rows of any key"
-            yield Problem(at, f"{fill.from_} has no column {column!r}{nearest(column, known)}{rest}")
+            rule = f"{fill.from_.called} has no column {column!r}{nearest(column, known)}{rest}"
+            yield Problem(at, rule)
+        elif known[column] != stream.event_types[column]:
+            both = f"{stream.event_types[column]} of the frames and {known[column]} of {fill.from_.called}"
+            yield Problem(at, f"{column} must be of one type; it is {both}")
     for column in of_frame:
         if column in FILL_COLUMNS:
             yield Problem(place, f"{column} is a column that every fill has; name that of the key otherwise")
 
 
 def _measures(place: str, fill: "Fill", stream: "Stream") -> Iterator[Problem]:
-    known = frame_columns.source_types(stream, over(fill))
+    known = types(stream, fill)
     numeric = [column for column, kind in known.items() if kind in NUMERIC]
     for measure, of in fill.measures.items():
         at = f"{place}.measures.{measure}"

@@ -12,11 +12,11 @@ from pydantic import Field, model_validator
 from transom.intervals import HOUR
 from transom.stream.base import Model, Name, Text
 from transom.stream.errors import Problem, Problems, twice
+from transom.stream.fillers import EVENTS, Filler
 from transom.stream.shifts import Ago, format_ago
 from transom.stream.windows import MeasureText
 from transom.units import Duration, format_duration
 
-EVENTS = "events"
 REACH = timedelta(days=7)
 """How long a frame is at most that is filled as a whole, where nothing is said."""
 LONGEST = timedelta(days=3660)
@@ -27,8 +27,9 @@ class Fill(Model):
 
     frame: Name
     """The kind of frame."""
-    from_: Name = Field(default=EVENTS, alias="from")
-    """What fills it: events, or a block of `aggregate`, by its finest granules."""
+    from_: Filler = Field(default=Filler(block=EVENTS), alias="from")
+    """What fills it: events, or a block of `aggregate`, by its finest granules; or what is not the stream's
+    own: {stream: NAME, columns: ...}, {table: PATH, time: COLUMN, columns: ...}."""
     by: tuple[str, ...] | None = None
     """The columns in which a frame and what fills it agree, of the frame's key; all of these where nothing is
     said, [] for none."""

@@ -14,6 +14,7 @@ from transom.stream import detectors, fill_columns, frame_columns, frame_rules
 from transom.units import microseconds
 
 if TYPE_CHECKING:
+    from transom.stream.fillers import Filler
     from transom.stream.model import Stream
     from transom.stream.patterns import Gap
 
@@ -261,11 +262,12 @@ def fills(stream: "Stream", name: str) -> str:
     read = {str(of.column) for of in said.measures.values()}.union(where.columns if where else ())
     measures = stream.aggregate[over].measures if over else {}
     key = frame_columns.key(stream, said.frame)
-    columns = {measures[column].column or "" if column in measures else column for column in read}
+    own = set() if said.from_.outside else read
+    columns = {measures[column].column or "" if column in measures else column for column in own}
     return canonical(
         {
             "frame": said.frame,
-            "from": said.from_,
+            "from": _filler(said.from_, {*read, *fill_columns.by(stream, name)}),
             "key": list(key),
             "by": list(fill_columns.by(stream, name)),
             "where": where.sql if where else None,
@@ -278,6 +280,19 @@ def fills(stream: "Stream", name: str) -> str:
             "types": _types(stream, {*key, *columns} & stream.event_columns.keys()),
         }
     )
+
+
+def _filler(said: "Filler", read: Iterable[str]) -> Any:
+    """What shapes rows from outside the stream: which table, and the columns that are read of it."""
+    if not said.outside:
+        return said.block
+    columns = {name: column.field(name) for name, column in said.columns.items() if name in set(read)}
+    return {
+        "stream": said.stream,
+        "table": said.table,
+        "time": said.time,
+        "columns": {name: [of.paths[0], of.type, of.resolution] for name, of in columns.items()},
+    }
 
 
 def _columns_read(stream: "Stream", name: str) -> set[str]:

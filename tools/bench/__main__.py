@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench import aggregate, flat, hour, ingest, levels, trial, widen
+from bench import aggregate, between, flat, framing, hour, ingest, levels, trial, widen
 from bench.measure import Failed
 from bench.table import written
 
 CACHE = Path(__file__).resolve().parents[2] / ".transom" / "bench"
-BENCHES = ("ingest", "aggregate", "levels", "flat", "hour", "try", "widen")
+BENCHES = ("ingest", "aggregate", "levels", "flat", "hour", "try", "widen", "between", "frames")
 
 
 def arg_parser() -> argparse.ArgumentParser:
@@ -24,7 +24,7 @@ def arg_parser() -> argparse.ArgumentParser:
     parser.add_argument("--lines", type=int, default=5_000_000, help="of each log (5000000)")
     parser.add_argument("--log", choices=list(ingest.MEASURES), action="append", help="one log alone")
     parser.add_argument(
-        "--repetitions", type=int, default=3, help="of each measurement, but for levels, flat and widen (3)"
+        "--repetitions", type=int, default=3, help="of each measurement, but for levels, flat, widen, between and frames (3)"
     )
     return parser
 
@@ -41,6 +41,8 @@ def rows(arguments: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
         "hour": lambda: hour.bench(CACHE, many),
         "try": lambda: trial.bench(CACHE, many),
         "widen": lambda: widen.bench(CACHE, arguments.lines, 1),
+        "between": lambda: between.bench(CACHE, arguments.lines, 1),
+        "frames": lambda: framing.bench(CACHE, arguments.lines, 1),
     }
     for name in which:
         yield from parts[name]()
@@ -54,7 +56,7 @@ def main() -> None:
     try:
         for row in rows(arg_parser().parse_args()):
             found.append(row)
-            case = " ".join(f"{row[name]} {name}" for name in ("keys", "levels", "day") if name in row)
+            case = " ".join(f"{row[name]} {name}" for name in ("keys", "levels", "day", "case") if name in row)
             told = [row["bench"], row.get("log", ""), case, row["who"]]
             print(f"{' '.join(filter(None, told))}: {row['seconds']} s", flush=True)
             written(found, CACHE)

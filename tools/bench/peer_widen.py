@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bench.draw import FIRST
+from bench.given import Given, ddl
 from bench.measure import LONG
 from bench.widen_log import BEGIN, END, PATTERN, TOLD, WITHIN
 from transom import job
@@ -56,25 +57,6 @@ MATCH = {
 TOLD_BY_TASKS = {**MATCH, "counted": "string"}
 """What tasks give: matches, and one row with what they have counted."""
 END_COLUMN = "window_end"
-
-
-def ddl(kinds: Mapping[str, str]) -> str:
-    """Columns as Spark is told them."""
-    return ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
-
-
-class Given(Pins):
-    """Pins of tables whose rows are at hand and in no lake."""
-
-    rows_at_hand: Mapping[str, DataFrame]
-
-    def __init__(self, store: Store, rows: Mapping[str, DataFrame]) -> None:
-        super().__init__(store, dict.fromkeys(rows, 0))
-        object.__setattr__(self, "rows_at_hand", rows)
-
-    def read(self, table: str, hours: Iterable[datetime]) -> DataFrame:
-        """The rows of some hours."""
-        return self.rows_at_hand[table].where(in_hours(hours))
 
 
 def seen(frame: DataFrame, counted: Counted) -> tuple[pa.Table, Tally]:

@@ -79,11 +79,12 @@ def _gone(way: str, stream: Path, lake: Path, folder: Path) -> tuple[Measured, d
     """A way in a process of its own: what it took, and what it tells."""
     result = folder / f"{way}.json"
     command = spark_submit(HERE / "peer_widen.py", way, stream, lake, str(PASSES), result)
-    measured = run(command, result.with_suffix(".log"), _paths())
+    measured = run(command, result.with_suffix(".log"), paths())
     return measured, json.loads(result.read_text())
 
 
-def _paths() -> dict[str, str]:
+def paths() -> dict[str, str]:
+    """What a process has to know to import the benchmarks."""
     return {"PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])}
 
 
@@ -130,7 +131,7 @@ def _aims(row: Mapping[str, Any], by_way: Mapping[str, Mapping[str, Any]]) -> di
 
 def _on_one_core(stream: Path, lake: Path, folder: Path, count: int) -> dict[str, Any]:
     result = folder / "core.json"
-    run([sys.executable, HERE / "widen_core.py", stream, lake, result], folder / "core.log", _paths())
+    run([sys.executable, HERE / "widen_core.py", stream, lake, result], folder / "core.log", paths())
     seen = json.loads(result.read_text())
     seconds = sum(seen["seconds"].values())
     return {

@@ -10,13 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from deltalake import write_deltalake
 
 from bench import version
 from bench.draw import CLIENTS, FIRST, HOURS, SEED, Int64s, Rng, zipf
+from bench.held import held
 from transom.intervals import HOUR, Interval
-from transom.lake.book import Entry, Node
-from transom.lake.ledger import Ledger
 
 WITHIN = timedelta(hours=48)
 BEGIN = FIRST + WITHIN
@@ -30,7 +28,7 @@ PATTERN = "guessed"
 STATUS = {"looked": 206, "refused": 401, "entered": 303, "other": 200}
 SHARES = {"looked": 0.01, "refused": 0.03, "entered": 0.01}
 MINUTE = 60_000_000
-MADE_BY = (*version.DRAWING, Path(__file__))
+MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("held.py"))
 
 
 def stream_of(folder: Path) -> Path:
@@ -113,20 +111,4 @@ def _named(before: str, many: int, numbers: Int64s) -> pa.Array:
 def lake_of(cache: Path, count: int) -> Path:
     """A lake of these events, drawn where it is not there yet, with what a ledger says of them."""
     lake = version.folder(cache / f"lake-{count}", MADE_BY)
-    if not (lake / "whole").exists():
-        rows, root = events(count), f"{lake}/drawn"
-        write_deltalake(f"{root}/events", rows, partition_by=["hour"], mode="overwrite")
-        held = rows.group_by("hour").aggregate([([], "count_all")]).to_pydict()
-        many = dict(zip(held["hour"], held["count_all"], strict=True))
-        nodes = [Node("ingest", "events", "events", hour) for hour in Interval(FIRST, TOLD).hours()]
-        ledger = Ledger(root)
-        ledger.claim("ingest", nodes, "drawn")
-        said = {
-            node: Entry(
-                "published", "drawn", digest=f"{many.get(node.hour, 0)}:0", rows=many.get(node.hour, 0)
-            )
-            for node in nodes
-        }
-        ledger.publish("ingest", said, "drawn")
-        (lake / "whole").touch()
-    return lake
+    return held(lake, lambda: events(count), Interval(FIRST, TOLD))

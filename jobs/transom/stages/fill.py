@@ -2,6 +2,7 @@
 
 from transom.lake.stage import Stage
 from transom.stages import fills
+from transom.stages.fill_blocks import fill_block_of
 from transom.stages.framings import frame_block_of
 from transom.stream import Stream
 
@@ -12,7 +13,7 @@ VERSION = 1
 def outline(stream: Stream) -> Stage:
     """The stage, which needs no session to be told."""
     frames = {name: frame_block_of(stream, name) for name in stream.frames}
-    blocks = {name: fills.fill_block_of(stream, name, frames) for name in stream.fills}
+    blocks = {name: fill_block_of(stream, name, frames) for name in stream.fills}
     fillers = (block.source.filler for block in blocks.values())
     return Stage(NAME, VERSION, (fills.step_of(stream, blocks),), tuple(filter(None, fillers)))
 

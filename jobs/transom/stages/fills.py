@@ -3,8 +3,7 @@
 An hour fills the frames that it tells of, each fragment as a whole: so a fill depends on its frame's row
 and on the hours that it reaches, and late ones make it anew."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import reduce
 
@@ -12,106 +11,22 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.intervals import ranges
-from transom.lake.fillers import Filler
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
-from transom.lake.tables import SPARK_TYPES, Table
+from transom.lake.tables import Table
 from transom.stages.between import FROM, TO, filled
-from transom.stages.blocks import HOUR
+from transom.stages.checks import built_in
 from transom.stages.columns import HOUR_LENGTH
-from transom.stages.framings import FrameBlock
-from transom.stages.landing import absolute
+from transom.stages.fill_blocks import FillBlock
+from transom.stages.fill_checks import counted_again
 from transom.stages.slices import micros, quoted
-from transom.stages.sources import TIME, Source, steps_column
-from transom.stream import Stream, fill_columns
-from transom.stream.fillers import EVENTS
-from transom.stream.fillers import Filler as Declared
-from transom.units import microseconds
+from transom.stages.sources import TIME, steps_column
+from transom.stream import Stream
 
 TABLE = "fills"
 COLUMNS = (
     "hour", "frame_id", "fragment", "shift_s", "start", "end", "rows_matched", "covered", "state",
 )  # fmt: skip
 SECOND = 1_000_000
-
-
-@dataclass(frozen=True)
-class FillBlock:
-    """One fill of a stream, resolved against its columns.
-
-    Attributes:
-        frame: the kind of frame that it fills.
-        source: what fills it.
-        by: the columns in which both agree.
-        where: a condition on what fills it, as Spark SQL.
-        lead, lag: how much earlier and later than a frame, in microseconds; `lag` counts the time that the
-            frame's last reading stands for.
-        shifts: how long ago, in microseconds.
-        take: what is made of several shifts, if anything.
-        measures: which figure of which column.
-        kinds: their Spark types.
-        reach: how much of a frame is filled, in hours.
-    """
-
-    name: str
-    frame: FrameBlock
-    source: Source
-    by: tuple[str, ...]
-    where: str | None
-    lead: int
-    lag: int
-    shifts: tuple[int, ...]
-    take: str | None
-    measures: Mapping[str, tuple[str, str]]
-    kinds: Mapping[str, str]
-    reach: int
-
-    @property
-    def reads(self) -> tuple[Reads, ...]:
-        """What an hour reads of what fills its frames, for each shift."""
-        return tuple(
-            Reads(
-                *self.source.table,
-                back=self.reach - 1 - (-(self.lead + shift) // HOUR_LENGTH),
-                forward=-(shift // HOUR_LENGTH) - (-self.lag // HOUR_LENGTH),
-            )
-            for shift in self.shifts
-        )
-
-    def hours_of(self, targets: Iterable[datetime]) -> set[datetime]:
-        """The hours that some hours read."""
-        spans = [read.span(hour) for hour in targets for read in self.reads]
-        return {
-            first + offset * HOUR for first, last in spans for offset in range((last - first) // HOUR + 1)
-        }
-
-
-def fill_block_of(stream: Stream, name: str, frames: Mapping[str, FrameBlock]) -> FillBlock:
-    """A fill of the stream file, resolved against its columns."""
-    said, where = stream.fills[name], fill_columns.where(stream, name)
-    frame = frames[said.frame]
-    return FillBlock(
-        name,
-        frame,
-        _source(stream, name, said.from_),
-        fill_columns.by(stream, name),
-        where.sql if where else None,
-        microseconds(said.lead),
-        microseconds(said.lag) + frame.framing.every,
-        tuple(map(microseconds, said.shift)),
-        said.take,
-        {measure: (of.function, str(of.column)) for measure, of in said.measures.items()},
-        {measure: SPARK_TYPES[kind] for measure, kind in fill_columns.measures(stream, name).items()},
-        fill_columns.reach(stream, name) // HOUR,
-    )
-
-
-def _source(stream: Stream, name: str, said: Declared) -> Source:
-    """What fills frames: the stream's own, or a table that is told by its absolute path."""
-    if not said.outside:
-        return Source.of(stream, None if said.block == EVENTS else said.block)
-    columns = tuple(column.field(column_name) for column_name, column in said.columns.items())
-    table = None if said.table is None else absolute(said.table)
-    return Source.outside(Filler(f"fills.{name}.from", said.called, table, said.time or TIME, columns))
 
 
 def step_of(stream: Stream, blocks: Mapping[str, FillBlock]) -> Step:
@@ -128,17 +43,29 @@ def step_of(stream: Stream, blocks: Mapping[str, FillBlock]) -> Step:
         )
         for name, block in blocks.items()
     }
-    return Step(table, parts, lambda request: fills_of(request, blocks))
+    return Step(
+        table,
+        parts,
+        lambda request: fills_of(request, blocks),
+        checks=built_in(stream, "fills_counted", metric="fills_miscounted", at_most=0),
+    )
 
 
 def fills_of(request: Request, blocks: Mapping[str, FillBlock]) -> Computed:
     """What fills the frames of every fill's target hours."""
-    shares = []
+    shares, rows = [], {}
     for name, targets in request.targets.items():
         block = blocks[name]
+        due = block.hours_of(targets) & request.rows.get(block.source.table[1:], {}).keys()
         frames = request.pins.read("frames", targets).where(F.col("block") == block.frame.name)
-        shares.append(Share(name, _fills(request, block, _stretches(frames, block), targets)))
-    return Computed(shares)
+        stretches = _stretches(frames, block)
+        rows[name] = _rows(request, block, stretches, due)
+        shares.append(Share(name, _fills(block, stretches, rows[name], due)))
+
+    def metrics(told: DataFrame) -> list[DataFrame]:
+        return [counted_again(told, some, blocks[name]) for name, some in rows.items()]
+
+    return Computed(shares, metrics)
 
 
 def _stretches(frames: DataFrame, block: FillBlock) -> DataFrame:
@@ -160,10 +87,8 @@ def _stretches(frames: DataFrame, block: FillBlock) -> DataFrame:
     return shifted.withColumns(moved)
 
 
-def _fills(
-    request: Request, block: FillBlock, stretches: DataFrame, targets: Sequence[datetime]
-) -> DataFrame:
-    due = block.hours_of(targets) & request.rows.get(block.source.table[1:], {}).keys()
+def _rows(request: Request, block: FillBlock, stretches: DataFrame, due: Iterable[datetime]) -> DataFrame:
+    """What may fill some stretches: the columns of `by`, the time, and what is measured in whole steps."""
     told = stretches.agg(F.min(FROM), F.max(TO)).first()
     low, high = (0, 0) if told is None or told[0] is None else told
     near = {hour for hour in due if low - HOUR_LENGTH < micros(hour) < high}
@@ -171,7 +96,11 @@ def _fills(
     rows = block.source.rows(block.source.read(request.pins, near), block.by, _read(block), measured)
     if block.where is not None:
         rows = rows.where(F.expr(block.where))
-    rows = rows.select(*quoted(block.by), TIME, *(F.col(steps_column(column)) for column in measured))
+    return rows.select(*quoted(block.by), TIME, *(F.col(steps_column(column)) for column in measured))
+
+
+def _fills(block: FillBlock, stretches: DataFrame, rows: DataFrame, due: Iterable[datetime]) -> DataFrame:
+    due = list(due)
     how: dict[str, tuple[str, str | None]] = {"rows_matched": ("count", None)}
     how |= {name: (function, steps_column(column)) for name, (function, column) in block.measures.items()}
     found = filled(stretches, rows, TIME, block.by, how)

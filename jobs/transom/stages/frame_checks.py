@@ -14,8 +14,8 @@ from transom.stages.frame_readings import ORDER
 from transom.stages.framings import FrameBlock
 from transom.stages.slices import quoted
 
-SAMPLED = 5
-"""Frames of an hour that are counted again."""
+SAMPLED, MOST = 5, 20
+"""Frames of an hour that are counted again, and of a run."""
 
 
 def broken(blocks: Mapping[str, FrameBlock]) -> Column:
@@ -82,8 +82,9 @@ def counted_again(rows: DataFrame, readings: DataFrame, block: FrameBlock) -> Da
         readings: of the hours.
     """
     told = rows.where((F.col("block") == block.name) & (F.col("row") != "left"))
-    chance = Window.partitionBy("hour").orderBy(F.xxhash64(*quoted(block.key), "first"), "first")
-    some = told.withColumn("__place", F.row_number().over(chance)).where(F.col("__place") <= SAMPLED)
+    chance = F.xxhash64(*quoted(block.key), "first")
+    of_hour = F.row_number().over(Window.partitionBy("hour").orderBy(chance, "first"))
+    some = told.withColumn("__place", of_hour).where(F.col("__place") <= SAMPLED).orderBy(chance).limit(MOST)
     first = F.unix_micros("first")
     # What is missing at the end is no reading, and no filter finds it.
     latest = first + F.col("length") - F.lit(block.framing.every)

@@ -132,6 +132,9 @@ BUILT_IN: dict[str, BuiltIn] = {
     "frames_keep_rules": BuiltIn(
         "frame", "error", "every frame is of its kind: its lengths, and what its values come to together"
     ),
+    "fills_counted": BuiltIn(
+        "fill", "error", "a few fills have as many rows as a plain filter finds between their ends"
+    ),
     "frames_counted": BuiltIn(
         "frame",
         "error",

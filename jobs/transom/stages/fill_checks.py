@@ -1,0 +1,54 @@
+"""What the gate of fills asks: whether they have the rows that a plain filter finds."""
+
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from transom.stages.columns import HOUR_LENGTH
+from transom.stages.fill_blocks import FillBlock
+from transom.stages.slices import quoted
+from transom.stages.sources import TIME
+
+SAMPLED, MOST = 5, 20
+"""Rows of an hour that are counted again, and of a run."""
+SECOND = 1_000_000
+
+
+def counted_again(fills: DataFrame, rows: DataFrame, block: FillBlock) -> DataFrame:
+    """Of how many fills, among a few, the rows are not as many as a plain filter finds; by block and hour.
+
+    Args:
+        fills: as they are told.
+        rows: what fills them: the columns of `by`, and `TIME`.
+    """
+    told = fills.where((F.col("block") == block.name) & F.col("shift_s").isNotNull())
+    chance = F.xxhash64("frame_id", "fragment", "shift_s")
+    of_hour = F.row_number().over(Window.partitionBy("hour").orderBy(chance))
+    shift = (-F.col("shift_s") * SECOND).cast("bigint")
+    latest = F.unix_micros("hour") + F.lit((1 - block.reach) * HOUR_LENGTH - block.lead) - shift
+    some = (
+        told.withColumn("__place", of_hour)
+        .where(F.col("__place") <= SAMPLED)
+        .orderBy(chance)
+        .limit(MOST)
+        .select(
+            "block",
+            "hour",
+            chance.alias("__fill"),
+            "rows_matched",
+            F.greatest(F.unix_micros("start"), latest).alias("__from"),
+            F.unix_micros("end").alias("__to"),
+            *(F.col(f"`{name}`").alias(f"__{name}") for name in block.by),
+        )
+    )
+    time = F.unix_micros(TIME)
+    near = [time >= F.col("__from"), time < F.col("__to")]
+    same = [F.col(f"`{name}`") == F.col(f"`__{name}`") for name in block.by]
+    found = rows.select(*quoted(block.by), TIME).join(
+        F.broadcast(some), reduce(and_, [*same, *near]), "right"
+    )
+    counts = found.groupBy("block", "hour", "__fill", "rows_matched").agg(F.count(TIME).alias("__many"))
+    wrong = F.col("__many") != F.col("rows_matched")
+    return counts.groupBy("block", "hour").agg(F.sum(wrong.cast("bigint")).alias("fills_miscounted"))

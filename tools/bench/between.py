@@ -1,0 +1,101 @@
+"""What 200,000 intervals hold of 5,000,000 rows: how many, their sum and the largest; each way in a process.
+
+`floor` is no answer: it shuffles the rows by their key and sorts them, which an answer in order has to pay.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.aggregate import OURS, warm
+from bench.between_log import CASES, INTERVALS, SECOND, compared, drawn
+from bench.ingest import in_turn
+from bench.measure import Failed, Measured, run, spark_submit
+from bench.widen import paths
+
+HERE = Path(__file__).parent
+PASSES = 2
+FLOOR = "spark, shuffle and sort of the rows alone"
+RANGE, BUCKETS = "spark, range join", "spark, slices of time"
+DUCK, ASOF = "duckdb, range join", "duckdb, two ASOF joins (no maximum)"
+ROWS = "transom, the rows themselves"
+WAYS = {
+    OURS: ("peer_between.py", "transom"),
+    ROWS: ("peer_between.py", "rows"),
+    RANGE: ("peer_between.py", "range"),
+    BUCKETS: ("peer_between.py", "buckets"),
+    DUCK: ("duck_between.py", "range"),
+    ASOF: ("duck_between.py", "asof"),
+    FLOOR: ("peer_between.py", "floor"),
+}
+MOST_COMPARED = 20 * 10**9
+"""Pairs of which no more are asked for of Spark: it would take an hour."""
+NEAR, SKEWED = 1.5, 7.0
+"""How many times the floor transom may take, and how many times as fast as Spark's range join it is to be
+where one key has most rows."""
+
+
+def bench(cache: Path, count: int, repetitions: int) -> Iterator[dict[str, Any]]:
+    """Rows of the result, a way of a case each.
+
+    Raises:
+        Failed: two ways give different answers.
+    """
+    for number, name in enumerate(CASES):
+        folder = drawn(cache / "between", name, count)
+        seen: dict[str, list[tuple[Measured, dict[str, Any]]]] = {}
+        pairs = _compared(folder, name, count)
+        for who in in_turn(list(WAYS), number):
+            if pairs.get(who, 0) <= MOST_COMPARED:
+                seen[who] = [_gone(who, name, folder) for _ in range(repetitions)]
+        answers = {who: runs[0][1]["totals"] for who, runs in seen.items()}
+        _same(name, answers)
+        yield from _told(name, count, seen, pairs, produced=answers[OURS][0])
+
+
+def _compared(folder: Path, name: str, count: int) -> dict[str, int]:
+    """How many comparisons of an interval's ends with a row each way makes, as far as that is known."""
+    case = CASES[name]
+    pairs = compared(folder, case)
+    # Two binary searches for each interval in a slice or two.
+    searches = 2 * 2 * INTERVALS * math.ceil(math.log2(count))
+    sliced = compared(folder, case, case.mean * SECOND)
+    return {RANGE: pairs, BUCKETS: sliced, OURS: searches, ROWS: searches}
+
+
+def _gone(who: str, name: str, folder: Path) -> tuple[Measured, dict[str, Any]]:
+    script, way = WAYS[who]
+    result = folder / f"{way}.json"
+    arguments = (HERE / script, way, name, folder, PASSES, result)
+    command = spark_submit(*arguments) if script.startswith("peer") else [sys.executable, *arguments]
+    measured = run(command, result.with_suffix(".log"), paths())
+    return measured, json.loads(result.read_text())
+
+
+def _same(name: str, answers: Mapping[str, Sequence[int] | None]) -> None:
+    ours = answers[OURS]
+    assert ours is not None
+    for who, totals in answers.items():
+        expected = {ROWS: ours[:1], ASOF: [*ours[:2], 0, *ours[3:5], 0]}.get(who, ours)
+        if totals is not None and list(totals) != list(expected):
+            raise Failed(f"between, {name}: {who} gives {totals}, transom {expected}")
+
+
+def _told(
+    name: str,
+    count: int,
+    seen: Mapping[str, Sequence[tuple[Measured, dict[str, Any]]]],
+    pairs: Mapping[str, int],
+    produced: int,
+) -> Iterator[dict[str, Any]]:
+    for who, runs in seen.items():
+        passes = [one["seconds"] for _, one in runs]
+        yield {
+            "bench": "between", "case": name, "events": count, "who": who, "produced": produced,
+            "cold": min(one[0] for one in passes), "seconds": min(map(warm, passes)),
+            "warm": all(len(one) > 1 for one in passes),
+            "compared": pairs.get(who), "peak_mib": max(one.peak_mib for one, _ in runs), "all": passes,
+        }  # fmt: skip

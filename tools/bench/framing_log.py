@@ -1,0 +1,70 @@
+"""The readings in which frames are looked for: drawn events, as a lake holds them, less what nobody here reads.
+
+5,000,000 in 72 hours of 10,000 sensors; each sensor's value goes up and down over hours, with noise.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from bench import version
+from bench.draw import CLIENTS, END, FIRST, HOURS, SEED, zipf
+from bench.held import held
+from transom.intervals import Interval
+
+ABOVE, BELOW = 600, 300
+"""Of the value, for threshold and delta frames."""
+MICROS = HOURS * 3600 * 1_000_000
+KINDS = {
+    "threshold": {"kind": "threshold", "where": f"bytes > {ABOVE}", "of": "bytes"},
+    "delta": {"kind": "delta", "of": "bytes", "below": BELOW},
+}
+MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("held.py"))
+
+
+def stream_of(folder: Path, kind: str) -> Path:
+    """The stream file, with frames of one kind."""
+    frame = {**KINDS[kind], "ties": "max", "idle": f"{HOURS} hours"}
+    spec = {
+        "name": "drawn",
+        "preset": "apache/combined",
+        "source": {"path": "no/%Y-%m-%d/%H.log", "expect": 1},
+        "key": ["client"],
+        "frames": {kind: frame},
+    }
+    file = folder / f"{kind}.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(spec))
+    return file
+
+
+def events(count: int) -> pa.Table:
+    """The events, in order."""
+    rng = np.random.default_rng([SEED, count])
+    at = np.sort(rng.integers(0, MICROS, count))
+    client = zipf(rng, count, CLIENTS, 0.7)
+    # Each sensor has a phase and a period of some hours.
+    wave = np.sin(2 * np.pi * (at / MICROS * (6 + client % 17) + client / 7))
+    value = (500 + 400 * wave + rng.normal(0, 60, count)).astype(np.int64)
+    micros = int(FIRST.timestamp()) * 1_000_000 + at
+    time = pa.timestamp("us", "UTC")
+    names = pa.array([f"sensor-{number}" for number in range(CLIENTS)])
+    hour = micros - micros % 3_600_000_000
+    return pa.table(
+        {
+            "hour": pa.array(hour).cast(time),
+            "event_time": pa.array(micros).cast(time),
+            "client": names.take(pa.array(client)),
+            "bytes": value,
+            "source_id": pa.array(np.full(count, "file")),
+            "source_line": np.arange(count) - np.searchsorted(hour, hour) + 1,
+        }
+    )
+
+
+def lake_of(cache: Path, count: int) -> Path:
+    """A lake of these events, drawn where it is not there yet."""
+    lake = version.folder(cache / f"lake-{count}", MADE_BY)
+    return held(lake, lambda: events(count), Interval(FIRST, END))

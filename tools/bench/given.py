@@ -1,0 +1,27 @@
+"""What a stage's function is given where its rows are at hand, and not in a lake."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+
+from transom.lake.store import Pins, Store, in_hours
+
+
+def ddl(kinds: Mapping[str, str]) -> str:
+    """Columns as Spark is told them."""
+    return ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
+
+
+class Given(Pins):
+    """Pins of tables whose rows are at hand and in no lake."""
+
+    rows_at_hand: Mapping[str, DataFrame]
+
+    def __init__(self, store: Store, rows: Mapping[str, DataFrame]) -> None:
+        super().__init__(store, dict.fromkeys(rows, 0))
+        object.__setattr__(self, "rows_at_hand", rows)
+
+    def read(self, table: str, hours: Iterable[datetime]) -> DataFrame:
+        """The rows of some hours."""
+        return self.rows_at_hand[table].where(in_hours(hours))

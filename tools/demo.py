@@ -19,6 +19,7 @@ import sample_logs
 from airflow_api import OVER, Airflow
 from deltalake import DeltaTable
 from processes import alone, until_interrupted
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from sample_logs import CONN, HOUR, WEB, Hours, land
@@ -52,7 +53,11 @@ def step(text: str) -> None:
 
 def show(title: str, columns: Sequence[str], lines: Sequence[Sequence[object]]) -> None:
     """A table in the terminal."""
-    table = Table(*columns, title=title, title_justify="left")
+    # A time or an address that is cut short tells nothing: where there is no room, lines break at spaces.
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for number, column in enumerate(columns):
+        words = [word for text in (column, *(str(line[number]) for line in lines)) for word in text.split()]
+        table.add_column(column, overflow="fold", min_width=max(map(len, words), default=0))
     for line in lines:
         table.add_row(*map(str, line))
     console.print(table)
@@ -119,13 +124,13 @@ def busiest(web: Hours) -> bool:
     """The busiest clients at three granularities, beside a plain recount of the raw log."""
     found = rows("aggregates", block="traffic")
     lines: list[list[object]] = []
-    for level, name in ((0, "1 hour"), (1, "6 hours"), (2, "24 hours")):
+    for level, name in ((0, "1"), (1, "6"), (2, "24")):
         best = sorted((r for r in found if r["level"] == level), key=lambda r: (-r["n"], r["client"]))[:3]
         for r in best:
             recounted = sample_logs.requests(web, r["window_start"], r["window_end"])[r["client"]]
             until = format_hour(r["window_end"])
             lines.append([name, until, r["client"], r["n"], recounted, r["sent"], r["complete"]])
-    columns = ["window", "until", "client", "requests", "recounted", "bytes", "complete"]
+    columns = ["hours", "until", "client", "requests", "recounted", "bytes", "whole"]
     show("Busiest clients, three windows each; requests recounted from the raw log", columns, lines)
     return all(line[3] == line[4] for line in lines)
 
@@ -166,21 +171,16 @@ def regulars(web: Hours) -> bool:
 def came_back(web: Hours) -> bool:
     """The episodes of days that hourly runs have found, beside a search of the raw log."""
     pattern = load(WEB_STREAM).patterns["came_back"]
-    lines = []
+    console.print("Came back: a look, and 8 probes a day or more later, which no window of 24 hours holds")
     for match in rows("matches", block="came_back"):
-        window = spoken(2 * pattern.batch * 2 ** match["level"])
-        delay = spoken(match["detected_at"] - match["last_time"])
-        told = [f"{match['detected_at']:%dT%H:%M}", delay]
-        apart = spoken(match["last_time"] - match["first_time"])
-        lines.append(
-            [match["client"], f"{match['first_time']:%dT%H:%M:%S}", apart, match["level"], window, *told]
+        apart, late = match["last_time"] - match["first_time"], match["detected_at"] - match["last_time"]
+        console.print(
+            f"  {match['client']} looked at {match['first_time']:%Y-%m-%dT%H:%M:%S}; its last probe came "
+            f"{spoken(apart)} later.\n"
+            f"  Found at level {match['level']}, in windows of "
+            f"{spoken(2 * pattern.batch * 2 ** match['level'])}; told at "
+            f"{format_hour(match['detected_at'])},\n  {spoken(late)} after the last probe."
         )
-    columns = ["client", "looked, May", "last probe after", "level", "its windows", "told at", "after"]
-    show(
-        "Came back: a look, and 8 probes a day or more later, that no window of 24 hours holds",
-        columns,
-        lines,
-    )
     found = {
         match["client"]: (match["first_time"], [record["event_time"] for record in match["records"][1:]])
         for match in rows("matches", block="came_back")

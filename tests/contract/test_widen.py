@@ -277,12 +277,13 @@ def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_sta
     assert (failed.check, failed.observed, failed.node.hour) == ("detector_ran", 1, hour(1))
     assert failed.sample[0] == (
         "client='10.0.0.2', window 2015-05-17T01:10:00 to 2015-05-17T01:30:00: "
-        "LookupError: no such page at 01:25"
+        "LookupError: no such page at 01:25 (some_detectors.py, line 22)"
     )
     assert day.table("matches").count() == 2
     # It is what a person is told, too.
     told = [finding for finding in day.findings() if finding.stage == "widen" and finding.kind == "gate"]
     assert any("10.0.0.2" in words for finding in told for words in finding.evidence)
+    assert all(finding.evidence[-1].startswith("to mend it: mend the detector, then run") for finding in told)
 
 
 def test_hours_that_nobody_asked_for_count_as_empty_until_somebody_does(house: Make) -> None:

@@ -123,6 +123,18 @@ def test_a_gate_says_the_column(ledger: Ledger, column: str | None, words: str) 
     assert f"2015-05-17T00:00 events: {words}" in failure
 
 
+def test_what_is_to_be_mended_is_the_detector_where_that_has_raised(ledger: Ledger) -> None:
+    for check, mend in (
+        ("rejected_share", "mend the data (or accept the value)"),
+        ("detector_ran", "mend the detector"),
+    ):
+        ledger.claim("ingest", [node(0)], check)
+        ledger.record_checks("ingest", [Verdict(node(0), check, "error", 2, "0", False)], check)
+        ledger.publish("ingest", {node(0): replace(published(check), status="quarantined")}, check)
+        (failure,) = judge(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run").failures
+        assert f"\n  what was published before stays; {mend}, then:\n  run" in failure
+
+
 def test_a_gate_prints_lines_of_a_log_that_do_nothing_to_a_terminal(ledger: Ledger) -> None:
     cause = "in/a\x1bb.log: rejected_share"
     verdict = Verdict(

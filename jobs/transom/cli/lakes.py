@@ -13,6 +13,9 @@ from transom.stream.errors import nearest
 if TYPE_CHECKING:
     from transom.lake.ledger import Ledger
 
+TRIED = "try"
+"""How the ledger names why `transom try` runs."""
+
 
 def lake(named: str | None) -> str:
     """The lake that is asked about: as named, else TRANSOM_LAKE, else the checkout's own.

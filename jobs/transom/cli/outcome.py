@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import typer
 from deltalake import DeltaTable, QueryBuilder
 
+from transom.cli.episodes_shown import print_episodes
 from transom.cli.files_of_any_name import EXAMPLES, Held
 from transom.cli.shown import plain, table
 from transom.intervals import Interval
@@ -18,7 +19,10 @@ from transom.lake.ledger import Ledger
 from transom.lake.tables import query, read_rows
 from transom.stream import Stream
 from transom.stream.figures import columns_of
-from transom.units import format_duration, spoken
+from transom.units import format_duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROWS = 5
 """Rows of each result that are shown."""
@@ -86,7 +90,9 @@ def print_duplicates(stream: Stream, root: str, files: Sequence[Held]) -> None:
         table(title, ("file", "events", "duplicates", "rows"), rows)
 
 
-def print_outcome(stream: Stream, root: str, interval: Interval, judged: Sequence[Judgement]) -> None:
+def print_outcome(
+    spark: "SparkSession", stream: Stream, root: str, interval: Interval, judged: Sequence[Judgement]
+) -> None:
     """Prints what the gates say, and the first rows of each result."""
     typer.echo(f"\nfindings in {interval}")
     found, many = findings(root, interval, most=MOST), how_many(root, interval)
@@ -99,13 +105,7 @@ def print_outcome(stream: Stream, root: str, interval: Interval, judged: Sequenc
     passed = all(judgement.passed for judgement in judged)
     if not found:
         typer.echo(f"  none: every check {'passed' if passed else 'that was made passed'}")
-    for name, pattern in stream.patterns.items():
-        rows = _episodes(f"{root}/episodes", pattern.key, name)
-        if rows:
-            shown = [*pattern.key, "start", "end", "matches", "told_at", "window"]
-            # The length of its windows says more than the number of a level.
-            seen = [[*row[:-1], spoken(2 * pattern.batch * 2 ** row[-1])] for row in rows]
-            table(f"{name}: episodes, the first", shown, seen)
+    print_episodes(spark, stream, root)
     for name, block in stream.aggregate.items():
         for number, level in enumerate(reversed(block.levels)):
             figures = _shown(stream, name)
@@ -120,20 +120,6 @@ def print_outcome(stream: Stream, root: str, interval: Interval, judged: Sequenc
         if rows:
             ranges = ", ".join(format_duration(level.range) for level in reversed(block.levels))
             table(f"{block.title or name}: who comes back in every ring of {ranges}, the latest", shown, rows)
-
-
-def _episodes(uri: str, key: Sequence[str], block: str) -> list[list[Any]]:
-    """The episodes of a pattern that began first, as last told, with the level of the first match."""
-    if not DeltaTable.is_deltatable(uri):
-        return []
-    columns = [*(f'"{name}"' for name in key), "start", '"end"', "matches", "detected_at", "level"]
-    latest = "row_number() OVER (PARTITION BY episode_id ORDER BY hour DESC) AS place"
-    found = query(
-        DeltaTable(uri),
-        f"SELECT {', '.join(columns)} FROM (SELECT *, {latest} FROM t WHERE block = '{block}') "
-        f"WHERE place = 1 AND state <> 'joined' ORDER BY start, {', '.join(columns)} LIMIT {ROWS}",
-    )
-    return [list(row.values()) for row in found.to_pylist()]
 
 
 def _shown(stream: Stream, block: str) -> list[str]:

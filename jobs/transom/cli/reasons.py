@@ -7,6 +7,7 @@ from deltalake import DeltaTable
 
 from transom.cli.changed import own_input, rows, stretches
 from transom.cli.freshness import Freshness, book_of
+from transom.cli.lakes import TRIED
 from transom.intervals import NO_HOUR
 from transom.lake.book import STANDS, Entry, Node
 from transom.lake.gate import words
@@ -16,8 +17,9 @@ from transom.stages.files import File, Listed
 from transom.stages.landing import listed
 from transom.stages.scene import STAGE, file_shape, node_of, scheduled
 from transom.stream import Stream
+from transom.stream.checks import BUILT_IN
 
-MEND = "mend the data, or accept the value in the stream's file, then run"
+MEND = "mend the data, or accept the value in the stream's file"
 MOST = 5
 
 
@@ -36,9 +38,15 @@ class Reasons:
         self.troubled = False
         self._withheld: set[Node] = set()
         self._at_work: str | None = None
+        self._mend = MEND
         self._hours = {hour}
-        self._finished = {run["run_id"]: run["finished_at"] for run in ledger.runs()}
+        runs = ledger.runs()
+        self._finished = {run["run_id"]: run["finished_at"] for run in runs}
+        # Its files lay under other names, which are gone; what lies in the landing folder is another matter.
+        self._tried = bool(runs) and all(run["cause"] == TRIED for run in runs)
         self.lines = [line for stage in stream.stages for line in self._stage(stage)]
+        if self._tried:
+            self.lines.append("files: not looked at, as `transom try` has made this lake")
 
     @property
     def stretch(self) -> tuple[datetime, datetime]:
@@ -51,7 +59,7 @@ class Reasons:
         if self._at_work:
             return f"nothing is to be done while run {self._at_work} is at work; if it was killed, run"
         if self._withheld:
-            return MEND
+            return f"{self._mend}, then run"
         return "to run it"
 
     def _stage(self, stage: str) -> Iterator[str]:
@@ -172,6 +180,8 @@ class Reasons:
         for verdict in self.ledger.checks(self.book, node.stage, {node.hour}):
             same = (verdict.node.block, verdict.node.table) == (node.block, node.table)
             if same and not verdict.success and verdict.severity == "error":
+                built_in = BUILT_IN.get(verdict.check)
+                self._mend = (built_in and built_in.mended) or self._mend
                 yield from words(verdict).split("\n")
 
     def _roots(self, node: Node) -> Iterator[str]:
@@ -197,6 +207,8 @@ class Reasons:
         Raises:
             LandingError: the folder cannot be listed.
         """
+        if self._tried:
+            return []
         uri = f"{self.ledger.root}/files"
         rows = read_rows(DeltaTable(uri)) if DeltaTable.is_deltatable(uri) else []
         known = {file.path: file for file in map(File.of_row, rows)}

@@ -85,6 +85,7 @@ def try_in(
     """
     from transom.cli import outcome
     from transom.cli.files_of_any_name import held, interval_of, land, other_hours
+    from transom.cli.lakes import TRIED
     from transom.cli.sample import read_sample
     from transom.intervals import HOUR, Interval, format_hour
     from transom.stream import load
@@ -109,7 +110,10 @@ def try_in(
     longest = max((pattern.top for pattern in stream.patterns.values()), default=timedelta(0))
     interval = Interval(covered.start, covered.end - -longest // HOUR * HOUR)
     if interval != covered:
-        _say(f"the hours to {format_hour(interval.end)} run as well: slow episodes are told that late")
+        _say(
+            f"the hours to {format_hour(interval.end)} run as well, as slow episodes are told that late; "
+            "one may still grow then, and says so"
+        )
     landed = land(read_mapping(file), stream, found, folder, interval, covered.end)
     for note in landed.notes:
         _say(note)
@@ -119,12 +123,13 @@ def try_in(
 
         judged = run_stages(
             session, landed.stream, interval,
-            lake=lake, command=transom("try", file, *files), cause="try", began=began, say=_say,
+            lake=lake, command=transom("try", file, *files), cause=TRIED, began=began, say=_say,
         )  # fmt: skip
-    outcome.print_outcome(landed.stream, f"{lake}/{stream.name}", interval, judged)
-    outcome.print_duplicates(landed.stream, f"{lake}/{stream.name}", found)
+        root = f"{lake}/{stream.name}"
+        outcome.print_outcome(session, landed.stream, root, interval, judged)
+    outcome.print_duplicates(landed.stream, root, found)
     outcome.print_rejected(found)
-    outcome.print_cost(f"{lake}/{stream.name}", interval)
+    outcome.print_cost(root, interval)
     return all(judgement.passed for judgement in judged)
 
 

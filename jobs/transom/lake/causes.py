@@ -197,6 +197,7 @@ def _of_check(verdict: Verdict) -> _Sign:
     silent = verdict.check == "files_expected" and verdict.observed == 0
     kind = "silent" if silent else "incomplete" if verdict.severity == "incomplete" else "gate"
     column = f" on {verdict.column}" if verdict.column else ""
+    built_in = BUILT_IN.get(verdict.check)
     where = f"{_hours([verdict.node.hour])}{f' {verdict.subject}' if verdict.subject else ''}"
     return _Sign(
         _Cause(kind, verdict.node.block, f"{verdict.check}{column}"),
@@ -206,6 +207,7 @@ def _of_check(verdict: Verdict) -> _Sign:
         f"check {verdict.check}{column} saw {shortened(verdict.observed)}, expected {verdict.expected}",
         f"{where}: observed {written(verdict.observed)}, expected {verdict.expected}",
         verdict.sample,
+        None if built_in is None or built_in.mended is None else f"{built_in.mended}, then run",
     )
 
 

@@ -44,7 +44,10 @@ def _told(name: str, pattern: Pattern) -> Told:
 
 def _evidence(name: str, pattern: Pattern) -> list[str]:
     longest = f"CASE level {_windows(pattern)} ELSE 'windows' END"
-    seconds = "((arrow_cast(detected_at, 'Int64') - arrow_cast(\"start\", 'Int64')) / 1000000)"
+    # Of several matches nobody has noted where the first one ends.
+    since = 'CASE matches WHEN 1 THEN "end" ELSE start END'
+    which = "CASE matches WHEN 1 THEN ' after its last record' ELSE ' after the first record' END"
+    seconds = f"((arrow_cast(detected_at, 'Int64') - arrow_cast({since}, 'Int64')) / 1000000)"
     after = f"concat({seconds} / 3600, ' h ', {seconds} % 3600 / 60, ' min ', {seconds} % 60, ' s')"
     so_far = "CASE WHEN __ongoing THEN ' so far' ELSE '' END"
     matches = f"concat(CASE matches WHEN 1 THEN '1 match' ELSE concat(matches, ' matches') END, {so_far}"
@@ -53,7 +56,7 @@ def _evidence(name: str, pattern: Pattern) -> list[str]:
         text(f"the pattern: {_in_words(pattern)}"),
         f"{matches}, CASE matches WHEN 1 THEN '; its ' ELSE '; their ' END, {text(where)})",
         f"concat('first detected at ', {shown('detected_at', TIMES)}, ' in ', {longest}, ', ', {after}, "
-        "' after the first record')",
+        f"{which})",
     ]
 
 

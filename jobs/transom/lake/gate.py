@@ -15,6 +15,7 @@ from transom.lake.ledger import Ledger
 from transom.lake.quality import written
 from transom.lake.tables import Table
 from transom.printed import escaped
+from transom.stream.checks import BUILT_IN
 
 SHOWN = 5
 """Stretches of stale hours that are told one by one."""
@@ -119,12 +120,12 @@ def _failure(
     if entry.status == "blocked":
         lines.append("  when nothing is in its way any more:")
     if entry.status == "quarantined":
-        lines += [
-            "  " + words(v)
-            for v in verdicts
-            if v.node.hour in hours and v.severity == "error" and not v.success
-        ]
-        lines.append("  what was published before stays; mend the data (or accept the value), then:")
+        wrong = [v for v in verdicts if v.node.hour in hours and v.severity == "error" and not v.success]
+        lines += ["  " + words(v) for v in wrong]
+        built_in = (BUILT_IN.get(v.check) for v in wrong)
+        other = next((of.mended for of in built_in if of is not None and of.mended), None)
+        mend = other or "mend the data (or accept the value)"
+        lines.append(f"  what was published before stays; {mend}, then:")
     lines.append("  " + _filled(command, [h for h in hours if h != NO_HOUR] or list(interval.hours())))
     return "\n".join(lines)
 

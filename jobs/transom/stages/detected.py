@@ -7,6 +7,8 @@ window. Where the detector raises, that window's key and bounds are told, and th
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from traceback import extract_tb
 
 import numpy as np
 
@@ -74,7 +76,15 @@ class Detection:
         key = ", ".join(f"{name}={self.records.table[name][row].as_py()!r}" for name in self.block.key)
         start = end - 2 * self.block.widening.length(level)
         window = f"window {_moment(start)} to {_moment(end)}"
-        return ", ".join(filter(None, [key, window])) + f": {told(error)}"
+        return ", ".join(filter(None, [key, window])) + f": {told(error)}{_raised_in(error)}"
+
+
+def _raised_in(error: BaseException) -> str:
+    """The file and the line that raised, where they are not transom's own."""
+    *_, last = extract_tb(error.__traceback__)
+    if last.filename == matches_in.__code__.co_filename:
+        return ""
+    return f" ({Path(last.filename).name}, line {last.lineno})"
 
 
 def _moment(micros: int) -> str:

@@ -31,6 +31,7 @@ class BuiltIn:
         advice: what helps, where the check's name and figures do not tell; without a semicolon, which parts
             the causes of an hour.
         tolerance: the field by which a stream says another one.
+        mended: what a person mends when it has failed, where that is not the data.
     """
 
     stage: Stage
@@ -39,6 +40,7 @@ class BuiltIn:
     at_most: float | None = None
     advice: str | None = None
     tolerance: Literal["at_most", "hours"] = "at_most"
+    mended: str | None = None
 
 
 BUILT_IN: dict[str, BuiltIn] = {
@@ -125,7 +127,12 @@ BUILT_IN: dict[str, BuiltIn] = {
         "detectors are shown no more records than theory allows, those of windows at level 0 with longer "
         "batches apart",
     ),
-    "detector_ran": BuiltIn("widen", "error", "a detector raises nowhere, and returns what it was shown"),
+    "detector_ran": BuiltIn(
+        "widen",
+        "error",
+        "a detector raises nowhere, and returns what it was shown",
+        mended="mend the detector",
+    ),
     "episodes_inside_hour": BuiltIn(
         "widen", "error", "no episode that an hour tells of goes on after the hour"
     ),

@@ -65,19 +65,28 @@ class Lake:
     def stream(self) -> Stream:
         return load(self.file)
 
-    def run(self, name: str, stage: str, entries: dict[Node, Entry], minute: int = 0) -> None:
+    def run(
+        self, name: str, stage: str, entries: dict[Node, Entry], minute: int = 0, cause: str = "schedule"
+    ) -> None:
         """What a run leaves in the ledger."""
         self.ledger.claim(stage, entries, name)
         self.ledger.publish(stage, entries, name)
         hours = [node.hour for node in entries]
         self.ledger.record_run(
             Run(
-                name, "schedule", stage, min(hours), max(hours) + HOUR, 0, None, 0, 0, {"total": 7.5}, 100,
+                name, cause, stage, min(hours), max(hours) + HOUR, 0, None, 0, 0, {"total": 7.5}, 100,
                 __version__, datetime(2015, 5, 20, 12, minute, tzinfo=UTC),
             )
         )  # fmt: skip
 
-    def ingest(self, hours: Iterable[int], name: str = "a", minute: int = 0, digest: str = "1:5") -> None:
+    def ingest(
+        self,
+        hours: Iterable[int],
+        name: str = "a",
+        minute: int = 0,
+        digest: str = "1:5",
+        cause: str = "schedule",
+    ) -> None:
         """A run of ingest whose hours are published, a row each."""
         stream, entries = self.stream, {}
         for number in hours:
@@ -85,7 +94,7 @@ class Lake:
                 inputs = expected_of(stream, at(number))
                 entry = Entry("published", name, digest=held, inputs=inputs, rows=int(held[0]))
                 entries[node_of(table, at(number))] = entry
-        self.run(name, "ingest", entries, minute)
+        self.run(name, "ingest", entries, minute, cause)
 
     def files(self, known: Iterable[File]) -> None:
         """The table `files`, with these rows."""

@@ -87,6 +87,12 @@ aggregate:
   activity:
     measures: {n: count, mean_temp: mean(temp)}
     levels: RANGES 1 HOUR, 5 MINUTES SLIDES 5 MINUTES, 5 MINUTES
+# patterns:  # episodes of several steps, minutes or days apart: see the README
+#   NAME:
+#     within: 1 day
+#     steps:
+#       - {id: first, where: CONDITION, times: 5, within: 1 hour}
+#       - {id: then, where: CONDITION, gap: {max: 30 minutes}}
 """
     )
     again = run("init", log, "--output", output)

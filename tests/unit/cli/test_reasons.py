@@ -27,6 +27,22 @@ def put(lake: Lake, node: Node, minute: int = 0, **changes: object) -> None:
     lake.run(entry.run_id, node.stage, {node: entry}, minute)
 
 
+def test_of_a_lake_that_a_try_has_made_no_files_are_looked_at(run: Ask, lake: Lake) -> None:
+    path = lake.folder / "landing/web/2015-05-17/access.00.log"
+    path.parent.mkdir(parents=True)
+    path.write_text("a line\n")
+    lake.ingest(range(1), cause="try")
+    told = said(run, lake, "2015-05-17T00:00")
+    assert [line for line in told if "file" in line] == [
+        "  files: not looked at, as `transom try` has made this lake"
+    ]
+    lake.ingest(range(1), name="b", minute=1)
+    told = said(run, lake, "2015-05-17T00:00")
+    assert [line for line in told if "file" in line and "lake" not in line] == [
+        "  file landing/web/2015-05-17/access.00.log: new, 7 bytes; no run has seen it"
+    ]
+
+
 def granules(number: int) -> Node:
     return Node("aggregate", "traffic", "granules", at(number))
 

@@ -14,6 +14,17 @@ from transom.cli.sample import MOST, Sample
 from transom.cli.shown import counted
 from transom.intervals import HOUR, format_hour, hour_of
 from transom.paths import PathPattern
+from transom.stream.presets import read
+
+PATTERNS = (
+    "# patterns:  # episodes of several steps, minutes or days apart: see the README",
+    "#   NAME:",
+    "#     within: 1 day",
+    "#     steps:",
+    "#       - {id: first, where: CONDITION, times: 5, within: 1 hour}",
+    "#       - {id: then, where: CONDITION, gap: {max: 30 minutes}}",
+)
+"""What a person may go on with."""
 
 
 def text_of(
@@ -93,6 +104,8 @@ def _columns(columns: Sequence[Column], left: Sequence[str], log: Log) -> list[s
     else:
         lines = ["# Of its columns, some values:"]
         lines += [f"#   {comment(f'{column.path}: {column.words}')}" for column in columns]
+        others = read(log.preset)["columns"].keys() - {column.path for column in columns}
+        lines += [f"# and, made of the same: {', '.join(sorted(others))}"] if others else []
     return [*lines, f"# Left out: {comment(', '.join(left)[:500])}"] if left else lines
 
 
@@ -113,7 +126,7 @@ def _blocks(data: Mapping[str, Any], found: Tried) -> list[str]:
         lines += lined([(f"key: {flow(data['key'])}", f"{values} in these lines")])
     block = data["aggregate"]["activity"]
     lines += ["aggregate:", "  activity:", f"    measures: {flow(block['measures'])}"]
-    lines.append(f"    levels: {block['levels']}")
+    lines += [f"    levels: {block['levels']}", *PATTERNS]
     if "checks" in data:
         reasons = "; ".join(dict.fromkeys(refused.reason for refused in found.refused))
         lines += lined([(f"checks: {flow(data['checks'])}", f"refused here: {reasons[:200]}")])

@@ -6,7 +6,19 @@ from functools import reduce
 from pathlib import Path
 
 import pytest
-from bench import duck, frames, levels, peer_aggregate, peer_ingest
+from bench import (
+    between_log,
+    duck,
+    duck_between,
+    duck_framing,
+    frames,
+    framing_log,
+    levels,
+    peer_aggregate,
+    peer_between,
+    peer_framing,
+    peer_ingest,
+)
 from bench.draw import FIRST, LOGS
 from bench.ingest import Case
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +27,7 @@ from pyspark.sql import functions as F
 from transom.intervals import HOUR, Interval, format_hour
 from transom.lake.store import Store
 from transom.stages.blocks import block_of
+from transom.stages.framings import frame_block_of
 from transom.stages.ingest_tables import event_types
 from transom.stages.parsing import Reading
 from transom.stages.read_rows import ReadRows
@@ -81,3 +94,47 @@ def test_every_way_gives_the_same_of_six_levels_and_of_keys_with_few_events(
         assert json.loads(result.read_text())["totals"] == expected
     for rows in (events, granules, theirs, ours):
         rows.unpersist()
+
+
+@pytest.mark.parametrize("name", list(between_log.CASES))
+def test_every_way_to_what_intervals_hold_gives_the_same(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    case, folder = between_log.CASES[name], between_log.drawn(tmp_path, name, LINES)
+    rows, intervals = (spark.read.parquet(str(folder / part)) for part in ("rows", "frames.parquet"))
+    found = {
+        way: peer_between.totals(way, gone())
+        for way, gone in peer_between.ways_of(rows, intervals, case).items()
+    }
+    ours = found["transom"]
+    assert ours is not None
+    assert ours[0] > 0
+    assert (found["floor"], found["rows"]) == (None, ours[:1])
+    assert found["range"] == found["buckets"] == ours
+    least = [*ours[:2], 0, *ours[3:5], 0]
+    for way, expected in (("range", ours), ("asof", least)):
+        result = tmp_path / f"{way}.json"
+        duck_between.main(way, name, str(folder), "1", str(result))
+        assert json.loads(result.read_text())["totals"] == expected
+    # Each match is compared once at least, in slices as well.
+    pairs = between_log.compared(folder, case)
+    sliced = between_log.compared(folder, case, case.mean * between_log.SECOND)
+    assert ours[0] <= sliced <= pairs
+
+
+@pytest.mark.parametrize("kind", list(framing_log.KINDS))
+def test_every_way_to_frames_gives_the_same(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    lake, stream_file = framing_log.lake_of(tmp_path, LINES), framing_log.stream_of(tmp_path, kind)
+    stream = load(stream_file)
+    store = Store(spark, f"{lake}/{stream.name}")
+    events = spark.read.format("delta").load(f"{store.root}/events")
+    ways = peer_framing.ways_of(events, frame_block_of(stream, kind), store)
+    found = {way: peer_framing.totals(way, gone()) for way, gone in ways.items()}
+    ours = found["computed"]
+    assert ours is not None
+    assert ours[0] > 0
+    assert found["floor"] is None
+    if kind == "threshold":
+        result = tmp_path / "duck.json"
+        duck_framing.main("islands", str(stream_file), str(lake), "1", str(result))
+        assert found["islands"] == json.loads(result.read_text())["totals"] == ours

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import scans, table, version
+from bench import between, framing, scans, table, version
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
 from bench.flat import AGGREGATE as STEADY
 from bench.ingest import in_turn
@@ -37,6 +37,16 @@ def at_levels(who: str, seconds: float, levels: int) -> dict[str, Any]:
 def on_day(who: str, day: int, rows: int, ratio: float) -> dict[str, Any]:
     figures = {"data_rows": rows, "to_first_day": ratio, "ledger_rows": 8 * day, "ledger_ms": 3}
     return {**FLAT, "who": who, "day": day, **figures}
+
+
+def joined(who: str, seconds: float, case: str, compared: int | None = None) -> dict[str, Any]:
+    figures = {"produced": 50, "cold": 9.0, "seconds": seconds, "compared": compared, "peak_mib": 800}
+    return {"bench": "between", "case": case, "events": 10, "who": who, **figures}
+
+
+def framed(who: str, seconds: float) -> dict[str, Any]:
+    figures = {"found": 4, "cold": 9.0, "seconds": seconds, "per_second": 7000, "peak_mib": 800}
+    return {"bench": "frames", "case": "threshold", "events": 10, "who": who, **figures}
 
 
 def ingested(who: str, seconds: float, layout: str = "plain") -> dict[str, Any]:
@@ -74,6 +84,16 @@ ROWS: list[dict[str, Any]] = [
     {**HOUR, "who": "together", "seconds": 35.0, "all": [35.0], "phases": {"run": 6.0}},
     {"bench": "try", "log": "zeek", "lines": 100_000, "who": "transom try", "seconds": 25.0, "whole_s": 27.0,
      "init_s": 2.0, "cpu_s": 30.0, "peak_mib": 1000, "all": []},
+    joined(OURS, 6.0, "short", 100),
+    joined(between.FLOOR, 4.1, "short"),
+    # A speed is aimed at beside a range join at skew alone.
+    joined(between.RANGE, 7.5, "short", 10_000),
+    joined(OURS, 6.0, between.SKEW, 100),
+    joined(between.FLOOR, 3.9, between.SKEW),
+    joined(between.RANGE, 42.6, between.SKEW, 90_000),
+    framed(OURS, 3.0),
+    framed(framing.FLOOR, 2.5),
+    framed(framing.ISLANDS, 6.0),
 ]  # fmt: skip
 JUDGED = [
     (None, None, None), (1.5, "at least 1", True), (0.95, "at least 1", False),
@@ -84,6 +104,9 @@ JUDGED = [
     (11.0, None, None),
     (None, "within 5%", True), (None, "within 5%", False), (None, "within 5%", True), (None, None, None),
     (None, "under 60 s", True), (None, "under 35 s", False), (None, "under 60 s", True),
+    (None, None, None), (0.68, "at least 0.667", True), (1.25, None, None),
+    (None, None, None), (0.65, "at least 0.667", False), (7.1, "at least 7", True),
+    (None, None, None), (0.83, "at least 0.769", True), (2.0, None, None),
 ]  # fmt: skip
 
 
@@ -110,8 +133,12 @@ def test_markdown_and_json_hold_the_same(tmp_path: Path) -> None:
     assert of_a_day in lines
     assert "| `together` | 300 | 35.0 | under 35 s | no | 7.0 | 900 | 500 | 35.0 |" in lines
     assert "| zeek | 100,000 | 25.0 | under 60 s | yes | 27.0 | 2.0 | 30.0 | 1000 |" in lines
+    skewed = f"{between.SKEW} | 10 | {between.RANGE} | 9.0 | 42.6 | 7.1 | at least 7 | yes | 50 | 1,800.0"
+    assert f"| {skewed} | 800 |" in lines
+    assert f"| threshold | 10 | 4 | {framing.ISLANDS} | 9.0 | 6.0 | 7,000 | 2.0 |  |  | 800 |" in lines
     assert [line for line in lines if line.startswith("## ")] == [
-        "## Ingest", "## Aggregate", "## Levels", "## Flat", "## Hour", "## Try"
+        "## Ingest", "## Aggregate", "## Levels", "## Flat", "## Hour", "## Try",
+        "## Between", "## Frames",
     ]  # fmt: skip
 
 

@@ -23,9 +23,8 @@ def arg_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--lines", type=int, default=5_000_000, help="of each log (5000000)")
     parser.add_argument("--log", choices=list(ingest.MEASURES), action="append", help="one log alone")
-    parser.add_argument(
-        "--repetitions", type=int, default=3, help="of each measurement, but for levels, flat, widen, between and frames (3)"
-    )
+    once = "levels, flat, widen, between and frames"
+    parser.add_argument("--repetitions", type=int, default=3, help=f"of each measurement, but for {once} (3)")
     return parser
 
 
@@ -56,7 +55,9 @@ def main() -> None:
     try:
         for row in rows(arg_parser().parse_args()):
             found.append(row)
-            case = " ".join(f"{row[name]} {name}" for name in ("keys", "levels", "day", "case") if name in row)
+            case = " ".join(
+                f"{row[name]} {name}" for name in ("keys", "levels", "day", "case") if name in row
+            )
             told = [row["bench"], row.get("log", ""), case, row["who"]]
             print(f"{' '.join(filter(None, told))}: {row['seconds']} s", flush=True)
             written(found, CACHE)

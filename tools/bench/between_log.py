@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from bench import version
 from bench.draw import CLIENTS, FIRST, HOURS, SEED, Int64s, Rng, zipf
 
-INTERVALS = 200_000
+ROWS_OF_ONE = 25
+"""Rows to an interval."""
 FILES = 16
 SECOND = 1_000_000
 SPAN = HOURS * 3600 * SECOND
@@ -55,7 +56,7 @@ def drawn(cache: Path, name: str, count: int) -> Path:
     if not (folder / "whole").exists():
         (folder / "rows").mkdir(parents=True, exist_ok=True)
         rng = np.random.default_rng([SEED, count, list(CASES).index(name)])
-        pq.write_table(_frames(rng, case), folder / "frames.parquet")
+        pq.write_table(_frames(rng, case, count // ROWS_OF_ONE), folder / "frames.parquet")
         for number, many in enumerate(np.diff(np.linspace(0, count, FILES + 1).astype(int))):
             pq.write_table(_rows(rng, case, int(many)), folder / "rows" / f"{number}.parquet")
         (folder / "whole").touch()
@@ -68,20 +69,20 @@ def _keys(rng: Rng, case: Case, many: int) -> Int64s:
     return keys
 
 
-def _frames(rng: Rng, case: Case) -> pa.Table:
-    start = rng.integers(0, SPAN, INTERVALS)
-    length = 1 + (rng.exponential(case.mean * SECOND, INTERVALS)).astype(np.int64)
-    key = _keys(rng, case, INTERVALS)
+def _frames(rng: Rng, case: Case, many: int) -> pa.Table:
+    start = rng.integers(0, SPAN, many)
+    length = 1 + (rng.exponential(case.mean * SECOND, many)).astype(np.int64)
+    key = _keys(rng, case, many)
     if case.inside:
-        outer = np.arange(INTERVALS) // 10 * 10
-        inner = np.arange(INTERVALS) - outer > 9 - case.inside
+        outer = np.arange(many) // 10 * 10
+        inner = np.arange(many) - outer > 9 - case.inside
         length[~inner] = 8 * case.mean * SECOND
-        at = rng.random(INTERVALS)
+        at = rng.random(many)
         start = np.where(inner, start[outer] + (at * 7 * case.mean * SECOND).astype(np.int64), start)
         length = np.where(inner, np.minimum(length, case.mean * SECOND), length)
         key = key[outer]
     return pa.table(
-        {"id": np.arange(INTERVALS), "client": key, "start": _time(start), "end": _time(start + length)}
+        {"id": np.arange(many), "client": key, "start": _time(start), "end": _time(start + length)}
     )
 
 

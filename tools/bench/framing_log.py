@@ -1,9 +1,10 @@
-"""The readings in which frames are looked for: drawn events, as a lake holds them, less what nobody here reads.
+"""The readings in which frames are looked for: drawn events, as a lake holds them, less what is not read.
 
 5,000,000 in 72 hours of 10,000 sensors; each sensor's value goes up and down over hours, with noise.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from transom.intervals import Interval
 ABOVE, BELOW = 600, 300
 """Of the value, for threshold and delta frames."""
 MICROS = HOURS * 3600 * 1_000_000
-KINDS = {
+KINDS: Mapping[str, Mapping[str, object]] = {
     "threshold": {"kind": "threshold", "where": f"bytes > {ABOVE}", "of": "bytes"},
     "delta": {"kind": "delta", "of": "bytes", "below": BELOW},
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bench.between_log import CASES, SECOND
+from bench.between_log import CASES, SECOND, Case
 from bench.measure import LONG
 from transom.lake.session import session
 from transom.stages.between import between_join
@@ -21,20 +21,13 @@ TOTALS = (
     "sum(many)", "sum(total)", "sum(largest)", "sum(id % 1000 * many)", "sum(id % 997 * total)",
     "sum(id % 991 * largest)",
 )  # fmt: skip
-"""What tells whether two answers are one; in whole numbers, in any engine."""
+"""In whole numbers, in any engine."""
 FIGURES = {"many": "count", "total": "sum(bytes)", "largest": "max(bytes)"}
 
 
-def main(way: str, case: str, folder: str, passes: str, result: str) -> None:
-    """Goes one way some times, and writes the seconds of each, and totals of the answer."""
-    spark = session(f"bench {way}")
-    told = CASES[case]
-    by = ["client"] if told.keyed else []
-    frames = spark.read.parquet(f"{folder}/frames.parquet")
-    rows = spark.read.parquet(f"{folder}/rows")
-
-    # Without a key, as evenly as can be.
-    shuffled = rows.repartition(*(by or [F.floor(F.rand(1) * 1000)]))
+def ways_of(rows: DataFrame, frames: DataFrame, case: Case) -> dict[str, Callable[[], DataFrame]]:
+    """Each way by its name."""
+    by = ["client"] if case.keyed else []
 
     def joined(left: DataFrame, right: DataFrame, keys: list[str]) -> DataFrame:
         inside = [right["at"] >= left["start"], right["at"] < left["end"]]
@@ -47,37 +40,50 @@ def main(way: str, case: str, folder: str, passes: str, result: str) -> None:
         return pairs.groupBy("id").agg(*figures)
 
     def bucketed() -> DataFrame:
-        width = F.lit(told.mean * SECOND)
+        width = F.lit(case.mean * SECOND)
 
         def slice_of(time: str, less: int = 0) -> Column:
             return F.floor((F.unix_micros(time) - F.lit(less)) / width)
 
         slices = F.explode(F.sequence(slice_of("start"), slice_of("end", 1))).alias("slice")
-        found = joined(frames.select("*", slices), rows.withColumn("slice", slice_of("at")), [*by, "slice"])
-        return found
+        return joined(frames.select("*", slices), rows.withColumn("slice", slice_of("at")), [*by, "slice"])
 
-    ways: dict[str, Callable[[], DataFrame]] = {
-        "transom": lambda: between_join(frames, rows, on=("start", "end", "at"), by=by, how=FIGURES),
-        "rows": lambda: between_join(frames, rows, on=("start", "end", "at"), by=by),
+    def floor() -> DataFrame:
+        # Without a key, as evenly as can be.
+        shuffled = rows.repartition(*(map(F.col, by) if by else [F.floor(F.rand(1) * 1000)]))
+        return shuffled.sortWithinPartitions(*by, "at")
+
+    on = ("start", "end", "at")
+    return {
+        "transom": lambda: between_join(frames, rows, on=on, by=by, how=FIGURES),
+        "rows": lambda: between_join(frames, rows, on=on, by=by),
         "range": lambda: joined(frames, rows, by),
         "buckets": bucketed,
-        "floor": lambda: rows.repartition(*(by or [F.floor(F.rand(1) * 1000)])).sortWithinPartitions(
-            *by, "at"
-        ),
+        "floor": floor,
     }
+
+
+def totals(way: str, found: DataFrame) -> list[int] | None:
+    """What tells whether two answers are one; of the rows themselves how many they are, of the floor none."""
+    if way == "floor":
+        return None
+    figures = [F.count("at")] if way == "rows" else map(F.expr, TOTALS)
+    return [int(value or 0) for value in found.agg(*figures).collect()[0]]
+
+
+def main(way: str, case: str, folder: str, passes: str, result: str) -> None:
+    """Goes one way some times, and writes the seconds of each, and totals of the answer."""
+    spark = session(f"bench {way}")
+    rows, frames = (spark.read.parquet(f"{folder}/{name}") for name in ("rows", "frames.parquet"))
+    gone = ways_of(rows, frames, CASES[case])[way]
     seconds = []
     for _ in range(int(passes)):
         began = time.monotonic()
-        ways[way]().write.format("noop").mode("overwrite").save()
+        gone().write.format("noop").mode("overwrite").save()
         seconds.append(round(time.monotonic() - began, 2))
         if seconds[-1] > LONG:
             break
-    totals = None
-    if way in ("transom", "range", "buckets"):
-        totals = [int(value or 0) for value in ways[way]().agg(*map(F.expr, TOTALS)).collect()[0]]
-    if way == "rows":
-        totals = [ways[way]().count()]
-    Path(result).write_text(json.dumps({"seconds": seconds, "totals": totals}))
+    Path(result).write_text(json.dumps({"seconds": seconds, "totals": totals(way, gone())}))
     spark.stop()
 
 

@@ -24,61 +24,82 @@ from transom.intervals import Interval
 from transom.lake.session import session
 from transom.lake.stage import Request
 from transom.lake.store import Store
+from transom.lake.tables import Table
 from transom.stages import open_frames
-from transom.stages.framings import frame_block_of
+from transom.stages.framings import FrameBlock, frame_block_of
 from transom.stream import load
 from transom.work import WORKS
 
 INTERVAL = Interval(FIRST, END)
-TOTALS = ("count(*)", "sum(records)", "sum(unix_micros(last) - unix_micros(first))", "sum(records * high)")
+TOTALS = ("count(*)", "sum(records)", "sum(last - first)", "sum(records * high)")
 """What tells whether two answers are one; of frames that a later reading has closed."""
+
+
+def ways_of(events: DataFrame, block: FrameBlock, store: Store) -> dict[str, Callable[[], DataFrame]]:
+    """Each way that reads events alone, by its name."""
+    columns = Table.load(open_frames.TABLE).declare(key=block.key).columns
+
+    def computed() -> DataFrame:
+        hours, name = list(INTERVAL.hours()), block.name
+        due = {("events", "events"): dict.fromkeys(hours, 1)}
+        none = store.spark.createDataFrame([], ddl(columns))
+        given = Given(store, {"events": events, open_frames.TABLE: none})
+        request = Request(given, {name: hours}, {name: []}, due)
+        (share,) = open_frames.open_frames_of(request, {name: block}).shares
+        assert share.made is not None
+        kinds = {column: kind for column, kind in columns.items() if column != "block"}
+        told = share.frame.mapInArrow(share.made, ddl(kinds)).where(F.col("row") == open_frames.FINAL)
+        return told.withColumns({name: F.unix_micros(name) for name in ("first", "last")})
+
+    def islands() -> DataFrame:
+        of_key = Window.partitionBy("client").orderBy("time")
+        time = F.unix_micros("event_time").alias("time")
+        readings = events.groupBy("client", time).agg(F.max("bytes").alias("value"))
+        holds = F.col("value") > ABOVE
+        begins = holds & ~F.coalesce(F.lag("value").over(of_key) > ABOVE, F.lit(False))
+        told = readings.withColumns(
+            {
+                "holds": holds,
+                "begins": begins.cast("int"),
+                "behind": F.lead("time").over(of_key).isNotNull(),
+            }
+        )
+        frames = told.withColumn("island", F.sum("begins").over(of_key)).where("holds")
+        return (
+            frames.groupBy("client", "island")
+            .agg(
+                F.min("time").alias("first"),
+                F.max("time").alias("last"),
+                F.count("*").alias("records"),
+                F.max("value").alias("high"),
+                F.bool_and("behind").alias("closed"),
+            )
+            .where("closed")
+        )
+
+    def floor() -> DataFrame:
+        rows = events.select("client", F.unix_micros("event_time").alias("time"), "bytes")
+        return rows.repartition("client").mapInArrow(_counted, "many bigint")
+
+    return {"computed": computed, "islands": islands, "floor": floor}
+
+
+def totals(way: str, found: DataFrame) -> list[int] | None:
+    """What tells whether two answers are one; of the floor none."""
+    if way == "floor":
+        return None
+    return [int(value or 0) for value in found.agg(*map(F.expr, TOTALS)).collect()[0]]
 
 
 def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
     """Goes one way some times, and writes the seconds of each, and totals of the answer."""
     stream = load(Path(stream_file))
     (name,) = stream.frames
-    block = frame_block_of(stream, name)
     spark = session(f"bench {way}")
-    root = f"{lake}/{stream.name}"
+    store = Store(spark, f"{lake}/{stream.name}")
+    events = spark.read.format("delta").load(f"{store.root}/events")
+    ways = ways_of(events, frame_block_of(stream, name), store)
     kept = Path(result).with_suffix(".kept")
-
-    def events() -> DataFrame:
-        return spark.read.format("delta").load(f"{root}/events")
-
-    def computed() -> DataFrame:
-        hours = list(INTERVAL.hours())
-        due = {("events", "events"): dict.fromkeys(hours, 1)}
-        given = Given(Store(spark, root), {"events": events(), open_frames.TABLE: _no_rows(spark, block)})
-        request = Request(given, {name: hours}, {name: []}, due)
-        (share,) = open_frames.open_frames_of(request, {name: block}).shares
-        assert share.made is not None
-        kinds = {field.name: _kind(field.type) for field in open_frames.schema_of(block)}
-        return share.frame.mapInArrow(share.made, ddl(kinds)).where("row = 'final'")
-
-    def islands() -> DataFrame:
-        of_key = Window.partitionBy("client").orderBy("event_time")
-        holds = F.col("bytes") > ABOVE
-        begins = holds & ~F.coalesce(F.lag(holds).over(of_key), F.lit(False))
-        behind = F.lead("event_time").over(of_key).isNotNull()
-        told = events().select("client", "event_time", "bytes", holds.alias("holds"), begins.alias("begins"), behind.alias("behind"))
-        island = F.sum(F.col("begins").cast("int")).over(of_key)
-        return (
-            told.withColumn("island", island)
-            .where("holds")
-            .groupBy("client", "island")
-            .agg(
-                F.min("event_time").alias("first"), F.max("event_time").alias("last"),
-                F.count("*").alias("records"), F.max("bytes").alias("high"), F.bool_and("behind").alias("closed"),
-            )
-            .where("closed")
-        )  # fmt: skip
-
-    def floor() -> DataFrame:
-        rows = events().select("client", F.unix_micros("event_time").alias("time"), "bytes")
-        return rows.repartition("client").mapInArrow(_counted, "many bigint")
-
-    ways: dict[str, Callable[[], DataFrame]] = {"computed": computed, "islands": islands, "floor": floor}
     seconds = []
     for number in range(int(passes)):
         place = str(kept / str(number))
@@ -94,11 +115,9 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         seconds.append(round(time.monotonic() - began, 2))
         if seconds[-1] > LONG:
             break
-    totals = None
-    if way in ("computed", "islands"):
-        totals = [int(value or 0) for value in ways[way]().agg(*map(F.expr, TOTALS)).collect()[0]]
     shutil.rmtree(kept, ignore_errors=True)
-    Path(result).write_text(json.dumps({"seconds": seconds, "totals": totals}))
+    told = {"seconds": seconds, "totals": None if way == "stage" else totals(way, ways[way]())}
+    Path(result).write_text(json.dumps(told))
     spark.stop()
 
 

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +30,7 @@ from transom.algorithms.sightings import AT_A_TIME, Sightings
 from transom.intervals import HOUR, Interval
 from transom.lake.session import session
 from transom.lake.stage import Counted, Request
-from transom.lake.store import Pins, Store, in_hours
+from transom.lake.store import Store, in_hours
 from transom.lake.tables import ARROW_TYPES
 from transom.lake.tally import Tally
 from transom.stages import batches, matches

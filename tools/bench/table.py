@@ -6,7 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench import between as joins
+from bench import framing
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
+from bench.between_log import ROWS_OF_ONE
 from bench.flat import BY_SPARK, HANDED
 from bench.levels import FRAMES, MOST_KEYS
 from bench.measure import LONG, machine
@@ -22,6 +25,9 @@ AIMS = {
     "hour": "from trigger to report in under 60 s with `each`, in under 35 s with `together`",
     "try": "first findings within a minute",
     "widen": "every match of (b) at a tenth of its work, with a tenth of (c)'s delay of short ones",
+    "between": f"within {joins.NEAR:g} times shuffling and sorting the rows, whatever the skew; at that at "
+    f"least {joins.SKEWED:g} times as fast as Spark's range join",
+    "frames": f"within {framing.NEAR:g} times shuffling the readings into Arrow",
 }
 PEERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
     "ingest": {"spark, shuffled by hour": ("transom", 1.0), "spark": ("transom", 1.0)},
@@ -39,6 +45,15 @@ PEERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
         "duckdb, from granules": (OURS, None),
     },
     "widen": {HOURLY: (STAGE, None), AT_ONCE: (OURS, None), GROUPED: (OURS, None)},
+    "between": {
+        joins.FLOOR: (OURS, 1 / joins.NEAR),
+        joins.RANGE: (OURS, joins.SKEWED),
+        **dict.fromkeys((joins.BUCKETS, joins.DUCK, joins.ASOF), (OURS, None)),
+    },
+    "frames": {
+        framing.FLOOR: (OURS, 1 / framing.NEAR),
+        **dict.fromkeys((framing.ISLANDS, framing.DUCK), (OURS, None)),
+    },
 }
 """Of each peer, what of transom does the same work, and how many times as fast that is to be at least."""
 AT_MOST = {"hour": {"each": 60.0, "together": 35.0}, "try": {"transom try": 60.0}}
@@ -47,7 +62,7 @@ FROM_LEVELS = 3
 """With fewer levels no speed is aimed at."""
 FLAT = 0.05
 """By which share of the first day's rows the last day's may differ."""
-SAME = ("bench", "log", "layout", "lines", "events", "keys", "levels", "day")
+SAME = ("bench", "log", "layout", "lines", "events", "keys", "levels", "day", "case")
 """What two rows that are compared have in common."""
 
 
@@ -65,14 +80,21 @@ def judged(rows: Sequence[Row]) -> list[dict[str, Any]]:
             state = "seconds" if row.get("warm", True) else "cold"
             ratio = row[state] / held[state]
             more["times_as_fast"] = round(ratio, 2)
-            if least is not None and row.get("levels", FROM_LEVELS) >= FROM_LEVELS:
-                more |= {"aim": f"at least {least:g}", "met": ratio >= least}
+            if least is not None and _aimed_at(row):
+                more |= {"aim": f"at least {least:.3g}", "met": ratio >= least}
         if row["bench"] == "flat" and row["who"] in (*HANDED, *BY_SPARK):
             more |= {"aim": f"within {FLAT:.0%}", "met": abs(row["to_first_day"] - 1) <= FLAT}
         if most is not None:
             more |= {"aim": f"under {most:g} s", "met": row["seconds"] < most}
         found.append({**row, **more})
     return found
+
+
+def _aimed_at(row: Row) -> bool:
+    """Whether a way's speed is aimed at there: at enough levels, and at skew of a range join."""
+    if row["who"] == joins.RANGE:
+        return bool(row["case"] == joins.SKEW)
+    return bool(row.get("levels", FROM_LEVELS) >= FROM_LEVELS)
 
 
 def written(rows: Sequence[Row], folder: Path) -> str:
@@ -251,6 +273,42 @@ def widen(rows: Sequence[Row]) -> str:
     return text
 
 
+def between(rows: Sequence[Row]) -> str:
+    """A line a way, of each case."""
+    text = (
+        f"One interval to {ROWS_OF_ONE} rows; count, sum and largest, but where a way's name says otherwise. "
+    )
+    text += f"Not asked where more than {joins.MOST_COMPARED:,} pairs would be compared.\n\n"
+    return text + _table(
+        [
+            *("case", "rows", "who", "cold", "warm", *JUDGED, "rows matched"),
+            *("compared per row matched", "peak MiB"),
+        ],
+        [
+            [
+                row["case"], f"{row['events']:,}", row["who"], row["cold"], row["seconds"], *_judgement(row),
+                f"{row['produced']:,}",
+                row["compared"] and f"{row['compared'] / max(row['produced'], 1):,.1f}", row["peak_mib"],
+            ]
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+def frames(rows: Sequence[Row]) -> str:
+    """A line a way, of each kind."""
+    return _table(
+        ["kind", "readings", "frames", "who", "cold", "warm", "readings a second", *JUDGED, "peak MiB"],
+        [
+            [
+                row["case"], f"{row['events']:,}", f"{row['found']:,}", row["who"], row["cold"],
+                row["seconds"], f"{row['per_second']:,}", *_judgement(row), row["peak_mib"],
+            ]
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
 def _thousands(number: int | None) -> str | None:
     return None if number is None else f"{number:,}"
 
@@ -263,4 +321,6 @@ SECTIONS = {
     "hour": hour,
     "try": trial,
     "widen": widen,
+    "between": between,
+    "frames": frames,
 }

@@ -1,0 +1,48 @@
+"""Threshold frames by DuckDB, as gaps and islands, from the same files.
+
+Usage: python duck_framing.py WAY STREAM LAKE PASSES RESULT
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+from deltalake import DeltaTable
+
+from bench.duck import THREADS
+from bench.framing_log import ABOVE
+from bench.measure import LONG
+from transom.stream import load
+
+FRAMES = f"""WITH readings AS (
+  SELECT client, epoch_us(event_time) AS at, max(bytes) AS value FROM events GROUP BY ALL),
+told AS (SELECT *, value > {ABOVE} AS holds, lead(at) OVER of_key IS NOT NULL AS behind,
+    holds AND NOT coalesce(lag(value) OVER of_key > {ABOVE}, false) AS begins
+  FROM readings WINDOW of_key AS (PARTITION BY client ORDER BY at)),
+islands AS (SELECT *, sum(begins::INTEGER) OVER (PARTITION BY client ORDER BY at) AS island FROM told)
+SELECT client, min(at) AS first, max(at) AS last, count(*) AS records, max(value) AS high
+FROM islands WHERE holds GROUP BY client, island HAVING bool_and(behind)"""
+TOTALS = f"SELECT count(*), sum(records), sum(last - first), sum(records * high) FROM ({FRAMES})"
+
+
+def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
+    """Goes some times, and writes the seconds of each, and totals of the answer."""
+    assert way == "islands"
+    files = DeltaTable(f"{lake}/{load(Path(stream_file)).name}/events").file_uris()
+    connection = duckdb.connect()
+    connection.execute(f"SET threads = {THREADS}")
+    connection.execute(f"CREATE VIEW events AS SELECT * FROM read_parquet({files!r})")
+    seconds = []
+    for _ in range(int(passes)):
+        began = time.monotonic()
+        found = connection.execute(TOTALS).fetchall()[0]
+        seconds.append(round(time.monotonic() - began, 2))
+        if seconds[-1] > LONG:
+            break
+    Path(result).write_text(json.dumps({"seconds": seconds, "totals": [int(value) for value in found]}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

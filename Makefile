@@ -58,7 +58,7 @@ cluster: setup ## a Spark master and two workers on loopback, until Ctrl-C
 	@$(ENV) python tools/cluster.py
 
 demo: setup ## real logs through a real Airflow, and what was found
-	@$(ENV) python tools/demo.py
+	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m demo
 
 bench: setup ## transom beside Spark's own operators and DuckDB, 5,000,000 lines (two hours; BENCH="hour --repetitions 1")
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m bench $(BENCH)

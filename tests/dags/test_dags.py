@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-STAGES = ("ingest", "widen", "aggregate")
+STAGES = ("ingest", "widen", "aggregate", "frame", "fill")
 STREAMS = sorted(path.stem for path in (ROOT / "schemas" / "streams").glob("*.yaml"))
 ARGV = Path(__file__).parent / "argv"
 
@@ -56,8 +56,8 @@ def test_stages_that_are_submitted_together_keep_their_gates_and_what_they_write
     edges = {(task.task_id, after) for task in together.tasks for after in task.downstream_task_ids}
     assert edges == {("settle", "run"), ("run", "ingest_gate")} | {
         edge
-        for stage in ("widen", "aggregate")
-        for edge in pairwise(["ingest_gate", f"{stage}_gate", "report"])
+        for branch in (["widen"], ["aggregate", "frame", "fill"])
+        for edge in pairwise(["ingest_gate", *(f"{stage}_gate" for stage in branch), "report"])
     }
     written = {
         name: sorted(outlet.uri.rpartition("/")[2] for task in dags[name].tasks for outlet in task.outlets)
@@ -192,7 +192,9 @@ def test_gates_look_as_far_around_as_the_stream_heals(
     context = {"params": {}, "dag_run": run_of(hours[1], hours[1] + timedelta(hours=1))}
     file = ROOT / "schemas/streams/web.yaml"
     for heal, warned in ((timedelta(days=7), 1), (timedelta(days=1), 0)):
-        dag = build(load(file).model_copy(update={"heal": heal, "aggregate": {}}), file)
+        dag = build(
+            load(file).model_copy(update={"heal": heal, "aggregate": {}, "frames": {}, "fills": {}}), file
+        )
         for name in ("ingest_gate", "report"):
             caplog.clear()
             task: Any = dag.get_task(name)
@@ -220,7 +222,9 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
     publish(ledger, "web", "ingest", {})
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     file = ROOT / "schemas/streams/web.yaml"
-    dag = build(load(file).model_copy(update={"aggregate": {}, "patterns": {}}), file)
+    dag = build(
+        load(file).model_copy(update={"aggregate": {}, "patterns": {}, "frames": {}, "fills": {}}), file
+    )
     task: Any = dag.get_task("report")
     context = {"params": {}, "dag_run": run_of(hours[1], hours[1] + timedelta(hours=2))}
     # As the task runner calls it, which a test has none of.

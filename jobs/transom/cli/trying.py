@@ -20,6 +20,9 @@ from transom.commands import transom
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from transom.intervals import Interval
+    from transom.stream import Stream
+
 
 def try_(
     stream: Annotated[str, typer.Argument(metavar="STREAM", help="A stream file, or a stream's name.")],
@@ -87,7 +90,7 @@ def try_in(
     from transom.cli.files_of_any_name import held, interval_of, land, other_hours
     from transom.cli.lakes import TRIED
     from transom.cli.sample import read_sample
-    from transom.intervals import HOUR, Interval, format_hour
+    from transom.intervals import format_hour
     from transom.stream import load
     from transom.stream.files import read_mapping
 
@@ -106,13 +109,11 @@ def try_in(
     except Refusal:
         outcome.print_rejected(found)
         raise
-    # A slow episode is told some time after its last record: the files are over then.
-    longest = max((pattern.top for pattern in stream.patterns.values()), default=timedelta(0))
-    interval = Interval(covered.start, covered.end - -longest // HOUR * HOUR)
+    interval = _told_by(stream, covered)
     if interval != covered:
         _say(
-            f"the hours to {format_hour(interval.end)} run as well, as slow episodes are told that late; "
-            "one may still grow then, and says so"
+            f"the hours to {format_hour(interval.end)} run as well, as slow episodes and frames of a stretch "
+            "are told that late; an episode may still grow then, and says so"
         )
     landed = land(read_mapping(file), stream, found, folder, interval, covered.end)
     for note in landed.notes:
@@ -131,6 +132,18 @@ def try_in(
     outcome.print_rejected(found)
     outcome.print_cost(root, interval)
     return all(judgement.passed for judgement in judged)
+
+
+def _told_by(stream: "Stream", covered: "Interval") -> "Interval":
+    """The hours of some files, and those in which it is told what they hold: slow episodes come some time
+    after their last record, the longest frames of a stretch with its end."""
+    from transom.intervals import HOUR, Interval
+    from transom.lake.parts import EPOCH
+
+    longest = max((pattern.top for pattern in stream.patterns.values()), default=timedelta(0))
+    stretches = [frame.stretch for frame in stream.frames.values() if frame.stretch is not None]
+    ends = [EPOCH - (EPOCH - covered.end) // stretch * stretch for stretch in stretches]
+    return Interval(covered.start, max(covered.end - -longest // HOUR * HOUR, *ends, covered.end))
 
 
 def _say(text: str) -> None:

@@ -11,72 +11,30 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import airflow_server
-import numpy as np
 import sample_logs
 from airflow_api import OVER, Airflow
-from deltalake import DeltaTable
 from processes import alone, until_interrupted
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 from sample_logs import CONN, HOUR, WEB, Hours, land
 
-from transom.intervals import format_hour, ranges
+from demo.busy import busy
+from demo.figures import busiest, busiest_hosts, came_back, growing, lines_of_the_log, regulars, told
+from demo.page import DEMO, LAKE, book, console, rows, show, step, stretches
+from transom.intervals import format_hour
 from transom.lake.book import Book
-from transom.lake.findings import findings
 from transom.lake.ledger import Ledger
-from transom.lake.tables import read_rows
-from transom.stream import load
-from transom.units import spoken
 
-DEMO = Path(__file__).resolve().parents[1] / ".transom" / "demo"
-LAKE = DEMO / "lake"
 FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
 END = datetime(2015, 5, 21, tzinfo=UTC)
-WEB_STREAM = Path(__file__).resolve().parents[1] / "schemas" / "streams" / "web.yaml"
 LATE = datetime(2015, 5, 20, 12, tzinfo=UTC)
 BAD = datetime(2015, 5, 20, 19, tzinfo=UTC)
-RINGS = ((1, 0), (6, 1), (24, 6))
-"""Of the site's levels, in hours before a window's end."""
 MARKS = {"success": "[green]ok[/]", "failed": "[red]red[/]", "upstream_failed": "[yellow]not run[/]"}
-ORDER = ("settle", "ingest", "ingest_gate", "widen", "widen_gate", "aggregate", "aggregate_gate", "report")
-console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 110)
-
-
-def step(text: str) -> None:
-    """Says what comes next."""
-    console.print(f"\n[bold]{text}[/]")
-
-
-def show(title: str, columns: Sequence[str], lines: Sequence[Sequence[object]]) -> None:
-    """A table in the terminal."""
-    # A time or an address that is cut short tells nothing: where there is no room, lines break at spaces.
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for number, column in enumerate(columns):
-        words = [word for text in (column, *(str(line[number]) for line in lines)) for word in text.split()]
-        table.add_column(column, overflow="fold", min_width=max(map(len, words), default=0))
-    for line in lines:
-        table.add_row(*map(str, line))
-    console.print(table)
-
-
-def rows(table: str, stream: str = "web", **equal: object) -> list[dict[str, Any]]:
-    """The rows of a table, read without Spark."""
-    found = read_rows(DeltaTable(str(LAKE / stream / table)))
-    return [row for row in found if all(row[name] == value for name, value in equal.items())]
-
-
-def book(lake: Path = LAKE) -> Book:
-    """The ledger of the web stream."""
-    return Ledger(str(lake / "web")).book()
-
-
-def stretches(hours: set[datetime]) -> str:
-    """Hours in words."""
-    return ", ".join(f"{format_hour(s.start)} to {format_hour(s.end)}" for s in ranges(sorted(hours)))
+ORDER = (
+    "settle", "ingest", "ingest_gate", "widen", "widen_gate", "aggregate", "aggregate_gate",
+    "frame", "frame_gate", "fill", "fill_gate", "report",
+)  # fmt: skip
 
 
 def follow(server: Airflow, dag: str, run: str) -> None:
@@ -100,93 +58,6 @@ def trigger(server: Airflow, dag: str, run: str, start: datetime, end: datetime)
     """Triggers a stretch, as the UI's form does, and follows it."""
     server.trigger(dag, run, **{"from": format_hour(start), "to": format_hour(end)})
     follow(server, dag, run)
-
-
-def lines_of_the_log() -> None:
-    """Rows in and rejected, and the hour that was set aside."""
-    files = rows("files")
-    figures = [sum(file[column] for file in files) for column in ("lines", "accepted", "rejected")]
-    show("Lines", ["files", "lines", "events", "rejected"], [[len(files), *figures]])
-    status = {n.hour: e for n, e in book().items() if (n.stage, n.table) == ("ingest", "events")}
-    aside = {hour for hour, entry in status.items() if entry.status == "quarantined"}
-    good = sum(entry.status == "published" for entry in status.values())
-    console.print(f"published: {good} of {len(status)} hours; set aside: {stretches(aside)}")
-    console.print(f"  because {status[BAD].cause}")
-
-
-def told() -> None:
-    """What a person is told, the worst first."""
-    lines = [[f.severity, f.kind, f.title] for f in findings(str(LAKE / "web"))]
-    show("Findings", ["severity", "kind", "what and when"], lines or [["-", "-", "nothing"]])
-
-
-def busiest(web: Hours) -> bool:
-    """The busiest clients at three granularities, beside a plain recount of the raw log."""
-    found = rows("aggregates", block="traffic")
-    lines: list[list[object]] = []
-    for level, name in ((0, "1"), (1, "6"), (2, "24")):
-        best = sorted((r for r in found if r["level"] == level), key=lambda r: (-r["n"], r["client"]))[:3]
-        for r in best:
-            recounted = sample_logs.requests(web, r["window_start"], r["window_end"])[r["client"]]
-            until = format_hour(r["window_end"])
-            lines.append([name, until, r["client"], r["n"], recounted, r["sent"], r["complete"]])
-    columns = ["hours", "until", "client", "requests", "recounted", "bytes", "whole"]
-    show("Busiest clients, three windows each; requests recounted from the raw log", columns, lines)
-    return all(line[3] == line[4] for line in lines)
-
-
-def growing(web: Hours) -> bool:
-    """The clients whose requests grow fastest over a day, beside a line through the raw log's hours."""
-    day = rows("aggregates", block="traffic", level=2)
-    end = max(row["window_end"] for row in day)
-    lines: list[list[object]] = []
-    equal = True
-    fastest = sorted((r for r in day if r["window_end"] == end), key=lambda r: (-r["slope_n"], r["client"]))
-    hours = [sample_logs.requests(web, end - n * HOUR, end - (n - 1) * HOUR) for n in range(24, 0, -1)]
-    for row in fastest[:3]:
-        [slope, _] = np.polyfit(range(24), [hour[row["client"]] for hour in hours], 1)
-        equal = equal and abs(slope - row["slope_n"]) < 1e-9
-        lines.append([row["client"], row["n"], row["pages"], f"{row['slope_n']:+.4f}", f"{slope:+.4f}"])
-    columns = ["client", "requests", "pages", "requests an hour, each hour", "by numpy"]
-    show(f"Growing: clients in the 24 hours to {format_hour(end)}", columns, lines)
-    return equal
-
-
-def regulars(web: Hours) -> bool:
-    """The clients that were there in every ring between the levels, beside a recount of the raw log."""
-    found = rows("recurring", block="site")
-    end = max(row["window_end"] for row in found)
-    rings = [sample_logs.requests(web, end - far * HOUR, end - near * HOUR) for far, near in RINGS]
-    recounted = {
-        client: [ring[client] for ring in rings] for client in set(rings[0]).intersection(*rings[1:])
-    }
-    here = {row["client"]: row["counts"] for row in found if row["window_end"] == end}
-    best = sorted(here, key=lambda client: (-min(here[client]), client))[:5]
-    columns = ["client", *(f"{far} to {near} hours before" for far, near in RINGS)]
-    lines = [[client, *here[client]] for client in best]
-    show(f"Recurring: {len(here)} clients at {format_hour(end)}, requests in each ring", columns, lines)
-    return here == recounted
-
-
-def came_back(web: Hours) -> bool:
-    """The episodes of days that hourly runs have found, beside a search of the raw log."""
-    pattern = load(WEB_STREAM).patterns["came_back"]
-    console.print("Came back: a look, and 8 probes a day or more later, which no window of 24 hours holds")
-    for match in rows("matches", block="came_back"):
-        apart, late = match["last_time"] - match["first_time"], match["detected_at"] - match["last_time"]
-        console.print(
-            f"  {match['client']} looked at {match['first_time']:%Y-%m-%dT%H:%M:%S}; its last probe came "
-            f"{spoken(apart)} later.\n"
-            f"  Found at level {match['level']}, in windows of "
-            f"{spoken(2 * pattern.batch * 2 ** match['level'])}; told at "
-            f"{format_hour(match['detected_at'])},\n  {spoken(late)} after the last probe."
-        )
-    found = {
-        match["client"]: (match["first_time"], [record["event_time"] for record in match["records"][1:]])
-        for match in rows("matches", block="came_back")
-        if match["last_time"] - match["first_time"] > 24 * HOUR
-    }
-    return found == sample_logs.returns(web) and len(rows("episodes", state="partial")) == len(found) > 0
 
 
 def figures_around_the_late_file() -> dict[str, int]:
@@ -215,7 +86,7 @@ def healed(before: Book, after: Book, asked: set[datetime]) -> None:
 def one_by_one(hours: Sequence[datetime]) -> bool:
     """Makes some hours again in a lake of their own, an hour a run; compares the digests."""
     lake = DEMO / "one-by-one"
-    script = Path(__file__).with_name("one_by_one.py")
+    script = Path(__file__).resolve().parents[1] / "one_by_one.py"
     log = DEMO / "one-by-one.log"
     with console.status("six hours one by one, in a lake of their own"), log.open("w") as output:
         done = subprocess.run(
@@ -238,18 +109,6 @@ def one_by_one(hours: Sequence[datetime]) -> bool:
     return equal
 
 
-def busiest_hosts() -> None:
-    """The second stream: which hosts sent most, at three granularities."""
-    found = rows("aggregates", stream="conn", block="volume")
-    lines = []
-    for level, name in ((0, "5 minutes"), (1, "15 minutes"), (2, "1 hour")):
-        best = max((r for r in found if r["level"] == level and r["sent"]), key=lambda r: r["sent"])
-        until = f"{best['window_end']:%Y-%m-%dT%H:%M}"
-        lines.append([name, until, best["orig_h"], best["n"], best["sent"], best["received"]])
-    columns = ["window", "until", "host", "connections", "bytes sent", "received"]
-    show("Zeek, a second stream: the hosts that sent most", columns, lines)
-
-
 def cost(run: str) -> None:
     """What the stages of a run of one hour cost."""
     lines = []
@@ -267,7 +126,7 @@ def tour(server: Airflow, web: Hours) -> bool:
     last = [END - 3 * HOUR, END - 2 * HOUR, END]
     step(f"{(last[0] - FIRST) // HOUR} hours in one go; one file is junk, and one has not come yet")
     trigger(server, "web", "whole", FIRST, last[0])
-    lines_of_the_log()
+    lines_of_the_log(BAD)
     told()
 
     step("The junk is mended, and the red run cleared")
@@ -290,6 +149,9 @@ def tour(server: Airflow, web: Hours) -> bool:
 
     step("Who is growing, who keeps coming back, and who came back after days")
     agrees = growing(web) and regulars(web) and came_back(web) and agrees
+
+    step("When the site was busy, beside the same hours of the day before")
+    agrees = busy(web, DEMO / "busy_hours.svg") and agrees
 
     step("Six hours again, in a lake of their own, an hour a run")
     equal = one_by_one([FIRST + number * HOUR for number in range(6)])

@@ -1,0 +1,91 @@
+"""The hours in which the site was busy, as frames, each beside the same stretch of the day before."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import pandas as pd
+import sample_logs
+from sample_logs import HOUR, Hours
+
+from demo.page import console, rows, show
+from transom.intervals import format_hour
+
+MOST, LEAST = 120, 3
+"""Requests that an hour is to have more of, and such hours in a row, as the stream's file has them."""
+DAY = 24 * HOUR
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def busy(web: Hours, picture: Path) -> bool:
+    """Shows the frames and draws them; whether they are those that a recount of the raw log finds.
+
+    Args:
+        picture: where to draw it.
+    """
+    hours = {hour: sample_logs.requests(web, hour, hour + HOUR).total() for hour in web}
+    frames = sorted(rows("frames", block="busy", state="final"), key=lambda row: row["start"])
+    fills = {row["frame_id"]: row for row in rows("fills", block="day_before", state="final")}
+    lines, found = [], []
+    for frame in frames:
+        fill = fills[frame["frame_id"]]
+        covered = f"{fill['covered']:.0%}"
+        before = fill["n"] if fill["covered"] else None
+        requests = round(frame["mean"] * frame["records"])
+        found.append((frame["start"], frame["end"], requests, before))
+        lines.append(
+            [
+                format_hour(frame["start"]), format_hour(frame["end"] + HOUR), requests, int(frame["peak"]),
+                "-" if before is None else before, covered,
+            ]
+        )  # fmt: skip
+    columns = ["from", "until", "requests", "in the busiest hour", "the day before", "of it known"]
+    show(f"Busy: {LEAST} hours or more with more than {MOST} requests each", columns, lines)
+    _sketch(hours, frames)
+    _draw(hours, frames, picture)
+    console.print(f"as a picture: {picture}")
+    return found == _recounted(hours)
+
+
+def _recounted(hours: Mapping[datetime, int]) -> list[tuple[datetime, datetime, int, int | None]]:
+    """Of each busy stretch its first and last hour, its requests, and those of the same hours a day before,
+    if any of these are in the log."""
+    found = []
+    for holds, some in groupby(sorted(hours), key=lambda hour: hours[hour] > MOST):
+        stretch = list(some)
+        if holds and len(stretch) >= LEAST:
+            before = [hours[hour - DAY] for hour in stretch if hour - DAY in hours]
+            requests = sum(hours[hour] for hour in stretch)
+            found.append((stretch[0], stretch[-1], requests, sum(before) if before else None))
+    return found
+
+
+def _sketch(hours: Mapping[datetime, int], frames: Sequence[Mapping[str, Any]]) -> None:
+    """A bar for each hour, a line for each day, and below it which hours are in a frame."""
+    within = {hour for hour in hours for frame in frames if frame["start"] <= hour <= frame["end"]}
+    low, high = min(filter(None, hours.values())), max(hours.values())
+    for day, some in groupby(sorted(hours), key=lambda hour: hour.date()):
+        there = list(some)
+        before = " " * there[0].hour
+        scaled = ((hours[hour] - low) * len(BARS) // (high - low + 1) for hour in there)
+        bars = "".join(" " if bar < 0 else BARS[bar] for bar in scaled)
+        marks = "".join("^" if hour in within else " " for hour in there)
+        console.print(f"  {day}  {before}{bars}\n  {'':10}  {before}{marks}".rstrip())
+
+
+def _draw(hours: Mapping[datetime, int], frames: Sequence[Mapping[str, Any]], picture: Path) -> None:
+    counts = pd.DataFrame(
+        {"hour": list(hours), "until": [h + HOUR for h in hours], "n": list(hours.values())}
+    )
+    ends = pd.DataFrame({"hour": [f["start"] for f in frames], "end": [f["end"] + HOUR for f in frames]})
+    axis = alt.Axis(format="%d %B %H:%M", labelOverlap=True)
+    time = alt.X("hour:T", title=None, axis=axis, scale=alt.Scale(type="utc"))
+    count = alt.Y("n:Q", title="requests an hour", scale=alt.Scale(domain=[60, 140], clamp=True))
+    line = alt.Chart(counts).mark_line(interpolate="step-after", color="#333").encode(x=time, y=count)
+    shade = alt.Chart(ends).mark_rect(color="#f2a33a", opacity=0.45).encode(x=time, x2="end:T")
+    rule = alt.Chart(pd.DataFrame({"n": [MOST]})).mark_rule(strokeDash=[4, 4], color="#888").encode(y=count)
+    title = f"Busy: {LEAST} hours or more with more than {MOST} requests each"
+    (shade + rule + line).properties(width=720, height=160, title=title).save(str(picture))

@@ -143,12 +143,18 @@ def _end(pid: int) -> None:
             continue
 
 
-def spark_submit(*arguments: object, memory: str = "2g") -> list[object]:
-    """A spark-submit with the settings of set-up, but for Java's full compiler, as long runs want it."""
+def spark_submit(*arguments: object, memory: str = "2g", partitions: int | None = None) -> list[object]:
+    """A spark-submit with the settings of set-up, but for Java's full compiler, as long runs want it.
+
+    Args:
+        partitions: into how many a shuffle cuts, at most; as set-up has it where nothing is said.
+    """
     properties = Path(os.environ["TRANSOM_SPARK_PROPERTIES"])
     options = properties.read_text().partition("extraJavaOptions ")[2].splitlines()[0]
     options = options.replace("-XX:TieredStopAtLevel=1 ", "")
     settings = ["--driver-java-options", options, "--driver-memory", memory]
+    if partitions is not None:
+        settings += ["--conf", f"spark.sql.shuffle.partitions={partitions}"]
     return ["spark-submit", "--properties-file", properties, *settings, *arguments]
 
 

@@ -35,21 +35,24 @@ TOTALS = ("count(*)", "sum(records)", "sum(last - first)", "sum(records * high)"
 """What tells whether two answers are one; of frames that a later reading has closed."""
 
 
+def computed(events: DataFrame, block: FrameBlock, store: Store, interval: Interval) -> DataFrame:
+    """By the stage's own function, the whole interval at once: the frames that something has closed."""
+    columns = Table.load(open_frames.TABLE).declare(key=block.key).columns
+    hours, name = list(interval.hours()), block.name
+    due = {("events", "events"): dict.fromkeys(hours, 1)}
+    none = store.spark.createDataFrame([], ddl(columns))
+    given = Given(store, {"events": events, open_frames.TABLE: none})
+    request = Request(given, {name: hours}, {name: []}, due)
+    (share,) = open_frames.open_frames_of(request, {name: block}).shares
+    assert share.made is not None
+    kinds = {column: kind for column, kind in columns.items() if column != "block"}
+    told = share.frame.mapInArrow(share.made, ddl(kinds)).where(F.col("row") == open_frames.FINAL)
+    # When its last reading was is a column of what is left; of what is told it is where the frame ends.
+    return told.withColumns({name: F.unix_micros(of) for name, of in (("first", "first"), ("last", "end"))})
+
+
 def ways_of(events: DataFrame, block: FrameBlock, store: Store) -> dict[str, Callable[[], DataFrame]]:
     """Each way that reads events alone, by its name."""
-    columns = Table.load(open_frames.TABLE).declare(key=block.key).columns
-
-    def computed() -> DataFrame:
-        hours, name = list(INTERVAL.hours()), block.name
-        due = {("events", "events"): dict.fromkeys(hours, 1)}
-        none = store.spark.createDataFrame([], ddl(columns))
-        given = Given(store, {"events": events, open_frames.TABLE: none})
-        request = Request(given, {name: hours}, {name: []}, due)
-        (share,) = open_frames.open_frames_of(request, {name: block}).shares
-        assert share.made is not None
-        kinds = {column: kind for column, kind in columns.items() if column != "block"}
-        told = share.frame.mapInArrow(share.made, ddl(kinds)).where(F.col("row") == open_frames.FINAL)
-        return told.withColumns({name: F.unix_micros(name) for name in ("first", "last")})
 
     def islands() -> DataFrame:
         of_key = Window.partitionBy("client").orderBy("time")
@@ -81,7 +84,11 @@ def ways_of(events: DataFrame, block: FrameBlock, store: Store) -> dict[str, Cal
         rows = events.select("client", F.unix_micros("event_time").alias("time"), "bytes")
         return rows.repartition("client").mapInArrow(_counted, "many bigint")
 
-    return {"computed": computed, "islands": islands, "floor": floor}
+    return {
+        "computed": lambda: computed(events, block, store, INTERVAL),
+        "islands": islands,
+        "floor": floor,
+    }
 
 
 def totals(way: str, found: DataFrame) -> list[int] | None:

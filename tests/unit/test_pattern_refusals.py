@@ -244,9 +244,7 @@ def test_a_column_of_the_streams_key_that_is_not_there_is_told_once() -> None:
 
 def test_private_state_is_kept_as_long_as_patterns_reach() -> None:
     """12 levels of 5 minutes: windows of 341 hours and 20 minutes."""
-    rule = (
-        "must be whole hours, and no less than heal and the longest window of a pattern together, 390 hours"
-    )
+    rule = "must be whole hours, and no less than heal and the longest window of the pattern x together, 390 hours"
     data = small(within="4 days")
     assert refusal(data | {"retention": "389 hours"}) == f"app.yaml: retention: {rule}; got 389 hours"
     assert parse(data | {"retention": "390 hours"}).retention is not None

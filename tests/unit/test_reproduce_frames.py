@@ -16,6 +16,11 @@ def one() -> list[Mapping[str, Any]]:
     return [*study.tables()]
 
 
+@pytest.fixture(scope="module")
+def steady() -> Mapping[str, Any]:
+    return study.steady()
+
+
 def costs(**seconds: float) -> list[Mapping[str, Any]]:
     """Seconds of a day of each way, for spans of the paper's lengths."""
     rows: list[Mapping[str, Any]] = []
@@ -43,9 +48,9 @@ def test_sensors_are_drawn_alike_each_time_and_say_something_every_20_seconds() 
     assert times(1)[0] == (FIRST + 86_400) * 1_000_000
 
 
-def test_frames_are_about_those_of_the_paper(one: list[Mapping[str, Any]]) -> None:
+def test_frames_are_about_those_of_the_paper(one: list[Mapping[str, Any]], steady: Mapping[str, Any]) -> None:
     assert [row["kind"] for row in one] == list(study.TABLE)
-    said = study.verdicts(one, costs(frames=1.0, windows=2.0), study.steady())
+    said = study.verdicts(one, costs(frames=1.0, windows=2.0), steady)
     assert [text.partition(":")[0] for text in said] == ["yes"] * 9
     # Two ways of counting: each frame's own readings, and those between its ends that meet the condition.
     readings = framing.one_sensor(2)
@@ -60,9 +65,8 @@ def test_frames_are_about_those_of_the_paper(one: list[Mapping[str, Any]]) -> No
     assert (hourly <= whole).all()
 
 
-def test_what_is_not_so_is_said(one: list[Mapping[str, Any]]) -> None:
+def test_what_is_not_so_is_said(one: list[Mapping[str, Any]], steady: Mapping[str, Any]) -> None:
     far = [{**one[0], "frames": 400}, *one[1:]]
-    steady = study.steady()
     curved = [
         {**row, "seconds": row["seconds"] ** 3} if row["kind"] == "medium" else row
         for row in costs(frames=1.0, windows=0.9)
@@ -77,10 +81,10 @@ def test_what_is_not_so_is_said(one: list[Mapping[str, Any]]) -> None:
 
 
 def test_the_report_has_a_line_for_each_of_them(
-    one: list[Mapping[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    one: list[Mapping[str, Any]], steady: Mapping[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(study, "FOLDER", tmp_path)
-    lines = study.written(one, costs(frames=1.0, windows=2.0), study.steady(), ["yes: so"])
+    lines = study.written(one, costs(frames=1.0, windows=2.0), steady, ["yes: so"])
     assert f"| 60 | {'60.0 |  | ' * 3}6.0 |" in lines
     assert sum(line.startswith("| long |") for line in lines) == 1 + len(study.FRAGMENTS)
     assert sorted(file.name for file in tmp_path.iterdir()) == [

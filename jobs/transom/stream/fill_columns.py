@@ -77,6 +77,9 @@ def problems(stream: "Stream") -> Iterator[Problem]:
             rule = f"must be events or a block of aggregate; no {block!r}{nearest(block, known)}"
             yield Problem(f"{place}.from", rule)
             continue
+        if fill.from_.stream == stream.name:
+            yield Problem(f"{place}.from.stream", f"{stream.name} is this stream; its rows are {EVENTS}")
+            continue
         if stream.frames[fill.frame].over not in (None, *stream.aggregate):
             continue  # its key is not known; the frame's own problems say so
         yield from _by(place, name, fill, stream)
@@ -92,7 +95,7 @@ def problems(stream: "Stream") -> Iterator[Problem]:
         for measure, kind in measures(stream, name).items():
             other, kind_there = seen.setdefault(measure, (name, kind))
             if kind_there != kind:
-                rule = f"{measure} is a {kind_there} of {other} and a {kind} here; choose another name"
+                rule = f"is {kind_there} in {other} and {kind} here; choose another name"
                 yield Problem(f"{place}.measures.{measure}", rule)
 
 

@@ -5,7 +5,7 @@ A frame has bounds and nothing else; a fill takes the rows of `from` in `[start 
 of the same key or of all, or in the same stretch of an earlier day."""
 
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -13,7 +13,7 @@ from transom.intervals import HOUR
 from transom.stream.base import Model, Name, Text
 from transom.stream.errors import Problem, Problems, twice
 from transom.stream.fillers import EVENTS, Filler
-from transom.stream.shifts import Ago, format_ago
+from transom.stream.shifts import Shifts, format_ago
 from transom.stream.windows import MeasureText
 from transom.units import Duration, format_duration
 
@@ -39,7 +39,7 @@ class Fill(Model):
     """How long before a frame's start what fills it begins."""
     lag: Duration = timedelta(0)
     """How long after its end what fills it goes on."""
-    shift: Annotated[tuple[Ago, ...], Field(min_length=1)] = (timedelta(0),)
+    shift: Shifts = (timedelta(0),)
     """How long ago what fills it is looked for, as -24 hours: one, or several, each of which makes a row."""
     take: Literal["median", "mean", "min", "max"] | None = None
     """What is made of the rows of several shifts, as one more row; of those whose stretch is covered."""

@@ -22,7 +22,7 @@ from pydantic import (
 from transom.stream import frame_rules
 from transom.stream.base import Model, Name, Number, Text
 from transom.stream.errors import Problems
-from transom.stream.shifts import Ago
+from transom.stream.shifts import Shifts
 from transom.units import Duration
 
 IDLE = timedelta(hours=24)
@@ -81,7 +81,7 @@ class Baseline(Model):
 
     of: Name
     """The column."""
-    shift: Annotated[tuple[Ago, ...], Field(min_length=1)]
+    shift: Shifts
     """How long ago, as -7 days: each a whole number of readings."""
     take: Literal["median", "mean", "min", "max"] = "median"
     """What is made of the values of those times."""

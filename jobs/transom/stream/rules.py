@@ -1,6 +1,7 @@
 """Rules between the fields of a stream: what each field alone cannot know."""
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from transom.expressions import ExpressionError, condition
@@ -211,10 +212,8 @@ def _times(stream: "Stream") -> Iterator[Problem]:
     if stream.heal % HOUR:
         yield Problem("heal", f"must be whole hours; got {format_duration(stream.heal)}")
     if stream.retention is not None:
-        widest = max((level.range for b in stream.aggregate.values() for level in b.levels), default=HOUR)
-        reach = max((pattern.reach for pattern in stream.patterns.values()), default=HOUR)
-        least = stream.heal + max(widest, reach)
-        what = "the longest window of a pattern" if reach > widest else "the widest range"
+        what, longest = max(_looks_back(stream), key=lambda one: one[1])
+        least = stream.heal + longest
         if stream.retention % HOUR or stream.retention < least:
             yield Problem(
                 "retention",
@@ -232,6 +231,24 @@ def _times(stream: "Stream") -> Iterator[Problem]:
         yield Problem("catchup", "needs schedule, which is false")
     if stream.catchup and stream.start is None:
         yield Problem("catchup", "needs start, the first hour to catch up with")
+
+
+def _looks_back(stream: "Stream") -> Iterator[tuple[str, timedelta]]:
+    """How far back each part reads state that is dropped some time, and what it is called."""
+    ranges = [level.range for block in stream.aggregate.values() for level in block.levels]
+    yield "the widest range", max(ranges, default=HOUR)
+    for name, pattern in stream.patterns.items():
+        yield f"the longest window of the pattern {name}", pattern.reach
+    for name, frame in stream.frames.items():
+        yield f"the idle time of the frames {name}", frame.idle
+        if frame.over is not None:
+            back = frame.stretch or HOUR
+            shift = max(frame.baseline.shift) if frame.baseline else timedelta(0)
+            yield f"what the frames {name} are made of", back + shift
+    for name, fill in stream.fills.items():
+        if fill.frame in stream.frames and fill.from_.block in stream.aggregate:
+            reach = fill_columns.reach(stream, name)
+            yield f"what the fill {name} looks back", reach + fill.lead + max(fill.shift)
 
 
 def _condition(place: str, text: str, types: Mapping[str, FieldType]) -> Iterator[Problem]:

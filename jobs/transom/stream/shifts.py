@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from transom.units import format_duration, parse_duration
 
@@ -31,3 +31,14 @@ Ago = Annotated[
     WithJsonSchema({"type": "string", "examples": ["-24 hours", "-7 days"]}),
 ]
 """How long ago: a `timedelta` that is not negative."""
+
+
+def _some(shifts: tuple[timedelta, ...]) -> tuple[timedelta, ...]:
+    if not shifts:
+        raise ValueError("must have at least 1; got []")
+    return shifts
+
+
+# A length that pydantic checks is told of a list whose one item is wrong, too.
+Shifts = Annotated[tuple[Ago, ...], AfterValidator(_some), Field(json_schema_extra={"minItems": 1})]
+"""How long ago, one or several."""

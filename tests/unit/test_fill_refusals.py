@@ -1,0 +1,155 @@
+"""The exact text of everything that fills are refused for."""
+
+# ruff: noqa: E501 - in the table of refusals, a case a line can be read down; wrapped, it cannot
+
+from typing import Any
+
+import pytest
+
+from transom.stream import parse
+from unit.small_stream import base, refusal
+
+T = {"kind": "threshold", "where": "took > 5", "ties": "first"}
+G = {"over": "load", "kind": "threshold", "where": "n > 1"}
+W: dict[str, Any] = {"table": "/d/works", "time": "begins", "columns": {"user": "string", "lanes": "integer"}}
+
+
+def columns(**types: object) -> dict[str, Any]:
+    return {"from": {**W, "columns": {"user": "string", **types}}}
+
+
+@pytest.mark.parametrize(
+    ("fill", "message"),
+    [
+        ({"frame": ...}, "frame: is required"),
+        ({"frame": "y"}, "frame: no kind of frame 'y'; known: x"),
+        ({"fro": "load"}, "fills.f: unknown field 'fro'; nearest: from"),
+        ({"from": "laod"}, "from: must be events or a block of aggregate; no 'laod'; nearest: load"),
+        ({"from": 7}, "from: must be a mapping; got 7"),
+        ({"by": ["usr"]}, "by[0]: must be of the key of x; no column 'usr'; nearest: user"),
+        ({"by": ["status"]}, "by[0]: must be of the key of x; no column 'status'; known: user"),
+        ({"by": ["user", "user"]}, "by: names 'user' 2 times"),
+        ({"shift": ["1 day"]}, "shift[0]: must be into the past, such as -7 days; got '1 day'"),
+        ({"shift": [1]}, "shift[0]: must be a duration into the past, such as -7 days; got 1"),
+        ({"shift": []}, "shift: must have at least 1; got []"),
+        ({"shift": ["-1 day", "-24 hours"]}, "shift: names '-1 day' 2 times"),
+        ({"shift": ["-4000 days"]}, "shift: must be at most 3660 days; got 4000 days"),
+        ({"take": "median"}, "take: is made of several shifts; got 0 seconds"),
+        (
+            {"take": "mode", "shift": ["-1 day", "-2 days"]},
+            "take: must be one of 'median', 'mean', 'min', 'max'; got 'mode'",
+        ),
+        ({"reach": "90 minutes"}, "reach: must be whole hours, at least one; got 90 minutes"),
+        ({"reach": "0 hours"}, "reach: must be whole hours, at least one; got 0 seconds"),
+        ({"lead": "-1 hour"}, "lead: must be a whole number and a unit, such as 5 minutes; got '-1 hour'"),
+        ({"lead": "4000 days"}, "lead: must be at most 3660 days; got 4000 days"),
+        ({"lag": "4000 days"}, "lag: must be at most 3660 days; got 4000 days"),
+        ({"where": "tok > 1"}, "where: no column 'tok'; nearest: took\n    tok > 1\n    ^"),
+        ({"where": "took"}, "where: a condition must be a boolean; got a number\n    took\n    ^"),
+        (
+            {"from": "load", "where": "took > 1"},
+            "where: no column 'took'; known: user, n, slow, event_time\n    took > 1\n    ^",
+        ),
+        (
+            {"measures": {"n": "count"}},
+            "measures.n: takes sum, mean, min or max; how many rows there are is rows_matched; got count",
+        ),
+        ({"measures": {"n": "sum(tok)"}}, "measures.n: no column 'tok' in 'sum(tok)'; nearest: took"),
+        (
+            {"measures": {"n": "sum(user)"}},
+            "measures.n: sum takes an integer or a number; user is a string",
+        ),
+        (
+            {"measures": {"covered": "sum(took)"}},
+            "measures.covered: covered is a column that every fill has; choose another name",
+        ),
+        ({"from": {}}, "from: must be one of block, stream and table; got none of them"),
+        (
+            {"from": {"stream": "a", "table": "b", "time": "t"}},
+            "from: must be one of block, stream and table; got stream and table",
+        ),
+        (
+            {"from": {"table": "b"}},
+            "from.time: is required: which column of the table says when a row was",
+        ),
+        ({"from": {"stream": "a", "time": "t"}}, "from.time: only a table has one; got 't'"),
+        (
+            {"from": {"block": "load", "columns": {"n": "integer"}}},
+            "from.columns: are those of a table or of another stream; the stream knows its own",
+        ),
+        (
+            {"from": {"stream": "app", "columns": {"user": "string"}}},
+            "from.stream: app is this stream; its rows are events",
+        ),
+        (
+            {"from": {"stream": "../x"}},
+            "from.stream: must be lower-case letters, digits and underscores, a letter first, at most 63; got '../x'",
+        ),
+        ({"from": {**W, "table": ""}}, "from.table: must not be empty; got ''"),
+        ({"from": {**W, "tabel": "x"}}, "from: unknown field 'tabel'; nearest: table"),
+        (
+            {"from": {**W, "columns": {"lanes": "integer"}}},
+            "from: /d/works has no column 'user'; known: lanes, event_time; by: [] takes the rows of any key",
+        ),
+        (
+            columns(user="integer"),
+            "from: user must be of one type; it is string of the frames and integer of /d/works",
+        ),
+        (columns(loss="number"), "from.columns.loss.resolution: is required for a number, such as 0.001"),
+        (
+            columns(loss={"type": "integer", "resolution": 1}),
+            "from.columns.loss.resolution: only a number has one; got 1 for type integer",
+        ),
+        (
+            columns(event_time="timestamp"),
+            "from.columns.event_time: is the time of a row, which every filler has",
+        ),
+        (
+            columns(lanes="text"),
+            "from.columns.lanes.type: must be one of 'string', 'integer', 'number', 'boolean', 'timestamp'; got 'text'",
+        ),
+        (
+            {"from": W, "measures": {"m": "sum(user)"}},
+            "measures.m: sum takes an integer or a number; user is a string",
+        ),
+    ],
+)
+def test_what_fills_are_refused_for(fill: dict[str, Any], message: str) -> None:
+    said = {name: value for name, value in ({"frame": "x"} | fill).items() if value is not ...}
+    data = base() | {"frames": {"x": T}, "fills": {"f": said}}
+    assert refusal(data).replace("app.yaml: fills.f.", "").replace("app.yaml: ", "") == message
+
+
+def test_a_measure_has_one_type_in_all_fills() -> None:
+    fills = {
+        "f": {"frame": "x", "measures": {"m": "sum(took)"}},
+        "g": {"frame": "y", "from": "load", "measures": {"m": "sum(n)"}},
+    }
+    message = "app.yaml: fills.g.measures.m: is number in f and integer here; choose another name"
+    assert refusal(base() | {"frames": {"x": T, "y": G}, "fills": fills}) == message
+
+
+@pytest.mark.parametrize(
+    ("data", "what", "least"),
+    [
+        ({"frames": {"x": T}}, "the idle time of the frames x", 72),
+        (
+            {"frames": {"x": {**G, "baseline": {"of": "n", "shift": ["-7 days", "-14 days"]},
+                              "where": "n > baseline"}}},
+            "what the frames x are made of", 48 + 14 * 24 + 1,
+        ),
+        (
+            {"frames": {"x": G}, "fills": {"f": {"frame": "x", "from": "load", "shift": ["-7 days"],
+                                                 "reach": "5 hours", "lead": "2 hours"}}},
+            "what the fill f looks back", 48 + 7 * 24 + 7,
+        ),
+    ],
+)  # fmt: skip
+def test_private_state_is_kept_as_long_as_frames_and_fills_look_back(
+    data: dict[str, Any], what: str, least: int
+) -> None:
+    said = refusal({**base(), **data, "retention": f"{least - 1} hours"})
+    assert said.startswith(
+        f"app.yaml: retention: must be whole hours, and no less than heal and {what} together, "
+    )
+    assert parse({**base(), **data, "retention": f"{least} hours"}, "app.yaml").retention is not None

@@ -100,7 +100,7 @@ def test_every_way_gives_the_same_of_six_levels_and_of_keys_with_few_events(
 def test_every_way_to_what_intervals_hold_gives_the_same(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
-    case, folder = between_log.CASES[name], between_log.drawn(tmp_path, name, LINES)
+    case, folder = between_log.CASES[name], between_log.drawn(tmp_path, name, 20 * LINES)
     rows, intervals = (spark.read.parquet(str(folder / part)) for part in ("rows", "frames.parquet"))
     found = {
         way: peer_between.totals(way, gone())

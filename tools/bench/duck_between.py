@@ -16,15 +16,15 @@ from bench.between_log import CASES
 from bench.duck import THREADS
 from bench.measure import LONG
 
-RANGE = """SELECT id, count(at) AS many, sum(bytes) AS total, max(bytes) AS largest
-FROM frames f LEFT JOIN rows r ON {same} r.at >= f.start AND r.at < f."end" GROUP BY id"""
-ASOF = """WITH sums AS MATERIALIZED (SELECT {key} at, max(n) AS n, max(s) AS s FROM (
-  SELECT {key} at, row_number() OVER w AS n, sum(bytes) OVER w AS s FROM rows
-  WINDOW w AS ({partition} ORDER BY at ROWS UNBOUNDED PRECEDING)) GROUP BY ALL),
+RANGE = """SELECT id, count("at") AS many, sum(bytes) AS total, max(bytes) AS largest
+FROM frames f LEFT JOIN rows r ON {same} r."at" >= f.start AND r."at" < f."end" GROUP BY id"""
+ASOF = """WITH sums AS MATERIALIZED (SELECT {key} "at", max(n) AS n, max(s) AS s FROM (
+  SELECT {key} "at", row_number() OVER w AS n, sum(bytes) OVER w AS s FROM rows
+  WINDOW w AS ({partition} ORDER BY "at" ROWS UNBOUNDED PRECEDING)) GROUP BY ALL),
 behind AS (SELECT f.*, coalesce(n, 0) AS n1, coalesce(s, 0) AS s1
-  FROM frames f ASOF LEFT JOIN sums r ON {same} f."end" > r.at),
+  FROM frames f ASOF LEFT JOIN sums r ON {same} f."end" > r."at"),
 before AS (SELECT f.id, coalesce(n, 0) AS n0, coalesce(s, 0) AS s0
-  FROM frames f ASOF LEFT JOIN sums r ON {same} f.start > r.at)
+  FROM frames f ASOF LEFT JOIN sums r ON {same} f.start > r."at")
 SELECT id, n1 - n0 AS many, s1 - s0 AS total FROM behind JOIN before USING (id)"""
 TOTALS = {
     "range": "sum(many), sum(total), sum(largest), sum(id % 1000 * many), sum(id % 997 * total), "

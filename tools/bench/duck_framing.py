@@ -17,12 +17,12 @@ from bench.measure import LONG
 from transom.stream import load
 
 FRAMES = f"""WITH readings AS (
-  SELECT client, epoch_us(event_time) AS at, max(bytes) AS value FROM events GROUP BY ALL),
-told AS (SELECT *, value > {ABOVE} AS holds, lead(at) OVER of_key IS NOT NULL AS behind,
+  SELECT client, epoch_us(event_time) AS "at", max(bytes) AS value FROM events GROUP BY ALL),
+told AS (SELECT *, value > {ABOVE} AS holds, lead("at") OVER of_key IS NOT NULL AS behind,
     holds AND NOT coalesce(lag(value) OVER of_key > {ABOVE}, false) AS begins
-  FROM readings WINDOW of_key AS (PARTITION BY client ORDER BY at)),
-islands AS (SELECT *, sum(begins::INTEGER) OVER (PARTITION BY client ORDER BY at) AS island FROM told)
-SELECT client, min(at) AS first, max(at) AS last, count(*) AS records, max(value) AS high
+  FROM readings WINDOW of_key AS (PARTITION BY client ORDER BY "at")),
+islands AS (SELECT *, sum(begins::INTEGER) OVER (PARTITION BY client ORDER BY "at") AS island FROM told)
+SELECT client, min("at") AS first, max("at") AS last, count(*) AS records, max(value) AS high
 FROM islands WHERE holds GROUP BY client, island HAVING bool_and(behind)"""
 TOTALS = f"SELECT count(*), sum(records), sum(last - first), sum(records * high) FROM ({FRAMES})"
 

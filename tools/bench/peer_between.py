@@ -28,6 +28,8 @@ FIGURES = {"many": "count", "total": "sum(bytes)", "largest": "max(bytes)"}
 def ways_of(rows: DataFrame, frames: DataFrame, case: Case) -> dict[str, Callable[[], DataFrame]]:
     """Each way by its name."""
     by = ["client"] if case.keyed else []
+    if not case.keyed:
+        rows, frames = rows.drop("client"), frames.drop("client")
 
     def joined(left: DataFrame, right: DataFrame, keys: list[str]) -> DataFrame:
         inside = [right["at"] >= left["start"], right["at"] < left["end"]]

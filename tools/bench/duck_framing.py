@@ -17,7 +17,7 @@ from bench.measure import LONG
 from transom.stream import load
 
 FRAMES = f"""WITH readings AS (
-  SELECT client, epoch_us(event_time) AS "at", max(bytes) AS value FROM events GROUP BY ALL),
+  SELECT client, epoch_us(event_time) AS "at", bytes AS value FROM events),
 told AS (SELECT *, value > {ABOVE} AS holds, lead("at") OVER of_key IS NOT NULL AS behind,
     holds AND NOT coalesce(lag(value) OVER of_key > {ABOVE}, false) AS begins
   FROM readings WINDOW of_key AS (PARTITION BY client ORDER BY "at")),

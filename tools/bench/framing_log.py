@@ -27,7 +27,7 @@ MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("held.py")
 
 def stream_of(folder: Path, kind: str) -> Path:
     """The stream file, with frames of one kind."""
-    frame = {**KINDS[kind], "ties": "max", "idle": f"{HOURS} hours"}
+    frame = {**KINDS[kind], "ties": "last", "idle": f"{HOURS} hours"}
     spec = {
         "name": "drawn",
         "preset": "apache/combined",
@@ -59,7 +59,7 @@ def events(count: int) -> pa.Table:
             "event_time": pa.array(micros).cast(time),
             "client": names.take(pa.array(client)),
             "bytes": value,
-            "source_id": pa.array(np.full(count, "file")),
+            "source_id": pa.array(np.full(count, "0123456789abcdef")),
             "source_line": np.arange(count) - np.searchsorted(hour, hour) + 1,
         }
     )

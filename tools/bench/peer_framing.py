@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -44,9 +45,16 @@ def computed(events: DataFrame, block: FrameBlock, store: Store, interval: Inter
     given = Given(store, {"events": events, open_frames.TABLE: none})
     request = Request(given, {name: hours}, {name: []}, due)
     (share,) = open_frames.open_frames_of(request, {name: block}).shares
-    assert share.made is not None
+    made = share.made
+    assert made is not None
+
+    def finals(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # What hours leave for later ones is no frame.
+        for rows in made(batches):
+            yield rows.filter(pc.equal(rows["row"], open_frames.FINAL))
+
     kinds = {column: kind for column, kind in columns.items() if column != "block"}
-    told = share.frame.mapInArrow(share.made, ddl(kinds)).where(F.col("row") == open_frames.FINAL)
+    told = share.frame.mapInArrow(finals, ddl(kinds))
     # When its last reading was is a column of what is left; of what is told it is where the frame ends.
     return told.withColumns({name: F.unix_micros(of) for name, of in (("first", "first"), ("last", "end"))})
 
@@ -56,8 +64,9 @@ def ways_of(events: DataFrame, block: FrameBlock, store: Store) -> dict[str, Cal
 
     def islands() -> DataFrame:
         of_key = Window.partitionBy("client").orderBy("time")
-        time = F.unix_micros("event_time").alias("time")
-        readings = events.groupBy("client", time).agg(F.max("bytes").alias("value"))
+        # No two readings are at one time there, which who writes such a query hopes, or knows.
+        time, value = F.unix_micros("event_time").alias("time"), F.col("bytes").alias("value")
+        readings = events.select("client", time, value)
         holds = F.col("value") > ABOVE
         begins = holds & ~F.coalesce(F.lag("value").over(of_key) > ABOVE, F.lit(False))
         told = readings.withColumns(

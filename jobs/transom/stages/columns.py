@@ -21,14 +21,18 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
 
 
 def codes(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:
-    """A dense code for each row's key, and a row that holds each code's key."""
-    found = np.zeros(table.num_rows, dtype=np.int64)
-    for name in key:
+    """A dense code for each row's key, and the first row of each code."""
+    many = table.num_rows
+    found = np.zeros(many, dtype=np.int64)
+    for number, name in enumerate(key):
         column = _equal_as_in_spark(table[name]).combine_chunks().dictionary_encode(null_encoding="encode")
         found = found * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
-        # Dense again at once, so that the product of many columns cannot overflow.
-        found = np.unique(found, return_inverse=True)[1].astype(np.int64)
-    firsts = np.unique(found, return_index=True)[1].astype(np.int64)
+        if number:
+            # Dense again at once, so that the product of many columns cannot overflow.
+            found = np.unique(found, return_inverse=True)[1].astype(np.int64)
+    firsts = np.zeros(1 + found.max(initial=-1), dtype=np.int64)
+    # Of several rows the last one that is set stays.
+    firsts[found[::-1]] = np.arange(many - 1, -1, -1)
     return found, firsts
 
 

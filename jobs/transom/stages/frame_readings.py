@@ -16,8 +16,15 @@ from transom.stages.sources import TIME, steps_column
 from transom.stream.frame_columns import BASELINE
 
 TURN = "__turn"
-ORDER = ("__time", "__file", "__line")
-"""By which records at one time are ordered, where one of them is picked."""
+ORDER = ("__time", "__place")
+"""By which records of one turn are ordered, where one of them is picked; the place is file and line."""
+LINES = 31
+"""Bits of a place that count lines."""
+
+
+def order_of(block: FrameBlock) -> tuple[str, ...]:
+    """The columns of `ORDER` that tell records of one turn apart."""
+    return ORDER if block.framing.every > 1 else ORDER[1:]
 
 
 def readings_of(request: Request, block: FrameBlock, targets: Sequence[datetime]) -> DataFrame:
@@ -63,8 +70,9 @@ def _read(request: Request, block: FrameBlock, hours: Collection[datetime]) -> D
     if block.source.over is not None:
         return rows.withColumn(TURN, F.col(TIME))
     if block.picks:
-        file = F.conv(F.substring("source_id", 1, 15), 16, 10).cast("bigint")
-        order = (F.unix_micros(TIME), file, F.col("source_line"))
+        # Files have no order but what some function of them gives; lines do, within a file.
+        file, line = F.crc32(F.col("source_id").cast("binary")), F.least("source_line", F.lit(2**LINES - 1))
+        order = (F.unix_micros(TIME), file * F.lit(2**LINES) + line)
         return rows.withColumns({TURN: granule(block.framing.every), **dict(zip(ORDER, order, strict=True))})
     together = {name: _together(block, name) for name in block.read}
     if block.value is not None:

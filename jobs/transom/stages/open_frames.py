@@ -6,6 +6,8 @@ open without one (`transom.algorithms.frames`). `frames` is the part of it that 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -17,13 +19,13 @@ from pyspark.sql import functions as F
 from transom.algorithms.exact import Int64s
 from transom.algorithms.frames import Reports, advance, whole
 from transom.algorithms.pieces import HOUR
-from transom.algorithms.readings import NEVER, NONE, Left, Readings
+from transom.algorithms.readings import NEVER, NONE, Left, Readings, by_key_and_time
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import ARROW_TYPES, Table
 from transom.stages.checks import built_in
 from transom.stages.columns import as_type, codes, gathered, int64s
 from transom.stages.frame_checks import broken, counted_again
-from transom.stages.frame_readings import ORDER, readings_of
+from transom.stages.frame_readings import order_of, readings_of
 from transom.stages.framings import FrameBlock
 from transom.stages.slices import quoted, reached, stretches_of
 from transom.stream import Stream
@@ -32,6 +34,8 @@ TABLE = "open_frames"
 AT_A_TIME = 2**17
 """Readings of whole keys that are looked at together; of one key, of whole hours."""
 LEFT, PARTIAL, FINAL = "left", "partial", "final"
+FLAGS = ("lacking", "holds", "starts", "ends")
+LEFT_COLUMNS = tuple(name for name in Left.none().columns() if name != "key")
 TIMES = ("hour", "first", "last", "before", "first_null", "last_null", "start", "end", "peak")
 
 
@@ -80,11 +84,13 @@ def open_frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Comput
         block = blocks[name]
         hours, earlier = block.hours_of(targets), set[datetime]()
         readings[name] = readings_of(request, block, hours)
-        rows = readings[name].withColumn("stored", F.lit(False))
+        rows = _in_short(readings[name], block)
         if block.stretch is None:
             earlier = reached(targets, block.back) & request.rows.get((name, TABLE), {}).keys()
-        own = request.pins.read(TABLE, earlier.difference(targets))
-        rows = rows.unionByName(_left(own, block), allowMissingColumns=True)
+            earlier = earlier.difference(targets)
+        if earlier:
+            left = _left(request.pins.read(TABLE, earlier), block)
+            rows = rows.unionByName(left, allowMissingColumns=True)
         rows = rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
         shares.append(Share(name, rows, Frames(block, tuple(stretches_of(hours)), schema_of(block))))
     return Computed(
@@ -92,14 +98,28 @@ def open_frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Comput
     )
 
 
-def _left(rows: DataFrame, block: FrameBlock) -> DataFrame:
-    names = [name for name in Left.none().columns() if name not in ("key", "fragments")]
-    return rows.where((F.col("block") == block.name) & (F.col("row") == LEFT)).select(
-        *quoted(block.key),
-        *(F.unix_micros(name).alias(name) if name in TIMES else F.col(name) for name in names),
-        F.col("fragment").alias("fragments"),
-        F.lit(True).alias("stored"),
+def _in_short(readings: DataFrame, block: FrameBlock) -> DataFrame:
+    """Readings in as few columns as can be: all of them are sent to where their key is."""
+    flags = (F.col(name).cast("int") * F.lit(1 << bit) for bit, name in enumerate(FLAGS))
+    order = quoted(order_of(block)) if block.picks else []
+    return readings.select(
+        *quoted(block.key), "time", "value", reduce(add, flags).cast("tinyint").alias("flags"), *order
     )
+
+
+def _left(rows: DataFrame, block: FrameBlock) -> DataFrame:
+    """What hours have left, in one column, so that readings carry one that is null."""
+    columns = [
+        F.unix_micros(name) if name in TIMES else F.col("fragment" if name == "fragments" else name)
+        for name in LEFT_COLUMNS
+    ]
+    empty = {"low": NEVER}
+    numbers = [
+        F.coalesce(column.cast("bigint"), F.lit(empty.get(name, NONE)))
+        for name, column in zip(LEFT_COLUMNS, columns, strict=True)
+    ]
+    of_block = rows.where((F.col("block") == block.name) & (F.col("row") == LEFT))
+    return of_block.select(*quoted(block.key), F.array(*numbers).alias("left"))
 
 
 @dataclass(frozen=True)
@@ -121,10 +141,14 @@ class Frames:
         if table is None:
             return
         keys, firsts = codes(table, list(self.block.key))
-        stored = table["stored"].to_numpy(zero_copy_only=False)
-        readings = _readings(table.filter(pc.invert(table["stored"])), keys[~stored], self.block)
-        left = _lefts(table.filter(table["stored"]), keys[stored])
+        left = Left.none()
         of_key = table.select(list(self.block.key)).take(pa.array(firsts))
+        if "left" in table.column_names:
+            stored = pc.is_valid(table["left"])
+            held = stored.to_numpy(zero_copy_only=False)
+            left = _lefts(table["left"].filter(stored), keys[held])
+            table, keys = table.filter(pc.invert(stored)), keys[~held]
+        readings = _readings(table, keys, self.block)
         for lowest, highest in _some_keys(readings.key, len(firsts)):
             some = readings.taken(slice(*np.searchsorted(readings.key, [lowest, highest])))
             known = left.taken((left.key >= lowest) & (left.key < highest))
@@ -193,27 +217,25 @@ def _numbers(column: pa.ChunkedArray) -> Int64s:
 
 def _readings(table: pa.Table, keys: Int64s, block: FrameBlock) -> Readings:
     """The readings by key and time, one a time."""
-    time = int64s(table["time"])
-    picks = [int64s(table[name]) for name in reversed(ORDER)] if block.picks else []
-    order = np.lexsort([*picks, time, keys])
-    key, time = keys[order], time[order]
-    if picks:
-        differs = (np.diff(key) != 0) | (np.diff(time) != 0)
+    time, value = int64s(table["time"]), _numbers(table["value"])
+    flags = table["flags"].to_numpy(zero_copy_only=False)
+    order, alone = by_key_and_time(keys, time)
+    if not alone and block.picks:
+        # The last two tell nothing apart but what is one to every frame.
+        picks = [int64s(table[name]) for name in reversed(order_of(block))]
+        order = np.lexsort([flags, value, *picks, time, keys])
+        differs = (np.diff(keys[order]) != 0) | (np.diff(time[order]) != 0)
         kept = np.append(True, differs) if block.ties == "first" else np.append(differs, True)
-        order, key, time = order[kept[: len(order)]], key[kept[: len(order)]], time[kept[: len(order)]]
-    flags = (
-        table[name].to_numpy(zero_copy_only=False)[order] for name in ("lacking", "holds", "starts", "ends")
-    )
-    return Readings(key, time, _numbers(table["value"])[order], *flags)
+        order = order[kept]
+    flags = flags[order]
+    held = ((flags & (1 << bit)) != 0 for bit in range(len(FLAGS)))
+    return Readings(keys[order], time[order], value[order], *held)
 
 
-def _lefts(table: pa.Table, keys: Int64s) -> Left:
-    numbers = {
-        name: _numbers(table[name]) for name in Left.none().columns() if name not in ("key", "held", "low")
-    }
-    low = table["low"].combine_chunks().fill_null(NEVER).to_numpy(zero_copy_only=False)
-    held = table["held"].to_numpy(zero_copy_only=False).astype(bool)
-    return Left(key=keys, held=held, low=low, **numbers)
+def _lefts(rows: pa.ChunkedArray, keys: Int64s) -> Left:
+    numbers = rows.combine_chunks().flatten().to_numpy().reshape(-1, len(LEFT_COLUMNS))
+    columns = dict(zip(LEFT_COLUMNS, np.ascontiguousarray(numbers.T), strict=True))
+    return Left(key=keys, **columns | {"held": columns["held"] != 0})
 
 
 def _told(reports: Reports, keys: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

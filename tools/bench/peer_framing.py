@@ -26,6 +26,7 @@ from transom.lake.session import session
 from transom.lake.stage import Request
 from transom.lake.store import Store
 from transom.lake.tables import Table
+from transom.lake.tally import Tally
 from transom.stages import open_frames
 from transom.stages.framings import FrameBlock, frame_block_of
 from transom.stream import load
@@ -45,12 +46,12 @@ def computed(events: DataFrame, block: FrameBlock, store: Store, interval: Inter
     given = Given(store, {"events": events, open_frames.TABLE: none})
     request = Request(given, {name: hours}, {name: []}, due)
     (share,) = open_frames.open_frames_of(request, {name: block}).shares
-    made = share.made
+    made = share.counted
     assert made is not None
 
     def finals(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # What hours leave for later ones is no frame.
-        for rows in made(batches):
+        for rows in made(batches, Tally()):
             yield rows.filter(pc.equal(rows["row"], open_frames.FINAL))
 
     kinds = {column: kind for column, kind in columns.items() if column != "block"}

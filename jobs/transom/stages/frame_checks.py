@@ -4,18 +4,20 @@ from collections.abc import Mapping
 from functools import reduce
 from operator import and_, or_
 
+import numpy as np
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from transom.algorithms.cuts import Of
+from transom.algorithms.frames import Reports
 from transom.algorithms.framing import Aggregate, Boundary, Delta
-from transom.intervals import HOUR
-from transom.stages.frame_readings import ORDER
+from transom.algorithms.readings import Readings
+from transom.stages.columns import HOUR_LENGTH
 from transom.stages.framings import FrameBlock
 from transom.stages.slices import quoted
 
-SAMPLED, MOST = 5, 20
-"""Frames of an hour that are counted again, and of a run."""
+SAMPLED = 8
+"""Frames that are counted again of those that are told at a time."""
 
 
 def broken(blocks: Mapping[str, FrameBlock]) -> Column:
@@ -59,61 +61,41 @@ def _comes_to(kind: Aggregate) -> Column:
 def overlapping(rows: DataFrame, blocks: Mapping[str, FrameBlock]) -> list[DataFrame]:
     """How many frames of an hour begin before the one before them ends, by block and hour; `frames`, as they
     are told, of kinds that lie apart."""
-    found = []
-    for name, block in blocks.items():
-        if block.overlap:
-            continue
-        of_key = Window.partitionBy("hour", *quoted(block.key)).orderBy("start", "fragment")
-        end = F.lag("end").over(of_key)
-        # A liberal extent ends where the next frame's may begin.
-        meets = F.col("start") < end if block.liberal else F.col("start") <= end
-        of_block = rows.where(F.col("block") == name).select("block", "hour", meets.alias("__meets"))
-        many = F.sum(F.col("__meets").cast("bigint")).alias("frames_overlapping")
-        found.append(of_block.groupBy("block", "hour").agg(many))
-    return found
+    apart = {name: block for name, block in blocks.items() if not block.overlap}
+    if not apart:
+        return []
+    keys = dict.fromkeys(column for block in apart.values() for column in block.key)
+    of_key = Window.partitionBy("block", "hour", *quoted(keys)).orderBy("start", "fragment")
+    end = F.lag("end").over(of_key)
+    # A liberal extent ends where the next frame's may begin.
+    liberal = F.col("block").isin([name for name, block in apart.items() if block.liberal])
+    meets = (F.col("start") < end) | (~liberal & (F.col("start") == end))
+    of_blocks = rows.where(F.col("block").isin(list(apart))).select("block", "hour", meets.alias("__meets"))
+    many = F.sum(F.col("__meets").cast("bigint")).alias("frames_overlapping")
+    return [of_blocks.groupBy("block", "hour").agg(many)]
 
 
-def counted_again(rows: DataFrame, readings: DataFrame, block: FrameBlock) -> DataFrame:
-    """Of how many frames, among a few of each hour, the readings of the hour are not those that a plain
-    filter finds between their ends, or do not all meet the threshold; by block and hour.
+def miscounted(reports: Reports, readings: Readings, block: FrameBlock) -> list[int]:
+    """Which frames, of a few among those that are told, have not as many readings in their hour as a plain
+    filter finds between their ends, or have one that does not meet the threshold.
 
     Args:
-        rows: of `open_frames`.
-        readings: of the hours.
+        reports: rows by their number.
+        readings: of the same keys, those of the hours at least.
     """
-    told = rows.where((F.col("block") == block.name) & (F.col("row") != "left"))
-    chance = F.xxhash64(*quoted(block.key), "first")
-    of_hour = F.row_number().over(Window.partitionBy("hour").orderBy(chance, "first"))
-    some = told.withColumn("__place", of_hour).where(F.col("__place") <= SAMPLED).orderBy(chance).limit(MOST)
-    first = F.unix_micros("first")
-    # What is missing at the end is no reading, and no filter finds it.
-    latest = first + F.col("length") - F.lit(block.framing.every)
-    hour = F.unix_micros("hour")
-    some = some.select(
-        "block",
-        "hour",
-        *(F.col(f"`{name}`").alias(f"__{name}") for name in block.key),
-        "new",
-        F.greatest(first, hour).alias("__from") if block.stretch is None else first.alias("__from"),
-        F.least(latest, hour + F.lit(_HOUR - 1)).alias("__to"),
-    )
-    same = [F.col(f"`{name}`").eqNullSafe(F.col(f"`__{name}`")) for name in block.key]
-    near = [F.col("time") >= F.col("__from"), F.col("time") <= F.col("__to")]
-    found = readings.join(F.broadcast(some), reduce(and_, [*same, *near]), "right")
-    frame = ["block", "hour", "__from", "__to", "new", *(f"__{name}" for name in block.key)]
-    if block.picks:
-        pick = F.min_by if block.ties == "first" else F.max_by
-        one = pick(F.struct("lacking", "holds"), F.struct(*quoted(ORDER))).alias("__one")
-        found = found.groupBy(*quoted([*frame, "time"])).agg(one).select("*", "__one.*")
-    there = F.col("time").isNotNull() & ~F.col("lacking")
-    recounted = found.groupBy(*quoted(frame)).agg(
-        F.count_if(there).alias("many"), F.bool_and(F.when(there, F.col("holds"))).alias("hold")
-    )
-    wrong = (F.col("many") != F.col("new")) | ~F.coalesce("hold", F.lit(True))
-    # Which hours are sampled depends on the run, and what is said of an hour must not.
-    every = told.select("block", "hour", F.lit(0).cast("bigint").alias("wrong"))
-    found_wrong = every.unionByName(recounted.select("block", "hour", wrong.cast("bigint").alias("wrong")))
-    return found_wrong.groupBy("block", "hour").agg(F.sum("wrong").alias("frames_miscounted"))
-
-
-_HOUR = int(HOUR.total_seconds()) * 10**6
+    last = len(reports.key) - 1
+    some = sorted({last * number // (SAMPLED - 1) for number in range(SAMPLED)}) if last >= 0 else []
+    there = ~readings.missing
+    wrong = []
+    for row in some:
+        begin, hour = int(reports.first[row]), int(reports.hour[row])
+        # What is missing at the end is no reading, and no filter finds it.
+        end = min(begin + int(reports.length[row]) - block.framing.every, hour + HOUR_LENGTH - 1)
+        if block.stretch is None:
+            begin = max(begin, hour)
+        of_key = slice(*np.searchsorted(readings.key, [reports.key[row], reports.key[row] + 1]))
+        time = readings.time[of_key]
+        found = (time >= begin) & (time <= end) & there[of_key]
+        if found.sum() != reports.new[row] or not readings.holds[of_key][found].all():
+            wrong.append(row)
+    return wrong

@@ -22,9 +22,10 @@ from transom.algorithms.pieces import HOUR
 from transom.algorithms.readings import NEVER, NONE, Left, Readings, by_key_and_time
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import ARROW_TYPES, Table
+from transom.lake.tally import Tally
 from transom.stages.checks import built_in
 from transom.stages.columns import as_type, codes, gathered, int64s
-from transom.stages.frame_checks import broken, counted_again
+from transom.stages.frame_checks import broken, miscounted
 from transom.stages.frame_readings import order_of, readings_of
 from transom.stages.framings import FrameBlock
 from transom.stages.slices import quoted, reached, stretches_of
@@ -34,6 +35,7 @@ TABLE = "open_frames"
 AT_A_TIME = 2**17
 """Readings of whole keys that are looked at together; of one key, of whole hours."""
 LEFT, PARTIAL, FINAL = "left", "partial", "final"
+COUNTED, MISCOUNTED = "frames_counted", "frames_miscounted"
 FLAGS = ("lacking", "holds", "starts", "ends")
 LEFT_COLUMNS = tuple(name for name in Left.none().columns() if name != "key")
 TIMES = ("hour", "first", "last", "before", "first_null", "last_null", "start", "end", "peak")
@@ -58,8 +60,9 @@ def step_of(stream: Stream, blocks: Mapping[str, FrameBlock]) -> Step:
         lambda request: open_frames_of(request, blocks),
         checks=(
             *built_in(stream, "frames_keep_rules", metric="frames_breaking", at_most=0),
-            *built_in(stream, "frames_counted", metric="frames_miscounted", at_most=0),
+            *built_in(stream, COUNTED, metric=MISCOUNTED, at_most=0),
         ),
+        counters=(MISCOUNTED,),
     )
 
 
@@ -79,12 +82,11 @@ def _own(block: FrameBlock) -> Reads:
 
 def open_frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Computed:
     """What every kind's target hours leave and tell."""
-    shares, readings = [], {}
+    shares = []
     for name, targets in request.targets.items():
         block = blocks[name]
         hours, earlier = block.hours_of(targets), set[datetime]()
-        readings[name] = readings_of(request, block, hours)
-        rows = _in_short(readings[name], block)
+        rows = _in_short(readings_of(request, block, hours), block)
         if block.stretch is None:
             earlier = reached(targets, block.back) & request.rows.get((name, TABLE), {}).keys()
             earlier = earlier.difference(targets)
@@ -92,10 +94,9 @@ def open_frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Comput
             left = _left(request.pins.read(TABLE, earlier), block)
             rows = rows.unionByName(left, allowMissingColumns=True)
         rows = rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
-        shares.append(Share(name, rows, Frames(block, tuple(stretches_of(hours)), schema_of(block))))
-    return Computed(
-        shares, lambda rows: [counted_again(rows, some, blocks[name]) for name, some in readings.items()]
-    )
+        frames = Frames(block, tuple(stretches_of(hours)), schema_of(block))
+        shares.append(Share(name, rows, counted=frames))
+    return Computed(shares)
 
 
 def _in_short(readings: DataFrame, block: FrameBlock) -> DataFrame:
@@ -135,7 +136,7 @@ class Frames:
     stretches: Sequence[tuple[int, int]]
     schema: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
         """What the hours say of some keys, of which these are all rows."""
         table = gathered(batches)
         if table is None:
@@ -153,8 +154,17 @@ class Frames:
             some = readings.taken(slice(*np.searchsorted(readings.key, [lowest, highest])))
             known = left.taken((left.key >= lowest) & (left.key < highest))
             for reports, rest in self._advanced(some, known, lowest):
+                self._count_again(reports, some, of_key, tally)
                 yield from _told(reports, of_key, self.schema)
                 yield from _kept(rest, of_key, self.schema)
+
+    def _count_again(self, reports: Reports, readings: Readings, of_key: pa.Table, tally: Tally) -> None:
+        for row in miscounted(reports, readings, self.block):
+            hour = int(reports.hour[row]) // HOUR
+            tally.add(MISCOUNTED, [hour], [1])
+            key = ", ".join(map(str, of_key.slice(int(reports.key[row]), 1).to_pylist()[0].values()))
+            first = np.datetime64(int(reports.first[row]), "us")
+            tally.note(COUNTED, hour, f"{key}, from {first}: {reports.new[row]} readings are told")
 
     def _advanced(self, readings: Readings, left: Left, lowest: int) -> Iterator[tuple[Reports, Left]]:
         """What stretch after stretch tells and leaves."""

@@ -1,0 +1,77 @@
+"""The gate of frames counts a few of them again by a plain filter, and says which are wrong."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from transom.algorithms.frames import Reports
+from transom.lake.tally import Tally
+from transom.stages import open_frames
+from transom.stages.framings import frame_block_of
+from transom.stages.open_frames import COUNTED, HOUR, MISCOUNTED, Frames
+from transom.stream import parse
+from unit.small_stream import base
+
+BEGIN = 1_431_856_800_000_000
+MINUTE = 60_000_000
+KINDS: dict[str, dict[str, Any]] = {
+    "high": {"kind": "threshold", "where": "took > 5", "ties": "last", "idle": "3 hours"},
+    "near": {"kind": "delta", "of": "took", "below": 3, "ties": "last", "idle": "3 hours"},
+    "longest": {
+        "kind": "threshold", "where": "took > 5", "ties": "last", "longest": True, "stretch": "2 hours"
+    },
+}  # fmt: skip
+
+
+def counted(kind: str) -> tuple[int, Tally]:
+    """How many frames are told of two users' readings in four hours, and what is counted beside them."""
+    block = frame_block_of(parse(base() | {"frames": KINDS}, "app.yaml"), kind)
+    dice = np.random.default_rng(3)
+    time = BEGIN + np.sort(dice.choice(240, 150, replace=False)) * MINUTE
+    took = np.cumsum(dice.integers(-2, 3, 150)) + 5
+    readings = pa.table(
+        {
+            "user": [f"user-{number}" for number in dice.integers(0, 2, 150)],
+            "time": time,
+            "value": took * 1000,
+            "flags": pa.array(((took > 5) | (kind == "near")) * 2 + 4, pa.int8()),
+            "__place": np.arange(150),
+        }
+    )
+    frames = Frames(block, ((BEGIN, BEGIN + 4 * HOUR),), open_frames.schema_of(block))
+    tally = Tally()
+    rows = pa.Table.from_batches(frames(readings.to_batches(max_chunksize=40), tally))
+    return len(rows) - rows["row"].to_pylist().count(open_frames.LEFT), tally
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_nothing_is_wrong_with_what_is_told(kind: str) -> None:
+    many, tally = counted(kind)
+    assert many > 3
+    assert tally == Tally()
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda reports: replace(reports, new=reports.new + 1),
+        lambda reports: replace(reports, first=reports.first - 45 * MINUTE, length=reports.length + HOUR),
+    ],
+)
+def test_a_frame_that_is_not_what_a_filter_finds_is_told(
+    kind: str, wrong: Callable[[Reports], Reports], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = open_frames.Frames._advanced
+    monkeypatch.setattr(
+        Frames, "_advanced", lambda *given: ((wrong(reports), left) for reports, left in told(*given))
+    )
+    _, tally = counted(kind)
+    assert {name for _, name in tally.sums} == {MISCOUNTED}
+    (hour, name), notes = next(iter(tally.notes.items()))
+    assert (hour, name) in {(BEGIN // HOUR + number, COUNTED) for number in range(4)}
+    assert all(note.startswith("user-") and note.endswith(" readings are told") for note in notes)

@@ -9,7 +9,7 @@ a slice of time meet their intervals in one vectorised pass (`transom.algorithms
 interval has of several slices is added up. So a key that has most of the rows is split like any other."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
@@ -33,7 +33,7 @@ from pyspark.sql.types import (
 
 from transom.algorithms.between import Between
 from transom.algorithms.exact import Int64s
-from transom.algorithms.readings import Ordered
+from transom.algorithms.readings import Ordered, by_key_and_time
 from transom.lake.stage import Made
 from transom.stages.columns import codes, gathered, int64s
 from transom.stages.slices import quoted
@@ -171,8 +171,24 @@ def _known(names: Sequence[str]) -> Column:
     return reduce(Column.__and__, (F.col(f"`{name}`").isNotNull() for name in names), F.lit(True))
 
 
+@dataclass(frozen=True)
+class _Slices:
+    """Time, cut into slices of one length, in microseconds."""
+
+    low: int
+    width: int
+
+    def of(self, moment: Column) -> Column:
+        """The number of the slice that a moment is in."""
+        return F.floor((moment - F.lit(self.low)) / F.lit(self.width)).cast("int")
+
+
 def _met(
-    intervals: DataFrame, rows: DataFrame, by: Sequence[str], made: Made, schema: StructType | str
+    intervals: DataFrame,
+    rows: DataFrame,
+    by: Sequence[str],
+    make: Callable[[_Slices], Made],
+    schema: StructType | str,
 ) -> DataFrame:
     """What is made of the intervals and the rows of a key and a slice of time, where these meet.
 
@@ -183,17 +199,13 @@ def _met(
     told = intervals.agg(F.min(FROM), F.max(TO), F.avg(F.col(TO) - F.col(FROM))).first()
     low, high, mean = (0, 1, 1) if told is None or told[0] is None else told
     # No shorter than an interval is on average: so an interval is in two slices or so.
-    width = max(-(-(high - low) // SLICES), int(mean), 1)
-
-    def slice_of(moment: Column) -> Column:
-        return F.floor((moment - F.lit(low)) / F.lit(width)).cast("int")
-
-    slices = F.sequence(slice_of(F.col(FROM)), slice_of(F.col(TO) - 1))
+    slices = _Slices(low, max(-(-(high - low) // SLICES), int(mean), 1))
+    number = F.explode(F.sequence(slices.of(F.col(FROM)), slices.of(F.col(TO) - 1)))
     near = rows.where((F.col(FROM) >= low) & (F.col(FROM) < high))
-    together = near.withColumn(_SLICE, slice_of(F.col(FROM))).unionByName(
-        intervals.withColumn(_SLICE, F.explode(slices)), allowMissingColumns=True
+    together = near.withColumn(_SLICE, slices.of(F.col(FROM))).unionByName(
+        intervals.withColumn(_SLICE, number), allowMissingColumns=True
     )
-    return together.repartition(*quoted(by), _SLICE).mapInArrow(made, schema)
+    return together.repartition(*quoted(by), _SLICE).mapInArrow(make(slices), schema)
 
 
 def _rows(
@@ -204,7 +216,7 @@ def _rows(
         *quoted(by), F.unix_micros(time).alias(FROM), F.struct(*quoted(rows.columns)).alias(_ROW)
     )
     schema = StructType([frames.schema[_FRAME], near.schema[_ROW]])
-    found = _met(frames, near, by, _Matched(tuple(by)), schema)
+    found = _met(frames, near, by, lambda slices: _Matched(tuple(by), slices), schema)
     own = [name for name in rows.columns if name not in by]
     return found.select(f"{_FRAME}.*", *(F.col(f"{_ROW}.`{name}`") for name in own))
 
@@ -243,8 +255,9 @@ def _aggregates(
         f"`{name}` {kind}"
         for name, kind in {FROM: "bigint", TO: "bigint", _MANY: "bigint", **figures}.items()
     )
-    made = _Filled(tuple(by), {column: tuple(sorted(functions)) for column, functions in asked.items()})
-    found = _met(intervals, near, by, made, ", ".join(filter(None, [keys, columns])))
+    figured = {column: tuple(sorted(functions)) for column, functions in asked.items()}
+    schema = ", ".join(filter(None, [keys, columns]))
+    found = _met(intervals, near, by, lambda slices: _Filled(tuple(by), slices, figured), schema)
     together = {"min": F.min, "max": F.max}
     return found.groupBy(*quoted(by), FROM, TO).agg(
         F.sum(_MANY).alias(_MANY),
@@ -267,31 +280,38 @@ def _told(of: tuple[str, str | None]) -> Column:
 
 @dataclass(frozen=True)
 class _Met:
-    """Intervals and rows of a task, each key's rows in order of time."""
+    """Intervals and rows of a task.
+
+    Attributes:
+        intervals: as far as they lie in a slice each.
+        table: in which the rows are.
+        rows: where there, by key and then by time.
+    """
 
     intervals: pa.Table
-    rows: pa.Table
+    table: pa.Table
+    rows: Int64s
     between: Between
 
     @classmethod
-    def of(cls, batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> "_Met | None":
+    def of(cls, batches: Iterable[pa.RecordBatch], by: Sequence[str], slices: _Slices) -> "_Met | None":
         """None where there is no interval or no row."""
         table = gathered(batches)
         if table is None:
             return None
-        is_interval = pc.is_valid(table[TO])
-        intervals, rows = table.filter(is_interval), table.filter(pc.invert(is_interval))
-        if not intervals.num_rows or not rows.num_rows:
+        is_interval = pc.is_valid(table[TO]).to_numpy(zero_copy_only=False)
+        pieces, rows = np.flatnonzero(is_interval), np.flatnonzero(~is_interval)
+        if not len(pieces) or not len(rows):
             return None
+        key, time = codes(table, by)[0], int64s(table[FROM])
+        rows = rows[by_key_and_time(key[rows], time[rows])[0]]
+        intervals = table.take(pa.array(pieces))
         # A task may have several slices of a key, and an interval is in each of them.
-        key = codes(table, [*by, _SLICE])[0]
-        of_interval = is_interval.to_numpy(zero_copy_only=False)
-        time = int64s(rows[FROM])
-        order = np.lexsort([time, key[~of_interval]])
-        rows = rows.take(pa.array(order))
-        ordered = Ordered(key[~of_interval][order], time[order])
-        between = Between.of(ordered, key[of_interval], int64s(intervals[FROM]), int64s(intervals[TO]))
-        return cls(intervals, rows, between)
+        start = slices.low + int64s(intervals[_SLICE]) * slices.width
+        first = np.maximum(int64s(intervals[FROM]), start)
+        behind = np.minimum(int64s(intervals[TO]), start + slices.width)
+        between = Between.of(Ordered(key[rows], time[rows]), key[pieces], first, behind)
+        return cls(intervals, table, rows, between)
 
 
 @dataclass(frozen=True)
@@ -299,9 +319,10 @@ class _Matched:
     """What a task makes of its intervals and rows: the pairs that belong together."""
 
     by: tuple[str, ...]
+    slices: _Slices
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        met = _Met.of(batches, self.by)
+        met = _Met.of(batches, self.by, self.slices)
         if met is None:
             return
         many = met.between.many()
@@ -311,49 +332,52 @@ class _Matched:
             some = Between(met.between.first[first:behind], met.between.behind[first:behind])
             interval, row = some.pairs()
             if len(interval):
-                frames, rows = met.intervals[_FRAME], met.rows[_ROW]
-                columns = [frames.take(pa.array(interval + first)), rows.take(pa.array(row))]
+                frames, rows = met.intervals[_FRAME], met.table[_ROW]
+                columns = [frames.take(pa.array(interval + first)), rows.take(pa.array(met.rows[row]))]
                 yield from pa.Table.from_arrays(columns, [_FRAME, _ROW]).combine_chunks().to_batches()
 
 
 @dataclass(frozen=True)
 class _Filled:
-    """What a task makes of its intervals and rows: figures of each interval.
+    """What a task makes of its intervals and rows: figures of each interval that has a row.
 
     Attributes:
         asked: which figures, by column.
     """
 
     by: tuple[str, ...]
+    slices: _Slices
     asked: Mapping[str, tuple[str, ...]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        met = _Met.of(batches, self.by)
+        met = _Met.of(batches, self.by, self.slices)
         if met is None:
             return
+        many = met.between.many()
         columns = {name: met.intervals[name] for name in (*self.by, FROM, TO)}
-        columns[_MANY] = pa.array(met.between.many())
+        columns[_MANY] = pa.array(many)
         for column, figures in self.asked.items():
-            of = met.rows[f"__{column}"].combine_chunks()
-            there = pc.is_valid(of).to_numpy(zero_copy_only=False).astype(np.int64)
-            values = met.between.sums(there)
+            of = met.table[f"__{column}"].combine_chunks()
+            there = pc.is_valid(of).to_numpy(zero_copy_only=False)[met.rows]
+            values = many if there.all() else met.between.sums(there.astype(np.int64))
             columns[_figure("values", column)] = pa.array(values)
             for figure in figures:
                 columns[_figure(figure, column)] = pa.array(
                     self._of(met, of, figure, column), mask=values == 0
                 )
-        yield from pa.table(columns).combine_chunks().to_batches()
+        yield from pa.table(columns).filter(pa.array(many > 0)).combine_chunks().to_batches()
 
     def _of(self, met: _Met, of: pa.Array, figure: str, column: str) -> Any:
         if figure == "sum":
             try:
-                return met.between.sums(of.fill_null(0).to_numpy(zero_copy_only=False))
+                return met.between.sums(of.fill_null(0).to_numpy(zero_copy_only=False)[met.rows])
             except OverflowError as error:
                 raise OverflowError(f"{column}: {error}") from None
         join = np.minimum if figure == "min" else np.maximum
         whole = pa.types.is_integer(of.type)
         none: Any = (np.iinfo(np.int64).max if whole else np.inf) * (1 if figure == "min" else -1)
-        return met.between.extremes(of.fill_null(none).to_numpy(zero_copy_only=False), join, none)
+        values = of.fill_null(none).to_numpy(zero_copy_only=False)[met.rows]
+        return met.between.extremes(values, join, none)
 
 
 def _groups(numbers: Int64s) -> tuple[list[int], list[int]]:

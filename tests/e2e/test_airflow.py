@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from transom.lake.ledger import Ledger
 from transom.lake.tables import instant, read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
+STAGES = ("ingest", "widen", "aggregate", "frame", "fill")
 HOUR = timedelta(hours=1)
 SECOND = 1_000_000
 FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
@@ -37,6 +39,10 @@ aggregate:
     levels: RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1 HOUR
 patterns:
   lost: {within: 3 hours, steps: [{id: seen, where: status = 200}, {id: gone, where: status = 404}]}
+frames:
+  missing: {kind: threshold, where: status = 404, ties: max, min_records: 2, idle: 2 hours}
+fills:
+  sent: {frame: missing, by: [], lead: 10 minutes, measures: {sent: sum(bytes)}}
 checks:
   nobody_alone: {stage: aggregate, every: "n < 200 or level > 0"}
 start: 2015-05-17T10:00
@@ -106,13 +112,37 @@ def request_of(line: str) -> tuple[str, datetime, str]:
     return line.split()[0], time, line.split('"')[2].split()[0]
 
 
+def missing(hours: Hours) -> list[tuple[str, datetime, datetime, int]]:
+    """Of each client what was not there in two requests or more with none between them that was, and less
+    than two hours apart; those that something has closed by the end of the last hour."""
+    found = []
+    # Of one second the worst status counts.
+    worst: dict[tuple[str, datetime], str] = {}
+    for client, time, status in map(request_of, (line for hour in HOURS for line in hours[hour])):
+        worst[client, time] = max(status, worst.get((client, time), ""))
+    for client, some in groupby(sorted(worst.items()), key=lambda one: one[0][0]):
+        times: list[datetime] = []
+        for (_, time), status in [*some, ((client, HOURS[-1] + HOUR), "")]:
+            over = not status and times and time - times[-1] < 2 * HOUR
+            if times and (status != "404" or time - times[-1] >= 2 * HOUR):
+                if len(times) > 1 and not over:
+                    found.append((client, times[0], times[-1], len(times)))
+                times = []
+            times += [time] if status == "404" else []
+    return found
+
+
+def behind(*stages: str) -> list[str]:
+    return [task for stage in stages for task in (stage, f"{stage}_gate")]
+
+
 def not_published(book: Book) -> set[tuple[str, datetime]]:
     return {(node.table, node.hour) for node, entry in book.items() if entry.status != "published"}
 
 
 def told(folder: Path) -> list[tuple[str, str, datetime | None, datetime | None]]:
     of_lake = findings(str(folder / "lake/web"))
-    return [(f.stage, f.kind, f.start, f.end) for f in of_lake if f.kind != "episode"]
+    return [(f.stage, f.kind, f.start, f.end) for f in of_lake if f.kind not in ("episode", "frame")]
 
 
 def whole(run: str) -> tuple[str, dict[str, str]]:
@@ -131,10 +161,7 @@ def test_a_file_of_junk_stops_the_run_at_the_first_gate_until_it_is_mended(
         "settle": "success",
         "ingest": "success",
         "ingest_gate": "failed",
-        "widen": "upstream_failed",
-        "widen_gate": "upstream_failed",
-        "aggregate": "upstream_failed",
-        "aggregate_gate": "upstream_failed",
+        **dict.fromkeys(behind("widen", "aggregate", "frame", "fill"), "upstream_failed"),
         "report": "upstream_failed",
     }
     said = server.task_log("web", run, "ingest_gate")
@@ -153,6 +180,12 @@ def test_a_file_of_junk_stops_the_run_at_the_first_gate_until_it_is_mended(
     for end in (FIRST + 5 * HOUR, FIRST + 8 * HOUR):
         assert figures(folder, 1, end) == sample_logs.requests(hours, end - 6 * HOUR, end)
     assert found(folder) == lost(hours) != []
+    rows = read_rows(DeltaTable(str(folder / "lake/web/frames")), "state = 'final'")
+    frames = sorted((row["client"], row["start"], row["end"], row["records"]) for row in rows)
+    assert frames == missing(hours) != []
+    fills = read_rows(DeltaTable(str(folder / "lake/web/fills")), "state = 'final'")
+    assert {row["frame_id"] for row in fills} == {row["frame_id"] for row in rows}
+    assert all(row["rows_matched"] >= 2 for row in fills)
     episodes = [f for f in findings(str(folder / "lake/web")) if f.kind == "episode"]
     assert {(f.key, f.start) for f in episodes} <= {(client, start) for client, start, _ in lost(hours)}
 
@@ -174,6 +207,7 @@ def test_a_report_that_fails_its_check_stops_the_run_at_the_second_gate_until_it
         "widen_gate": "success",
         "aggregate": "success",
         "aggregate_gate": "failed",
+        **dict.fromkeys(behind("frame", "fill"), "upstream_failed"),
         "report": "upstream_failed",
     }
     said = server.task_log("web", run, "aggregate_gate")
@@ -205,8 +239,7 @@ def test_stages_that_run_together_stop_at_the_first_gate_as_well_and_leave_the_s
         "settle": "success",
         "run": "success",
         "ingest_gate": "failed",
-        "widen_gate": "upstream_failed",
-        "aggregate_gate": "upstream_failed",
+        **dict.fromkeys((f"{stage}_gate" for stage in STAGES[1:]), "upstream_failed"),
         "report": "upstream_failed",
     }
     said = server.task_log("together", run, "ingest_gate")
@@ -221,7 +254,7 @@ def test_stages_that_run_together_stop_at_the_first_gate_as_well_and_leave_the_s
     server.clear("together", run, "run")
     assert set(server.wait("together", run, 300).values()) == {"success"}
     runs = [row["run_id"].rpartition(" ")[0] for row in own.runs()]
-    assert runs == ["junk run 1 ingest", "junk run 2 ingest", "junk run 2 widen", "junk run 2 aggregate"]
+    assert runs == ["junk run 1 ingest", *(f"junk run 2 {stage}" for stage in STAGES)]
     promised, stands = (
         {node: (entry.status, entry.digest, entry.inputs) for node, entry in book.items()}
         for book in (ledger(folder).book(), own.book())

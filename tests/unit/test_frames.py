@@ -75,7 +75,7 @@ def as_told(key: int, report: Report, framing: Framing) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None:
-    @settings(max_examples=1000)
+    @settings(max_examples=400)
     @given(case=cases(kind))
     def check(case: tuple[Framing, list[Key], list[int]]) -> None:
         framing, keys, ends = case
@@ -100,7 +100,7 @@ def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None
 @pytest.mark.parametrize("kind", ["delta", "aggregate", "threshold"])
 @pytest.mark.parametrize("longest", [False, True])
 def test_frames_of_a_stretch_by_itself(kind: str, longest: bool) -> None:
-    @settings(max_examples=1000)
+    @settings(max_examples=400)
     @given(case=cases(kind), overlap=st.booleans())
     def check(case: tuple[Framing, list[Key], list[int]], overlap: bool) -> None:
         framing, keys, ends = case

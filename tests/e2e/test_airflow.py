@@ -40,9 +40,9 @@ aggregate:
 patterns:
   lost: {within: 3 hours, steps: [{id: seen, where: status = 200}, {id: gone, where: status = 404}]}
 frames:
-  missing: {kind: threshold, where: status = 404, ties: max, min_records: 2, idle: 2 hours}
+  served: {kind: threshold, where: status = 200, ties: max, min_records: 20, idle: 2 hours}
 fills:
-  sent: {frame: missing, by: [], lead: 10 minutes, measures: {sent: sum(bytes)}}
+  sent: {frame: served, by: [], lead: 10 minutes, measures: {sent: sum(bytes)}}
 checks:
   nobody_alone: {stage: aggregate, every: "n < 200 or level > 0"}
 start: 2015-05-17T10:00
@@ -112,24 +112,23 @@ def request_of(line: str) -> tuple[str, datetime, str]:
     return line.split()[0], time, line.split('"')[2].split()[0]
 
 
-def missing(hours: Hours) -> list[tuple[str, datetime, datetime, int]]:
-    """Of each client what was not there in two requests or more with none between them that was, and less
-    than two hours apart; those that something has closed by the end of the last hour."""
-    found = []
-    # Of one second the worst status counts.
-    worst: dict[tuple[str, datetime], str] = {}
+def served(hours: Hours) -> list[tuple[str, datetime, datetime, int]]:
+    """Of each client twenty answers or more of status 200, with none of another between them, and less than
+    two hours apart; those that something has closed by the end of the last hour."""
+    # Of one second the largest status counts.
+    largest: dict[tuple[str, datetime], str] = {}
     for client, time, status in map(request_of, (line for hour in HOURS for line in hours[hour])):
-        worst[client, time] = max(status, worst.get((client, time), ""))
-    for client, some in groupby(sorted(worst.items()), key=lambda one: one[0][0]):
-        times: list[datetime] = []
-        for (_, time), status in [*some, ((client, HOURS[-1] + HOUR), "")]:
-            over = not status and times and time - times[-1] < 2 * HOUR
-            if times and (status != "404" or time - times[-1] >= 2 * HOUR):
-                if len(times) > 1 and not over:
-                    found.append((client, times[0], times[-1], len(times)))
-                times = []
-            times += [time] if status == "404" else []
-    return found
+        largest[client, time] = max(status, largest.get((client, time), ""))
+    found = []
+    end = HOURS[-1] + HOUR
+    for client, some in groupby(sorted(largest.items()), key=lambda one: one[0][0]):
+        frame: list[datetime] = []
+        for (_, time), status in [*some, ((client, end), "")]:
+            silent = frame and time - frame[-1] >= 2 * HOUR
+            if frame and (silent or (status not in ("200", ""))):
+                found.append((client, frame[0], frame[-1], len(frame)))
+            frame = [*([] if silent else frame), time] if status == "200" else []
+    return [one for one in found if one[3] >= 20]
 
 
 def behind(*stages: str) -> list[str]:
@@ -182,10 +181,10 @@ def test_a_file_of_junk_stops_the_run_at_the_first_gate_until_it_is_mended(
     assert found(folder) == lost(hours) != []
     rows = read_rows(DeltaTable(str(folder / "lake/web/frames")), "state = 'final'")
     frames = sorted((row["client"], row["start"], row["end"], row["records"]) for row in rows)
-    assert frames == missing(hours) != []
+    assert frames == served(hours) != []
     fills = read_rows(DeltaTable(str(folder / "lake/web/fills")), "state = 'final'")
     assert {row["frame_id"] for row in fills} == {row["frame_id"] for row in rows}
-    assert all(row["rows_matched"] >= 2 for row in fills)
+    assert all(row["rows_matched"] >= 20 for row in fills)
     episodes = [f for f in findings(str(folder / "lake/web")) if f.kind == "episode"]
     assert {(f.key, f.start) for f in episodes} <= {(client, start) for client, start, _ in lost(hours)}
 

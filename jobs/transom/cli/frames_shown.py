@@ -53,7 +53,7 @@ def _frames(uri: str, key: Sequence[str], name: str) -> tuple[int, list[dict[str
     order = ", ".join(["length_s DESC", "start", *(f'"{column}"' for column in key)])
     found = query(
         DeltaTable(uri),
-        f"SELECT *, count(*) OVER () AS many FROM (SELECT *, {LATEST} FROM t WHERE block = '{name}') "
+        f"SELECT *, count(*) OVER () AS many FROM ({LATEST} WHERE block = '{name}') "
         f"WHERE place = 1 ORDER BY {order} LIMIT {ROWS}",
     ).to_pylist()
     return (found[0]["many"] if found else 0), found

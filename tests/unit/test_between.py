@@ -1,6 +1,7 @@
 """The between-join of many keys at once, against a nested loop."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,3 +34,13 @@ def test_intervals_have_what_a_nested_loop_finds(
     assert between.sums(value).tolist() == [sum(values) for values in of]
     assert between.extremes(value, np.maximum, -99).tolist() == [max(values, default=-99) for values in of]
     assert between.extremes(value, np.minimum, 99).tolist() == [min(values, default=99) for values in of]
+
+
+def test_a_sum_that_may_not_be_exact_is_refused() -> None:
+    key, time = np.zeros(3, dtype=np.int64), np.arange(3)
+    between = Between.of(Ordered(key, time), key[:1], time[:1], time[2:])
+    assert between.sums(np.array([2**61 - 1, 0, 9])).tolist() == [2**61 - 1]
+    with pytest.raises(
+        OverflowError, match=r"below 2\^62 steps .* got 2 values of up to -?2305843009213693952 steps"
+    ):
+        between.sums(np.array([2**61, 1, 9]))

@@ -1,6 +1,7 @@
 """Frames of many keys at once, against the framing function."""
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.algorithms.frames import Reports, advance, whole
-from transom.algorithms.framing import Framing, Reading, Report, Threshold, Trend, alone
+from transom.algorithms.framing import Aggregate, Framing, Reading, Report, Threshold, Trend, alone
 from transom.algorithms.framing import reports as expected_reports
 from transom.algorithms.pieces import HOUR
 from transom.algorithms.readings import NONE, Left, Readings
@@ -143,3 +144,12 @@ def test_the_worked_example_of_the_paper(
     assert spans == expected
     found = whole(framing, columns([ones], 0, HOUR), 0, HOUR, overlap=False, longest=longest)
     assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == expected
+
+
+def test_sums_that_may_not_be_exact_are_refused() -> None:
+    framing = Framing(Aggregate("sum", ">", Fraction(100), False))
+    of = [Reading(time, 2**60) for time in range(5)]
+    with pytest.raises(
+        OverflowError, match=r"below 2\^62 steps .* got values of up to 1152921504606846976 steps"
+    ):
+        advance(framing, Left.none(), columns([of], 0, HOUR), 0, HOUR)

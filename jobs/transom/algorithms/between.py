@@ -77,7 +77,10 @@ class Between:
         """
         largest = max(abs(int(values.max(initial=0))), abs(int(values.min(initial=0))))
         if largest * int(self.many().max(initial=0)) >= BOUND:
-            raise OverflowError(f"a sum of {int(self.many().max())} values of up to {largest} is not exact")
+            raise OverflowError(
+                f"sums must stay below 2^62 steps of the column's resolution; got "
+                f"{int(self.many().max())} values of up to {largest} steps: a coarser resolution helps"
+            )
         # Running sums may go round; the difference of two does not, as it fits.
         sums = np.append(0, np.cumsum(values))
         found: Int64s = sums[self.behind] - sums[self.first]

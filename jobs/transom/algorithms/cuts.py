@@ -293,4 +293,7 @@ def this_or_next(flags: Bools) -> Int64s:
 def _fits(values: Int64s, times: int) -> None:
     largest = max(abs(int(values.max(initial=0))), abs(int(values.min(initial=0))))
     if largest * abs(times) >= 2**62:
-        raise OverflowError(f"values of up to {largest} of the resolution's steps, {times} of them together")
+        raise OverflowError(
+            f"sums must stay below 2^62 steps of the column's resolution; got values of up to {largest} "
+            f"steps, {times} of them together: a coarser resolution helps"
+        )

@@ -153,10 +153,13 @@ class Frames:
         for lowest, highest in _some_keys(readings.key, len(firsts)):
             some = readings.taken(slice(*np.searchsorted(readings.key, [lowest, highest])))
             known = left.taken((left.key >= lowest) & (left.key < highest))
-            for reports, rest in self._advanced(some, known, lowest):
-                self._count_again(reports, some, of_key, tally)
-                yield from _told(reports, of_key, self.schema)
-                yield from _kept(rest, of_key, self.schema)
+            try:
+                for reports, rest in self._advanced(some, known, lowest):
+                    self._count_again(reports, some, of_key, tally)
+                    yield from _told(reports, of_key, self.schema)
+                    yield from _kept(rest, of_key, self.schema)
+            except OverflowError as error:
+                raise OverflowError(f"frames.{self.block.name}: {error}") from None
 
     def _count_again(self, reports: Reports, readings: Readings, of_key: pa.Table, tally: Tally) -> None:
         for row in miscounted(reports, readings, self.block):

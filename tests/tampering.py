@@ -1,6 +1,6 @@
 """Faults that are put between what a step computes and what is published of it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -27,8 +27,12 @@ def tampered(stage: Stage, table: str, change: Callable[[DataFrame], DataFrame])
     return replace(stage, steps=tuple(steps))
 
 
-def overcounted(stage: Stage, table: str, more: Mapping[str, int]) -> Stage:
-    """A stage whose tasks say that they have counted more, of every hour of a table that they count in."""
+def overcounted(stage: Stage, table: str, more: Mapping[str, int], hours: Collection[int] = ()) -> Stage:
+    """A stage whose tasks say that they have counted more, of every hour of a table that they count in.
+
+    Args:
+        hours: since the epoch; others of which they do.
+    """
 
     def of(share: Share) -> Share:
         counted = share.counted
@@ -36,7 +40,7 @@ def overcounted(stage: Stage, table: str, more: Mapping[str, int]) -> Stage:
 
         def run(batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
             yield from counted(batches, tally)
-            for hour in {hour for hour, _ in (*tally.sums, *tally.most)}:
+            for hour in {*hours, *(hour for hour, _ in (*tally.sums, *tally.most))}:
                 for name, amount in more.items():
                     (tally.at_least if name.startswith("longest") else tally.add)(name, [hour], [amount])
 

@@ -17,14 +17,14 @@ STREAM = Path(__file__).resolve().parents[1] / "schemas" / "streams" / "web.yaml
 
 
 def main(lake: str, start: str, end: str) -> None:
-    """Runs both stages hour by hour, in one Spark session."""
+    """Runs all stages hour by hour, in one Spark session."""
     preload()
     stream = load(STREAM)
     spark = session("one by one")
     try:
         for hour in Interval.parse(start, end).hours():
-            for stage, work in WORKS.items():
-                job.perform(spark, stage, stream, Interval(hour, hour + HOUR), work, lake=lake)
+            for stage in stream.stages:
+                job.perform(spark, stage, stream, Interval(hour, hour + HOUR), WORKS[stage], lake=lake)
     finally:
         spark.stop()
 

@@ -7,7 +7,7 @@ rows tampered with between the computation and its audit.
 import json
 import re
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,12 @@ from transom.lake.book import Node, Verdict
 from transom.lake.gate import judge
 from transom.lake.parts import written
 from transom.lake.refresh import refresh
+from transom.lake.stage import Stage
 from transom.lake.store import Store
 from transom.lake.tables import ARROW_TYPES
 from transom.stages import aggregate as aggregate_stage
+from transom.stages import fill as fill_stage
+from transom.stages import frame as frame_stage
 from transom.stages import widen as widen_stage
 from transom.stages.contents import contents
 from transom.stages.files import Listed
@@ -455,6 +458,56 @@ def test_an_item_that_is_missing_in_a_ring_is_not_recurring(house: Make) -> None
     assert day.table("recurring").count() == 0
     day.aggregate(1, 3)
     assert [row.counts for row in day.table("recurring").collect()] == [[10, 1]]
+
+
+FRAMED = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+frames:
+  fine: {kind: threshold, where: status = 200, of: bytes, ties: last, min_records: 5}
+  other: {kind: threshold, where: status = 404, ties: last}
+fills:
+  around: {frame: fine}
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "check"),
+    [
+        ("open_frames", lambda rows: rows.withColumn("records", F.lit(4)), "frames_keep_rules"),
+        ("frames", lambda rows: rows.union(rows.withColumn("fragment", F.lit(2))), "frames_apart"),
+        ("frames", lambda rows: rows.withColumn("mean", F.lit(None).cast("double")), "frames_exact"),
+        ("fills", lambda rows: rows.withColumn("rows_matched", F.lit(9)), "fills_counted"),
+        ("open_frames", None, "frames_counted"),
+    ],
+)
+def test_a_frame_that_is_not_what_its_readings_make_is_seen(
+    house: Make, table: str, change: Callable[[DataFrame], DataFrame] | None, check: str
+) -> None:
+    day = house(FRAMED)
+    day.land(2, GOOD)
+    day.ingest(2, 3)
+    context = day.context(2, 3)
+
+    def run(stage: Stage) -> None:
+        day.store.create(step.table for step in stage.steps)
+        refresh(day.store, day.ledger, stage, context.interval, day.stream.heal, "run x")
+
+    frames, fills = frame_stage.stage(day.stream), fill_stage.stage(day.stream)
+    if change is None:
+        since = (hour(2) - datetime.fromtimestamp(0, UTC)) // timedelta(hours=1)
+        run(overcounted(frames, table, {"frames_miscounted": 1}, [since]))
+    else:
+        run(tampered(frames, table, change))
+        run(tampered(fills, table, change))
+    stage, block = ("fill", "around") if table == "fills" else ("frame", "fine")
+    seen = failed(day, stage)
+    assert set(seen) == {check}
+    # The counters of tasks are added up, whichever they are.
+    assert seen[check].observed == 1 or check == "frames_counted"
+    assert day.book()[Node(stage, block, table, hour(2))].status == "quarantined"
 
 
 LARGE = """

@@ -43,9 +43,9 @@ def test_a_clock_that_jumps_leaves_no_trace(
     steady, jumping = house(TEXT, "steady"), house(TEXT, "jumping")
 
     def performed(day: House, start: int, end: int) -> None:
-        for stage, work in WORKS.items():
-            lake = str(Path(day.root).parent)
-            job.perform(spark, stage, day.stream, day.context(start, end).interval, work, lake=lake)
+        for stage in day.stream.stages:
+            lake, interval = str(Path(day.root).parent), day.context(start, end).interval
+            job.perform(spark, stage, day.stream, interval, WORKS[stage], lake=lake)
 
     files = [steady.land(number, [line(3600 * number + 5, f"10.0.0.{number}")]) for number in range(2)]
     performed(steady, 0, 2)

@@ -93,6 +93,10 @@ aggregate:
 #     steps:
 #       - {id: first, where: CONDITION, times: 5, within: 1 hour}
 #       - {id: then, where: CONDITION, gap: {max: 30 minutes}}
+# frames:  # stretches of time in which a figure is high, rises or stays as it is: see the README
+#   NAME: {over: activity, kind: threshold, where: n > 100, min_length: 10 minutes}
+# fills:  # what was there then, or at the same time of earlier days
+#   OTHER: {frame: NAME, from: activity, shift: [-1 day], measures: {n: sum(n)}}
 """
     )
     again = run("init", log, "--output", output)

@@ -16,13 +16,17 @@ from transom.intervals import HOUR, format_hour, hour_of
 from transom.paths import PathPattern
 from transom.stream.presets import read
 
-PATTERNS = (
+MORE = (
     "# patterns:  # episodes of several steps, minutes or days apart: see the README",
     "#   NAME:",
     "#     within: 1 day",
     "#     steps:",
     "#       - {id: first, where: CONDITION, times: 5, within: 1 hour}",
     "#       - {id: then, where: CONDITION, gap: {max: 30 minutes}}",
+    "# frames:  # stretches of time in which a figure is high, rises or stays as it is: see the README",
+    "#   NAME: {over: activity, kind: threshold, where: n > 100, min_length: 10 minutes}",
+    "# fills:  # what was there then, or at the same time of earlier days",
+    "#   OTHER: {frame: NAME, from: activity, shift: [-1 day], measures: {n: sum(n)}}",
 )
 """What a person may go on with."""
 
@@ -126,7 +130,7 @@ def _blocks(data: Mapping[str, Any], found: Tried) -> list[str]:
         lines += lined([(f"key: {flow(data['key'])}", f"{values} in these lines")])
     block = data["aggregate"]["activity"]
     lines += ["aggregate:", "  activity:", f"    measures: {flow(block['measures'])}"]
-    lines += [f"    levels: {block['levels']}", *PATTERNS]
+    lines += [f"    levels: {block['levels']}", *MORE]
     if "checks" in data:
         reasons = "; ".join(dict.fromkeys(refused.reason for refused in found.refused))
         lines += lined([(f"checks: {flow(data['checks'])}", f"refused here: {reasons[:200]}")])

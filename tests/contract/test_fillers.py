@@ -11,6 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from contract.test_promise import assert_equal
 from house import House, hour, line
+from transom.cli.reasons import Reasons
 from transom.lake.tables import LakeError
 
 Make = Callable[..., House]
@@ -90,6 +91,11 @@ def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(house: Make, tmp
     assert {finding.kind for finding in lived.findings()} == {"frame"}
 
     append(tmp_path / "history", LATE)
+    stale = Reasons(lived.stream, lived.ledger, hour(2)).lines
+    changed_since = (
+        f"the rows of {tmp_path / 'history'} of 2015-05-10T02:00 to 2015-05-17T03:00, which it reads now"
+    )
+    assert [line for line in stale if changed_since in line], stale
     # The last hours are near enough to a run; the first two no row has come into, and none reaches the rest.
     lived.fill(3, 4)
     changed = {

@@ -11,6 +11,7 @@ from house import House, clock, hour, line
 from transom.intervals import Interval
 from transom.lake import refresh, retention
 from transom.lake.book import Book, Entry, Node
+from transom.lake.fillers import Fillers
 from transom.lake.gate import judge
 from transom.lake.ledger import Ledger, Overtaken
 from transom.lake.stage import Step
@@ -113,14 +114,14 @@ def test_state_that_another_run_lets_expire_is_not_taken_for_empty(
     day.ingest(1, 2)
     seen, planned = refresh._consistent, []
 
-    def consistent(store: Store, ledger: Ledger, step: Step) -> tuple[Book, Pins]:
+    def consistent(store: Store, ledger: Ledger, fillers: Fillers, step: Step) -> tuple[Book, Pins]:
         planned.append(step.table.name)
         if planned[-2:] == ["granules", "aggregates"] and planned.count("aggregates") == 2:
             # State that was made for the windows of hour 1.
             retention.expire(
                 day.store, day.ledger, aggregate.outline(day.stream), timedelta(hours=4), "other"
             )
-        return seen(store, ledger, step)
+        return seen(store, ledger, fillers, step)
 
     with monkeypatch.context() as patched:
         patched.setattr(refresh, "_consistent", consistent)

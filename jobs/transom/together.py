@@ -63,11 +63,12 @@ def run_stages(
         run_id = run_id or f"run-{uuid.uuid4().hex[:12]}"
     ledger = Ledger(root_of(lake, stream))
     judged: list[Judgement] = []
-    closed: dict[str, list[str]] = {}
+    # Of each stage whose gate does not pass, and of those behind it, which gate that is.
+    closed: dict[str, str] = {}
     for stage in stages:
         after = stream.before(stage)
         if after in closed:
-            closed[after].append(stage)
+            closed[stage] = closed[after]
             continue
         own = run_id if len(stages) == 1 else f"{run_id} {stage}"
         # Only the first has waited for the session.
@@ -83,8 +84,9 @@ def run_stages(
         judged.append(judge(ledger, stage, stream.name, interval, command, stream.heal))
         say("\n".join([*judged[-1].failures, *judged[-1].warnings, judged[-1].summary]))
         if not judged[-1].passed:
-            closed[stage] = []
-    for stage, left in closed.items():
+            closed[stage] = stage
+    for gate in dict.fromkeys(closed.values()):
+        left = [stage for stage, of in closed.items() if of == gate != stage]
         if left:
-            say(f"not run, as the gate of {stage} does not pass: {', '.join(left)}")
+            say(f"not run, as the gate of {gate} does not pass: {', '.join(left)}")
     return judged

@@ -17,6 +17,8 @@ import pyarrow as pa
 from transom.intervals import HOUR, Interval
 from transom.lake import refresh as module
 from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node, Verdict
+from transom.lake.fillers import Filler
+from transom.lake.fillers import Rows as OutsideRows
 from transom.lake.ledger import Ledger, Overtaken
 from transom.lake.quality import Check, Finding
 from transom.lake.refresh import Outcome, refresh
@@ -126,7 +128,12 @@ class Shelves(Store):
         self.versions: dict[str, list[Rows]] = {}
         self.tokens: dict[tuple[str, str], int] = {}
 
-    def pin(self, tables: Iterable[str], book: Book | None = None) -> Pins:
+    def pin(
+        self,
+        tables: Iterable[str],
+        book: Book | None = None,
+        fillers: Mapping[Filler, OutsideRows] | None = None,
+    ) -> Pins:
         # Others may come in between here, too.
         with self.commits.one():
             return Pinned(self, {name: len(self.versions.setdefault(name, [Rows()])) - 1 for name in tables})

@@ -108,6 +108,10 @@ class House:
         """The first stage over hours `[start, end)`."""
         return self._stage("ingest", self.context(start, end))
 
+    def frame(self, start: int, end: int) -> Outcome:
+        """The stage of frames over hours `[start, end)`."""
+        return self._stage("frame", self.context(start, end))
+
     def fill(self, start: int, end: int) -> Outcome:
         """The stage of fills over hours `[start, end)`."""
         return self._stage("fill", self.context(start, end))

@@ -28,7 +28,6 @@ heal: 1 hour  # a longer gap between hours that are asked for stays one
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
 aggregate:
-  traffic: {measures: {n: count}, levels: RANGES 40 MINUTES SLIDES 20 MINUTES}
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 30 MINUTES}
 frames:
   failing: {kind: threshold, where: "status >= 400", of: status, ties: max, idle: 3 hours, min_records: 2}
@@ -37,7 +36,7 @@ frames:
            max_length: 5 hours}
   calls: {kind: marked, starts_when: status = 401, ends_when: status = 200, when_open: drop, ties: last,
           idle: 3 hours}
-  rising: {over: traffic, kind: trend, of: n, direction: increasing}
+  rising: {over: site, kind: trend, of: n, direction: increasing}
   busy: {over: site, kind: threshold, where: n > 4, missing: bridged, extent: liberal, idle: 6 hours}
   unlike: {over: site, kind: threshold, where: n > baseline + 1, of: n,
            baseline: {of: n, shift: [-1 hour, -2 hours], missing: zero}}
@@ -89,7 +88,7 @@ SAID = {
     "sizes": Said(("client",), total),
     "enough": Said((), total),
     "calls": Said(("client",), last),
-    "rising": Said(("client",), lambda events: {"value": len(events)}),
+    "rising": Said((), lambda events: {"value": len(events)}),
     "busy": Said((), above(4)),
     "unlike": Said((), lambda events: {"value": len(events)}),
     "longest": Said((), above(2)),

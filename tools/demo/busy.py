@@ -28,10 +28,11 @@ def busy(web: Hours, picture: Path) -> bool:
     """
     hours = {hour: sample_logs.requests(web, hour, hour + HOUR).total() for hour in web}
     frames = sorted(rows("frames", block="busy", state="final"), key=lambda row: row["start"])
-    fills = {row["frame_id"]: row for row in rows("fills", block="day_before", state="final")}
+    # Of hours that nobody has asked for yet a fill is never final, though its frame is.
+    fills = {(row["frame_id"], row["fragment"]): row for row in rows("fills", block="day_before")}
     lines, found = [], []
     for frame in frames:
-        fill = fills[frame["frame_id"]]
+        fill = fills[frame["frame_id"], frame["fragment"]]
         covered = f"{fill['covered']:.0%}"
         before = fill["n"] if fill["covered"] else None
         requests = round(frame["mean"] * frame["records"])

@@ -510,6 +510,28 @@ def test_a_frame_that_is_not_what_its_readings_make_is_seen(
     assert day.book()[Node(stage, block, table, hour(2))].status == "quarantined"
 
 
+def test_values_that_lead_away_from_a_sum_are_told(house: Make) -> None:
+    day = house(SIGNED)
+    day.land(2, ["at,user,n", "2015-05-17T02:10:00Z,a,5", "2015-05-17T02:20:00Z,b,-7"])
+    day.land(3, ["at,user,n", "2015-05-17T03:10:00Z,a,6"])
+    day.run(2, 4)
+    node = Node("frame", "enough", "open_frames", hour(2))
+    seen = failed(day, "frame")
+    assert {name: (check.node, check.observed) for name, check in seen.items()} == {"sums_grow": (node, 1)}
+    assert seen["sums_grow"].sample == ("2015-05-17T02:20:00.000000 b: -7 steps",)
+    assert day.book()[node].status == "published"
+
+
+SIGNED = """
+name: web
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", format: csv}
+columns: {at: {type: timestamp}, user: {}, n: {type: integer}}
+time: {column: at, format: iso}
+key: [user]
+frames:
+  enough: {kind: aggregate, condition: sum(n) > 10, span: minimal, ties: sum}
+"""
+
 LARGE = """
 name: web
 preset: apache/combined

@@ -3,6 +3,7 @@ lake."""
 
 import random
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -46,7 +47,7 @@ fills:
   around: {frame: failing, where: status = 200, lead: 10 minutes, lag: 30 minutes,
            measures: {sent: sum(bytes), biggest: max(bytes)}}
   before: {frame: busy, from: site, shift: [-1 hour, -3 hours], take: median, measures: {asked: sum(n)},
-           reach: 4 hours}
+           reach: 2 hours}
 """
 
 
@@ -212,23 +213,24 @@ def filled(house: House, name: str, events: Sequence[Event]) -> list[tuple[objec
     fill = stream.fills[name]
     block = frame_block_of(stream, fill.frame)
     rows = house.table("frames").where(f"block = '{fill.frame}'").toArrow().to_pylist()
-    reach = 4 * HOUR if name == "before" else 168 * HOUR
+    reach = 2 * HOUR if name == "before" else 168 * HOUR
     for row in rows:
-        at = micros(row["hour"])
-        of_shifts = []
+        of_shifts, turns = [], set[int]()
         for shift in fill.shift:
             ago = shift // timedelta(microseconds=1)
+            last = micros(row["end"]) + block.framing.every
             whole = micros(row["start"]) - fill.lead // timedelta(microseconds=1) - ago
-            begin = (
-                max(micros(row["start"]), at + HOUR - reach) - fill.lead // timedelta(microseconds=1) - ago
-            )
-            end = micros(row["end"]) + block.framing.every + fill.lag // timedelta(microseconds=1) - ago
+            begin = max(micros(row["start"]), last - reach) - fill.lead // timedelta(microseconds=1) - ago
+            end = last + fill.lag // timedelta(microseconds=1) - ago
             measures = (around if name == "around" else before)(row, events, begin, end)
             seen = sum(max(0, min(end, h + HOUR) - max(begin, h)) for h in ASKED)
             state = "final" if row["state"] == "final" and (end - 1) // HOUR * HOUR in ASKED else "partial"
             covered = seen / (end - whole)
             of_shifts.append((covered, state, *measures))
-            found.append((row["frame_id"], row["fragment"], -ago / MICROS, covered, state, *measures))
+            if covered >= 1:
+                turns |= turns_of(events, begin, end).keys()
+            known = measures if covered else (None, *measures[1:])
+            found.append((row["frame_id"], row["fragment"], -ago / MICROS, covered, state, *known))
         if fill.take:
             whole_ones = [one for one in of_shifts if one[0] >= 1]
             state = "final" if all(one[1] == "final" for one in of_shifts) else "partial"
@@ -236,7 +238,7 @@ def filled(house: House, name: str, events: Sequence[Event]) -> list[tuple[objec
             found.append(
                 (
                     row["frame_id"], row["fragment"], None, len(whole_ones) / len(of_shifts), state,
-                    sum(one[2] for one in whole_ones), int(statistics.median(asked)) if asked else None,
+                    len(turns) if whole_ones else None, statistics.median(asked) if asked else None,
                 )
             )  # fmt: skip
     return sorted(numbers(found), key=repr)
@@ -252,10 +254,15 @@ def around(row: Event, events: Sequence[Event], begin: int, end: int) -> tuple[o
 
 
 def before(row: Event, events: Sequence[Event], begin: int, end: int) -> tuple[object, ...]:
+    near = turns_of(events, begin, end)
+    return len(near), sum(near.values()) or None
+
+
+def turns_of(events: Sequence[Event], begin: int, end: int) -> Counter[int]:
+    """The granules of a stretch, and how many records each has."""
     turn = 30 * 60 * MICROS
-    times = [micros(e["event_time"]) // turn * turn for e in events]
-    near = [time for time in times if begin <= time < end]
-    return len(set(near)), len(near) or None
+    times = (micros(e["event_time"]) // turn * turn for e in events)
+    return Counter(time for time in times if begin <= time < end)
 
 
 def fills_told(house: House, name: str) -> list[tuple[object, ...]]:
@@ -320,3 +327,24 @@ def check(house: House, asked: Sequence[int] | range) -> None:
 def _nothing_asked() -> Iterator[None]:
     yield
     ASKED.clear()
+
+
+def test_a_baseline_is_of_the_readings_that_ties_leave(house: Make) -> None:
+    text = (
+        FRAMING[: FRAMING.index("aggregate:")]
+        + """
+time: {column: time, every: 10 minutes, ties: keep}
+frames:
+  unlike: {kind: threshold, where: bytes > baseline, of: bytes, ties: TIES,
+           baseline: {of: bytes, shift: [-1 hour]}}
+"""
+    )
+    found = {}
+    for ties in ("first", "last"):
+        day = house(text.replace("TIES", ties), ties)
+        day.land(0, [line(5, sent=10), line(6, sent=1000)])
+        day.land(1, [line(3605, sent=600)])
+        day.run(0, 2)
+        found[ties] = [row["peak"] for row in day.rows_of("frames")]
+    # The reading of an hour before is 10, or 1000.
+    assert found == {"first": [600], "last": []}

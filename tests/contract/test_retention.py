@@ -32,10 +32,22 @@ aggregate:
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 """
 
+FRAMES = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+heal: 1 hour
+retention: 3 hours
+frames:
+  sizes: {kind: delta, of: bytes, below: 300, ties: sum, idle: 2 hours}
+  failing: {kind: threshold, where: status >= 400, ties: max, idle: 2 hours}
+"""
 
-def expired(house: House) -> set[int]:
+
+def expired(house: House, table: str = "granules") -> set[int]:
     found = {node for node, entry in house.book().items() if entry.status == "expired"}
-    assert {node.table for node in found} <= {"granules"}
+    assert {node.table for node in found} <= {table}
     return {node.hour.hour for node in found}
 
 
@@ -84,6 +96,29 @@ def test_reports_of_the_past_under_another_specification(house: Make) -> None:
     fresh.run(0, 7)
     assert again.state() == fresh.state()
     again.assert_ledger_true()
+
+
+def test_frames_that_have_been_open_since_before_what_is_kept(house: Make) -> None:
+    lived, whole = house(FRAMES, "lived"), house(FRAMES, "whole")
+    for number in range(8):
+        lived.land(number, [line(3600 * number + 900 * i, sent=number + i, status=404) for i in range(4)])
+    for number in range(8):
+        lived.run(number, number + 1)
+    whole.run(0, 8)
+    assert lived.state() == whole.state()
+    assert expired(lived, "open_frames") == {0, 1, 2, 3}
+    first = {row["start"] for row in lived.rows_of("frames")}
+    assert first == {hour(0)}
+    # A record of the past cuts anew from there, and its own key's frames alone.
+    lived.land(1, [line(3600 + 5, sent=9000), line(3600 + 7, "10.0.0.9")], ".late")
+    lived.run(1, 2)
+    for number in (3, 5, 7):
+        lived.run(number, number + 1)
+    again = house(FRAMES, "again")
+    again.run(0, 8)
+    assert lived.state() == again.state()
+    assert expired(lived, "open_frames") == {0, 1, 2, 3}
+    lived.assert_ledger_true()
 
 
 def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(house: Make) -> None:

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 - in the table of refusals, a case a line can be read down; wrapped, it cannot
 
+import math
 import random
 from datetime import UTC, datetime, timedelta
 
@@ -83,6 +84,35 @@ def test_a_frame_has_the_rows_and_what_they_come_to(
         for row in matched.select("host", "start", "end").collect()
     ]
     assert ordered == sorted(ordered, key=lambda row: row if by else row[1:])
+
+
+def test_what_is_no_number_is_larger_than_every_number_as_in_spark(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(
+        [(minutes(1), float("nan")), (minutes(50), 2.0)], "at timestamp, took double"
+    )
+    # Of many slices or one: beside the long frame, short ones.
+    for many in (1, 60):
+        spans = [
+            (number, minutes(number), minutes(60 if number == 0 else number + 1)) for number in range(many)
+        ]
+        frames = spark.createDataFrame(spans, "id int, start timestamp, end timestamp")
+        how = {"least": "min(took)", "most": "max(took)"}
+        found = between_join(frames, rows, on=("start", "end", "at"), how=how).where("id = 0").first()
+        assert found is not None
+        assert found["least"] == 2.0
+        assert math.isnan(found["most"])
+
+
+def test_frames_of_one_stretch_are_in_order_too(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([(minutes(1),)], "at timestamp")
+    frames = spark.createDataFrame(
+        [(number, minutes(0), minutes(60)) for number in random.Random(2).sample(range(40), 40)],
+        "id int, start timestamp, end timestamp",
+    )
+    for many in (3, 7):
+        parted = frames.repartition(many)
+        found = between_join(parted, rows, on=("start", "end", "at"), how={"many": "count"}).collect()
+        assert [row["id"] for row in found] == list(range(40))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Framings and readings, drawn."""
 
+from fractions import Fraction
+
 from hypothesis import strategies as st
 
 from transom.algorithms.framing import (
@@ -26,7 +28,7 @@ AGGREGATES = st.builds(
 )
 KINDS: dict[str, st.SearchStrategy[Kind]] = {
     "threshold": st.builds(Threshold, st.booleans()),
-    "boundary": st.builds(Boundary, st.integers(1, 5)),
+    "boundary": st.builds(Boundary, st.fractions(Fraction(1, 3), 5, max_denominator=3)),
     "delta": st.builds(Delta, st.integers(1, 6)),
     "trend": st.builds(Trend, st.booleans()),
     "aggregate": AGGREGATES,

@@ -141,7 +141,7 @@ def test_a_measure_has_one_type_in_all_fills() -> None:
         (
             {"frames": {"x": G}, "fills": {"f": {"frame": "x", "from": "load", "shift": ["-7 days"],
                                                  "reach": "5 hours", "lead": "2 hours"}}},
-            "what the fill f looks back", 48 + 7 * 24 + 7,
+            "what the fill f looks back", 48 + 7 * 24 + 7 + 24,
         ),
     ],
 )  # fmt: skip

@@ -87,6 +87,40 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
             "min_records: must not be more than max_records; got 5 and 4",
         ),
         ({**T, "max_length": "0 seconds"}, "max_length: must not be nothing; got 0 seconds"),
+        (
+            {**G, "max_length": "1 minute"},
+            "max_length: must be long enough for a reading; got 1 minute, of readings 5 minutes apart",
+        ),
+        (
+            {
+                "over": "load",
+                "kind": "trend",
+                "of": "n",
+                "direction": "decreasing",
+                "max_length": "5 minutes",
+            },
+            "max_length: must be long enough for 2 readings; got 5 minutes, of readings 5 minutes apart",
+        ),
+        (
+            {**G, "max_records": 3, "min_length": "20 minutes"},
+            "min_length: must not be longer than max_records of readings 5 minutes apart; got 20 minutes and 3 of them",
+        ),
+        (
+            {**T, "longest": True, "stretch": "2 hours", "min_length": "3 hours"},
+            "min_length: must not be longer than stretch, with which frames end; got 3 hours and 2 hours",
+        ),
+        (
+            {**A, "condition": "count > 5", "span": "maximal"},
+            "condition: must hold of one reading, or there is no frame; got 'count > 5'",
+        ),
+        (
+            {**A, "condition": "count > 5", "max_records": 5},
+            "condition: must hold of 5 readings, which max_records allows, or there is no frame; got 'count > 5'",
+        ),
+        (
+            {**A, "condition": "count < 2", "min_records": 2},
+            "condition: must hold of 2, which is the fewest, or there is no frame; got 'count < 2'",
+        ),
         ({**T, "min_records": 0}, "min_records: must be at least 1; got 0"),
         ({**T, "idle": "90 minutes"}, "idle: must be whole hours, from one to 366 days; got 90 minutes"),
         ({**T, "idle": "400 days"}, "idle: must be whole hours, from one to 366 days; got 400 days"),

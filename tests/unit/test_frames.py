@@ -74,19 +74,28 @@ def as_told(key: int, report: Report, framing: Framing) -> tuple[object, ...]:
     )
 
 
+def in_runs(
+    framing: Framing, keys: Sequence[Key], ends: Sequence[int]
+) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """What runs tell, and what they leave; each looks back as far as a frame may be idle, and no further."""
+    left, found = Left.none(), []
+    for begin, until in pairwise(hour * HOUR for hour in ends):
+        near = latest(left.taken(left.hour >= begin - framing.idle))
+        reports, rows = advance(framing, near, columns(keys, begin, until), begin, until)
+        found += told_of(reports)
+        left = left.and_then(rows)
+    return found, sorted(zip(*(column.tolist() for column in left.columns().values()), strict=True))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None:
     @settings(max_examples=400)
     @given(case=cases(kind))
     def check(case: tuple[Framing, list[Key], list[int]]) -> None:
         framing, keys, ends = case
-        left, found = Left.none(), []
-        for begin, until in pairwise(ends):
-            reports, rows = advance(
-                framing, left, columns(keys, begin * HOUR, until * HOUR), begin * HOUR, until * HOUR
-            )
-            found += told_of(reports)
-            left = latest(left.and_then(rows))
+        found, left = in_runs(framing, keys, ends)
+        # What hours leave is a table, too, and does not depend on the runs either.
+        assert left == in_runs(framing, keys, [0, ends[-1]])[1]
         hours = [hour * HOUR for hour in range(ends[-1])]
         expected = [
             as_told(key, report, framing)
@@ -150,6 +159,14 @@ def test_sums_that_may_not_be_exact_are_refused() -> None:
     framing = Framing(Aggregate("sum", ">", Fraction(100), False))
     of = [Reading(time, 2**60) for time in range(5)]
     with pytest.raises(
-        OverflowError, match=r"below 2\^62 steps .* got values of up to 1152921504606846976 steps"
+        OverflowError, match=r"below 2\^62 steps .* got values of one key that come to 5.76e\+18"
     ):
         advance(framing, Left.none(), columns([of], 0, HOUR), 0, HOUR)
+
+
+def test_sums_of_other_keys_and_of_frames_before_count_for_nothing() -> None:
+    framing = Framing(Aggregate("sum", ">", Fraction(2**60), True), least_records=2)
+    keys = [[Reading(time, 2**59) for time in range(6)] for _ in range(40)]
+    reports, _ = advance(framing, Left.none(), columns(keys, 0, HOUR), 0, HOUR)
+    assert reports.final.all()
+    assert reports.records.tolist() == [3] * 80

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from transom.algorithms.batches import Bools
-from transom.algorithms.exact import Int64s
+from transom.algorithms.exact import BOUND, Int64s
 from transom.algorithms.framing import Aggregate, Boundary, Delta, Framing, Marked, Threshold, Trend
-from transom.algorithms.readings import NEVER, Between, Ordered, Readings, Rows
+from transom.algorithms.readings import NEVER, NONE, Nulls, Ordered, Readings, Rows
 from transom.algorithms.searches import first_at_least, first_of_range
 
 
@@ -136,11 +137,11 @@ class Cutting:
         return np.where(late, NEVER, np.append(self.rows.time[1:], NEVER)[: self.size])
 
     @cached_property
-    def nulls(self) -> Between:
+    def nulls(self) -> Nulls:
         """The null readings between each row and the next one of its key; none of a schedule, where these are
         no different from those that have not come."""
         rows = self.rows
-        return Between.of(self._nulls, rows.key, rows.time, self.next_time).behind(rows.left)
+        return Nulls.of(self._nulls, rows.key, rows.time, self.next_time).behind(rows.left)
 
     @cached_property
     def missed(self) -> Int64s:
@@ -161,7 +162,9 @@ class Cutting:
             case Threshold():
                 cut |= ~(self.rows.holds & np.append(True, self.rows.holds[:-1])[: self.size])
             case Boundary(step):
-                cut |= value // step != before // step
+                _fits(value[value != NONE], step.denominator)
+                many, step_ = step.denominator, step.numerator
+                cut |= value * many // step_ != before * many // step_
             case Trend(rising):
                 cut |= (value <= before) if rising else (value >= before)
             case Aggregate(minimal=False) as kind if not Of(kind).adds and not Of(kind).one_will_do:
@@ -235,10 +238,16 @@ class Cutting:
         return Of(self.framing.kind).measured(rows.records, rows.total, rows.low, rows.high)
 
     @cached_property
-    def _added(self) -> Int64s:
-        """What all rows up to each one measure together, and 0 before the first."""
-        _fits(self._measured, self.size)
-        return np.append(0, np.cumsum(self._measured))
+    def _added(self) -> tuple[Int64s, Int64s]:
+        """What the rows of its key before each one measure together, and what they do with it."""
+        measured, heads = self._measured, np.flatnonzero(self.new_key)
+        if self.size:
+            _fits_together(np.add.reduceat(np.abs(measured.astype(np.float64)), heads))
+        # Over all keys the sums may go round; the difference of two of one key does not.
+        sums = np.cumsum(measured)
+        key = np.cumsum(self.new_key) - 1
+        upto = sums - (sums - measured)[heads][key]
+        return upto - measured, upto
 
     def _broken(self, kind: Aggregate, behind: Int64s) -> Int64s:
         """The first row with which the condition does not hold any more."""
@@ -246,17 +255,16 @@ class Cutting:
         if not of.adds:
             return behind  # by place
         # Below the bound is the negative above its negative.
-        broken = -(self._added[:-1] + of.bound) + 1
-        return first_at_least(-self._added[1:], self.here + 1, behind, broken)
+        before, upto = self._added
+        return first_at_least(-upto, self.here + 1, behind, -(before + of.bound) + 1)
 
     def _completing(self, kind: Aggregate, behind: Int64s) -> tuple[Int64s, Bools]:
         """Behind the first row with which the condition holds and the frame is long enough."""
         of = Of(kind)
         enough = np.maximum(self._enough, self.here)
         if of.adds:
-            reached = first_at_least(
-                self._added[1:], np.minimum(enough, behind), behind, self._added[:-1] + of.bound
-            )
+            before, upto = self._added
+            reached = first_at_least(upto, np.minimum(enough, behind), behind, before + of.bound)
         else:
             met = of.holds(self._measured)
             first = this_or_next(met if of.one_will_do else ~met)
@@ -292,8 +300,16 @@ def this_or_next(flags: Bools) -> Int64s:
 
 def _fits(values: Int64s, times: int) -> None:
     largest = max(abs(int(values.max(initial=0))), abs(int(values.min(initial=0))))
-    if largest * abs(times) >= 2**62:
+    if largest * abs(times) >= BOUND:
         raise OverflowError(
             f"sums must stay below 2^62 steps of the column's resolution; got values of up to {largest} "
             f"steps, {times} of them together: a coarser resolution helps"
+        )
+
+
+def _fits_together(magnitudes: npt.NDArray[np.float64]) -> None:
+    if (largest := float(magnitudes.max(initial=0))) >= BOUND:
+        raise OverflowError(
+            "sums must stay below 2^62 steps of the column's resolution; got values of one key that come to "
+            f"{largest:.3g} steps together: a coarser resolution helps"
         )

@@ -17,7 +17,7 @@ from transom.algorithms.cuts import Cutting, Of, opens
 from transom.algorithms.exact import BOUND, Int64s
 from transom.algorithms.framing import Aggregate, Framing, Threshold
 from transom.algorithms.pieces import HOUR, Pieces, apart, every_one, frames_of, within
-from transom.algorithms.readings import NEVER, NONE, Between, Columns, Left, Ordered, Readings, Rows
+from transom.algorithms.readings import NEVER, NONE, Columns, Left, Nulls, Ordered, Readings, Rows
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,7 @@ class _Advance:
         pieces = self.pieces
         is_open = self.closing.time[pieces.frame] >= pieces.hour + HOUR
         enough = self._enough(pieces.frame, self.rows.time[pieces.last], pieces.records)
-        # Of one that may yet be dropped nothing is told.
-        return is_open & enough & (pieces.hour >= self.begin) & (self.framing.meeting != "drop")
+        return is_open & enough & (pieces.hour >= self.begin) & self.framing.told_open
 
     def _enough(self, frame: Int64s, end: Int64s, records: Int64s) -> Bools:
         first = self.rows.first[self.cuts.start[frame]]
@@ -296,7 +295,12 @@ class _Advance:
         new = np.append(True, (key[1:] != key[:-1]) | (hour[1:] != hour[:-1]))[: len(key)]
         key, hour = key[new], hour[new]
         row = self.cutting.ordered.behind(key, hour + HOUR - 1) - 1
-        known = (row >= 0) & (rows.key[np.maximum(row, 0)] == key)
+        latest = np.maximum(row, 0)
+        known = (row >= 0) & (rows.key[latest] == key)
+        # Null readings alone leave nothing where the last other one is of no use any more: hours that come
+        # later do not look so far back.
+        time = rows.time[latest]
+        known &= (time >= hour) | (time + self.framing.idle > hour + HOUR)
         key, hour, row = key[known], hour[known], row[known]
 
         piece = np.minimum(np.searchsorted(pieces.last, row), max(len(pieces.last) - 1, 0))
@@ -304,8 +308,8 @@ class _Advance:
         if len(pieces.last):
             frame = pieces.frame[piece]
             is_open &= ~(self.cuts.completed[frame] & (self.cuts.behind[frame] - 1 == row))
-        nulls_since = Between.of(self.nulls, key, rows.time[row], hour + HOUR).behind(
-            Between(
+        nulls_since = Nulls.of(self.nulls, key, rows.time[row], hour + HOUR).behind(
+            Nulls(
                 *(
                     np.where(rows.own[row], none, column[row])
                     for none, column in ((0, rows.nulls), (NONE, rows.first_null), (NONE, rows.last_null))

@@ -67,7 +67,7 @@ class Threshold:
 class Boundary:
     """Between two multiples of a step: cut wherever `floor(value / step)` changes."""
 
-    step: int
+    step: Fraction
 
     def opens(self, reading: Reading) -> bool:
         """Whether a frame may begin with a reading."""
@@ -200,6 +200,11 @@ class Framing:
     def minimal(self) -> bool:
         """Whether a frame ends as soon as its aggregate is what it is to be."""
         return isinstance(self.kind, Aggregate) and self.kind.minimal
+
+    @property
+    def told_open(self) -> bool:
+        """Whether a frame is told as long as it is open: one is not that may yet turn out to be none."""
+        return self.meeting != "drop" and not self.minimal
 
 
 @dataclass(frozen=True)
@@ -426,8 +431,7 @@ def reports(framing: Framing, readings: list[Reading], hours: Iterable[int], hou
         until = begin + hour
         for frame in framed(framing, [one for one in readings if one.time < until], until):
             final = frame.closed is not None
-            # Of one that may yet be dropped nothing is told.
-            grown = frame.readings[-1].time >= begin and framing.meeting != "drop"
+            grown = frame.readings[-1].time >= begin and framing.told_open
             told = frame.closed >= begin if frame.closed is not None else grown
             if told and (_sound(framing, frame) if final else frame.long_enough(framing)):
                 fragments[frame.first] = fragments.get(frame.first, 0) + 1

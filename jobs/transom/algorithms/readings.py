@@ -148,7 +148,7 @@ class Ordered:
 
 
 @dataclass(frozen=True)
-class Between:
+class Nulls:
     """Null readings that lie between two moments: how many, and when the first and the last of them came."""
 
     many: Int64s
@@ -156,7 +156,7 @@ class Between:
     last: Int64s
 
     @classmethod
-    def of(cls, nulls: Ordered, key: Int64s, after: Int64s, before: Int64s) -> "Between":
+    def of(cls, nulls: Ordered, key: Int64s, after: Int64s, before: Int64s) -> "Nulls":
         """Of each key and two moments."""
         if not len(nulls.time):
             none = np.full(len(key), NONE)
@@ -166,10 +166,10 @@ class Between:
         first, last = (nulls.time[np.where(there, at, 0)] for at in (start, stop - 1))
         return cls(stop - start, np.where(there, first, NONE), np.where(there, last, NONE))
 
-    def behind(self, earlier: "Between") -> "Between":
+    def behind(self, earlier: "Nulls") -> "Nulls":
         """With others that came before them."""
         first = np.where(earlier.many > 0, earlier.first, self.first)
-        return Between(earlier.many + self.many, first, np.where(self.many > 0, self.last, earlier.last))
+        return Nulls(earlier.many + self.many, first, np.where(self.many > 0, self.last, earlier.last))
 
 
 @dataclass(frozen=True)
@@ -250,6 +250,6 @@ class Rows(Columns):
         )
 
     @property
-    def left(self) -> Between:
+    def left(self) -> Nulls:
         """The null readings that had come before these."""
-        return Between(self.nulls, self.first_null, self.last_null)
+        return Nulls(self.nulls, self.first_null, self.last_null)

@@ -1,14 +1,17 @@
 """`transom check`: whether stream files can be used, and what they declare."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from transom.cli.asked import stream_of
-from transom.stream import SpecificationError, Stream
+from transom.stream import SpecificationError, Stream, frame_columns
+from transom.stream.fills import Fill
 from transom.stream.folder import folder, streams
 from transom.stream.patterns import Pattern
+from transom.stream.shifts import format_ago
 from transom.units import format_duration
 
 
@@ -56,7 +59,7 @@ def check(
 
 
 def declared(stream: Stream) -> str:
-    """What a stream declares, in two lines, and in one more for each pattern."""
+    """What a stream declares, in two lines, and in one more for each pattern, kind of frame and fill."""
     kind = stream.preset or stream.source.format
     blocks = [
         f"{name} ({', '.join(block.measures)} by {', '.join(block.key) or 'nothing'}, "
@@ -69,7 +72,23 @@ def declared(stream: Stream) -> str:
         f"stream {stream.name}, {kind}, {len(stream.event_columns)} columns, from {stream.source.path}\n"
         f"  aggregate: {'; '.join(blocks) or 'nothing'}"
         + "".join(f"\n  pattern {name}: {looked_for(one)}" for name, one in stream.patterns.items())
+        + "".join(f"\n  frames {name}: {delimited(stream, name)}" for name in stream.frames)
+        + "".join(f"\n  fill {name}: {filled(one)}" for name, one in stream.fills.items())
     )
+
+
+def delimited(stream: Stream, name: str) -> str:
+    """What delimits a kind of frame."""
+    frame, key = stream.frames[name], frame_columns.key(stream, name)
+    return f"{frame.kind}, {frame.rule}, by {', '.join(key) or 'nothing'}, of {frame.over or 'events'}"
+
+
+def filled(fill: Fill) -> str:
+    """What fills which frames."""
+    told = ", ".join(fill.measures) or "how many rows"
+    shifts = " and ".join(map(format_ago, fill.shift))
+    ago = "" if fill.shift == (timedelta(0),) else f", shifted by {shifts}"
+    return f"{fill.frame}, from {fill.from_.called}{ago}: {told}"
 
 
 def looked_for(pattern: Pattern) -> str:

@@ -182,8 +182,14 @@ def _require(filler: Filler, table: DeltaTable) -> None:
     """Looks for what is declared.
 
     Raises:
-        LakeError: there is no such column, or it has another type.
+        LakeError: there is no such column, or it has another type; or columns have other names in the files.
     """
+    mapping = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+    if mapping != "none":
+        raise LakeError(
+            f"{filler.place}: {filler.name} has its columns under other names in its files "
+            f"(delta.columnMapping.mode is {mapping}), which is not read"
+        )
     held = {column.name: column.type for column in pa.schema(table.schema().to_arrow())}
     wanted = {f"{filler.place}.time": (filler.time, "timestamp")}
     wanted |= {f"{filler.place}.columns.{c.name}": (c.paths[0], c.type) for c in filler.columns}
@@ -207,7 +213,10 @@ def _of_files(filler: Filler, table: DeltaTable) -> Hours:
     changes: dict[datetime, int] = {}
     deleted = _deleted(table)
     for file in files.to_pylist():
-        if not file["num_records"] or file["num_records"] == file.get(f"null_count.{filler.time}"):
+        if file["num_records"] is not None and file["num_records"] in (
+            0,
+            file.get(f"null_count.{filler.time}"),
+        ):
             continue
         first, last = (file.get(f"{end}.{filler.time}") for end in ("min", "max"))
         if first is None or last is None:

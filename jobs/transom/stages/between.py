@@ -97,7 +97,7 @@ def between_join(
         found = _rows(_intervals(spans, by), rows.where(_known([*by, time])), frames.columns, time, by)
         return found.orderBy(*quoted([*by, start, end, time, *found.columns]))
     found = filled(spans, rows, time, by, aggregates).drop(FROM, TO)
-    return found.orderBy(*quoted([*by, start, end]))
+    return found.orderBy(*quoted([*by, start, end, *found.columns]))
 
 
 def filled(
@@ -373,9 +373,15 @@ class _Filled:
                 return met.between.sums(of.fill_null(0).to_numpy(zero_copy_only=False)[met.rows])
             except OverflowError as error:
                 raise OverflowError(f"{column}: {error}") from None
-        join = np.minimum if figure == "min" else np.maximum
         whole = pa.types.is_integer(of.type)
-        none: Any = (np.iinfo(np.int64).max if whole else np.inf) * (1 if figure == "min" else -1)
+        # As in Spark, what is no number is larger than every number.
+        least = np.minimum if whole else np.fmin
+        join = least if figure == "min" else np.maximum
+        none: Any = (
+            (np.iinfo(np.int64).max if whole else np.nan)
+            if figure == "min"
+            else (np.iinfo(np.int64).min if whole else -np.inf)
+        )
         values = of.fill_null(none).to_numpy(zero_copy_only=False)[met.rows]
         return met.between.extremes(values, join, none)
 

@@ -12,6 +12,7 @@ from transom.stages.columns import HOUR_LENGTH
 from transom.stages.framings import FrameBlock
 from transom.stages.landing import absolute
 from transom.stages.sources import TIME, Source
+from transom.stages.take import Take
 from transom.stream import Stream, fill_columns
 from transom.stream.fillers import EVENTS
 from transom.stream.fillers import Filler as Declared
@@ -27,13 +28,12 @@ class FillBlock:
         source: what fills it.
         by: the columns in which both agree.
         where: a condition on what fills it, as Spark SQL.
-        lead, lag: how much earlier and later than a frame, in microseconds; `lag` counts the time that the
-            frame's last reading stands for.
+        lead, lag: how much earlier and later than a frame, in microseconds.
         shifts: how long ago, in microseconds.
         take: what is made of several shifts, if anything.
         measures: which figure of which column.
         kinds: their Spark types.
-        reach: how much of a frame is filled, in hours.
+        reach: how much of a frame is filled, the last of it, in hours.
     """
 
     name: str
@@ -44,19 +44,26 @@ class FillBlock:
     lead: int
     lag: int
     shifts: tuple[int, ...]
-    take: str | None
+    take: Take | None
     measures: Mapping[str, tuple[str, str]]
     kinds: Mapping[str, str]
     reach: int
 
     @property
+    def longest(self) -> int:
+        """How long a stretch is at most, in microseconds."""
+        return self.lead + self.reach * HOUR_LENGTH + self.lag
+
+    @property
     def reads(self) -> tuple[Reads, ...]:
-        """What an hour reads of what fills its frames, for each shift."""
+        """What an hour reads of what fills its frames, for each shift: these may have ended long before they
+        are told as final, and end with the hour at the latest."""
+        behind = self.frame.behind + self.reach
         return tuple(
             Reads(
                 *self.source.table,
-                back=self.reach - 1 - (-(self.lead + shift) // HOUR_LENGTH),
-                forward=-(shift // HOUR_LENGTH) - (-self.lag // HOUR_LENGTH),
+                back=behind - (-(self.lead + shift) // HOUR_LENGTH),
+                forward=(HOUR_LENGTH - 1 + self.lag - shift) // HOUR_LENGTH,
             )
             for shift in self.shifts
         )
@@ -80,7 +87,7 @@ def fill_block_of(stream: Stream, name: str, frames: Mapping[str, FrameBlock]) -
         fill_columns.by(stream, name),
         where.sql if where else None,
         microseconds(said.lead),
-        microseconds(said.lag) + frame.framing.every,
+        microseconds(said.lag),
         tuple(map(microseconds, said.shift)),
         said.take,
         {measure: (of.function, str(of.column)) for measure, of in said.measures.items()},

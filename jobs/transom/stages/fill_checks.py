@@ -6,14 +6,12 @@ from operator import and_
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from transom.stages.columns import HOUR_LENGTH
 from transom.stages.fill_blocks import FillBlock
 from transom.stages.slices import quoted
 from transom.stages.sources import TIME
 
-SAMPLED, MOST = 5, 20
-"""Rows of an hour that are counted again, and of a run."""
-SECOND = 1_000_000
+SAMPLED = 2
+"""Rows of an hour that are counted again: which ones depends on the hour alone."""
 
 
 def counted_again(fills: DataFrame, rows: DataFrame, block: FillBlock) -> DataFrame:
@@ -26,20 +24,17 @@ def counted_again(fills: DataFrame, rows: DataFrame, block: FillBlock) -> DataFr
     told = fills.where((F.col("block") == block.name) & F.col("shift_s").isNotNull())
     chance = F.xxhash64("frame_id", "fragment", "shift_s")
     of_hour = F.row_number().over(Window.partitionBy("hour").orderBy(chance))
-    shift = (-F.col("shift_s") * SECOND).cast("bigint")
-    latest = F.unix_micros("hour") + F.lit((1 - block.reach) * HOUR_LENGTH - block.lead) - shift
+    end = F.unix_micros("end")
     some = (
         told.withColumn("__place", of_hour)
         .where(F.col("__place") <= SAMPLED)
-        .orderBy(chance)
-        .limit(MOST)
         .select(
             "block",
             "hour",
             chance.alias("__fill"),
-            "rows_matched",
-            F.greatest(F.unix_micros("start"), latest).alias("__from"),
-            F.unix_micros("end").alias("__to"),
+            F.coalesce("rows_matched", F.lit(0)).alias("rows_matched"),
+            F.greatest(F.unix_micros("start"), end - F.lit(block.longest)).alias("__from"),
+            end.alias("__to"),
             *(F.col(f"`{name}`").alias(f"__{name}") for name in block.by),
         )
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from transom.intervals import ranges
@@ -20,6 +20,7 @@ from transom.stages.fill_blocks import FillBlock
 from transom.stages.fill_checks import counted_again
 from transom.stages.slices import micros, quoted
 from transom.stages.sources import TIME, steps_column
+from transom.stages.take import Take, taken
 from transom.stream import Stream
 
 TABLE = "fills"
@@ -58,7 +59,7 @@ def fills_of(request: Request, blocks: Mapping[str, FillBlock]) -> Computed:
         block = blocks[name]
         due = block.hours_of(targets) & request.rows.get(block.source.table[1:], {}).keys()
         frames = request.pins.read("frames", targets).where(F.col("block") == block.frame.name)
-        stretches = _stretches(frames, block)
+        stretches = _stretches(frames, block, due)
         rows[name] = _rows(request, block, stretches, due)
         shares.append(Share(name, _fills(block, stretches, rows[name], due)))
 
@@ -68,23 +69,22 @@ def fills_of(request: Request, blocks: Mapping[str, FillBlock]) -> Computed:
     return Computed(shares, metrics)
 
 
-def _stretches(frames: DataFrame, block: FillBlock) -> DataFrame:
+def _stretches(frames: DataFrame, block: FillBlock, due: Iterable[datetime]) -> DataFrame:
     """The stretch that is looked at for each row of a frame and each shift, in microseconds."""
-    late = F.unix_micros("hour") + F.lit(HOUR_LENGTH - block.reach * HOUR_LENGTH)
-    start = F.greatest(F.unix_micros("start"), late) - F.lit(block.lead)
+    end = F.unix_micros("end") + F.lit(block.frame.framing.every + block.lag)
     shifted = frames.select(
         "hour",
         "frame_id",
         *quoted(block.frame.key),
         "fragment",
         F.col("state").alias("__state"),
-        start.alias(FROM),
         (F.unix_micros("start") - F.lit(block.lead)).alias("__whole"),
-        (F.unix_micros("end") + F.lit(block.lag)).alias(TO),
+        end.alias(TO),
         F.explode(F.array(*map(F.lit, block.shifts))).alias("__shift"),
     )
-    moved = {name: F.col(name) - F.col("__shift") for name in (FROM, "__whole", TO)}
-    return shifted.withColumns(moved)
+    moved = shifted.withColumns({name: F.col(name) - F.col("__shift") for name in ("__whole", TO)})
+    stretches = moved.withColumn(FROM, F.greatest("__whole", F.col(TO) - F.lit(block.longest)))
+    return stretches.withColumn("__covered", _covered(due))
 
 
 def _rows(request: Request, block: FillBlock, stretches: DataFrame, due: Iterable[datetime]) -> DataFrame:
@@ -100,11 +100,13 @@ def _rows(request: Request, block: FillBlock, stretches: DataFrame, due: Iterabl
 
 
 def _fills(block: FillBlock, stretches: DataFrame, rows: DataFrame, due: Iterable[datetime]) -> DataFrame:
-    due = list(due)
     how: dict[str, tuple[str, str | None]] = {"rows_matched": ("count", None)}
     how |= {name: (function, steps_column(column)) for name, (function, column) in block.measures.items()}
+    stretches = stretches.withColumn("__apart", F.lit(False))
+    if block.take is not None:
+        stretches = stretches.unionByName(_apart(stretches))
     found = filled(stretches, rows, TIME, block.by, how)
-    covered = _covered(due)
+    known = F.col("__covered") > 0
     out = found.select(
         "hour",
         "frame_id",
@@ -113,12 +115,25 @@ def _fills(block: FillBlock, stretches: DataFrame, rows: DataFrame, due: Iterabl
         (-F.col("__shift") / SECOND).cast("double").alias("shift_s"),
         F.timestamp_micros("__whole").alias("start"),
         F.timestamp_micros(TO).alias("end"),
-        "rows_matched",
-        covered.alias("covered"),
+        # Where nothing is known, no rows are no zero.
+        F.when(known, F.col("rows_matched")).alias("rows_matched"),
+        F.col("__covered").alias("covered"),
         F.when((F.col("__state") == "final") & _stands(due), "final").otherwise("partial").alias("state"),
         *(_told(block, name).alias(name) for name in block.measures),
+        "__apart",
     )
-    return out if block.take is None else out.unionByName(_together(out, block, block.take))
+    told = out.where(~F.col("__apart")).drop("__apart")
+    return told if block.take is None else told.unionByName(_together(out, block, block.take))
+
+
+def _apart(stretches: DataFrame) -> DataFrame:
+    """The stretches of all shifts of a row of a frame that are covered, each less what an earlier one has: by
+    them a row counts once."""
+    of_row = Window.partitionBy("hour", "frame_id", "fragment").orderBy(FROM, TO)
+    earlier = F.max(TO).over(of_row.rowsBetween(Window.unboundedPreceding, -1))
+    covered = stretches.where(F.col("__covered") >= 1)
+    cut = F.least(TO, F.greatest(FROM, F.coalesce(earlier, FROM)))
+    return covered.withColumns({FROM: cut, "__apart": F.lit(True)})
 
 
 def _read(block: FillBlock) -> list[str]:
@@ -159,20 +174,20 @@ def _told(block: FillBlock, name: str) -> Column:
     return (F.col(f"`{name}`").cast("double") * F.lit(float(up)) / F.lit(float(down))).cast(block.kinds[name])
 
 
-def _together(rows: DataFrame, block: FillBlock, take: str) -> DataFrame:
+def _together(rows: DataFrame, block: FillBlock, take: Take) -> DataFrame:
     """One row of all shifts of a row of a frame: of those that are covered whole."""
-    whole = F.col("covered") >= 1
-    took = {"median": F.median, "mean": F.avg, "min": F.min, "max": F.max}[take]
+    whole, own = F.col("covered") >= 1, ~F.col("__apart")
     keys = ["hour", "frame_id", *block.frame.key, "fragment"]
+    measured = {name: F.collect_list(F.when(own & whole, F.col(f"`{name}`"))) for name in block.kinds}
     return rows.groupBy(*quoted(keys)).agg(
         F.lit(None).cast("double").alias("shift_s"),
-        F.min("start").alias("start"),
-        F.max("end").alias("end"),
-        F.coalesce(F.sum(F.when(whole, F.col("rows_matched"))), F.lit(0)).alias("rows_matched"),
-        F.avg(whole.cast("double")).alias("covered"),
+        F.min(F.when(own, F.col("start"))).alias("start"),
+        F.max(F.when(own, F.col("end"))).alias("end"),
+        F.sum(F.when(~own, F.col("rows_matched"))).alias("rows_matched"),
+        (F.count_if(own & whole) / F.count_if(own)).alias("covered"),
         F.when(F.bool_and(F.col("state") == "final"), "final").otherwise("partial").alias("state"),
         *(
-            took(F.when(whole, F.col(f"`{name}`"))).cast(kind).alias(name)
-            for name, kind in block.kinds.items()
+            taken(F.array_sort(values), take).cast(block.kinds[name]).alias(name)
+            for name, values in measured.items()
         ),
     )

@@ -9,15 +9,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from transom.algorithms.cuts import Of
+from transom.algorithms.exact import Int64s
 from transom.algorithms.frames import Reports
 from transom.algorithms.framing import Aggregate, Boundary, Delta
-from transom.algorithms.readings import Readings
+from transom.algorithms.readings import Ordered, Readings
 from transom.stages.columns import HOUR_LENGTH
 from transom.stages.framings import FrameBlock
 from transom.stages.slices import quoted
-
-SAMPLED = 8
-"""Frames that are counted again of those that are told at a time."""
 
 
 def broken(blocks: Mapping[str, FrameBlock]) -> Column:
@@ -36,12 +34,14 @@ def _kept(block: FrameBlock) -> Column:
         rules.append(length <= F.greatest(F.lit(framing.most_time), F.lit(framing.every)))
     low, high = F.col("low"), F.col("high")
     match kind:
-        case Delta(below):
-            rules.append(high - low < below)
+        case Delta(apart):
+            rules.append(high - low < apart)
         case Boundary(step):
-            rules.append(F.floor(low / step) == F.floor(high / step))
-        case Aggregate(minimal=minimal):
-            rules.append(_comes_to(kind) if not minimal else (F.col("row") == "partial") | _comes_to(kind))
+            of, many = F.lit(step.numerator), step.denominator
+            below, above = (end * many - F.pmod(end * many, of) for end in (low, high))
+            rules.append(below == above)
+        case Aggregate():
+            rules.append(_comes_to(kind))
     return reduce(and_, rules)
 
 
@@ -75,27 +75,28 @@ def overlapping(rows: DataFrame, blocks: Mapping[str, FrameBlock]) -> list[DataF
     return [of_blocks.groupBy("block", "hour").agg(many)]
 
 
-def miscounted(reports: Reports, readings: Readings, block: FrameBlock) -> list[int]:
-    """Which frames, of a few among those that are told, have not as many readings in their hour as a plain
-    filter finds between their ends, or have one that does not meet the threshold.
+def leading_away(readings: Readings, block: FrameBlock) -> Int64s:
+    """Which readings lead away from what the sum of a minimal frame is to come to."""
+    kind = block.framing.kind
+    if not isinstance(kind, Aggregate) or not kind.minimal or kind.function != "sum":
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero(~readings.missing & (Of(kind).sign * readings.value < 0))
+
+
+def miscounted(reports: Reports, readings: Readings, block: FrameBlock) -> Int64s:
+    """Which frames have not as many readings in their hour or stretch as lie between their ends, or have one
+    that does not meet the threshold.
 
     Args:
         reports: rows by their number.
         readings: of the same keys, those of the hours at least.
     """
-    last = len(reports.key) - 1
-    some = sorted({last * number // (SAMPLED - 1) for number in range(SAMPLED)}) if last >= 0 else []
-    there = ~readings.missing
-    wrong = []
-    for row in some:
-        begin, hour = int(reports.first[row]), int(reports.hour[row])
-        # What is missing at the end is no reading, and no filter finds it.
-        end = min(begin + int(reports.length[row]) - block.framing.every, hour + HOUR_LENGTH - 1)
-        if block.stretch is None:
-            begin = max(begin, hour)
-        of_key = slice(*np.searchsorted(readings.key, [reports.key[row], reports.key[row] + 1]))
-        time = readings.time[of_key]
-        found = (time >= begin) & (time <= end) & there[of_key]
-        if found.sum() != reports.new[row] or not readings.holds[of_key][found].all():
-            wrong.append(row)
-    return wrong
+    there = readings.taken(~readings.missing)
+    within = Ordered(there.key, there.time)
+    # What is missing at the end is no reading, and no search finds it.
+    last = np.minimum(reports.first + reports.length - block.framing.every, reports.hour + HOUR_LENGTH - 1)
+    begin = np.maximum(reports.first, reports.hour) if block.stretch is None else reports.first
+    first = within.behind(reports.key, begin - 1)
+    behind = np.maximum(within.behind(reports.key, last), first)
+    unmet = np.append(0, np.cumsum(~there.holds))
+    return np.flatnonzero((behind - first != reports.new) | (unmet[behind] != unmet[first]))

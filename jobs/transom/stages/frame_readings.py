@@ -13,6 +13,7 @@ from transom.stages.blocks import MICROSECOND
 from transom.stages.framings import FrameBlock
 from transom.stages.slices import granule, micros, quoted
 from transom.stages.sources import TIME, steps_column
+from transom.stages.take import taken
 from transom.stream.frame_columns import BASELINE
 
 TURN = "__turn"
@@ -116,14 +117,11 @@ def _with_baseline(
             for stretch in ranges(targets)
             if stretch.start - ago - _HOUR < h < stretch.end - ago
         }
-        moved = F.timestamp_micros(F.unix_micros(TURN) + F.lit(shift))
-        earlier.append(
-            _read(request, block, hours).select(
-                *quoted(block.key),
-                moved.alias(TURN),
-                F.col(f"`{block.baseline.of}`").cast("double").alias("__then"),
-            )
-        )
+        moved = F.timestamp_micros(F.unix_micros(TURN) + F.lit(shift)).alias(TURN)
+        value = F.col(f"`{block.baseline.of}`").cast("double").alias("__then")
+        order = quoted(ORDER) if block.picks else []
+        turns = _read(request, block, hours).select(*quoted(block.key), moved, value, *order)
+        earlier.append(_picked(turns, block) if block.picks else turns)
     then = reduce(DataFrame.unionByName, earlier)
     keys = [*block.key, TURN]
     found = then.groupBy(*quoted(keys)).agg(F.array_sort(F.collect_list("__then")).alias("__then"))
@@ -133,7 +131,15 @@ def _with_baseline(
         asked = sum((_asked(shift, standing).cast("int") for shift in block.shifts), F.lit(0))
         zeros = F.array_repeat(F.lit(0.0), asked - F.size(values))
         values = F.array_sort(F.concat(values, zeros))
-    return rows.withColumn(BASELINE, _taken(values, block.baseline.take)).drop("__then")
+    return rows.withColumn(BASELINE, taken(values, block.baseline.take)).drop("__then")
+
+
+def _picked(turns: DataFrame, block: FrameBlock) -> DataFrame:
+    """Of several records of a key in one turn the one that is its reading."""
+    pick = F.min_by if block.ties == "first" else F.max_by
+    return turns.groupBy(*quoted(block.key), TURN).agg(
+        pick("__then", F.struct(*quoted(ORDER), "__then")).alias("__then")
+    )
 
 
 def _asked(shift: int, hours: Collection[datetime]) -> Column:
@@ -141,22 +147,6 @@ def _asked(shift: int, hours: Collection[datetime]) -> Column:
     time = F.unix_micros(TURN) - F.lit(shift)
     inside = [(time >= micros(s.start)) & (time < micros(s.end)) for s in ranges(hours)]
     return reduce(Column.__or__, inside, F.lit(False))
-
-
-def _taken(values: Column, take: str) -> Column:
-    """What is made of ordered values."""
-    many = F.size(values)
-    match take:
-        case "min":
-            found = F.element_at(values, 1)
-        case "max":
-            found = F.element_at(values, -1)
-        case "mean":
-            found = F.aggregate(values, F.lit(0.0), lambda total, value: total + value) / many
-        case _:
-            low, high = (F.get(values, F.floor((many - one) / 2).cast("int")) for one in (1, 0))
-            found = (low + high) / 2
-    return F.when(many > 0, found)
 
 
 _HOUR = 3600 * 10**6 * MICROSECOND

@@ -67,8 +67,14 @@ def frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Computed:
 
 def _as_told(rows: DataFrame, block: FrameBlock) -> DataFrame:
     (up, down), key = block.unit.step, quoted(block.key)
-    # As text that tells a null from every value, and one column from the next.
-    identity = F.to_json(F.struct(F.lit(block.name), F.struct(*key), "first"), {"ignoreNullFields": "false"})
+    # As text that tells a null from every value, and one column from the next; a time in full, of which JSON
+    # has milliseconds.
+    of_key = [
+        F.unix_micros(column) if kind == "timestamp" else column
+        for column, kind in zip(key, block.key.values(), strict=True)
+    ]
+    named = F.struct(F.lit(block.name), F.struct(*of_key), F.unix_micros("first"))
+    identity = F.to_json(named, {"ignoreNullFields": "false"})
     mean = F.col("total").cast("double") * float(up) / (F.col("values").cast("double") * float(down))
     return rows.select(
         "hour",

@@ -71,6 +71,11 @@ class FrameBlock:
         return self.framing.idle // HOUR_LENGTH
 
     @property
+    def behind(self) -> int:
+        """How many hours before the one that tells of it a frame may have ended."""
+        return self.back if self.stretch is None else self.stretch - 1
+
+    @property
     def reads(self) -> tuple[Reads, ...]:
         """What an hour reads of the readings' table: itself, or the stretch that it completes; and what was
         as long before that as the baseline looks back."""
@@ -140,7 +145,7 @@ def _kind(said: Frame, unit: Unit) -> Kind:
         case "threshold":
             return Threshold(said.extent == "liberal")
         case "boundary":
-            return Boundary(int(steps(said.step)))
+            return Boundary(steps(said.step))
         case "delta":
             return Delta(-int(-steps(said.below) // 1))
         case "aggregate":

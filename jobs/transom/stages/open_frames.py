@@ -18,14 +18,14 @@ from pyspark.sql import functions as F
 
 from transom.algorithms.exact import Int64s
 from transom.algorithms.frames import Reports, advance, whole
-from transom.algorithms.pieces import HOUR
+from transom.algorithms.pieces import HOUR, within
 from transom.algorithms.readings import NEVER, NONE, Left, Readings, by_key_and_time
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import ARROW_TYPES, Table
-from transom.lake.tally import Tally
+from transom.lake.tally import NOTES, Tally
 from transom.stages.checks import built_in
 from transom.stages.columns import as_type, codes, gathered, int64s
-from transom.stages.frame_checks import broken, miscounted
+from transom.stages.frame_checks import broken, leading_away, miscounted
 from transom.stages.frame_readings import order_of, readings_of
 from transom.stages.framings import FrameBlock
 from transom.stages.slices import quoted, reached, stretches_of
@@ -36,6 +36,7 @@ AT_A_TIME = 2**17
 """Readings of whole keys that are looked at together; of one key, of whole hours."""
 LEFT, PARTIAL, FINAL = "left", "partial", "final"
 COUNTED, MISCOUNTED = "frames_counted", "frames_miscounted"
+GROW, AWAY = "sums_grow", "values_leading_away"
 FLAGS = ("lacking", "holds", "starts", "ends")
 LEFT_COLUMNS = tuple(name for name in Left.none().columns() if name != "key")
 TIMES = ("hour", "first", "last", "before", "first_null", "last_null", "start", "end", "peak")
@@ -61,8 +62,9 @@ def step_of(stream: Stream, blocks: Mapping[str, FrameBlock]) -> Step:
         checks=(
             *built_in(stream, "frames_keep_rules", metric="frames_breaking", at_most=0),
             *built_in(stream, COUNTED, metric=MISCOUNTED, at_most=0),
+            *built_in(stream, GROW, metric=AWAY, at_most=0),
         ),
-        counters=(MISCOUNTED,),
+        counters=(MISCOUNTED, AWAY),
     )
 
 
@@ -153,6 +155,7 @@ class Frames:
         for lowest, highest in _some_keys(readings.key, len(firsts)):
             some = readings.taken(slice(*np.searchsorted(readings.key, [lowest, highest])))
             known = left.taken((left.key >= lowest) & (left.key < highest))
+            self._look_for_others(some, of_key, tally)
             try:
                 for reports, rest in self._advanced(some, known, lowest):
                     self._count_again(reports, some, of_key, tally)
@@ -161,8 +164,21 @@ class Frames:
             except OverflowError as error:
                 raise OverflowError(f"frames.{self.block.name}: {error}") from None
 
+    def _look_for_others(self, readings: Readings, of_key: pa.Table, tally: Tally) -> None:
+        """Counts readings that lead away from what frames are to come to."""
+        away = leading_away(readings, self.block)
+        hours = readings.time[away] // HOUR
+        tally.add(AWAY, *np.unique(hours, return_counts=True))
+        # The first of each hour, as the tasks of a run keep them, too.
+        of_hour = np.lexsort([readings.time[away], hours])
+        place = within(hours[of_hour], np.ones(len(away), dtype=np.int64))
+        for row in away[of_hour[place <= NOTES]].tolist():
+            key = ", ".join(map(str, of_key.slice(int(readings.key[row]), 1).to_pylist()[0].values()))
+            time = np.datetime64(int(readings.time[row]), "us")
+            tally.note(GROW, int(readings.time[row]) // HOUR, f"{time} {key}: {readings.value[row]} steps")
+
     def _count_again(self, reports: Reports, readings: Readings, of_key: pa.Table, tally: Tally) -> None:
-        for row in miscounted(reports, readings, self.block):
+        for row in miscounted(reports, readings, self.block).tolist():
             hour = int(reports.hour[row]) // HOUR
             tally.add(MISCOUNTED, [hour], [1])
             key = ", ".join(map(str, of_key.slice(int(reports.key[row]), 1).to_pylist()[0].values()))

@@ -145,8 +145,13 @@ BUILT_IN: dict[str, BuiltIn] = {
     "frames_counted": BuiltIn(
         "frame",
         "error",
-        "a few frames of each hour hold the readings that a plain filter finds between their ends, all of "
-        "which meet a threshold",
+        "frames hold as many readings as lie between their ends, all of which meet a threshold",
+    ),
+    "sums_grow": BuiltIn(
+        "frame",
+        "warning",
+        "of frames that end when their sum has come to something, no value leads away from it",
+        advice="values of the other sign, with which the sum may never get there, are in the sample",
     ),
     "frames_apart": BuiltIn(
         "frame", "error", "no two frames of a key overlap, where they are of a kind that cannot"

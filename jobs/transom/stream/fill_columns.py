@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from transom.expressions import Expression, ExpressionError, condition
 from transom.formats.layout import FieldType
+from transom.intervals import HOUR
 from transom.stream import frame_columns
 from transom.stream.errors import Problem, nearest
 from transom.stream.figures import NUMERIC
@@ -41,25 +42,32 @@ def by(stream: "Stream", name: str) -> tuple[str, ...]:
 def where(stream: "Stream", name: str) -> Expression | None:
     """Return the compiled condition on what fills frames, None where there is none."""
     fill = stream.fills[name]
-    known = types(stream, fill)
-    return None if fill.where is None else condition(fill.where, known)
+    text = fill.where
+    if text is None and fill.from_.block == EVENTS:
+        text = stream.where
+    return None if text is None else condition(text, types(stream, fill))
 
 
 def measures(stream: "Stream", name: str) -> dict[str, FieldType]:
     """Return the types of what is told of the rows."""
     fill = stream.fills[name]
     known = types(stream, fill)
+    between = fill.take in ("mean", "median")
     return {
-        measure: "number" if of.function == "mean" else known[of.column or ""]
+        measure: "number" if between or of.function == "mean" else known[of.column or ""]
         for measure, of in fill.measures.items()
     }
 
 
 def reach(stream: "Stream", name: str) -> timedelta:
-    """Return how much of a frame is filled."""
+    """Return how much of a frame is filled, in whole hours."""
     fill = stream.fills[name]
     frame = stream.frames[fill.frame]
-    return fill.reach or frame.stretch or frame.max_length or REACH
+    longest = frame.stretch
+    if longest is None and frame.max_length is not None:
+        # With its neighbours, which are nearer than what it would be idle for.
+        longest = frame.max_length + (2 * frame.idle if frame.extent == "liberal" else timedelta(0))
+    return fill.reach or -(-(longest or REACH) // HOUR) * HOUR
 
 
 def problems(stream: "Stream") -> Iterator[Problem]:

@@ -34,7 +34,8 @@ class Fill(Model):
     """The columns in which a frame and what fills it agree, of the frame's key; all of these where nothing is
     said, [] for none."""
     where: Text | None = None
-    """A condition on what fills it, as loss > 1.5."""
+    """A condition on what fills it, as loss > 1.5; of the stream's own events the stream's where nothing is
+    said."""
     lead: Duration = timedelta(0)
     """How long before a frame's start what fills it begins."""
     lag: Duration = timedelta(0)
@@ -46,8 +47,8 @@ class Fill(Model):
     measures: dict[Name, MeasureText] = Field(default_factory=dict)
     """What is told of the rows beside how many they are: sum, mean, min or max of a column, as sum(bytes)."""
     reach: Duration | None = None
-    """How much of a long frame is filled, the last of it. Whole hours; 7 days where nothing is said, or the
-    longest that the frame can be."""
+    """How much of a long frame is filled, the last of it. Whole hours; where nothing is said, as much as the
+    frame can be long, or 7 days where it can be of any length."""
 
     @model_validator(mode="after")
     def _possible(self) -> "Fill":

@@ -112,6 +112,7 @@ def problems(stream: "Stream") -> Iterator[Problem]:
             continue
         yield from _conditions(place, name, said, stream)
         yield from _values(place, name, said, stream)
+        yield from _lengths(place, name, said, stream)
         if said.title is not None:
             told = [*key(stream, name), *TOLD]
             rule = f"a title names columns of the key, {', '.join(TOLD[:-1])} and {TOLD[-1]}"
@@ -169,6 +170,25 @@ def _values(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[
             yield Problem(f"{place}.{field}", f"takes an integer or a number; {column} is a {known[column]}")
         else:
             yield Problem(f"{place}.{field}", f"no column {column!r}{nearest(column, numeric)}")
+
+
+def _lengths(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
+    """Lengths that readings on a schedule cannot have."""
+    apart = every(stream, name)
+    if apart is None:
+        return
+    fewest = 2 if said.kind == "trend" else said.min_records
+    if said.max_length is not None and said.max_length < fewest * apart:
+        rule = f"must be long enough for {'a reading' if fewest == 1 else f'{fewest} readings'}"
+        got = f"{format_duration(said.max_length)}, of readings {format_duration(apart)} apart"
+        yield Problem(f"{place}.max_length", f"{rule}; got {got}")
+    breaks = said.missing == "breaks" or (said.missing is None and said.kind in ("threshold", "trend"))
+    if said.max_records is not None and said.min_length is not None and breaks:
+        longest = said.max_records * apart
+        if longest < said.min_length:
+            rule = f"must not be longer than max_records of readings {format_duration(apart)} apart"
+            got = f"{format_duration(said.min_length)} and {said.max_records} of them"
+            yield Problem(f"{place}.min_length", f"{rule}; got {got}")
 
 
 def _step(place: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:

@@ -1,8 +1,9 @@
 """Rules between the fields of one kind of frame: what can be told without the stream's columns."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from operator import ge, gt, le, lt
+from typing import TYPE_CHECKING, Any
 
 from transom.intervals import HOUR
 from transom.stream.errors import Problem, twice
@@ -12,6 +13,7 @@ from transom.units import format_duration
 if TYPE_CHECKING:
     from transom.stream.frames import Frame
 
+COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}
 LONGEST = timedelta(days=366)
 """The longest silence, and the longest stretch."""
 OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -72,9 +74,34 @@ def _lengths(frame: "Frame") -> Iterator[Problem]:
         yield Problem("min_records", f"must not be more than max_records; got {got}")
     if frame.kind == "trend" and frame.max_records == 1:
         yield Problem("max_records", "must be at least 2 with kind trend, which shows in two readings; got 1")
+    if least is not None and frame.stretch is not None and least > frame.stretch:
+        got = f"{format_duration(least)} and {format_duration(frame.stretch)}"
+        yield Problem("min_length", f"must not be longer than stretch, with which frames end; got {got}")
+    yield from _counts(frame)
     if frame.idle < HOUR or frame.idle % HOUR or frame.idle > LONGEST:
         rule = f"must be whole hours, from one to {format_duration(LONGEST)}"
         yield Problem("idle", f"{rule}; got {format_duration(frame.idle)}")
+
+
+def _counts(frame: "Frame") -> Iterator[Problem]:
+    """Conditions on the number of readings that no frame can meet."""
+    of = frame.condition
+    if of is None or of.function != "count" or frame.span is None:
+        return
+    # As long as it holds: of one reading to begin with.
+    most = 1 if frame.span == "maximal" else frame.max_records
+    fewest = 1 if frame.span == "maximal" else frame.min_records
+    up = of.compared in (">", ">=")
+    met = True if up and most is None else COMPARED[of.compared](most if up else fewest, of.bound)
+    if not met:
+        limit = (
+            "of one reading"
+            if frame.span == "maximal"
+            else (
+                f"of {most} readings, which max_records allows" if up else f"of {fewest}, which is the fewest"
+            )
+        )
+        yield Problem("condition", f"must hold {limit}, or there is no frame; got {of.text!r}")
 
 
 def _starts(frame: "Frame") -> Iterator[Problem]:

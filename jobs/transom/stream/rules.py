@@ -247,8 +247,9 @@ def _looks_back(stream: "Stream") -> Iterator[tuple[str, timedelta]]:
             yield f"what the frames {name} are made of", back + shift
     for name, fill in stream.fills.items():
         if fill.frame in stream.frames and fill.from_.block in stream.aggregate:
-            reach = fill_columns.reach(stream, name)
-            yield f"what the fill {name} looks back", reach + fill.lead + max(fill.shift)
+            frame, reach = stream.frames[fill.frame], fill_columns.reach(stream, name)
+            behind = frame.stretch or frame.idle
+            yield f"what the fill {name} looks back", behind + reach + fill.lead + max(fill.shift)
 
 
 def _condition(place: str, text: str, types: Mapping[str, FieldType]) -> Iterator[Problem]:

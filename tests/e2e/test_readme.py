@@ -7,7 +7,7 @@ import subprocess
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import sample_logs
@@ -75,6 +75,25 @@ def test_the_second_stream_reads_such_a_log(spark: SparkSession, tmp_path: Path)
     ]
 
 
+def test_the_join_is_used_as_shown(spark: SparkSession) -> None:
+    noon = datetime(2024, 5, 1, 12, tzinfo=UTC)
+    outages = [(1, "a", noon, noon + HOUR), (2, "b", noon, noon + HOUR)]
+    flows = [
+        ("a", noon - HOUR / 20, 7),
+        ("a", noon + HOUR / 2, 5),
+        ("a", noon + HOUR, 99),
+        ("b", noon - 24 * HOUR, 3),
+    ]
+    names: dict[str, Any] = {
+        "outages": spark.createDataFrame(outages, "id int, router string, start timestamp, end timestamp"),
+        "flows": spark.createDataFrame(flows, "router string, at timestamp, bytes int"),
+    }
+    exec(compile(block("python"), "README.md", "exec"), names)
+    told = names["told"].select("id", "flows", "sent", "largest").collect()
+    assert list(map(tuple, told)) == [(1, 2, 12, 7), (2, 0, None, None)]
+    assert list(map(tuple, names["pairs"].select("id", "router", "bytes").collect())) == [(2, "b", 3)]
+
+
 def test_what_is_wrong_is_found_as_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ledger = Ledger(str(tmp_path / "web"))
     node = Node("ingest", "events", "events", datetime(2015, 5, 17, 10, tzinfo=UTC))
@@ -86,7 +105,7 @@ def test_what_is_wrong_is_found_as_shown(tmp_path: Path, capsys: pytest.CaptureF
     ledger.record_checks("ingest", seen, "a")
     ledger.record_checks("ingest", seen, "an earlier run")
     ledger.publish("ingest", {node: Entry("quarantined", "a")}, "a")
-    exec(compile(block("python", 1).replace(".transom/lake", str(tmp_path)), "README.md", "exec"), {})
+    exec(compile(block("python", 2).replace(".transom/lake", str(tmp_path)), "README.md", "exec"), {})
     head, *rows = capsys.readouterr().out.splitlines()
     assert head.split() == ["hour", "stage", "check", "severity", "observed", "expected", "subject", "first"]
     (row,) = rows
@@ -132,7 +151,9 @@ def test_the_jobs_run_and_a_notebook_reads_without_airflow_as_shown(
     end = datetime.fromisoformat(f"{day}T{time}")
     assert sample_logs.requests(sample_logs.apache(), end - 24 * HOUR, end)[client] == int(count)
     read = (
-        block("python").replace(".transom/lake", f"{tmp_path}/lake").replace("schemas/", f"{ROOT}/schemas/")
+        block("python", 1)
+        .replace(".transom/lake", f"{tmp_path}/lake")
+        .replace("schemas/", f"{ROOT}/schemas/")
     )
     exec(compile(read, "README.md", "exec"), {})
     end = datetime(2015, 5, 18, 9, tzinfo=UTC)

@@ -1,7 +1,7 @@
 """Intervals and rows for the between-join, drawn: the same files for the same count.
 
 200,000 intervals and 5,000,000 rows of 72 hours and 10,000 keys; short and long intervals, some inside of
-others, one key that most belong to, and no key at all.
+others, one key that most rows belong to, and no key at all.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Case:
 
     Attributes:
         mean: how long intervals are on average, in seconds.
-        heavy: the share of rows and intervals that one key has beside its own.
+        heavy: the share of rows that one key has beside its own.
         keyed: whether rows and intervals have to agree in a key.
         inside: how many of ten intervals lie inside of another one, of eight times their length.
     """
@@ -63,16 +63,16 @@ def drawn(cache: Path, name: str, count: int) -> Path:
     return folder
 
 
-def _keys(rng: Rng, case: Case, many: int) -> Int64s:
+def _keys(rng: Rng, many: int, heavy: float = 0.0) -> Int64s:
     keys = zipf(rng, many, CLIENTS, 0.7)
-    keys[rng.random(many) < case.heavy] = 0
+    keys[rng.random(many) < heavy] = 0
     return keys
 
 
 def _frames(rng: Rng, case: Case, many: int) -> pa.Table:
     start = rng.integers(0, SPAN, many)
     length = 1 + (rng.exponential(case.mean * SECOND, many)).astype(np.int64)
-    key = _keys(rng, case, many)
+    key = _keys(rng, many)
     if case.inside:
         outer = np.arange(many) // 10 * 10
         inner = np.arange(many) - outer > 9 - case.inside
@@ -89,7 +89,7 @@ def _frames(rng: Rng, case: Case, many: int) -> pa.Table:
 def _rows(rng: Rng, case: Case, many: int) -> pa.Table:
     return pa.table(
         {
-            "client": _keys(rng, case, many),
+            "client": _keys(rng, many, case.heavy),
             "at": _time(rng.integers(0, SPAN, many)),
             "bytes": rng.integers(0, 10**6, many),
         }

@@ -41,6 +41,8 @@ from transom.units import microseconds
 
 SLICES = 32
 """Into how many slices of time rows are cut at most, so that one key's need not be in one place."""
+WITHIN = 8
+"""How many intervals a slice is as long as, at least."""
 AGGREGATE = re.compile(r"\s*(count|sum|mean|min|max)\s*(?:\(\s*(\w+)\s*\))?\s*")
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
 FROM, TO, _SLICE, _MANY = "__from", "__to", "__slice", "__many"
@@ -198,8 +200,8 @@ def _met(
     """
     told = intervals.agg(F.min(FROM), F.max(TO), F.avg(F.col(TO) - F.col(FROM))).first()
     low, high, mean = (0, 1, 1) if told is None or told[0] is None else told
-    # No shorter than an interval is on average: so an interval is in two slices or so.
-    slices = _Slices(low, max(-(-(high - low) // SLICES), int(mean), 1))
+    # Much longer than an interval is on average: so few are in two slices.
+    slices = _Slices(low, max(-(-(high - low) // SLICES), int(WITHIN * mean), 1))
     number = F.explode(F.sequence(slices.of(F.col(FROM)), slices.of(F.col(TO) - 1)))
     near = rows.where((F.col(FROM) >= low) & (F.col(FROM) < high))
     together = near.withColumn(_SLICE, slices.of(F.col(FROM))).unionByName(

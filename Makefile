@@ -4,7 +4,7 @@ ENV := . .transom/env &&
 CODE := jobs dags plugins tools tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways attack histories airflow cluster demo bench reproduce-multigranular reproduce-widening reproduce-frames schema format clean
+.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways attack histories airflow cluster demo bench reproduce-multigranular reproduce-widening reproduce-frames reproduce-persistence schema format clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 28
@@ -71,6 +71,9 @@ reproduce-widening: setup ## the case study of the paper on widening windows, ta
 
 reproduce-frames: setup ## frames on freeway data as in the paper, tables and plots (a quarter of an hour)
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reproduce.frames
+
+reproduce-persistence: setup ## rates and memory of persistent items as in the paper, tables and plots (five minutes)
+	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reproduce.persistence
 
 schema: setup ## write schemas/stream.schema.json anew from the models
 	@$(ENV) python -m transom.stream schemas/stream.schema.json

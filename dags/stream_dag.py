@@ -61,6 +61,11 @@ STAGES = (
         ("fills", "findings"),
         "Frames are filled with what lies between their ends, in the log or in its past.",
     ),
+    StageTask(
+        "sketch",
+        ("persistent_items", "findings"),
+        "Events become items that are there all the time, found in little memory.",
+    ),
 )
 
 
@@ -103,6 +108,14 @@ def facts(stream: Stream) -> str:
             for name, pattern in stream.patterns.items()
         ),
         *((f"frames {name}", f"{said.kind}: {said.rule}") for name, said in stream.frames.items()),
+        *(
+            (
+                f"persistence {name}",
+                f"{', '.join(said.item)}, in {said.alpha:g} of the slots of {format_duration(said.slot)} in "
+                f"{format_duration(said.window)}",
+            )
+            for name, said in stream.persistence.items()
+        ),
         *((f"fill {name}", f"{fill.frame}, from {fill.from_}") for name, fill in stream.fills.items()),
     ]
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from transom import job
 from transom.intervals import Interval, format_hour
-from transom.lake import alerts, episodes, findings, frames
+from transom.lake import alerts, episodes, findings, frames, persistent
 from transom.lake.book import EMPTY_DIGEST, Book, Node, Verdict
 from transom.lake.causes import Finding
 from transom.lake.digest import digest_of, row_hash, total_hash
@@ -26,6 +26,7 @@ from transom.lake.tables import Table, read_rows
 from transom.stages import aggregate as aggregate_stage
 from transom.stages import fill as fill_stage
 from transom.stages import frame as frame_stage
+from transom.stages import sketch as sketch_stage
 from transom.stages import widen as widen_stage
 from transom.stages.ingest_tables import Tables
 from transom.stream import Stream, parse
@@ -116,6 +117,10 @@ class House:
         """The stage of fills over hours `[start, end)`."""
         return self._stage("fill", self.context(start, end))
 
+    def sketch(self, start: int, end: int) -> Outcome:
+        """The stage of persistent items over hours `[start, end)`."""
+        return self._stage("sketch", self.context(start, end))
+
     def aggregate(self, start: int, end: int) -> Outcome:
         """The second stage over hours `[start, end)`."""
         return self._stage("aggregate", self.context(start, end))
@@ -136,7 +141,7 @@ class House:
         for context in contexts:
             outcome.add(WORKS[stage](context))
         findings.publish(self.ledger, self.stream.name, stage, outcome.stale)
-        for mirrored in (episodes, alerts, frames):
+        for mirrored in (episodes, alerts, frames, persistent):
             if stage == mirrored.STAGE:
                 mirrored.publish(self.ledger, self.stream)
         return outcome
@@ -193,7 +198,7 @@ class House:
         columns = {table.name: table for table in Tables.of(self.stream)}
         declared = {
             (block, step.table.name): part.columns
-            for stage in (widen_stage, aggregate_stage, frame_stage, fill_stage)
+            for stage in (widen_stage, aggregate_stage, frame_stage, fill_stage, sketch_stage)
             for step in stage.stage(self.stream).steps
             for block, part in step.parts.items()
         }

@@ -4,18 +4,20 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from pyspark.sql import SparkSession
 
 from transom.commands import submit
 from transom.intervals import Interval
-from transom.job import require_inputs
+from transom.job import require_inputs, root_of
 from transom.lake.ledger import Overtaken
 from transom.lake.quality import preload
 from transom.lake.session import session
 from transom.lake.tables import LakeError, TableMismatch
 from transom.stages.landing import LandingError
-from transom.stream import load
+from transom.stream import Stream, load
 from transom.together import run_stages, stages_of
 
 
@@ -38,7 +40,16 @@ def arg_parser(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def run(name: str, arguments: argparse.Namespace, stages: Sequence[str] | None = None) -> None:
+Afterwards = Callable[[SparkSession, Stream, Interval, str], None]
+"""What else is done in the session: with the stream, the interval and the folder of the stream's tables."""
+
+
+def run(
+    name: str,
+    arguments: argparse.Namespace,
+    stages: Sequence[str] | None = None,
+    afterwards: Afterwards | None = None,
+) -> None:
     """Runs stages in an application of its own.
 
     A withheld hour is no failure of it: what the gates say is printed, and without Airflow nothing comes
@@ -47,6 +58,7 @@ def run(name: str, arguments: argparse.Namespace, stages: Sequence[str] | None =
     Args:
         name: of the job, as its file is called.
         stages: None are all that the stream has.
+        afterwards: None is nothing.
 
     Raises:
         SystemExit: a wrong argument or stream file, a lake or a landing folder that cannot be used, or
@@ -68,6 +80,8 @@ def run(name: str, arguments: argparse.Namespace, stages: Sequence[str] | None =
             lake=arguments.lake, command=submit(name, arguments.stream, arguments.lake), stages=stages,
             run_id=arguments.run_id, cause=arguments.cause, began=began,
         )  # fmt: skip
+        if afterwards is not None:
+            afterwards(spark, stream, interval, root_of(arguments.lake, stream))
     except (LandingError, LakeError, TableMismatch, Overtaken) as error:
         # What a library says in them may have lines of its own.
         sys.exit(f"{name}: {' '.join(str(error).split())}")

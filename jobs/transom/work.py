@@ -5,7 +5,7 @@ from collections.abc import Callable
 from transom.job import Context
 from transom.lake.refresh import Outcome, refresh
 from transom.lake.stage import Stage
-from transom.stages import aggregate, fill, frame, widen
+from transom.stages import aggregate, fill, frame, sketch, widen
 from transom.stages.checks import accepted_of
 from transom.stages.ingest import ingest
 from transom.stages.ingest_tables import Tables
@@ -37,6 +37,10 @@ def _fill(context: Context) -> Outcome:
     return _refreshed(context, fill.stage(context.stream))
 
 
+def _sketch(context: Context) -> Outcome:
+    return _refreshed(context, sketch.stage(context.stream))
+
+
 def _refreshed(context: Context, declared: Stage) -> Outcome:
     context.store.create(step.table for step in declared.steps if step.parts)
     with context.phase(declared.name):
@@ -59,5 +63,6 @@ WORKS: dict[str, Work] = {
     "aggregate": _aggregate,
     "frame": _frame,
     "fill": _fill,
+    "sketch": _sketch,
 }
 """Every stage, in the order in which they run."""

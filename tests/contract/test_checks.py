@@ -32,6 +32,7 @@ from transom.lake.tables import ARROW_TYPES
 from transom.stages import aggregate as aggregate_stage
 from transom.stages import fill as fill_stage
 from transom.stages import frame as frame_stage
+from transom.stages import sketch as sketch_stage
 from transom.stages import widen as widen_stage
 from transom.stages.contents import contents
 from transom.stages.files import Listed
@@ -520,6 +521,50 @@ def test_values_that_lead_away_from_a_sum_are_told(house: Make) -> None:
     assert {name: (check.node, check.observed) for name, check in seen.items()} == {"sums_grow": (node, 1)}
     assert seen["sums_grow"].sample == ("2015-05-17T02:20:00.000000 b: -7 steps",)
     assert day.book()[node].status == "published"
+
+
+REMEMBERED = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+persistence:
+  clients: {item: [client], slot: 1 hour, window: 4 hours, alpha: 1, epsilon: 0.9}
+"""
+
+
+def earlier(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("start", F.expr("start - INTERVAL 4 HOURS"))
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "check"),
+    [
+        ("tuples", earlier, "tuples_in_window"),
+        ("persistent_items", lambda rows: rows.withColumn("high", F.lit(5)), "persistence_bounded"),
+        ("persistent_items", lambda rows: rows.withColumn("slots", F.lit("?0?0")), "persistence_bounded"),
+        ("tuples", {"pairs": 5000}, "tuples_expected"),
+        ("tuples", {"tuples_started": 40}, "tuples_expected"),
+        ("tuples", {"tuples_miscounted": 1}, "slots_counted"),
+    ],
+)  # fmt: skip
+def test_a_sketch_that_is_not_what_its_hour_makes_is_seen(
+    house: Make, table: str, change: Callable[[DataFrame], DataFrame] | Mapping[str, int], check: str
+) -> None:
+    day = house(REMEMBERED)
+    day.land(2, [line(7200 + number, f"10.0.0.{number}") for number in range(9)])
+    day.ingest(2, 3)
+    context = day.context(2, 3)
+    stage = sketch_stage.stage(day.stream)
+    day.store.create(step.table for step in stage.steps)
+    since = (hour(2) - datetime.fromtimestamp(0, UTC)) // timedelta(hours=1)
+    if isinstance(change, Mapping):
+        changed = overcounted(stage, table, change, [since])
+    else:
+        changed = tampered(stage, table, change)
+    refresh(day.store, day.ledger, changed, context.interval, day.stream.heal, "run x")
+    assert set(failed(day, "sketch")) == {check}
+    assert day.book()[Node("sketch", "clients", table, hour(2))].status == "quarantined"
 
 
 SIGNED = """

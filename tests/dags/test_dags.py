@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-STAGES = ("ingest", "widen", "aggregate", "frame", "fill")
+STAGES = ("ingest", "widen", "aggregate", "frame", "fill", "sketch")
 STREAMS = sorted(path.stem for path in (ROOT / "schemas" / "streams").glob("*.yaml"))
 ARGV = Path(__file__).parent / "argv"
 
@@ -56,7 +56,7 @@ def test_stages_that_are_submitted_together_keep_their_gates_and_what_they_write
     edges = {(task.task_id, after) for task in together.tasks for after in task.downstream_task_ids}
     assert edges == {("settle", "run"), ("run", "ingest_gate")} | {
         edge
-        for branch in (["widen"], ["aggregate", "frame", "fill"])
+        for branch in (["widen"], ["aggregate", "frame", "fill"], ["sketch"])
         for edge in pairwise(["ingest_gate", *(f"{stage}_gate" for stage in branch), "report"])
     }
     written = {
@@ -222,9 +222,10 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
     publish(ledger, "web", "ingest", {})
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     file = ROOT / "schemas/streams/web.yaml"
-    dag = build(
-        load(file).model_copy(update={"aggregate": {}, "patterns": {}, "frames": {}, "fills": {}}), file
-    )
+    none: dict[str, Any] = {
+        stage: {} for stage in ("aggregate", "patterns", "frames", "fills", "persistence")
+    }
+    dag = build(load(file).model_copy(update=none), file)
     task: Any = dag.get_task("report")
     context = {"params": {}, "dag_run": run_of(hours[1], hours[1] + timedelta(hours=2))}
     # As the task runner calls it, which a test has none of.

@@ -44,9 +44,16 @@ def test_nothing_in_it_is_left_to_be_written() -> None:
 
 def test_the_stream_files_are_such() -> None:
     streams = [parse(yaml.safe_load(text)) for text in blocks("yaml")]
-    assert [list(stream.aggregate) for stream in streams] == [["traffic", "errors"], ["warmth"], [], ["flow"]]
-    assert [list(stream.patterns) for stream in streams] == [[], [], ["guessed"], []]
-    assert [list(stream.frames) for stream in streams] == [[], [], [], ["jam", "hundred", "unusual"]]
+    assert [list(stream.aggregate) for stream in streams] == [
+        ["traffic", "errors"],
+        ["warmth"],
+        [],
+        ["flow"],
+        [],
+    ]
+    assert [list(stream.patterns) for stream in streams] == [[], [], ["guessed"], [], []]
+    assert [list(stream.frames) for stream in streams] == [[], [], [], ["jam", "hundred", "unusual"], []]
+    assert [list(stream.persistence) for stream in streams][-1] == ["beacons", "regulars"]
 
 
 def test_what_a_stream_may_say_is_listed() -> None:

@@ -7,12 +7,23 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench import aggregate, between, flat, framing, hour, ingest, levels, trial, widen
+from bench import aggregate, between, flat, framing, hour, ingest, levels, persistence, trial, widen
 from bench.measure import Failed
 from bench.table import written
 
 CACHE = Path(__file__).resolve().parents[2] / ".transom" / "bench"
-BENCHES = ("ingest", "aggregate", "levels", "flat", "hour", "try", "widen", "between", "frames")
+BENCHES = (
+    "ingest",
+    "aggregate",
+    "levels",
+    "flat",
+    "hour",
+    "try",
+    "widen",
+    "between",
+    "frames",
+    "persistence",
+)
 
 
 def arg_parser() -> argparse.ArgumentParser:
@@ -23,7 +34,7 @@ def arg_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--lines", type=int, default=5_000_000, help="of each log (5000000)")
     parser.add_argument("--log", choices=list(ingest.MEASURES), action="append", help="one log alone")
-    once = "levels, flat, widen, between and frames"
+    once = "levels, flat, widen, between, frames and persistence"
     parser.add_argument("--repetitions", type=int, default=3, help=f"of each measurement, but for {once} (3)")
     return parser
 
@@ -42,6 +53,7 @@ def rows(arguments: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
         "widen": lambda: widen.bench(CACHE, arguments.lines, 1),
         "between": lambda: between.bench(CACHE, arguments.lines, 1),
         "frames": lambda: framing.bench(CACHE, arguments.lines, 1),
+        "persistence": lambda: persistence.bench(CACHE, arguments.lines, 1),
     }
     for name in which:
         yield from parts[name]()

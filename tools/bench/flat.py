@@ -28,11 +28,14 @@ TOP = 32 * HOUR
 LINES = 200
 """Of an hour."""
 CLIENTS = 50
-INGEST, AGGREGATE, WIDEN = "ingest", "aggregate", "widen"
-BY_SPARK = {f"{stage}, all read by Spark": stage for stage in (AGGREGATE, WIDEN)}
-TABLES = ("events", "granules", "item_granules", "batches", "matches", "episodes", scans.NEW)
+INGEST, AGGREGATE, WIDEN, SKETCH = "ingest", "aggregate", "widen", "sketch"
+BY_SPARK = {f"{stage}, all read by Spark": stage for stage in (AGGREGATE, WIDEN, SKETCH)}
+TABLES = (
+    "events", "granules", "item_granules", "batches", "matches", "episodes", "tuples", "persistent_items",
+    scans.NEW,
+)  # fmt: skip
 """What holds rows of the log and what is made of them, or is on its way into such a table."""
-HANDED = (AGGREGATE, WIDEN)
+HANDED = (AGGREGATE, WIDEN, SKETCH)
 """Of whose rows the driver hands some over: rows of tables where they are few. Where Spark reads all, they
 are entries of the tables' own logs, one for each file: those become more with every hour, and are told apart.
 """
@@ -62,6 +65,15 @@ def stream(folder: Path) -> Path:
                     {"id": "came", "where": "path LIKE '%/0'"},
                     {"id": "back", "where": "path LIKE '%/3'", "gap": {"min": "20 hours"}},
                 ],
+            }
+        },
+        "persistence": {
+            "regulars": {
+                "item": ["client", "path"],
+                "slot": "1 hour",
+                "window": "3 days",
+                "alpha": 0.7,
+                "epsilon": 0.2,
             }
         },
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 from bench import between as joins
 from bench import framing
+from bench import persistence as persistent
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
 from bench.between_log import ROWS_OF_ONE
 from bench.flat import BY_SPARK, HANDED
@@ -27,6 +28,8 @@ AIMS = {
     "widen": "every match of (b) at a tenth of its work, with a tenth of (c)'s delay of short ones",
     "between": f"within {joins.NEAR:g} times shuffling and sorting the rows, whatever the skew; at that at "
     f"least {joins.SKEWED:g} times as fast as Spark's range join",
+    "persistence": "not slower than counting exactly, and an hour by the rows of that hour alone, at most "
+    "twice its pairs",
     "frames": f"within {framing.NEAR:g} times shuffling the readings into Arrow",
 }
 PEERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
@@ -49,6 +52,11 @@ PEERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
         joins.FLOOR: (OURS, 1 / joins.NEAR),
         joins.RANGE: (OURS, joins.SKEWED),
         **dict.fromkeys((joins.BUCKETS, joins.DUCK, joins.ASOF), (OURS, None)),
+    },
+    "persistence": {
+        persistent.EXACT: (OURS, 1.0),
+        persistent.EXACT_HOUR: (persistent.HOUR, 1.0),
+        **dict.fromkeys((persistent.FLOOR, persistent.DUCK, persistent.DUCK_FLOOR), (OURS, None)),
     },
     "frames": {
         framing.FLOOR: (OURS, 1 / framing.NEAR),
@@ -309,6 +317,24 @@ def frames(rows: Sequence[Row]) -> str:
     )  # fmt: skip
 
 
+def persistence(rows: Sequence[Row]) -> str:
+    """A line a way."""
+    return _table(
+        [
+            *("who", "events", "cold", "warm", *JUDGED, "kept from hour to hour, rows", "MiB"),
+            *("rows read for an hour", "named at the end", "peak MiB"),
+        ],
+        [
+            [
+                row["who"], f"{row['events']:,}", row["cold"], row["seconds"], *_judgement(row),
+                _thousands(row["kept"]), row["kept_bytes"] and round(row["kept_bytes"] / 2**20, 1),
+                _thousands(row["read"]), row["named"], row["peak_mib"],
+            ]
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
 def _thousands(number: int | None) -> str | None:
     return None if number is None else f"{number:,}"
 
@@ -323,4 +349,5 @@ SECTIONS = {
     "widen": widen,
     "between": between,
     "frames": frames,
+    "persistence": persistence,
 }

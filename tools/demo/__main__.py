@@ -20,8 +20,18 @@ from processes import alone, until_interrupted
 from sample_logs import CONN, HOUR, WEB, Hours, land
 
 from demo.busy import busy
-from demo.figures import busiest, busiest_hosts, came_back, growing, lines_of_the_log, regulars, told
+from demo.figures import (
+    WEB_STREAM,
+    busiest,
+    busiest_hosts,
+    came_back,
+    growing,
+    lines_of_the_log,
+    regulars,
+    told,
+)
 from demo.page import DEMO, LAKE, book, console, rows, show, step, stretches
+from demo.persistent import always_here, beacons
 from transom.intervals import format_hour
 from transom.lake.book import Book
 from transom.lake.ledger import Ledger
@@ -33,7 +43,7 @@ BAD = datetime(2015, 5, 20, 19, tzinfo=UTC)
 MARKS = {"success": "[green]ok[/]", "failed": "[red]red[/]", "upstream_failed": "[yellow]not run[/]"}
 ORDER = (
     "settle", "ingest", "ingest_gate", "widen", "widen_gate", "aggregate", "aggregate_gate",
-    "frame", "frame_gate", "fill", "fill_gate", "report",
+    "frame", "frame_gate", "fill", "fill_gate", "sketch", "sketch_gate", "report",
 )  # fmt: skip
 
 
@@ -109,6 +119,23 @@ def one_by_one(hours: Sequence[datetime]) -> bool:
     return equal
 
 
+def audited(hour: datetime) -> bool:
+    """Counts an hour's persistent items exactly, beside the sketch."""
+    jobs = Path(__file__).resolve().parents[2] / "jobs"
+    log = DEMO / "audit.log"
+    command: list[str | Path] = [
+        "spark-submit", "--properties-file", os.environ["TRANSOM_SPARK_PROPERTIES"],
+        jobs / "sketch.py", "--audit", "--stream", WEB_STREAM,
+        "--lake", LAKE, "--from", format_hour(hour), "--to", format_hour(hour + HOUR),
+    ]  # fmt: skip
+    with console.status("an exact count beside the sketch"), log.open("w") as output:
+        environment = {**os.environ, "TRANSOM_LANDING": str(DEMO)}
+        done = subprocess.run(command, env=environment, stdout=output, stderr=output, check=False)
+    said = [line for line in log.read_text().splitlines() if line.startswith("audit of ")]
+    console.print("\n".join(said) or f"audit: failed, see {log}")
+    return not done.returncode and bool(said)
+
+
 def cost(run: str) -> None:
     """What the stages of a run of one hour cost."""
     lines = []
@@ -153,6 +180,9 @@ def tour(server: Airflow, web: Hours) -> bool:
     step("When the site was busy, beside the same hours of the day before")
     agrees = busy(web, DEMO / "busy_hours.svg") and agrees
 
+    step("Who is here in most hours of three days, and how exact that is")
+    agrees = always_here(web, last[0] + HOUR) and audited(last[0]) and agrees
+
     step("Six hours again, in a lake of their own, an hour a run")
     equal = one_by_one([FIRST + number * HOUR for number in range(6)])
     cost("hour")
@@ -161,7 +191,7 @@ def tour(server: Airflow, web: Hours) -> bool:
     day = datetime(2020, 4, 30, tzinfo=UTC)
     trigger(server, "conn", "two-days", day, day + timedelta(hours=32))
     busiest_hosts()
-    return agrees and equal
+    return beacons() and agrees and equal
 
 
 def recounted(web: Hours) -> dict[str, int]:

@@ -8,7 +8,7 @@ from transom.cli.freshness import Freshness
 from transom.intervals import HOUR, format_hour, ranges
 from transom.lake.book import Node
 from transom.lake.staleness import CHECKS
-from transom.stages import fill, frame, scene, widen
+from transom.stages import fill, frame, scene, sketch, widen
 from transom.stream import Stream
 
 OWN = {
@@ -96,6 +96,19 @@ OF_FILLS: Mapping[str, str] = {
 """The same of fills."""
 
 
+OF_PERSISTENCE: Mapping[str, str] = {
+    "item": "`item`",
+    "where": "`where`",
+    "slots": "`slot` or `window`",
+    "shares": "`alpha`, `epsilon` or `budget`",
+    "seeds": "`seed` or `delta`",
+    "watch": "`watch`",
+    "ignore": "`ignore`",
+    "types": "the type or resolution of a column",
+}
+"""The same of persistence."""
+
+
 MAY_BE_GONE = {"aggregates": ("fit", "aging")}
 """What a shape says only where there is some: it may have been taken out of the file."""
 
@@ -124,7 +137,12 @@ def specification(fresh: Freshness, node: Node) -> str:
         if beside and "specification" not in fresh.differs(other):
             # The types that each of them depends on are of other columns.
             names -= set(_shape(fresh.stream, other)) - {"types"}
-    said_as = {widen.NAME: OF_PATTERNS, frame.NAME: OF_FRAMES, fill.NAME: OF_FILLS}.get(node.stage, WORDS)
+    said_as = {
+        widen.NAME: OF_PATTERNS,
+        frame.NAME: OF_FRAMES,
+        fill.NAME: OF_FILLS,
+        sketch.NAME: OF_PERSISTENCE,
+    }.get(node.stage, WORDS)
     parts = list(dict.fromkeys(words for name, words in said_as.items() if name in names))
     if node.stage == scene.STAGE:
         parts.append("a check or an `accept` that decides whether files are complete")
@@ -138,6 +156,7 @@ def _blocks(stream: Stream, stage: str) -> Collection[str]:
         widen.NAME: stream.patterns,
         frame.NAME: stream.frames,
         fill.NAME: stream.fills,
+        sketch.NAME: stream.persistence,
     }
     return of_stage.get(stage, stream.aggregate)
 
@@ -160,6 +179,8 @@ def _shape(stream: Stream, node: Node) -> Mapping[str, object]:
             "open_frames": stream.open_frames_shape,
             "frames": stream.frames_shape,
             "fills": stream.fills_shape,
+            "tuples": stream.tuples_shape,
+            "persistent_items": stream.persistent_items_shape,
         }
         text = shaped[node.table](node.block)
     return {**dict.fromkeys(MAY_BE_GONE.get(node.table, ())), **json.loads(text)}

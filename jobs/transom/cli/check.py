@@ -11,6 +11,7 @@ from transom.stream import SpecificationError, Stream, frame_columns
 from transom.stream.fills import Fill
 from transom.stream.folder import folder, streams
 from transom.stream.patterns import Pattern
+from transom.stream.persistence import Persistence
 from transom.stream.shifts import format_ago
 from transom.units import format_duration
 
@@ -74,6 +75,18 @@ def declared(stream: Stream) -> str:
         + "".join(f"\n  pattern {name}: {looked_for(one)}" for name, one in stream.patterns.items())
         + "".join(f"\n  frames {name}: {delimited(stream, name)}" for name in stream.frames)
         + "".join(f"\n  fill {name}: {filled(one)}" for name, one in stream.fills.items())
+        + "".join(f"\n  persistence {name}: {persistent(one)}" for name, one in stream.persistence.items())
+    )
+
+
+def persistent(said: Persistence) -> str:
+    """What is persistent, and what of it is remembered."""
+    asked, slot = said.asked, format_duration(said.slot)
+    many = f"{asked.instances} instance{'' if asked.instances == 1 else 's'}"
+    return (
+        f"{', '.join(said.item)} in {asked.certain} of {said.slots} slots of {slot}, none in fewer than "
+        f"{asked.least}; epsilon {float(asked.epsilon):.3g}, a tuple of one in {float(1 / asked.tau):.3g} "
+        f"pairs of an item and a slot, in {many}"
     )
 
 

@@ -9,7 +9,7 @@ from transom.lake.fillers import Fillers
 from transom.lake.ledger import Ledger
 from transom.lake.stage import Step
 from transom.lake.staleness import Staleness, reach
-from transom.stages import aggregate, fill, frame, scene, widen
+from transom.stages import aggregate, fill, frame, scene, sketch, widen
 from transom.stages.checks import accepted_of
 from transom.stream import Stream
 
@@ -20,7 +20,8 @@ def book_of(stream: Stream, ledger: Ledger) -> Book:
     Raises:
         LakeError: that is not there, or is not as the stream's file says.
     """
-    fillers = fill.outline(stream).fillers if fill.NAME in stream.stages else ()
+    reading = (of for of in (fill, sketch) if of.NAME in stream.stages)
+    fillers = tuple(filler for of in reading for filler in of.outline(stream).fillers)
     return Fillers(ledger.root, fillers).beside(ledger.book())
 
 
@@ -34,7 +35,7 @@ class Freshness:
     def _of_stages(self) -> Mapping[str, Staleness]:
         """What is out of date of each stage that the stream has behind the first one."""
         accepted = accepted_of(self.stream)
-        outlines = {of.NAME: of.outline for of in (widen, aggregate, frame, fill)}
+        outlines = {of.NAME: of.outline for of in (widen, aggregate, frame, fill, sketch)}
         return {
             name: Staleness(outline(self.stream), self.book, accepted)
             for name, outline in outlines.items()

@@ -12,6 +12,7 @@ from deltalake import DeltaTable, QueryBuilder
 from transom.cli.episodes_shown import print_episodes
 from transom.cli.files_of_any_name import EXAMPLES, Held
 from transom.cli.frames_shown import print_frames
+from transom.cli.persistent_shown import print_persistent_items
 from transom.cli.shown import plain, table
 from transom.intervals import Interval
 from transom.lake.findings import findings, how_many
@@ -108,6 +109,7 @@ def print_outcome(
         typer.echo(f"  none: every check {'passed' if passed else 'that was made passed'}")
     print_episodes(spark, stream, root)
     print_frames(stream, root)
+    print_persistent_items(stream, root)
     for name, block in stream.aggregate.items():
         for number, level in enumerate(reversed(block.levels)):
             figures = _shown(stream, name)

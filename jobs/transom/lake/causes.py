@@ -41,7 +41,10 @@ MENDED: Mapping[str, str] = {
     OUT_OF_DATE: "run",
 }
 """What makes good what has become of an hour."""
-NOUNS = {"ingest": "events", "widen": "episodes", "aggregate": "figures", "frame": "frames", "fill": "fills"}
+NOUNS = {
+    "ingest": "events", "widen": "episodes", "aggregate": "figures", "frame": "frames", "fill": "fills",
+    "sketch": "persistent items",
+}  # fmt: skip
 """What the rows of a stage are."""
 SHOWN = 5
 """How many hours and how many rows at fault are evidence of one finding."""

@@ -43,14 +43,14 @@ class Filler:
         place: where the stream's file says so, for errors.
         name: what it is called there.
         table: the path or URI of a Delta table; None where it is a stream.
-        time: its column that says when a row was.
+        time: its column that says when a row was; None of a list, whose rows are of all time.
         columns: what is read, by the name that it has in conditions.
     """
 
     place: str
     name: str
     table: str | None
-    time: str
+    time: str | None
     columns: tuple[Field, ...]
 
     @property
@@ -69,7 +69,7 @@ class Fillers:
 
     root: str
     declared: tuple[Filler, ...]
-    _looks: dict[Filler, "_Table | _Stream"] = field(default_factory=dict)
+    _looks: dict[Filler, "_Table | _List | _Stream"] = field(default_factory=dict)
 
     def beside(self, book: Book) -> Book:
         """A book that has their hours, too.
@@ -77,16 +77,19 @@ class Fillers:
         Raises:
             LakeError: a table or stream is not there, cannot be read, or has no such column.
         """
-        return book.beside({filler.series: self._look(filler).hours() for filler in self.declared})
+        return book.beside({filler.series: self._look(filler).hours(book.due) for filler in self.declared})
 
     def pinned(self) -> Mapping[Filler, Rows]:
         """What reads each of them as it stands now, or as it stood when its hours were last asked for."""
         return {filler: self._look(filler).pinned() for filler in self.declared}
 
-    def _look(self, filler: Filler) -> "_Table | _Stream":
+    def _look(self, filler: Filler) -> "_Table | _List | _Stream":
         if filler not in self._looks:
             beside = f"{self.root.rstrip('/').rpartition('/')[0]}/{filler.name}"
-            self._looks[filler] = _Stream(filler, beside) if filler.table is None else _Table(filler)
+            if filler.table is None:
+                self._looks[filler] = _Stream(filler, beside)
+            else:
+                self._looks[filler] = _List(filler) if filler.time is None else _Table(filler)
         return self._looks[filler]
 
 
@@ -100,7 +103,7 @@ class _Table:
         self._version = -1
         self._hours: Hours = {}
 
-    def hours(self) -> Hours:
+    def hours(self, due: Collection[datetime]) -> Hours:
         with _reading(self._filler, self._uri):
             if self._table is None:
                 self._table = DeltaTable(self._uri)
@@ -108,18 +111,39 @@ class _Table:
                 self._table.update_incremental()
             if self._version != self._table.version():
                 _require(self._filler, self._table)
-                self._hours = _of_files(self._filler, self._table)
+                self._looked_at(self._table)
                 self._version = self._table.version()
         return self._hours
+
+    def _looked_at(self, table: DeltaTable) -> None:
+        self._hours = _of_files(self._filler, table)
 
     def pinned(self) -> Rows:
         uri, version, filler = self._uri, self._version, self._filler
 
         def rows(spark: "SparkSession", hours: Collection[datetime]) -> "DataFrame":
             table = spark.read.format("delta").option("versionAsOf", version).load(uri)
-            return _declared(table.where(_inside(filler.time, hours)), filler)
+            return _declared(
+                table if filler.time is None else table.where(_inside(filler.time, hours)), filler
+            )
 
         return rows
+
+
+class _List(_Table):
+    """A Delta table whose rows are of all time: every hour that is due is made of all of them."""
+
+    _entry = Entry("published", "")
+
+    def hours(self, due: Collection[datetime]) -> Hours:
+        super().hours(due)
+        return dict.fromkeys(due, self._entry)
+
+    def _looked_at(self, table: DeltaTable) -> None:
+        deleted = _deleted(table)
+        files = sorted(pa.table(table.get_add_actions()).column("path").to_pylist())
+        said = repr([(file, deleted.get(file.rpartition("/")[2])) for file in files])
+        self._entry = Entry("published", "", digest=hashlib.sha256(said.encode()).hexdigest()[:32])
 
 
 class _Stream:
@@ -129,7 +153,7 @@ class _Stream:
         self._filler, self._root = filler, root
         self._ledger: Ledger | None = None
 
-    def hours(self) -> Hours:
+    def hours(self, due: Collection[datetime]) -> Hours:
         filler, root = self._filler, self._root
         with _reading(filler, root):
             if self._ledger is None:
@@ -191,7 +215,7 @@ def _require(filler: Filler, table: DeltaTable) -> None:
             f"(delta.columnMapping.mode is {mapping}), which is not read"
         )
     held = {column.name: column.type for column in pa.schema(table.schema().to_arrow())}
-    wanted = {f"{filler.place}.time": (filler.time, "timestamp")}
+    wanted = {} if filler.time is None else {f"{filler.place}.time": (filler.time, "timestamp")}
     wanted |= {f"{filler.place}.columns.{c.name}": (c.paths[0], c.type) for c in filler.columns}
     for place, (column, kind) in wanted.items():
         if column not in held:
@@ -265,4 +289,5 @@ def _declared(rows: "DataFrame", filler: Filler) -> "DataFrame":
     from pyspark.sql import functions as F
 
     columns = [F.col(f"`{c.paths[0]}`").cast(SPARK_TYPES[c.type]).alias(c.name) for c in filler.columns]
-    return rows.select(F.col(f"`{filler.time}`").alias(TIME), *columns)
+    time = [] if filler.time is None else [F.col(f"`{filler.time}`").alias(TIME)]
+    return rows.select(*time, *columns)

@@ -21,8 +21,6 @@ from transom.lake.staleness import fingerprint
 from transom.lake.tables import Table, in_hours_sql, instant, query
 from transom.lake.wording import hashed, joined, one_key, quoted, shown, text, title_of
 
-START, END = "start", "end"
-
 
 @dataclass(frozen=True)
 class Told:
@@ -34,8 +32,11 @@ class Told:
         columns: of its rows that are read, beside hour, id, start, end, state, new and the key.
         times: those of all columns that are times.
         title: with columns in braces.
-        evidence: texts, as SQL; `__ongoing` says whether it may go on.
+        evidence: texts, as SQL, of which empty ones are left out; `__ongoing` says whether it may go on.
         reach: after how many hours without a row nobody knows any more whether it goes on.
+        item: the columns of what it is beside the key.
+        start, end: the columns that say from when to when it is.
+        exactness: how exact it is, as SQL.
     """
 
     name: str
@@ -48,11 +49,16 @@ class Told:
     title: str
     evidence: Sequence[str]
     reach: int
+    item: tuple[str, ...] = ()
+    start: str = "start"
+    end: str = "end"
+    exactness: str = "'exact'"
 
     @property
     def read(self) -> tuple[str, ...]:
         """All columns of its rows that are read."""
-        return ("hour", self.id, START, END, "state", self.new, *self.columns, *self.key)
+        ends = (self.start, self.end)
+        return ("hour", self.id, *ends, "state", self.new, *self.columns, *self.key, *self.item)
 
 
 @dataclass
@@ -132,16 +138,16 @@ def _sql(rows: "_Rows", of: Lasting, told: Told) -> str:
         "severity": text(told.severity),
         "title": title_of(of.stream, told.title, told.times),
         "key": one_key(told.key),
-        "item": "cast(NULL AS varchar)",
-        "start": '"start"',
-        "end": '"end"',
+        "item": one_key(told.item),
+        "start": quoted(told.start),
+        "end": quoted(told.end),
         "ongoing": "__ongoing",
-        "exactness": "'exact'",
-        "evidence": f"make_array({', '.join(told.evidence)})",
+        "exactness": told.exactness,
+        "evidence": f"array_remove_all(make_array({', '.join(told.evidence)}), '')",
     }
     # A hash of the row, and of what is made of it: so that hours are compared without their words.
     times = [f"arrow_cast({quoted(c)}, 'Int64')" for c in ("__hour", *told.times)]
-    others = [c for c in (*told.columns, *told.key) if c not in told.times]
+    others = [c for c in (*told.columns, *told.key, *told.item) if c not in told.times]
     row = [f"cast({time} AS varchar)" for time in times] + [shown(c) for c in ("__ongoing", *others)]
     values["made_of"] = hashed(*joined([text(fingerprint(values)), *row], "/"))
     ordered = (f"{values[column]} AS {quoted(column)}" for column in Table.load(NAME).columns)

@@ -28,6 +28,7 @@ _PLAIN: dict[str, pa.DataType] = {
     "double": pa.float64(),
     "boolean": pa.bool_(),
     "timestamp": pa.timestamp("us", "UTC"),
+    "binary": pa.binary(),
 }
 _STRUCTS = (
     {"id": "string", "time": "timestamp", "count": "bigint"},

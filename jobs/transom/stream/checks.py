@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 from transom.stream.base import Hour, Model, Name, Number, Text, finite
 from transom.stream.errors import Problem, nearest
 
-Stage = Literal["ingest", "widen", "aggregate", "frame", "fill"]
+Stage = Literal["ingest", "widen", "aggregate", "frame", "fill", "sketch"]
 Checked = Literal["ingest", "aggregate"]
 """Stages of whose output a stream may have checks of its own."""
 Severity = Literal["error", "incomplete", "warning"]
@@ -162,6 +162,22 @@ BUILT_IN: dict[str, BuiltIn] = {
         "no mean is left out, which one is where the sum might not be exact",
         advice="frames whose largest magnitude times their number of values reaches 2**62 steps of the "
         "column's resolution: a coarser one helps",
+    ),
+    "tuples_expected": BuiltIn(
+        "sketch",
+        "error",
+        "an hour starts as many tuples as chance has it of its pairs of an item and a slot, at most six "
+        "deviations off",
+    ),
+    "tuples_in_window": BuiltIn(
+        "sketch", "error", "every tuple starts in the window that ends with its hour's slot"
+    ),
+    "slots_counted": BuiltIn("sketch", "error", "every tuple counts as many slots as it has bits"),
+    "persistence_bounded": BuiltIn(
+        "sketch",
+        "error",
+        "what is told of an item is in its bounds: seen in no more slots than the window has, and in as many "
+        "as the guarantee asks for",
     ),
     "matches_in_episodes": BuiltIn("widen", "error", "an hour's episodes take every match of the hour once"),
 }

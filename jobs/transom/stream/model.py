@@ -19,6 +19,7 @@ from transom.stream.errors import Problems
 from transom.stream.fills import Fill
 from transom.stream.frames import Frame
 from transom.stream.patterns import Pattern
+from transom.stream.persistence import Persistence
 from transom.stream.presets import with_defaults
 from transom.stream.source import Column, Source
 from transom.stream.time import Time
@@ -67,6 +68,8 @@ class Stream(Model):
     """Stretches of time that the data of each key delimits."""
     fills: dict[Name, Fill] = Field(default_factory=dict)
     """What lies between the ends of frames, in the log or in its past."""
+    persistence: dict[Name, Persistence] = Field(default_factory=dict)
+    """Items that are there all the time, however rarely each time."""
     checks: dict[Name, Check] = Field(default_factory=dict)
     """Own checks, and changes of built-in ones."""
     accept: tuple[Accept, ...] = ()
@@ -168,6 +171,7 @@ class Stream(Model):
             "aggregate": bool(self.aggregate),
             "frame": bool(self.frames),
             "fill": bool(self.fills),
+            "sketch": bool(self.persistence),
         }
         return ("ingest", *(stage for stage, there in blocks.items() if there))
 
@@ -189,7 +193,8 @@ class Stream(Model):
         """Return the columns of the stream's key that it needs itself, beside its blocks: for `ties`, or
         where no block says what the key is for."""
         ties = self.time is not None and self.time.every is not None and self.time.ties != "keep"
-        return self.key if ties or not (self.aggregate or self.patterns or self.frames) else ()
+        blocks = self.aggregate or self.patterns or self.frames or self.persistence
+        return self.key if ties or not blocks else ()
 
     def condition(self, block: str) -> Expression | None:
         """Return the compiled `where` of a block, None where it takes every event."""
@@ -286,6 +291,14 @@ class Stream(Model):
     def fills_shape(self, fill: str) -> str:
         """Return the canonical JSON of what shapes a fill, its frames given."""
         return shapes.fills(self, fill)
+
+    def tuples_shape(self, block: str) -> str:
+        """Return the canonical JSON of what shapes what is remembered of a block's items."""
+        return shapes.tuples(self, block)
+
+    def persistent_items_shape(self, block: str) -> str:
+        """Return the canonical JSON of what shapes what is told of them."""
+        return shapes.persistent_items(self, block)
 
     def episodes_shape(self, pattern: str) -> str:
         """Return the canonical JSON of what shapes the episodes of a pattern, matches given."""

@@ -16,7 +16,7 @@ from transom.stream.source import Column
 from transom.stream.time import Time
 from transom.stream.unique import Unique
 
-_BLOCKS = ("patterns", "aggregate", "frames")
+_BLOCKS = ("patterns", "aggregate", "frames", "persistence")
 
 
 class Preset(Model):
@@ -96,7 +96,7 @@ def with_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
         merged["columns"] = {name: column for name, column in both.items() if column is not None}
     for stage in _BLOCKS:
         if isinstance(merged.get(stage), Mapping):
-            merged[stage] = {name: _block(block, merged) for name, block in merged[stage].items()}
+            merged[stage] = {name: _block(stage, block, merged) for name, block in merged[stage].items()}
     return merged
 
 
@@ -108,11 +108,13 @@ def _source(source: dict[str, Any], preset: Mapping[str, Any]) -> dict[str, Any]
     return source
 
 
-def _block(block: Any, stream: Mapping[str, Any]) -> Any:
+def _block(stage: str, block: Any, stream: Mapping[str, Any]) -> Any:
     if not isinstance(block, Mapping):
         return block
     defaults: dict[str, Any] = {}
-    if "kind" in block:
+    if stage == "persistence":
+        stream = {"where": stream.get("where")}
+    elif "kind" in block:
         # Frames over an aggregation have its key, and `where` is their own.
         stream = {} if "over" in block else {"key": stream.get("key")}
     # A default that is itself wrong is reported where it stands, not once more for each block.

@@ -15,11 +15,13 @@ from transom.stream import (
     fill_columns,
     frame_columns,
     pattern_columns,
+    persistence_columns,
     unique,
 )
 from transom.stream.errors import Problem, join, nearest, twice
 from transom.stream.fields import split_paths
 from transom.stream.options import fields_of
+from transom.stream.persistence import looked_back
 from transom.stream.windows import Aggregation
 from transom.units import format_duration
 
@@ -49,6 +51,7 @@ def problems(stream: "Stream") -> list[Problem]:
         *pattern_columns.problems(stream),
         *frame_columns.problems(stream),
         *fill_columns.problems(stream),
+        *persistence_columns.problems(stream),
         *_checks(stream),
         *_accept(stream),
         *_times(stream),
@@ -245,6 +248,8 @@ def _looks_back(stream: "Stream") -> Iterator[tuple[str, timedelta]]:
             back = frame.stretch or HOUR
             shift = max(frame.baseline.shift) if frame.baseline else timedelta(0)
             yield f"what the frames {name} are made of", back + shift
+    for name, said in stream.persistence.items():
+        yield f"the window of persistence {name}", looked_back(said)
     for name, fill in stream.fills.items():
         if fill.frame in stream.frames and fill.from_.block in stream.aggregate:
             frame, reach = stream.frames[fill.frame], fill_columns.reach(stream, name)

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from transom.stream import detectors, fill_columns, frame_columns, frame_rules
+from transom.stream import detectors, fill_columns, frame_columns, frame_rules, persistence_columns
 from transom.units import microseconds
 
 if TYPE_CHECKING:
@@ -278,6 +278,40 @@ def fills(stream: "Stream", name: str) -> str:
             "of": {column: str(measures[column]) for column in read if column in measures},
             "reach": microseconds(fill_columns.reach(stream, name)),
             "types": _types(stream, {*key, *columns} & stream.event_columns.keys()),
+        }
+    )
+
+
+def tuples(stream: "Stream", name: str) -> str:
+    """Return what shapes what is remembered of a block's items, and which of them are named."""
+    said, where = stream.persistence[name], persistence_columns.where(stream, name)
+    return canonical(
+        {
+            "item": list(said.item),
+            "where": where.sql if where else None,
+            "slots": [microseconds(said.slot), said.slots],
+            "shares": [str(share) for share in (said.asked.alpha, said.asked.epsilon)],
+            "seeds": [said.seed, said.instances],
+            "watch": sorted(persistence_columns.listed(said, said.watch), key=repr),
+            "types": _types(stream, {*said.item, *(where.columns if where else ())} - {"event_time"}),
+        }
+    )
+
+
+def persistent_items(stream: "Stream", name: str) -> str:
+    """Return what shapes what is told of them, what is remembered given."""
+    said = stream.persistence[name]
+    known, table = said.ignore, said.ignore.table
+    return canonical(
+        {
+            "item": list(said.item),
+            "slots": [microseconds(said.slot), said.slots],
+            "ignore": [
+                sorted(persistence_columns.listed(said, known.items), key=repr),
+                {column: sorted(networks) for column, networks in known.networks.items()},
+                [table.path, {c: table.columns.get(c, c) for c in said.item}] if table else None,
+            ],
+            "types": _types(stream, said.item),
         }
     )
 

@@ -1,0 +1,90 @@
+"""The blocks of persistence of a stream, resolved against its columns."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from transom.algorithms.tracking import Tracking
+from transom.formats.layout import Field
+from transom.lake.fillers import Filler
+from transom.lake.tables import SPARK_TYPES
+from transom.stages.blocks import HOUR
+from transom.stages.landing import absolute
+from transom.stages.slices import micros
+from transom.stream import Stream, persistence_columns
+from transom.stream.persistence import looked_back
+from transom.units import microseconds
+
+HOUR_LENGTH = microseconds(HOUR)
+
+
+@dataclass(frozen=True)
+class PersistenceBlock:
+    """One block of persistence of a stream, with everything that its columns are derived from.
+
+    Attributes:
+        item: the columns of an item, with their Spark types.
+        where: which events are seen, as Spark SQL.
+        seeds: of the hash of each instance.
+        watched: items that are counted exactly.
+        ignored: items that are not reported.
+        networks: addresses that are not, by a column of the item.
+        known_table: a table of items that are not.
+        back: how many hours back state is read.
+    """
+
+    name: str
+    item: Mapping[str, str]
+    where: str | None
+    tracking: Tracking
+    seeds: tuple[int, ...]
+    watched: tuple[tuple[Any, ...], ...]
+    ignored: tuple[tuple[Any, ...], ...]
+    networks: Mapping[str, tuple[str, ...]]
+    known_table: Filler | None
+    back: int
+
+    def reports(self, hour: datetime) -> bool:
+        """Whether a window is reported in an hour."""
+        return self.tracking.reports(number_of(hour))
+
+
+def number_of(hour: datetime) -> int:
+    """An hour by its number since 1970."""
+    return micros(hour) // HOUR_LENGTH
+
+
+def persistence_block_of(stream: Stream, name: str) -> PersistenceBlock:
+    """A block of the stream file, resolved against its columns."""
+    said, where = stream.persistence[name], persistence_columns.where(stream, name)
+    return PersistenceBlock(
+        name,
+        {column: SPARK_TYPES[stream.event_types[column]] for column in said.item},
+        where.sql if where else None,
+        Tracking(said.asked, microseconds(said.slot)),
+        tuple(range(said.seed, said.seed + said.instances)),
+        tuple(persistence_columns.listed(said, said.watch)),
+        tuple(persistence_columns.listed(said, said.ignore.items)),
+        said.ignore.networks,
+        _known_table(stream, name),
+        looked_back(said) // HOUR,
+    )
+
+
+def _known_table(stream: Stream, name: str) -> Filler | None:
+    """The table of items that are not reported, if there is one."""
+    said = stream.persistence[name]
+    known = said.ignore.table
+    if known is None:
+        return None
+    columns = tuple(
+        Field(column, (known.columns.get(column, column),), stream.event_types[column])
+        for column in said.item
+    )
+    return Filler(f"persistence.{name}.ignore.table", known.path, absolute(known.path), None, columns)
+
+
+def before(hour: datetime, back: int, due: Iterable[datetime]) -> datetime | None:
+    """The last hour before one that is due, as far back as state is read."""
+    return max((one for one in due if hour - back * HOUR <= one < hour), default=None)

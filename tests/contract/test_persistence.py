@@ -1,0 +1,268 @@
+"""Persistent items are what the listing says of the whole log, whatever the history of the lake."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from contract.test_promise import assert_equal
+from house import House, hour, line
+from transom.algorithms.persistence import Exact, SlidingWindow
+from transom.algorithms.sampling import hashed
+from transom.lake.tables import LakeError
+from transom.stages.audit import audit
+from transom.stages.persistence_blocks import PersistenceBlock, persistence_block_of
+
+Make = Callable[..., House]
+Event = dict[str, Any]
+MICROS = 10**6
+HOUR = 3600 * MICROS
+HOURS = 16
+
+PERSISTENT = """
+name: web
+preset: apache/combined
+heal: 1 hour  # a longer gap between hours that are asked for stays one
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+persistence:
+  clients: {item: [client], slot: 1 hour, window: 6 hours, alpha: 0.7, epsilon: 0.4}
+  pairs: {item: [client, status], where: bytes > 0, slot: 20 minutes, window: 4 hours, alpha: 0.5,
+          epsilon: 0.3, delta: 0.2, seed: 5, finding: false}
+  slow: {item: [client], slot: 3 hours, window: 15 hours, alpha: 0.8, epsilon: 0.5, watch: [10.0.0.3]}
+"""
+
+
+def requests(dice: random.Random) -> list[list[str]]:
+    """Some clients in every hour, others in some; one is gone for half of the time."""
+    chances = {1: 1.0, 2: 0.8, 3: 0.3, 4: 0.7}
+    log: list[list[str]] = []
+    for number in range(HOURS):
+        lines = []
+        for client, chance in chances.items():
+            if dice.random() < chance and not (client == 1 and 6 <= number < 11):
+                for _ in range(dice.choice([1, 2, 5])):
+                    sent, status = dice.choice([0, 7, "-"]), dice.choice([200, 404])
+                    lines.append(line(3600 * number + dice.randrange(3600), f"10.0.0.{client}", sent, status))
+        log.append(lines)
+    return log
+
+
+def micros(moment: datetime) -> int:
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def bytes_of(values: Sequence[object]) -> bytes:
+    texts = [str(value).encode() for value in values]
+    if len(texts) == 1:
+        return texts[0]
+    return b"".join(len(text).to_bytes(8, "little") + text for text in texts)
+
+
+def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> Iterator[Event]:
+    """What hours that were asked for tell of a block, record by record."""
+    block = persistence_block_of(house.stream, name)
+    taken = [e for e in events if name != "pairs" or (e["bytes"] or 0) > 0]
+    taken.sort(key=lambda event: event["event_time"])
+    tracking, of = block.tracking, block.tracking.asked
+    windows = [
+        SlidingWindow(of, lambda item, slot, seed=seed: hashed(item, slot, seed))  # type: ignore[misc]
+        for seed in block.seeds
+    ]
+    exact, named = Exact(of.slots), dict[bytes, int]()
+    watched = {bytes_of(item) for item in block.watched}
+    for at in range(min(asked), max(asked) + HOUR, HOUR):
+        for event in taken:
+            time = micros(event["event_time"])
+            if time // HOUR * HOUR != at:
+                continue
+            item, slot = bytes_of([event[column] for column in block.item]), time // tracking.length
+            exact.take(item, slot)
+            for window in windows:
+                window.move_to(slot)
+                if item not in watched:
+                    window.take(item, slot)
+        end = at + HOUR
+        if end % tracking.length:
+            continue
+        last = end // tracking.length - 1
+        oldest: dict[bytes, tuple[int, int]] = {}
+        for window in windows:
+            window.move_to(last)
+            for item, start, counted in window.oldest(last):
+                oldest[item] = min((start, counted), oldest.get(item, (start, counted)))
+        found = {item for window in windows for item in window.reported(last)}
+        persistence = exact.persistence(last)
+        for item in watched & persistence.keys():
+            oldest[item] = (min(s for s in exact.seen[item] if s > last - of.slots), persistence[item])
+            if persistence[item] >= of.alpha * of.slots:
+                found.add(item)
+        left = named.keys() - found
+        named = {item: named.get(item, end) for item in found}
+        if at in asked:
+            for item in {*found, *(watched & persistence.keys())}:
+                start, counted = oldest[item]
+                yield told_of(taken, block, item, start, counted, end, named.get(item), item in watched)
+            for item in left:
+                yield {"item": item, "end": end, "change": "left"}
+
+
+def told_of(
+    events: Sequence[Event],
+    block: PersistenceBlock,
+    item: bytes,
+    start: int,
+    counted: int,
+    end: int,
+    since: int | None,
+    watched: bool,
+) -> Event:
+    length, of = block.tracking.length, block.tracking.asked
+    first = end // length - of.slots
+    times: dict[int, list[int]] = {}
+    for event in events:
+        time = micros(event["event_time"])
+        if start * length <= time < end and bytes_of([event[c] for c in block.item]) == item:
+            times.setdefault(time // length, []).append(time)
+    contacts = [min(times[slot]) // block.tracking.unit for slot in sorted(times)]
+    gaps = [(later - one) * block.tracking.unit / MICROS for one, later in pairwise(contacts)]
+    mean = sum(gaps) / len(gaps) if gaps else None
+    spread = (sum((gap - mean) ** 2 for gap in gaps) / len(gaps)) ** 0.5 / mean if mean else None
+    high = counted if watched else counted + start - first
+    estimate = counted if watched else min(counted + 1 / of.tau, high)
+    change = None if since is None else "entered" if since == end else "stays"
+    return {
+        "item": item, "end": end, "change": change, "low": counted, "high": high, "estimate": float(estimate),
+        "certain": watched or counted >= of.alpha * of.slots, "watched": watched, "since": since,
+        "first": start * length, "last": max(times) * length, "records": sum(map(len, times.values())),
+        "slots": "".join(
+            "?" if slot < start else "1" if slot in times else "0" for slot in range(first, first + of.slots)
+        ),
+        "mean": None if mean is None else pytest.approx(mean), "spread": None if spread is None else
+        pytest.approx(spread, abs=1e-6),
+    }  # fmt: skip
+
+
+def told(house: House, name: str) -> list[Event]:
+    block = persistence_block_of(house.stream, name)
+    found = []
+    for row in house.rows_of("persistent_items"):
+        if row["block"] != name:
+            continue
+        said = {
+            "item": bytes_of([row[column] for column in block.item]),
+            "end": micros(row["window_end"]),
+            "change": row["change"],
+        }
+        assert micros(row["hour"]) == said["end"] - HOUR
+        assert row["state"] == {"left": "final", None: None}.get(row["change"], "partial")
+        if row["change"] != "left":
+            said |= {
+                name: row[name]
+                for name in ("low", "high", "estimate", "certain", "watched", "records", "slots")
+            }
+            said |= {
+                "since": row["since"] and micros(row["since"]), "first": micros(row["first_slot"]),
+                "last": micros(row["last_slot"]), "mean": row["gap_mean_s"], "spread": row["gap_cv"],
+            }  # fmt: skip
+        found.append(said)
+    return found
+
+
+def by_item(rows: Iterator[Event] | Sequence[Event]) -> list[Event]:
+    return sorted(rows, key=lambda row: (row["end"], row["item"]))
+
+
+def check(house: House, asked: Sequence[int] | range) -> None:
+    hours = [micros(hour(number)) for number in asked]
+    events = [event for event in house.rows_of("events") if micros(event["hour"]) in hours]
+    for name in house.stream.persistence:
+        rows = by_item(told(house, name))
+        assert rows == by_item(expected(house, name, events, hours)), name
+        assert {row["change"] for row in rows} >= {"entered", "stays"}, name
+        assert name != "clients" or "left" in {row["change"] for row in rows}
+
+
+def test_items_are_what_the_listing_says_whatever_the_history(house: Make) -> None:
+    log = requests(random.Random(4))
+    lived, whole = house(PERSISTENT, "lived"), house(PERSISTENT, "whole")
+    late = {4: log[4][1::2], 9: log[9][::2]}
+    for number, lines in enumerate(log):
+        lived.land(number, [one for one in lines if one not in late.get(number, ())])
+    # Hours 6 to 8 are asked for last, after what comes behind them.
+    for begin, end in ((0, 1), (1, 6), (9, 10), (10, HOURS)):
+        lived.run(begin, end)
+    check(lived, [*range(6), *range(9, HOURS)])
+    for number, lines in late.items():
+        lived.land(number, lines, ".late")
+    for begin, end in ((4, 5), (6, 9), (9, HOURS)):
+        lived.run(begin, end)
+    whole.run(0, HOURS)
+    assert_equal(lived, whole)
+    lived.assert_ledger_true()
+    check(whole, range(HOURS))
+    for found in audit(whole.spark, whole.stream, whole.context(0, HOURS).interval, whole.root):
+        assert found.sound
+        assert found.counts["pairs"] > found.counts["items"] > found.counts["missed"]
+    # What stays is one finding, and so is what has left; what nobody wants to be told of is none.
+    stays = {row["stay_id"] for row in whole.rows_of("persistent_items") if row["block"] != "pairs"} - {None}
+    findings = [finding for finding in whole.findings() if finding.kind == "persistent"]
+    assert len(findings) == len(stays) > 3
+    assert {finding.block for finding in findings} == {"clients", "slow"}
+    ongoing = [finding for finding in findings if finding.ongoing]
+    assert {finding.item for finding in ongoing if finding.block == "clients"} == {
+        row["client"]
+        for row in whole.rows_of("persistent_items")
+        if row["block"] == "clients" and row["hour"] == hour(HOURS - 1) and row["state"] == "partial"
+    }
+
+
+IGNORING = """
+  known: {item: [client], slot: 1 hour, window: 4 hours, alpha: 1, epsilon: 0.9, ignore: IGNORED}
+"""
+
+
+def test_what_is_known_is_not_told_and_is_remembered(house: Make, tmp_path: Path) -> None:
+    text = PERSISTENT[: PERSISTENT.index("  clients")] + IGNORING
+    path = tmp_path / "known"
+    write_deltalake(path, pa.table({"ip": ["10.0.0.1"]}))
+    day = house(text.replace("IGNORED", "{}"))
+    for number in range(3):
+        day.land(number, [line(3600 * number, f"10.0.0.{n}") for n in (1, 2)] + [line(3600 * number, "::7")])
+    day.run(0, 3)
+    tuples = day.store.pin(["tuples"]).versions
+    seen = {"{}": clients(day)}
+    assert seen["{}"] == {"10.0.0.1", "10.0.0.2", "::7"}
+    table = f"{{table: {{path: {path}, columns: {{client: ip}}}}}}"
+    for known, left in (
+        ("{items: [10.0.0.2]}", {"10.0.0.1", "::7"}),
+        ("{networks: {client: [10.0.0.0/31, '::/64']}}", {"10.0.0.2"}),
+        (table, {"10.0.0.2", "::7"}),
+    ):
+        day = house(text.replace("IGNORED", known))
+        day.sketch(0, 3)
+        assert clients(day) == left, known
+        # What is remembered does not depend on it.
+        assert day.store.pin(["tuples"]).versions == tuples
+    write_deltalake(path, pa.table({"ip": ["10.0.0.2"]}), mode="append")
+    assert day.sketch(0, 3).published == 3
+    assert clients(day) == {"::7"}
+    DeltaTable(path).delete()
+    day.sketch(0, 3)
+    assert clients(day) == seen["{}"]
+    assert day.sketch(0, 3).published == 0
+    write_deltalake(path, pa.table({"host": ["10.0.0.2"]}), mode="overwrite", schema_mode="overwrite")
+    with pytest.raises(
+        LakeError, match=r"^persistence.known.ignore.table.columns.client: .* has no column 'ip'"
+    ):
+        day.sketch(0, 3)
+
+
+def clients(house: House) -> set[str]:
+    return {row["client"] for row in house.rows_of("persistent_items")}

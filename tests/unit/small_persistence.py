@@ -1,0 +1,146 @@
+"""Items that are seen in slots, drawn; and what is said of them record by record."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import strategies as st
+
+from transom.algorithms.batches import Bools
+from transom.algorithms.persistence import Exact, Persistence, SlidingWindow, Tracked
+from transom.algorithms.pieces import HOUR
+from transom.algorithms.sampling import hashed
+from transom.algorithms.tracking import WATCHED, Reported, Sightings, State, Tracking, Tuples, advance
+
+MINUTE = 60_000_000
+ITEMS = (b"a", b"bb", b"ccc", b"d")
+Record = tuple[int, bytes]
+"""A time and an item."""
+At = tuple[int, bytes, int]
+"""An instance, an item, and the slot from which on it is remembered."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is tracked, records in order, the hours that are asked for, and which of them runs begin with."""
+
+    tracking: Tracking
+    records: Sequence[Record]
+    watched: frozenset[bytes]
+    due: Sequence[int]
+    runs: Sequence[int]
+
+    @property
+    def hours(self) -> range:
+        """All hours from the first to the last that is asked for."""
+        return range(self.due[0], self.due[-1] + 1)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Some items, some of them in most slots; hours that nobody asks for among others."""
+    slots = draw(st.integers(5, 14))
+    alpha = draw(st.fractions(Fraction(1, 2), 1, max_denominator=10))
+    # Large enough that not every item is tracked.
+    low, high = Fraction(2, slots), alpha * Fraction(19, 20)
+    epsilon = low + (high - low) * draw(st.fractions(0, 1, max_denominator=6))
+    asked = Persistence(slots, alpha, epsilon, draw(st.integers(1, 3)))
+    tracking = Tracking(asked, draw(st.sampled_from([15, 20, 30, 60, 120, 180])) * MINUTE)
+    first = draw(st.integers(400_000, 400_006))
+    due = [first + n for n in range(draw(st.integers(1, 24))) if n == 0 or draw(st.integers(0, 5))]
+    records = []
+    for item in ITEMS:
+        chance = draw(st.sampled_from([1, 4, 8, 9]))
+        for hour in due:
+            for quarter in range(4):
+                if draw(st.integers(0, 9)) < chance:
+                    offsets = draw(st.lists(st.integers(0, 15 * MINUTE - 1), min_size=1, max_size=2))
+                    records += [(hour * HOUR + quarter * 15 * MINUTE + offset, item) for offset in offsets]
+    watched = frozenset(draw(st.sets(st.sampled_from(ITEMS), max_size=1)))
+    runs = sorted({due[0], *draw(st.sets(st.sampled_from(due), max_size=6))})
+    return Case(tracking, sorted(records), watched, due, runs)
+
+
+def plain(case: Case) -> Iterator[tuple[int, dict[At, Tracked], dict[bytes, int] | None, set[bytes]]]:
+    """Of each hour: the tuples; and where it reports, since when which items are named, and which left."""
+    tracking, asked = case.tracking, case.tracking.asked
+    windows = [
+        SlidingWindow(asked, lambda item, slot, seed=seed: hashed(item, slot, seed))  # type: ignore[misc]
+        for seed in range(asked.instances)
+    ]
+    exact = Exact(asked.slots)
+    named: dict[bytes, int] = {}
+    for hour in case.hours:
+        for time, item in case.records:
+            if time // HOUR != hour:
+                continue
+            slot = time // tracking.length
+            exact.take(item, slot)
+            for window in windows:
+                window.move_to(slot)
+                if item not in case.watched:
+                    window.take(item, slot)
+        last = tracking.slot(hour)
+        tuples: dict[At, Tracked] = {}
+        for seed, window in enumerate(windows):
+            window.move_to(last)
+            tuples |= {(seed, item, start): tracked for (item, start), tracked in window.tuples.items()}
+        for item in case.watched:
+            seen = sorted(s for s in exact.seen.get(item, ()) if last - asked.slots < s <= last)
+            tuples |= {
+                (WATCHED, item, slot): Tracked(len(seen) - place, seen[-1]) for place, slot in enumerate(seen)
+            }
+        if not tracking.reports(hour):
+            yield hour, tuples, None, set()
+            continue
+        found = {item for window in windows for item in window.reported(last)}
+        persistence = exact.persistence(last)
+        found |= {item for item in case.watched if persistence.get(item, 0) >= asked.alpha * asked.slots}
+        left = named.keys() - found
+        named = {item: named.get(item, (hour + 1) * HOUR) for item in found}
+        yield hour, tuples, named, left
+
+
+def fast(case: Case) -> Iterator[State]:
+    """The same by many items at once, run by run."""
+    state = State(case.due[0] - 1, Tuples.empty(case.tracking.width), Reported.none())
+    for place, begin in enumerate(case.runs):
+        until = case.runs[place + 1] if place + 1 < len(case.runs) else case.due[-1] + 1
+        hours = [hour for hour in case.due if begin <= hour < until]
+        # A run is of hours that follow each other.
+        for first in (hour for hour in hours if hour == begin or hour - 1 not in hours):
+            stretch = range(first, next(h for h in range(first, until + 1) if h not in hours))
+            for now in advance(case.tracking, state, *sightings(case, stretch), stretch):
+                yield now
+                state = now
+
+
+def sightings(case: Case, hours: range) -> tuple[Sightings, Bools]:
+    """The pairs of some hours, and which of their hashes are below tau."""
+    tracking, asked = case.tracking, case.tracking.asked
+    times: dict[tuple[int, int, int], list[int]] = {}
+    for time, item in case.records:
+        if time // HOUR in hours:
+            times.setdefault((ITEMS.index(item), time // HOUR, time // tracking.length), []).append(time)
+    keys = sorted(times)
+    item, hour, slot = (np.array([key[n] for key in keys], dtype=np.int64) for n in range(3))
+    starts = [
+        [hashed(ITEMS[key[0]], key[2], seed) < asked.below for key in keys] for seed in range(asked.instances)
+    ]
+    return Sightings(
+        item, hour, slot,
+        np.array([len(times[key]) for key in keys], dtype=np.int64),
+        np.array([min(times[key]) // tracking.unit for key in keys], dtype=np.int64),
+        np.array([ITEMS[key[0]] in case.watched for key in keys], dtype=bool),
+    ), np.array(starts, dtype=bool).reshape(asked.instances, len(keys))  # fmt: skip
+
+
+def contacts(case: Case, item: bytes, start: int, hour: int) -> Mapping[int, list[int]]:
+    """The times of an item in each slot from one on, up to an hour's end, in the unit of gaps."""
+    found: dict[int, list[int]] = {}
+    for time, other in case.records:
+        slot = time // case.tracking.length
+        if other == item and slot >= start and time // HOUR <= hour:
+            found.setdefault(slot, []).append(time // case.tracking.unit)
+    return found

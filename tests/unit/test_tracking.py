@@ -1,0 +1,72 @@
+"""Persistent items, of many items at once, against the listing."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, settings
+
+from transom.algorithms.persistence import Tracked
+from transom.algorithms.tracking import Tuples
+from unit.small_persistence import ITEMS, Case, cases, contacts, fast, plain
+
+NAMES = ("instance", "item", "start", "counted", "latest")
+
+
+def rows_of(tuples: Tuples) -> Iterator[tuple[int, ...]]:
+    yield from zip(*(getattr(tuples, name).tolist() for name in NAMES), strict=True)
+
+
+@settings(max_examples=150)
+@given(case=cases())
+def test_runs_remember_and_name_what_the_listing_does(case: Case) -> None:
+    expected = {hour: (tuples, named, left) for hour, tuples, named, left in plain(case)}
+    hours = []
+    for state in fast(case):
+        tuples, (wanted, named, left) = state.tuples, expected[state.hour]
+        hours.append(state.hour)
+        found = {
+            (instance, ITEMS[item], start): Tracked(counted, latest)
+            for instance, item, start, counted, latest in rows_of(tuples)
+        }
+        assert found == wanted
+        if named is not None:
+            reported = zip(state.reported.item.tolist(), state.reported.since.tolist(), strict=True)
+            assert {ITEMS[item]: since for item, since in reported} == named
+            assert {ITEMS[item] for item in state.left.item.tolist()} == left
+            told = {ITEMS[item] for item in tuples.item[state.told].tolist()}
+            seen = {item for instance, item, _ in wanted if instance == -1}
+            assert told == {*named, *seen}
+    assert hours == list(case.due)
+
+
+@settings(max_examples=60)
+@given(case=cases())
+def test_slots_records_and_gaps_are_those_of_the_records(case: Case) -> None:
+    for state in fast(case):
+        tuples = state.tuples
+        for row in range(len(tuples.item)):
+            start = int(tuples.start[row])
+            of_slots = contacts(case, ITEMS[tuples.item[row]], start, state.hour)
+            firsts = [min(of_slots[slot]) for slot in sorted(of_slots)]
+            bits = np.flatnonzero(np.unpackbits(tuples.slots[row], bitorder="little")) + start
+            assert bits.tolist() == sorted(of_slots)
+            assert tuples.records[row] == sum(map(len, of_slots.values()))
+            assert (tuples.first[row], tuples.last[row]) == (firsts[0], firsts[-1])
+            assert tuples.squares[row] == sum((later - one) ** 2 for one, later in pairwise(firsts))
+
+
+@settings(max_examples=60)
+@given(case=cases())
+def test_pairs_and_starts_are_counted_hour_by_hour(case: Case) -> None:
+    before: set[tuple[int, int, int]] = set()
+    for state in fast(case):
+        tuples = state.tuples
+        now = {
+            at
+            for at in zip(tuples.instance.tolist(), tuples.item.tolist(), tuples.start.tolist(), strict=True)
+            if at[0] >= 0
+        }
+        assert state.starts == len(now - before)
+        assert state.pairs * case.tracking.asked.instances >= state.starts
+        before = now

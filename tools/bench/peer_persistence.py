@@ -1,0 +1,153 @@
+"""Ways to the persistent hosts of some contacts, in Spark, each timed.
+
+Usage: spark-submit peer_persistence.py WAY STREAM LAKE PASSES RESULT
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from bench.draw import END, FIRST, HOURS
+from bench.given import Given, ddl
+from bench.measure import LONG
+from bench.persistence_log import SLOT
+from transom import job
+from transom.intervals import HOUR, Interval
+from transom.lake.session import session
+from transom.lake.stage import Request
+from transom.lake.store import Store
+from transom.lake.tables import Table
+from transom.lake.tally import Tally
+from transom.stages import tuples
+from transom.stages.persistence_blocks import PersistenceBlock, persistence_block_of
+from transom.stream import load
+from transom.work import WORKS
+
+INTERVAL = Interval(FIRST, END)
+LAST = Interval(END - HOUR, END)
+
+
+def computed(
+    events: DataFrame, before: DataFrame, block: PersistenceBlock, store: Store, of: Interval
+) -> DataFrame:
+    """By the stage's own function: what some hours leave and tell."""
+    hours, name = list(of.hours()), block.name
+    columns = Table.load(tuples.TABLE).declare(item=block.item).columns
+    due = {("events", "events"): dict.fromkeys(hours, 1), (name, tuples.TABLE): {hours[0] - HOUR: 1}}
+    given = Given(store, {"events": events, tuples.TABLE: before})
+    (share,) = tuples.tuples_of(Request(given, {name: hours}, {name: []}, due), {name: block}).shares
+    made = share.counted
+    assert made is not None
+    kinds = {column: kind for column, kind in columns.items() if column != "block"}
+    return share.frame.mapInArrow(lambda batches: made(batches, Tally()), ddl(kinds))
+
+
+def pairs_of(events: DataFrame) -> DataFrame:
+    """Each pair of a host and a slot once."""
+    return events.select("client", F.expr(f"unix_micros(event_time) div {SLOT}L").alias("slot")).distinct()
+
+
+def exact(events: DataFrame, least: int) -> DataFrame:
+    """Every host that is persistent at the end of an hour in which it is seen, by counting all."""
+    pairs = pairs_of(events).withColumn("hour", F.expr("slot div 4"))
+    of_hours = pairs.groupBy("client", "hour").agg(F.count("*").alias("slots"))
+    window = Window.partitionBy("client").orderBy("hour").rangeBetween(1 - HOURS, 0)
+    return of_hours.withColumn("slots", F.sum("slots").over(window)).where(F.col("slots") >= least)
+
+
+def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
+    """Goes one way some times, and writes the seconds of each, and what is kept from hour to hour."""
+    stream = load(Path(stream_file))
+    spark = session(f"bench {way}")
+    store = Store(spark, f"{lake}/{stream.name}")
+    events = spark.read.format("delta").load(f"{store.root}/events")
+    block = persistence_block_of(stream, "hosts")
+    least = block.tracking.asked.certain
+    kept = Path(result).with_suffix(".kept")
+    shutil.rmtree(kept, ignore_errors=True)
+    none = spark.createDataFrame([], ddl(Table.load(tuples.TABLE).declare(item=block.item).columns))
+    before, held = none, pairs_of(events)
+    if way in ("hour", "exact_hour"):
+        past = events.where(F.col("hour") < F.lit(LAST.start))
+        if way == "hour":
+            made = computed(past, none, block, store, Interval(FIRST, LAST.start))
+            made = made.where(F.col("hour") == F.lit(LAST.start - HOUR)).withColumn(
+                "block", F.lit(block.name)
+            )
+            made.write.parquet(str(kept / "tuples"))
+            before = spark.read.parquet(str(kept / "tuples"))
+        else:
+            pairs_of(past).write.parquet(str(kept / "pairs"))
+            held = spark.read.parquet(str(kept / "pairs"))
+    last = events.where(F.col("hour") == F.lit(LAST.start))
+    window = held.unionByName(pairs_of(last)).distinct() if way == "exact_hour" else held
+    ways: dict[str, Callable[[], DataFrame]] = {
+        "computed": lambda: computed(events, none, block, store, INTERVAL),
+        "exact": lambda: exact(events, least),
+        "floor": lambda: pairs_of(events),
+        "hour": lambda: computed(last, before, block, store, LAST),
+        "exact_hour": lambda: window.groupBy("client").count().where(F.col("count") >= least),
+    }
+    seconds = []
+    for number in range(int(passes)):
+        place = str(kept / str(number))
+        if way == "stage":
+            # Files of the lake are never changed, only added: links are a lake of their own.
+            shutil.copytree(lake, place, copy_function=os.link)
+        began = time.monotonic()
+        if way == "stage":
+            job.perform(spark, "sketch", stream, INTERVAL, WORKS["sketch"], lake=place)
+        else:
+            ways[way]().write.format("noop").mode("overwrite").save()
+        seconds.append(round(time.monotonic() - began, 2))
+        if seconds[-1] > LONG:
+            break
+    told: dict[str, Any] = {"seconds": seconds}
+    if way == "stage":
+        told |= _of_last_hour(f"{place}/{stream.name}")
+    elif way == "exact_hour":
+        told |= _of_files(kept / "pairs") | {
+            "kept": held.count(),
+            "read": held.count() + pairs_of(last).count(),
+        }
+    elif way == "hour":
+        told |= {"read": before.count() + pairs_of(last).count()}
+    shutil.rmtree(kept, ignore_errors=True)
+    Path(result).write_text(json.dumps(told))
+    spark.stop()
+
+
+def _of_last_hour(root: str) -> dict[str, int]:
+    """What stands in the last hour: rows and bytes that are kept, and hosts that are named."""
+    files = DeltaTable(f"{root}/{tuples.TABLE}").get_add_actions(flatten=True)
+    rows = [row for row in map(dict, _rows(files)) if row["partition.hour"] == LAST.start]
+    items = DeltaTable(f"{root}/persistent_items").to_pyarrow_table(filters=[("hour", "=", LAST.start)])
+    return {
+        "kept": sum(row["num_records"] for row in rows),
+        "kept_bytes": sum(row["size_bytes"] for row in rows),
+        "named": items.num_rows,
+    }
+
+
+def _rows(files: Any) -> list[dict[str, Any]]:
+    import pyarrow as pa
+
+    found: list[dict[str, Any]] = pa.table(files).to_pylist()
+    return found
+
+
+def _of_files(folder: Path) -> dict[str, int]:
+    return {"kept_bytes": sum(file.stat().st_size for file in folder.glob("*.parquet"))}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,68 @@
+"""The contacts in which persistent items are looked for: drawn events, as a lake holds them, less what is not
+read.
+
+5,000,000 in 72 hours, in slots of 15 minutes: hosts of which a few are there in every slot, some thousands
+come and go, and most are seen a few times; about 2,800,000 pairs of a host and a slot."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from bench import version
+from bench.draw import END, FIRST, HOURS, SEED, zipf
+from bench.held import held
+from transom.intervals import Interval
+
+HOSTS = 200_000
+SLOT = 15 * 60 * 1_000_000
+SLOTS = HOURS * 4
+ALPHA, EPSILON = 0.9, 0.63
+MICROS = HOURS * 3600 * 1_000_000
+MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("held.py"))
+
+
+def stream_of(folder: Path) -> Path:
+    """The stream file: one instance, as the paper has it."""
+    spec = {
+        "name": "drawn",
+        "preset": "apache/combined",
+        "source": {"path": "no/%Y-%m-%d/%H.log", "expect": 1},
+        "persistence": {
+            "hosts": {
+                "item": ["client"], "slot": "15 minutes", "window": f"{HOURS} hours",
+                "alpha": ALPHA, "epsilon": EPSILON, "delta": 0.2,
+            }
+        },
+    }  # fmt: skip
+    file = folder / "hosts.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(spec))
+    return file
+
+
+def events(count: int) -> pa.Table:
+    """The events, in order."""
+    rng = np.random.default_rng([SEED, count])
+    at = np.sort(rng.integers(0, MICROS, count))
+    client = zipf(rng, count, HOSTS, 0.8)
+    micros = int(FIRST.timestamp()) * 1_000_000 + at
+    time = pa.timestamp("us", "UTC")
+    names = pa.array([f"10.{n // 65536}.{n // 256 % 256}.{n % 256}" for n in range(HOSTS)])
+    hour = micros - micros % 3_600_000_000
+    return pa.table(
+        {
+            "hour": pa.array(hour).cast(time),
+            "event_time": pa.array(micros).cast(time),
+            "client": names.take(pa.array(client)),
+            "source_id": pa.array(np.full(count, "0123456789abcdef")),
+            "source_line": np.arange(count) - np.searchsorted(hour, hour) + 1,
+        }
+    )
+
+
+def lake_of(cache: Path, count: int) -> Path:
+    """A lake of these events, drawn where it is not there yet."""
+    lake = version.folder(cache / f"lake-{count}", MADE_BY)
+    return held(lake, lambda: events(count), Interval(FIRST, END))

@@ -2,11 +2,13 @@
 
 import argparse
 import sys
+import time
 
 from pyspark.sql import SparkSession
 
 from transom import application
 from transom.intervals import Interval
+from transom.job import record_audit
 from transom.stages.audit import audit
 from transom.stream import Stream
 
@@ -27,7 +29,10 @@ def audited(spark: SparkSession, stream: Stream, interval: Interval, root: str) 
     Raises:
         SystemExit: one has told what is not so.
     """
+    began = time.monotonic()
     found = audit(spark, stream, interval, root)
+    work = {f"{one.block}.{name}": amount for one in found for name, amount in one.counts.items()}
+    record_audit("sketch", root, interval, work, began)
     for one in found:
         print(f"audit of {one}")
     if not all(one.sound for one in found):

@@ -6,7 +6,7 @@ It is told its interval and asks no clock what to compute; the clock is read onc
 import resource
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -166,3 +166,32 @@ def perform(
         + "".join(_noted(name, total) for name in NOTED if figures.get(name))
     )
     return total
+
+
+def record_audit(stage: str, root: str, interval: Interval, work: Mapping[str, int], began: float) -> None:
+    """Records that what a stage has published over an interval was counted a second time.
+
+    Args:
+        root: where the tables of the stream are.
+        work: what was counted, by name.
+        began: when it began on the monotonic clock.
+    """
+    Ledger(root).record_run(
+        Run(
+            run_id=f"{stage} audit {uuid.uuid4().hex[:12]}",
+            cause="audit",
+            stage=stage,
+            start=interval.start,
+            end=interval.end,
+            hours_healed=0,
+            stale_since=None,
+            rows_read=0,
+            rows_out=0,
+            seconds={"total": round(time.monotonic() - began, 3)},
+            peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            code_version=__version__,
+            finished_at=datetime.now(UTC),
+            work=dict(work),
+            bound={},
+        )
+    )

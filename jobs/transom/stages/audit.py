@@ -1,13 +1,11 @@
 """Persistent items beside an exact count of the same windows: what a sketch misses, names wrongly, and saves.
 
 It reads all events of the windows, which the stage need not: so it is asked for, and no part of an hourly
-run. What it finds is printed, and stands in the ledger as a run of cause `audit`."""
+run. What it finds is printed, and stands in the ledger as a run whose cause is `audit`."""
 
-import time
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +13,13 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from transom import __version__
 from transom.algorithms.batches import Bools
 from transom.algorithms.exact import Int64s
 from transom.algorithms.exact_tracker import ExactTracker
 from transom.algorithms.pieces import HOUR
 from transom.intervals import Interval
 from transom.lake.book import Book
-from transom.lake.ledger import Ledger, Run
+from transom.lake.ledger import Ledger
 from transom.lake.store import Store
 from transom.stages import tuples
 from transom.stages.columns import codes, gathered, int64s
@@ -39,7 +36,6 @@ COUNTS = (
 which an exact count remembers; tuples; items that are persistent, those of them that are missed; others,
 those of them that are named; named ones whose share is below `alpha - epsilon`; and ones whose persistence
 lies outside of what is told of it."""
-CAUSE = "audit"
 
 
 @dataclass(frozen=True)
@@ -92,34 +88,13 @@ def audit(spark: SparkSession, stream: Stream, interval: Interval, root: str) ->
     Args:
         root: the stream's folder in the lake.
     """
-    began, ledger, store = time.monotonic(), Ledger(root), Store(spark, root)
-    book = ledger.book()
+    store, book = Store(spark, root), Ledger(root).book()
     found = []
     for name in stream.persistence:
         block = persistence_block_of(stream, name)
         hours = [hour for hour in interval.hours() if _stands(book, block, hour) and block.reports(hour)]
         if hours:
             found.append(Audited(name, len(hours), _counted(store, book, block, hours)))
-    work = {f"{one.block}.{name}": amount for one in found for name, amount in one.counts.items()}
-    ledger.record_run(
-        Run(
-            run_id=f"{NAME} {CAUSE} {uuid.uuid4().hex[:12]}",
-            cause=CAUSE,
-            stage=NAME,
-            start=interval.start,
-            end=interval.end,
-            hours_healed=0,
-            stale_since=None,
-            rows_read=sum(one.counts["pairs"] for one in found),
-            rows_out=0,
-            seconds={"total": round(time.monotonic() - began, 3)},
-            peak_memory_mb=0,
-            code_version=__version__,
-            finished_at=datetime.now(UTC),
-            work=work,
-            bound={},
-        )
-    )
     return found
 
 

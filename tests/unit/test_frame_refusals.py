@@ -111,7 +111,7 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
         ),
         (
             {**A, "condition": "count > 5", "span": "maximal"},
-            "condition: must hold of one reading, or there is no frame; got 'count > 5'",
+            "condition: must hold of one reading, with which a frame of span maximal begins, or there is no frame; got 'count > 5'",
         ),
         (
             {**A, "condition": "count > 5", "max_records": 5},

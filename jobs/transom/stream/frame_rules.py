@@ -95,7 +95,7 @@ def _counts(frame: "Frame") -> Iterator[Problem]:
     met = True if up and most is None else COMPARED[of.compared](most if up else fewest, of.bound)
     if not met:
         limit = (
-            "of one reading"
+            "of one reading, with which a frame of span maximal begins"
             if frame.span == "maximal"
             else (
                 f"of {most} readings, which max_records allows" if up else f"of {fewest}, which is the fewest"

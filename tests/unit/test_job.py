@@ -180,12 +180,12 @@ def performed(
 
 
 STAGES_BEHIND_GATES = [
-    (["run"], None, {"ingest": 2, "widen": 2, "aggregate": 2, "frame": 2, "fill": 2}),
+    (["run"], None, {"ingest": 2, "widen": 2, "aggregate": 2, "frame": 2, "fill": 2, "sketch": 2}),
     (["run"], ("ingest", TEN), {"ingest": 1}),
     # Neither reads what the other publishes.
-    (["run"], ("widen", TEN), {"ingest": 2, "widen": 1, "aggregate": 2, "frame": 2, "fill": 2}),
-    (["run"], ("aggregate", TEN), {"ingest": 2, "widen": 2, "aggregate": 1}),
-    (["run"], ("frame", TEN), {"ingest": 2, "widen": 2, "aggregate": 2, "frame": 1}),
+    (["run"], ("widen", TEN), {"ingest": 2, "widen": 1, "aggregate": 2, "frame": 2, "fill": 2, "sketch": 2}),
+    (["run"], ("aggregate", TEN), {"ingest": 2, "widen": 2, "aggregate": 1, "sketch": 2}),
+    (["run"], ("frame", TEN), {"ingest": 2, "widen": 2, "aggregate": 2, "frame": 1, "sketch": 2}),
     (["run", "--stages", "aggregate,ingest"], None, {"ingest": 2, "aggregate": 2}),
     (["run", "--stages", "ingest"], ("ingest", TEN), {"ingest": 1}),
     (["ingest"], ("ingest", TEN), {"ingest": 1}),
@@ -219,7 +219,7 @@ def test_a_job_says_what_each_gate_says_and_runs_no_stage_behind_one_that_does_n
                 f"  {again} --from 2015-05-17T10:00 --to 2015-05-17T11:00",
             ]
         expected.append(f"{stage} web {TWO_HOURS}: {hours} of 2 hours published, 0 warnings")
-    behind = {"ingest": "widen, aggregate, frame, fill", "aggregate": "frame, fill", "frame": "fill"}
+    behind = {"ingest": "widen, aggregate, frame, fill, sketch", "aggregate": "frame, fill", "frame": "fill"}
     if withheld and withheld[0] in behind and not alone:
         expected.append(f"not run, as the gate of {withheld[0]} does not pass: {behind[withheld[0]]}")
     assert capsys.readouterr().out.splitlines() == expected
@@ -229,7 +229,7 @@ def test_a_job_says_what_each_gate_says_and_runs_no_stage_behind_one_that_does_n
     ("stages", "words"),
     [
         ("ingest,agregate", "got 'agregate'; nearest: aggregate"),
-        ("", "got ''; known: ingest, widen, aggregate, frame, fill"),
+        ("", "got ''; known: ingest, widen, aggregate, frame, fill, sketch"),
     ],
 )
 def test_stages_that_are_none_are_refused(monkeypatch: pytest.MonkeyPatch, stages: str, words: str) -> None:

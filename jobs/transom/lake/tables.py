@@ -132,6 +132,10 @@ class Table:
         """The schema as Arrow sees it."""
         return pa.schema([(column, ARROW_TYPES[type_]) for column, type_ in self.columns.items()])
 
+    def block_schema(self) -> pa.Schema:
+        """The schema of a block's rows, which do not say whose they are."""
+        return pa.schema([field for field in self.arrow_schema() if field.name != "block"])
+
 
 def _said(kind: pa.DataType) -> str:
     # By comparison: lists of one type are equal whatever their elements are called, and are hashed by that.

@@ -21,7 +21,7 @@ from transom.algorithms.frames import Reports, advance, whole
 from transom.algorithms.pieces import HOUR, within
 from transom.algorithms.readings import NEVER, NONE, Left, Readings, by_key_and_time
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
-from transom.lake.tables import ARROW_TYPES, Table
+from transom.lake.tables import Table
 from transom.lake.tally import NOTES, Tally
 from transom.stages.checks import built_in
 from transom.stages.columns import as_type, codes, gathered, int64s
@@ -300,7 +300,4 @@ def _rows(columns: dict[str, Any], keys: pa.Table, schema: pa.Schema) -> Iterato
 
 def schema_of(block: FrameBlock) -> pa.Schema:
     """Of the rows of a kind of frame."""
-    columns: dict[str, str] = {}
-    for name, kind in Table.load(TABLE).columns.items():
-        columns |= block.key if name == "*key" else {name: kind} if name != "block" else {}
-    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns.items()])
+    return Table.load(TABLE).declare(key=block.key).block_schema()

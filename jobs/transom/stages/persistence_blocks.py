@@ -1,9 +1,13 @@
 """The blocks of persistence of a stream, resolved against its columns."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 
 from transom.algorithms.tracking import Tracking
 from transom.formats.layout import Field
@@ -44,6 +48,17 @@ class PersistenceBlock:
     networks: Mapping[str, tuple[str, ...]]
     known_table: Filler | None
     back: int
+
+    def is_among(self, items: Iterable[Sequence[Any]]) -> Column:
+        """Whether an item is one of some, each a value for every column."""
+        same = (
+            reduce(
+                Column.__and__,
+                (F.col(f"`{name}`") == F.lit(value) for name, value in zip(self.item, values, strict=True)),
+            )
+            for values in items
+        )
+        return reduce(Column.__or__, same, F.lit(False))
 
     def reports(self, hour: datetime) -> bool:
         """Whether a window is reported in an hour."""

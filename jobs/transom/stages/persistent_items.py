@@ -2,19 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from ipaddress import ip_address, ip_network
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.algorithms.pieces import HOUR
 from transom.algorithms.tracking import WATCHED
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
-from transom.lake.tables import ARROW_TYPES, Table
+from transom.lake.tables import Table
 from transom.stages import tuples
 from transom.stages.checks import built_in
 from transom.stages.columns import as_type, gathered
@@ -73,21 +72,12 @@ def persistent_items_of(request: Request, blocks: Mapping[str, PersistenceBlock]
         block = blocks[name]
         rows = request.pins.read(tuples.TABLE, targets)
         rows = rows.where((F.col("block") == name) & F.col("row").isin(tuples.TOLD, tuples.LEFT))
-        rows = rows.where(~_listed(block))
+        rows = rows.where(~block.is_among(block.ignored))
         if block.known_table is not None:
             known = request.pins.read_filler(block.known_table, targets)
             rows = rows.join(known.select(*quoted(block.item)).distinct(), list(block.item), "left_anti")
         shares.append(Share(name, _as_told(rows, block), made=Drawn(block, _schema(block))))
     return Computed(shares)
-
-
-def _listed(block: PersistenceBlock) -> Column:
-    """Whether an item is one of those that the stream's file ignores."""
-    items = (zip(block.item, values, strict=True) for values in block.ignored)
-    same = (
-        reduce(Column.__and__, [F.col(f"`{name}`") == F.lit(value) for name, value in item]) for item in items
-    )
-    return reduce(Column.__or__, same, F.lit(False))
 
 
 def _as_told(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
@@ -188,7 +178,4 @@ def _is_in(text: str, networks: Iterable[Any]) -> bool:
 
 
 def _schema(block: PersistenceBlock) -> pa.Schema:
-    columns: dict[str, str] = {}
-    for name, kind in Table.load(TABLE).columns.items():
-        columns |= block.item if name == "*item" else {name: kind} if name != "block" else {}
-    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns.items()])
+    return Table.load(TABLE).declare(item=block.item).block_schema()

@@ -7,13 +7,12 @@ more than an hour, however long the window is. `persistent_items` is the part of
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.algorithms.batches import Bools
@@ -24,7 +23,7 @@ from transom.algorithms.sampling import hashed_all
 from transom.algorithms.tracking import Reported, Sightings, State, Tracking, Tuples, advance
 from transom.intervals import ranges
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
-from transom.lake.tables import ARROW_TYPES, Table
+from transom.lake.tables import Table
 from transom.lake.tally import Tally
 from transom.stages.columns import as_type, codes, gathered, int64s
 from transom.stages.item_bytes import binary, keys_of, rows_of
@@ -110,15 +109,7 @@ def sightings(events: DataFrame, block: PersistenceBlock) -> DataFrame:
         .groupBy(*quoted(block.item), F.expr(hour).alias(AT), F.expr(slot).alias("slot"))
         .agg(F.count("*").alias("records"), F.min(F.unix_micros("event_time")).alias("first"))
     )
-    return pairs.withColumn("watched", _watched(block))
-
-
-def _watched(block: PersistenceBlock) -> Column:
-    items = (zip(block.item, values, strict=True) for values in block.watched)
-    same = (
-        reduce(Column.__and__, [F.col(f"`{name}`") == F.lit(value) for name, value in item]) for item in items
-    )
-    return reduce(Column.__or__, same, F.lit(False))
+    return pairs.withColumn("watched", block.is_among(block.watched))
 
 
 def _left(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
@@ -279,7 +270,4 @@ def _batches(columns: dict[str, Any], of_item: pa.Table, schema: pa.Schema) -> I
 
 def schema_of(block: PersistenceBlock) -> pa.Schema:
     """Of the rows of a block."""
-    columns: dict[str, str] = {}
-    for name, kind in Table.load(TABLE).columns.items():
-        columns |= block.item if name == "*item" else {name: kind} if name != "block" else {}
-    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns.items()])
+    return Table.load(TABLE).declare(item=block.item).block_schema()

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from transom.stages import between
 from transom.stages.between import between_join
 from unit.small_stream import exactly
 
@@ -21,6 +22,13 @@ AGGREGATES = {
 
 def minutes(number: int | None) -> datetime | None:
     return None if number is None else MORNING + timedelta(minutes=number)
+
+
+@pytest.fixture(params=["few", "many"], autouse=True)
+def number_of_frames(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames that go to where the rows are, and frames that are too many for that."""
+    if request.param == "many":
+        monkeypatch.setattr(between, "FEW", 0)
 
 
 @pytest.fixture(params=["alike", "one", "nested"])

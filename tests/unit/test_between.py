@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.algorithms.between import Between, Interval, nested_loop
-from transom.algorithms.readings import Ordered
+from transom.algorithms.readings import Ordered, in_order
 
 TIME = st.one_of(st.integers(0, 30), st.integers(0, 10**15))
 INTERVALS = st.lists(
@@ -34,6 +34,14 @@ def test_intervals_have_what_a_nested_loop_finds(
     assert between.sums(value).tolist() == [sum(values) for values in of]
     assert between.extremes(value, np.maximum, -99).tolist() == [max(values, default=-99) for values in of]
     assert between.extremes(value, np.minimum, 99).tolist() == [min(values, default=99) for values in of]
+
+
+@given(rows=st.lists(st.tuples(st.one_of(st.integers(0, 3), st.just(10**6)), TIME), max_size=25))
+def test_moments_are_put_in_order_by_key_and_time(rows: list[tuple[int, int]]) -> None:
+    key, time = (np.array([row[place] for row in rows], dtype=np.int64) for place in range(2))
+    order, of_key, of_time = in_order(key, time)
+    assert list(zip(of_key.tolist(), of_time.tolist(), strict=True)) == sorted(rows)
+    assert [rows[place] for place in order.tolist()] == sorted(rows)
 
 
 def test_a_sum_that_may_not_be_exact_is_refused() -> None:

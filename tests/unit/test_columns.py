@@ -4,7 +4,7 @@ import math
 
 import pyarrow as pa
 
-from transom.stages.columns import codes, common_codes
+from transom.stages.columns import codes, common_codes, in_portions
 
 
 def test_values_are_one_where_spark_takes_them_for_one() -> None:
@@ -14,3 +14,12 @@ def test_values_are_one_where_spark_takes_them_for_one() -> None:
     assert firsts.tolist() == [0, 2, 3, 4]
     (of_values,) = common_codes([values])
     assert of_values.tolist() == [0, 0, -1, 1, 2, 1, -1]
+
+
+def test_portions_are_all_rows_in_tables_that_are_not_small() -> None:
+    batches = [pa.record_batch({"n": pa.array(range(many), pa.int64())}) for many in (2, 0, 3, 4, 1, 0)]
+    assert [portion.num_rows for portion in in_portions(batches, 5)] == [5, 5]
+    assert [portion.num_rows for portion in in_portions(batches, 6)] == [9, 1]
+    together = [row for portion in in_portions(batches, 6) for row in portion["n"].to_pylist()]
+    assert together == [0, 1, 0, 1, 2, 0, 1, 2, 3, 0]
+    assert list(in_portions(batches[1:2], 5)) == []

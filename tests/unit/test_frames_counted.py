@@ -36,9 +36,8 @@ def counted(kind: str) -> tuple[int, Tally]:
     readings = pa.table(
         {
             "user": [f"user-{number}" for number in dice.integers(0, 2, 150)],
-            "time": time,
             "value": took * 1000,
-            "flags": pa.array(((took > 5) | (kind == "near")) * 2 + 4, pa.int8()),
+            "moment": time * 16 + ((took > 5) | (kind == "near")) * 2 + 4,
             "__place": np.arange(150),
         }
     )

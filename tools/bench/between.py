@@ -17,7 +17,7 @@ from bench.measure import Failed, Measured, run, spark_submit
 from bench.widen import paths
 
 HERE = Path(__file__).parent
-PASSES = 2
+PASSES = 3
 FLOOR = "spark, shuffle and sort of the rows alone"
 RANGE, BUCKETS = "spark, range join", "spark, slices of time"
 DUCK, ASOF = "duckdb, range join", "duckdb, two ASOF joins (no maximum)"

@@ -18,7 +18,7 @@ from bench.measure import Failed, Measured, run, spark_submit
 from bench.widen import paths
 
 HERE = Path(__file__).parent
-PASSES = 2
+PASSES = 3
 ISLANDS, DUCK = "spark, gaps and islands", "duckdb, gaps and islands"
 FLOOR = "spark, shuffle into Arrow alone"
 WAYS = {

@@ -290,8 +290,9 @@ class _Advance:
         rows, pieces = self.rows, self.pieces
         key, hour = (np.append(readings.key, nulls.key), np.append(readings.time, nulls.time))
         hour = hour - hour % HOUR
-        order = np.lexsort([hour, key])
-        key, hour = key[order], hour[order]
+        if len(nulls.key):
+            order = np.lexsort([hour, key])
+            key, hour = key[order], hour[order]
         new = np.append(True, (key[1:] != key[:-1]) | (hour[1:] != hour[:-1]))[: len(key)]
         key, hour = key[new], hour[new]
         row = self.cutting.ordered.behind(key, hour + HOUR - 1) - 1

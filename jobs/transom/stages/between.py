@@ -4,9 +4,10 @@
                  how={"flows": "count", "sent": "sum(bytes)", "largest": "max(bytes)"})
 
 gives every outage with how many flows there were, of the same router, from five minutes before its start up
-to its end. Spark joins by such a condition row against row, key by key or in all; here rows of a key and of
-a slice of time meet their intervals in one vectorised pass (`transom.algorithms.between`), and what an
-interval has of several slices is added up. So a key that has most of the rows is split like any other."""
+to its end. Spark joins by such a condition row against row, key by key or in all; here rows meet intervals in
+vectorised passes (`transom.algorithms.between`), and what an interval has of several passes is added up. For
+aggregates over few intervals these go to where the rows are, which stay there. Else rows and intervals of a
+key and of a slice of time come together; so a key that has most of the rows is split like any other."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,12 +34,14 @@ from pyspark.sql.types import (
 
 from transom.algorithms.between import Between
 from transom.algorithms.exact import Int64s
-from transom.algorithms.readings import Ordered, by_key_and_time
+from transom.algorithms.readings import Ordered, in_order
 from transom.lake.stage import Made
-from transom.stages.columns import codes, gathered, int64s
+from transom.stages.columns import codes, gathered, in_portions, int64s
 from transom.stages.slices import quoted
 from transom.units import microseconds
 
+FEW = 2**18
+"""Up to so many intervals go to where the rows are."""
 SLICES = 32
 """Into how many slices of time rows are cut at most, so that one key's need not be in one place."""
 WITHIN = 8
@@ -49,6 +52,8 @@ FROM, TO, _SLICE, _MANY = "__from", "__to", "__slice", "__many"
 _FRAME, _ROW = "__frame", "__row"
 AT_A_TIME = 2**18
 """Matches that a task puts together at a time."""
+ROWS_AT_A_TIME = 2**22
+"""Rows of its own that a task sorts at a time."""
 
 
 def between_join(
@@ -185,7 +190,12 @@ class _Slices:
         return F.floor((moment - F.lit(self.low)) / F.lit(self.width)).cast("int")
 
 
-def _met(
+def _bounded(rows: DataFrame, low: int | None, high: int | None) -> DataFrame:
+    """Those of `[low, high)`; none where there is no interval that would have bounds."""
+    return rows.where((F.col(FROM) >= F.lit(low)) & (F.col(FROM) < F.lit(high)))
+
+
+def _sliced(
     intervals: DataFrame,
     rows: DataFrame,
     by: Sequence[str],
@@ -199,13 +209,14 @@ def _met(
         rows: with their time as `FROM`.
     """
     told = intervals.agg(F.min(FROM), F.max(TO), F.avg(F.col(TO) - F.col(FROM))).first()
-    low, high, mean = (0, 1, 1) if told is None or told[0] is None else told
+    low, high, mean = (0, 0, 1) if told is None or told[0] is None else told
     # Much longer than an interval is on average: so few are in two slices.
     slices = _Slices(low, max(-(-(high - low) // SLICES), int(WITHIN * mean), 1))
     number = F.explode(F.sequence(slices.of(F.col(FROM)), slices.of(F.col(TO) - 1)))
-    near = rows.where((F.col(FROM) >= low) & (F.col(FROM) < high))
-    together = near.withColumn(_SLICE, slices.of(F.col(FROM))).unionByName(
-        intervals.withColumn(_SLICE, number), allowMissingColumns=True
+    together = (
+        _bounded(rows, low, high)
+        .withColumn(_SLICE, slices.of(F.col(FROM)))
+        .unionByName(intervals.withColumn(_SLICE, number), allowMissingColumns=True)
     )
     return together.repartition(*quoted(by), _SLICE).mapInArrow(make(slices), schema)
 
@@ -218,7 +229,7 @@ def _rows(
         *quoted(by), F.unix_micros(time).alias(FROM), F.struct(*quoted(rows.columns)).alias(_ROW)
     )
     schema = StructType([frames.schema[_FRAME], near.schema[_ROW]])
-    found = _met(frames, near, by, lambda slices: _Matched(tuple(by), slices), schema)
+    found = _sliced(frames, near, by, lambda slices: _Matched(tuple(by), slices), schema)
     own = [name for name in rows.columns if name not in by]
     return found.select(f"{_FRAME}.*", *(F.col(f"{_ROW}.`{name}`") for name in own))
 
@@ -230,7 +241,7 @@ def _aggregates(
     by: Sequence[str],
     aggregates: Mapping[str, tuple[str, str | None]],
 ) -> DataFrame:
-    """What each interval has, added up over slices: how many rows, and of each column the figures."""
+    """What each interval has, added up over passes: how many rows, and of each column the figures."""
     asked: dict[str, set[str]] = {}
     for function, column in aggregates.values():
         if column is not None:
@@ -259,7 +270,12 @@ def _aggregates(
     )
     figured = {column: tuple(sorted(functions)) for column, functions in asked.items()}
     schema = ", ".join(filter(None, [keys, columns]))
-    found = _met(intervals, near, by, lambda slices: _Filled(tuple(by), slices, figured), schema)
+    few = intervals.limit(FEW + 1).toArrow()
+    if few.num_rows > FEW:
+        found = _sliced(intervals, near, by, lambda slices: _Filled(tuple(by), figured, slices), schema)
+    else:
+        bounds = pc.min(few[FROM]).as_py(), pc.max(few[TO]).as_py()
+        found = _bounded(near, *bounds).mapInArrow(_Filled(tuple(by), figured, few), schema)
     together = {"min": F.min, "max": F.max}
     return found.groupBy(*quoted(by), FROM, TO).agg(
         F.sum(_MANY).alias(_MANY),
@@ -282,10 +298,10 @@ def _told(of: tuple[str, str | None]) -> Column:
 
 @dataclass(frozen=True)
 class _Met:
-    """Intervals and rows of a task.
+    """Intervals and rows of a pass.
 
     Attributes:
-        intervals: as far as they lie in a slice each.
+        intervals: as far as they lie in a slice each, where there are slices.
         table: in which the rows are.
         rows: where there, by key and then by time.
     """
@@ -296,24 +312,20 @@ class _Met:
     between: Between
 
     @classmethod
-    def of(cls, batches: Iterable[pa.RecordBatch], by: Sequence[str], slices: _Slices) -> "_Met | None":
-        """None where there is no interval or no row."""
-        table = gathered(batches)
-        if table is None:
-            return None
+    def of(cls, table: pa.Table, by: Sequence[str], slices: _Slices | None = None) -> "_Met":
+        """Of a table that holds both."""
         is_interval = pc.is_valid(table[TO]).to_numpy(zero_copy_only=False)
         pieces, rows = np.flatnonzero(is_interval), np.flatnonzero(~is_interval)
-        if not len(pieces) or not len(rows):
-            return None
         key, time = codes(table, by)[0], int64s(table[FROM])
-        rows = rows[by_key_and_time(key[rows], time[rows])[0]]
+        order, *of_rows = in_order(key[rows], time[rows])
         intervals = table.take(pa.array(pieces))
-        # A task may have several slices of a key, and an interval is in each of them.
-        start = slices.low + int64s(intervals[_SLICE]) * slices.width
-        first = np.maximum(int64s(intervals[FROM]), start)
-        behind = np.minimum(int64s(intervals[TO]), start + slices.width)
-        between = Between.of(Ordered(key[rows], time[rows]), key[pieces], first, behind)
-        return cls(intervals, table, rows, between)
+        first, behind = int64s(intervals[FROM]), int64s(intervals[TO])
+        if slices is not None:
+            # A task may have several slices of a key, and an interval is in each of them.
+            start = slices.low + int64s(intervals[_SLICE]) * slices.width
+            first, behind = np.maximum(first, start), np.minimum(behind, start + slices.width)
+        between = Between.of(Ordered(*of_rows), key[pieces], first, behind)
+        return cls(intervals, table, rows[order], between)
 
 
 @dataclass(frozen=True)
@@ -324,9 +336,10 @@ class _Matched:
     slices: _Slices
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        met = _Met.of(batches, self.by, self.slices)
-        if met is None:
+        table = gathered(batches)
+        if table is None:
             return
+        met = _Met.of(table, self.by, self.slices)
         many = met.between.many()
         # As many intervals at a time as have so many matches; one has what it has.
         group = (np.cumsum(many) - many) // AT_A_TIME
@@ -341,20 +354,28 @@ class _Matched:
 
 @dataclass(frozen=True)
 class _Filled:
-    """What a task makes of its intervals and rows: figures of each interval that has a row.
+    """What a task makes of its rows and of intervals: figures of each interval that has a row.
 
     Attributes:
         asked: which figures, by column.
+        intervals: all that there are; or the slices of those that come with the rows.
     """
 
     by: tuple[str, ...]
-    slices: _Slices
     asked: Mapping[str, tuple[str, ...]]
+    intervals: pa.Table | _Slices
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        met = _Met.of(batches, self.by, self.slices)
-        if met is None:
+        if isinstance(self.intervals, _Slices):
+            table = gathered(batches)
+            if table is not None:
+                yield from self._told(_Met.of(table, self.by, self.intervals))
             return
+        for rows in in_portions(batches, ROWS_AT_A_TIME):
+            both = pa.concat_tables([rows, self.intervals], promote_options="default")
+            yield from self._told(_Met.of(both.combine_chunks(), self.by))
+
+    def _told(self, met: _Met) -> Iterator[pa.RecordBatch]:
         many = met.between.many()
         columns = {name: met.intervals[name] for name in (*self.by, FROM, TO)}
         columns[_MANY] = pa.array(many)

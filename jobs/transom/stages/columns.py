@@ -1,7 +1,7 @@
 """Columns of Arrow tables as numpy takes them, and back."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,18 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
     """All rows of some batches, each column in one piece; None where there is no row."""
     held = [batch for batch in batches if batch.num_rows]
     return pa.Table.from_batches(held).combine_chunks() if held else None
+
+
+def in_portions(batches: Iterable[pa.RecordBatch], many: int) -> Iterator[pa.Table]:
+    """All rows of some batches, in tables of at least so many rows each but for the last one."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= many:
+            yield pa.Table.from_batches(held)
+            held = []
+    if any(batch.num_rows for batch in held):
+        yield pa.Table.from_batches(held)
 
 
 def codes(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from transom.algorithms.exact import Int64s
 from transom.algorithms.frames import Reports, advance, whole
 from transom.algorithms.pieces import HOUR, within
-from transom.algorithms.readings import NEVER, NONE, Left, Readings, by_key_and_time
+from transom.algorithms.readings import NEVER, NONE, Left, Readings, in_order
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import Table
 from transom.lake.tally import NOTES, Tally
@@ -102,12 +102,12 @@ def open_frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Comput
 
 
 def _in_short(readings: DataFrame, block: FrameBlock) -> DataFrame:
-    """Readings in as few columns as can be: all of them are sent to where their key is."""
-    flags = (F.col(name).cast("int") * F.lit(1 << bit) for bit, name in enumerate(FLAGS))
+    """Readings in as few columns as can be: all of them are sent to where their key is, at a cost a column.
+    A time in microseconds leaves the bits for some flags: the last of Spark's is below 2^58."""
+    flags = (F.col(name).cast("bigint") * F.lit(1 << bit) for bit, name in enumerate(FLAGS))
+    moment = reduce(add, flags, F.col("time") * F.lit(1 << len(FLAGS))).alias("moment")
     order = quoted(order_of(block)) if block.picks else []
-    return readings.select(
-        *quoted(block.key), "time", "value", reduce(add, flags).cast("tinyint").alias("flags"), *order
-    )
+    return readings.select(*quoted(block.key), moment, "value", *order)
 
 
 def _left(rows: DataFrame, block: FrameBlock) -> DataFrame:
@@ -246,19 +246,18 @@ def _numbers(column: pa.ChunkedArray) -> Int64s:
 
 def _readings(table: pa.Table, keys: Int64s, block: FrameBlock) -> Readings:
     """The readings by key and time, one a time."""
-    time, value = int64s(table["time"]), _numbers(table["value"])
-    flags = table["flags"].to_numpy(zero_copy_only=False)
-    order, alone = by_key_and_time(keys, time)
-    if not alone and block.picks:
-        # The last two tell nothing apart but what is one to every frame.
-        picks = [int64s(table[name]) for name in reversed(order_of(block))]
-        order = np.lexsort([flags, value, *picks, time, keys])
-        differs = (np.diff(keys[order]) != 0) | (np.diff(time[order]) != 0)
-        kept = np.append(True, differs) if block.ties == "first" else np.append(differs, True)
-        order = order[kept]
-    flags = flags[order]
-    held = ((flags & (1 << bit)) != 0 for bit in range(len(FLAGS)))
-    return Readings(keys[order], time[order], value[order], *held)
+    order, key, moment = in_order(keys, int64s(table["moment"]))
+    value = _numbers(table["value"])[order]
+    time = moment >> len(FLAGS)
+    if block.picks and ((np.diff(key) == 0) & (np.diff(time) == 0)).any():
+        # The last two tell nothing apart but what is one to every frame; moments of one time, the flags.
+        picks = [int64s(table[name])[order] for name in reversed(order_of(block))]
+        turns = np.lexsort([moment, value, *picks, time, key])
+        differs = (np.diff(key[turns]) != 0) | (np.diff(time[turns]) != 0)
+        kept = turns[np.append(True, differs) if block.ties == "first" else np.append(differs, True)]
+        key, time, moment, value = key[kept], time[kept], moment[kept], value[kept]
+    held = ((moment & (1 << bit)) != 0 for bit in range(len(FLAGS)))
+    return Readings(key, time, value, *held)
 
 
 def _lefts(rows: pa.ChunkedArray, keys: Int64s) -> Left:
@@ -269,7 +268,7 @@ def _lefts(rows: pa.ChunkedArray, keys: Int64s) -> Left:
 
 def _told(reports: Reports, keys: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     columns = reports.columns()
-    row = np.where(columns.pop("final"), FINAL, PARTIAL)
+    row = pc.if_else(pa.array(columns.pop("final")), FINAL, PARTIAL)
     return _rows({**columns, "row": row}, keys, schema)
 
 
@@ -277,7 +276,7 @@ def _kept(left: Left, keys: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBa
     columns = left.columns()
     columns["fragment"] = columns.pop("fragments")
     columns["low"] = np.where(left.low == NEVER, NONE, left.low)
-    return _rows({**columns, "row": np.full(len(left.key), LEFT)}, keys, schema)
+    return _rows({**columns, "row": pa.repeat(LEFT, len(left.key))}, keys, schema)
 
 
 def _rows(columns: dict[str, Any], keys: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -291,8 +290,8 @@ def _rows(columns: dict[str, Any], keys: pa.Table, schema: pa.Schema) -> Iterato
             arrays.append(as_type(of_key[field.name], field.type))
         elif field.name in columns:
             of = columns[field.name]
-            none = of == NONE if of.dtype == np.int64 else None
-            arrays.append(pa.array(of, mask=none).cast(field.type))
+            numbers = isinstance(of, np.ndarray) and of.dtype == np.int64
+            arrays.append(as_type(pa.array(of, mask=of == NONE) if numbers else of, field.type))
         else:
             arrays.append(pa.nulls(len(key), field.type))
     yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)

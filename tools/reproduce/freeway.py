@@ -29,7 +29,7 @@ DAYS = 62
 LEAST = 6
 """Readings of a frame, at least: two minutes."""
 KINDS = {"short": "speed <= 30", "medium": "speed >= 50", "long": "speed >= 30"}
-_LEAST = {"min_length": f"{LEAST * EVERY} seconds", "ties": "max"}
+_LEAST = {"min_length": f"{LEAST * EVERY} seconds", "ties": "last"}
 SPEC: Mapping[str, Any] = {
     "name": "freeway",
     "source": {"path": "no/%Y-%m-%d/%H.csv", "format": "csv"},
@@ -123,6 +123,8 @@ def events(day: int, speed: Int64s, there: Bools) -> pa.Table:
             "event_time": pa.array(time).cast(stamp),
             "sensor": names.take(pa.array(sensor)),
             "speed": speed[there] / 10,
+            "source_id": pa.repeat(f"day-{day:02}", len(time)),
+            "source_line": pa.array(np.arange(1, len(time) + 1)),
         }
     )
 

@@ -523,6 +523,31 @@ def test_values_that_lead_away_from_a_sum_are_told(house: Make) -> None:
     assert day.book()[node].status == "published"
 
 
+LONG_ITEMS = """
+name: web
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", format: csv}
+columns: {at: {type: timestamp}, user: {}, path: {}}
+time: {column: at, format: iso}
+key: [user]
+persistence: {paths: {item: [user, path], slot: 1 hour, window: 4 hours, alpha: 1, epsilon: 0.9}}
+"""
+
+
+def test_an_item_of_nearly_a_megabyte_is_passed_over_and_told(house: Make) -> None:
+    day = house(LONG_ITEMS)
+    whole, more = "p" * 4095, "p" * 900_000
+    day.land(2, ["at,user,path", *(f"2015-05-17T02:10:00Z,{row}" for row in (f"a,{whole}", f"b,{more}"))])
+    day.land(3, ["at,user,path", f"2015-05-17T03:10:00Z,b,{more}", f"2015-05-17T03:20:00Z,a,{whole}"])
+    day.run(2, 4)
+    assert {row["user"] for row in day.rows_of("persistent_items")} == {"a"}
+    assert {row["user"] for row in day.rows_of("tuples")} == {"a"}
+    seen = failed(day, "sketch")
+    assert list(seen) == ["items_short"]
+    assert seen["items_short"].observed == 1
+    assert seen["items_short"].sample == (f"b, {'p' * 60}",)
+    assert day.book()[Node("sketch", "paths", "tuples", hour(2))].status == "published"
+
+
 REMEMBERED = """
 name: web
 preset: apache/combined

@@ -135,10 +135,11 @@ def told_of(
     mean = sum(gaps) / len(gaps) if gaps else None
     spread = (sum((gap - mean) ** 2 for gap in gaps) / len(gaps)) ** 0.5 / mean if mean else None
     high = counted if watched else counted + start - first
-    estimate = counted if watched else min(counted + 1 / of.tau, high)
+    estimate = counted if watched else of.estimate_by_start(counted, start - first)
     change = None if since is None else "entered" if since == end else "stays"
     return {
-        "item": item, "end": end, "change": change, "low": counted, "high": high, "estimate": float(estimate),
+        "item": item, "end": end, "change": change, "low": counted, "high": high,
+        "estimate": pytest.approx(float(estimate)),
         "certain": watched or counted >= of.alpha * of.slots, "watched": watched, "since": since,
         "first": start * length, "last": max(times) * length, "records": sum(map(len, times.values())),
         "slots": "".join(

@@ -32,6 +32,34 @@ def test_parameters_as_in_the_paper() -> None:
     assert Persistence(288, Fraction("0.4"), Fraction("0.15")).least == 72
 
 
+def test_an_estimate_by_the_start_adds_what_is_expected_of_the_slots_before() -> None:
+    asked = Persistence(100, Fraction("0.5"), Fraction("0.2"))
+    assert asked.estimate_by_start(60, 0) == 60
+    assert asked.estimate_by_start(90, 10) == 100
+    # Half of the slots since; before it, of those in which it was not chosen, which is nine of ten.
+    assert asked.estimate_by_start(45, 10) == pytest.approx(45 + 10 * 0.45 / (0.5 + 0.45))
+    several = Persistence(100, Fraction("0.5"), Fraction("0.2"), 2)
+    assert several.estimate_by_start(45, 10) == pytest.approx(45 + 10 * 0.405 / (0.5 + 0.405))
+    every = Persistence(10, Fraction("0.5"), Fraction("0.2"))
+    assert every.tau == 1
+    assert every.estimate_by_start(7, 3) == 7
+
+
+def test_an_estimate_by_the_start_is_right_on_average() -> None:
+    asked, chance = Persistence(100, Fraction("0.5"), Fraction("0.2")), 0.6
+    rng = np.random.default_rng(5)
+    present = rng.random((20_000, 100)) < chance
+    chosen = present & (rng.random(present.shape) < float(asked.tau))
+    found = chosen.any(axis=1)
+    start, present = chosen[found].argmax(axis=1), present[found]
+    counted = (present & (np.arange(100) >= start[:, None])).sum(axis=1)
+    off = asked.estimate_by_start(counted, start) - present.sum(axis=1)
+    # Three tenths of a slot are what the slot that is chosen adds, in which it is seen for sure.
+    assert abs(off.mean()) < 0.3
+    assert off.std() < 5
+    assert abs((counted + 1 / float(asked.tau) - present.sum(axis=1)).mean()) > 1
+
+
 @given(
     slots=st.integers(10, 5000),
     alpha=st.integers(2, 100),

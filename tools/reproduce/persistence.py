@@ -82,7 +82,10 @@ def _of(asked: Persistence, present: Bools, persistence: Any, of_pairs: Floats) 
     transient = ~persistent & (persistence > 0)
     errors = {
         name: float(np.sqrt(np.mean((estimate - persistence)[named] ** 2))) if named.any() else np.nan
-        for name, estimate in (("error", counted + 1 / tau), ("sharper", sharper(counted, start, asked)))
+        for name, estimate in (
+            ("error", counted + 1 / tau),
+            ("sharper", asked.estimate_by_start(counted, start)),
+        )
     }
     return {
         "persistent": int(persistent.sum()), "missed": int((persistent & ~named).sum()),
@@ -90,18 +93,6 @@ def _of(asked: Persistence, present: Bools, persistence: Any, of_pairs: Floats) 
         "below": int((named & (persistence < asked.least)).sum()),
         "pairs": int(persistence.sum()), "tuples": int(below.sum()), **errors,
     }  # fmt: skip
-
-
-def sharper(counted: Any, start: Any, asked: Persistence) -> Any:
-    """An estimate by where in the window an item was first remembered.
-
-    Of the slots before it, each held the item with the chance `q` with which it was seen since, and was
-    then not chosen: with `q (1 - tau) / (1 - q tau)`. Where the item was remembered from the first slot on,
-    nothing is added, and never more than there are slots; the paper adds `1 / tau` whatever came before.
-    """
-    tau, since = float(asked.tau), asked.slots - start
-    chance = counted / since
-    return counted + start * chance * (1 - tau) / (1 - chance * tau)
 
 
 def memory(data: Data) -> Iterator[Row]:

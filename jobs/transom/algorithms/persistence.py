@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 UNIT = 2**53
 """Steps of a hash from 0 to 1."""
@@ -86,6 +86,34 @@ class Persistence:
     def estimate(self, counted: int) -> Fraction:
         """The paper's estimate of the persistence of an item that was counted in some slots."""
         return counted + 1 / self.tau
+
+    def estimate_by_start(self, counted: Any, unknown: Any) -> Any:
+        """A nearer estimate than the paper's, by where in the window an item was first remembered.
+
+        Since then it was seen with a frequency `q = counted / (n - unknown)`, in each slot. Let it have been
+        so before, too. That a slot had it and no instance chose it has the chance `q s`, with
+        `s = (1 - tau)^instances`; that a slot did not have it, `1 - q`. As nothing was chosen before, each of
+        those slots had it with the chance `q s / (1 - q + q s)`, which is what is added for each:
+
+            counted + unknown * q s / (1 - q (1 - s))
+
+        What is seen in every slot is taken to have been; what is remembered from the first slot on is counted
+        as it is. The paper adds `1 / tau` slots, wherever the item was remembered: as many as are expected
+        before anything is known.
+
+        Args:
+            counted: in how many slots it was seen since, the first of them included; a number, or many in an
+                array or a column of Spark.
+            unknown: how many slots of the window lie before.
+
+        Returns:
+            From `counted` to `counted + unknown`.
+        """
+        kept = float(1 - self.tau) ** self.instances
+        if not kept:
+            return counted * 1.0
+        seen = counted / (self.slots - unknown)
+        return counted + unknown * seen * kept / (1 - seen * (1 - kept))
 
     def reports(self, counted: int) -> bool:
         """Whether an item is reported that was counted in some slots."""

@@ -106,7 +106,7 @@ def _stands(book: Book, block: PersistenceBlock, hour: datetime) -> bool:
 def _counted(store: Store, book: Book, block: PersistenceBlock, hours: Sequence[datetime]) -> dict[str, int]:
     pins = store.pin({"events", tuples.TABLE}, book)
     due = reached(hours, block.back) & book.due
-    pairs = sightings(pins.read("events", due), block).select(*quoted(block.item), "slot")
+    pairs = sightings(pins.read("events", due), block).where("NOT long").select(*quoted(block.item), "slot")
     rows = pins.read(tuples.TABLE, hours).where(F.col("block") == block.name)
     told = rows.where(F.col("row") == tuples.TOLD).select(
         *quoted(block.item),

@@ -87,9 +87,7 @@ def _as_told(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
     unknown = F.expr(f"(unix_micros(start) - ({begin})) div {tracking.length}L")
     watched, counted, since = F.col("instance") == WATCHED, F.col("counted"), F.col("since")
     high = F.when(watched, counted).otherwise(counted + unknown)
-    estimate = F.when(watched, counted.cast("double")).otherwise(
-        F.least(counted + F.lit(float(1 / asked.tau)), high.cast("double"))
-    )
+    estimate = F.when(watched, counted.cast("double")).otherwise(asked.estimate_by_start(counted, unknown))
     gaps, span = (counted - 1).cast("double"), (F.col("last") - F.col("first")).cast("double")
     spread = F.sqrt(F.greatest(gaps * F.col("squares").cast("double") - span * span, F.lit(0.0)))
     left = F.col("row") == tuples.LEFT

@@ -19,6 +19,7 @@ from transom.stages.persistence_blocks import PersistenceBlock
 from transom.stream import Stream
 
 PAIRS, STARTS, MISCOUNTED = "pairs", "tuples_started", "tuples_miscounted"
+SHORT, LONG = "items_short", "items_long"
 DEVIATIONS = 6
 """Standard deviations, and as many more, that as many tuples may be started besides what is expected: in an
 hour more are with a probability of 10^-8 or less."""
@@ -30,6 +31,7 @@ def tuple_checks(stream: Stream) -> tuple[Check, ...]:
         *built_in(stream, "tuples_expected", metric="tuples_beyond", at_most=0),
         *built_in(stream, "tuples_in_window", metric="tuples_outside", at_most=0),
         *built_in(stream, "slots_counted", metric="tuples_miscounted", at_most=0),
+        *built_in(stream, SHORT, metric=LONG, at_most=0),
     )
 
 

@@ -7,6 +7,8 @@ more than an hour, however long the window is. `persistent_items` is the part of
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -28,13 +30,25 @@ from transom.lake.tally import Tally
 from transom.stages.columns import as_type, codes, gathered, int64s
 from transom.stages.item_bytes import binary, keys_of, rows_of
 from transom.stages.persistence_blocks import PersistenceBlock, before, number_of
-from transom.stages.sketch_checks import MISCOUNTED, PAIRS, STARTS, beyond, miscounted, outside, tuple_checks
+from transom.stages.sketch_checks import (
+    LONG,
+    MISCOUNTED,
+    PAIRS,
+    SHORT,
+    STARTS,
+    beyond,
+    miscounted,
+    outside,
+    tuple_checks,
+)
 from transom.stages.slices import quoted
 from transom.stream import Stream
 
 TABLE = "tuples"
 AT_A_TIME = 2**17
 """Rows of whole items that are looked at together."""
+LONGEST, BEGINNING = 4096, 60
+"""Bytes of an item at most, and characters that are told of one that has more."""
 TUPLE, TOLD, NAMED, LEFT = "tuple", "told", "named", "left"
 SLOTS = ("start", "latest")
 NUMBERS = ("instance", *SLOTS, "counted", "records", "first", "last", "squares")
@@ -61,7 +75,7 @@ def step_of(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> Step:
         parts,
         lambda request: tuples_of(request, blocks),
         checks=tuple_checks(stream),
-        counters=(PAIRS, STARTS, MISCOUNTED),
+        counters=(PAIRS, STARTS, MISCOUNTED, LONG),
         derived={"tuples_beyond": beyond(blocks)},
     )
 
@@ -99,14 +113,26 @@ def tuples_of(request: Request, blocks: Mapping[str, PersistenceBlock]) -> Compu
 
 
 def sightings(events: DataFrame, block: PersistenceBlock) -> DataFrame:
-    """The pairs of an item and a slot of some hours, with how often the item was seen, and when first."""
+    """The pairs of an item and a slot of some hours, with how often the item was seen, and when first.
+
+    Of an item that is too `long` only the beginnings of its texts are there: nothing remembers it.
+    """
     if block.where is not None:
         events = events.where(F.expr(block.where))
     time, length = "unix_micros(event_time)", block.tracking.length
     hour, slot = f"unix_micros(hour) div {HOUR}L", f"({time} - pmod({time}, {length}L)) div {length}L"
+    columns = {name: F.col(f"`{name}`") for name in block.item}
+    texts = [columns[name] for name, kind in block.item.items() if kind == "string"]
+    long = reduce(add, map(F.octet_length, texts), F.lit(0)) > LONGEST
+    of_item = [
+        (
+            F.when(long, F.left(of, F.lit(BEGINNING))).otherwise(of) if block.item[name] == "string" else of
+        ).alias(name)
+        for name, of in columns.items()
+    ]
     pairs = (
         events.dropna(subset=list(block.item))
-        .groupBy(*quoted(block.item), F.expr(hour).alias(AT), F.expr(slot).alias("slot"))
+        .groupBy(*of_item, long.alias("long"), F.expr(hour).alias(AT), F.expr(slot).alias("slot"))
         .agg(F.count("*").alias("records"), F.min(F.unix_micros("event_time")).alias("first"))
     )
     return pairs.withColumn("watched", block.is_among(block.watched))
@@ -140,6 +166,9 @@ class Tracked:
         if table is None:
             return
         columns = list(self.block.item)
+        is_long = pc.fill_null(table["long"], False)
+        self._pass_over(table.filter(is_long), tally)
+        table = table.filter(pc.invert(is_long)).combine_chunks()
         item, firsts = codes(table, columns)
         for rows, first, behind in _some_items(item, len(firsts)):
             of_item = table.select(columns).take(pa.array(firsts[first:behind]))
@@ -148,6 +177,12 @@ class Tracked:
                 tally.add(STARTS, [state.hour], [state.starts])
                 tally.add(MISCOUNTED, [state.hour], [miscounted(state.tuples)])
                 yield from self._told(state, of_item)
+
+    def _pass_over(self, rows: pa.Table, tally: Tally) -> None:
+        """Counts pairs of items that are too long."""
+        for hour, *of_item in zip(*(rows[name].to_pylist() for name in (AT, *self.block.item)), strict=True):
+            tally.add(LONG, [hour], [1])
+            tally.note(SHORT, hour, ", ".join(map(str, of_item)))
 
     def _states(self, rows: pa.Table, item: Int64s) -> Iterator[State]:
         """What stands at the end of each hour."""

@@ -54,7 +54,7 @@ def test_an_estimate_by_the_start_is_right_on_average() -> None:
     start, present = chosen[found].argmax(axis=1), present[found]
     counted = (present & (np.arange(100) >= start[:, None])).sum(axis=1)
     off = asked.estimate_by_start(counted, start) - present.sum(axis=1)
-    # Three tenths of a slot are what the slot that is chosen adds, in which it is seen for sure.
+    # A little too much: the slot that is chosen counts, too, and in it the item is seen for sure.
     assert abs(off.mean()) < 0.3
     assert off.std() < 5
     assert abs((counted + 1 / float(asked.tau) - present.sum(axis=1)).mean()) > 1

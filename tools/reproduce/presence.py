@@ -57,12 +57,9 @@ def _grouped(shares: tuple[float, ...]) -> Callable[[Rng, int, int], Bools]:
 
 
 def _like_header_trace(rng: Rng, universe: int, slots: int) -> Bools:
-    few, many = np.arange(2.0, 21), np.arange(21.0, slots + 1)
+    few, many = np.arange(2, 21), np.arange(21, slots + 1)
     values = np.concatenate([[1], few, many])
-    # Their figures leave the form of the two parts open; with squares, what is named wrongly is as in theirs.
-    chances = np.concatenate(
-        [[0.5], *(share / of**2 / (1 / of**2).sum() for share, of in ((0.45, few), (0.05, many)))]
-    )
+    chances = np.concatenate([[0.5], 0.45 / few / (1 / few).sum(), 0.05 / many**2 / (1 / many**2).sum()])
     persistence = rng.choice(values, universe, p=chances)
     # As many slots as its persistence, any of them: those of the smallest numbers.
     order = rng.random((universe, slots), dtype=np.float32).argsort(axis=1).argsort(axis=1)

@@ -26,7 +26,7 @@ from transom.algorithms.tracking import Reported, Sightings, State, Tracking, Tu
 from transom.intervals import ranges
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import Table
-from transom.lake.tally import Tally
+from transom.lake.tally import NOTES, Tally
 from transom.stages.columns import as_type, codes, gathered, int64s
 from transom.stages.item_bytes import binary, keys_of, rows_of
 from transom.stages.persistence_blocks import PersistenceBlock, before, number_of
@@ -121,15 +121,13 @@ def sightings(events: DataFrame, block: PersistenceBlock) -> DataFrame:
         events = events.where(F.expr(block.where))
     time, length = "unix_micros(event_time)", block.tracking.length
     hour, slot = f"unix_micros(hour) div {HOUR}L", f"({time} - pmod({time}, {length}L)) div {length}L"
-    columns = {name: F.col(f"`{name}`") for name in block.item}
-    texts = [columns[name] for name, kind in block.item.items() if kind == "string"]
-    long = reduce(add, map(F.octet_length, texts), F.lit(0)) > LONGEST
-    of_item = [
-        (
-            F.when(long, F.left(of, F.lit(BEGINNING))).otherwise(of) if block.item[name] == "string" else of
-        ).alias(name)
-        for name, of in columns.items()
-    ]
+    texts = {name: F.col(f"`{name}`") for name, kind in block.item.items() if kind == "string"}
+    long = reduce(add, map(F.octet_length, texts.values()), F.lit(0)) > LONGEST
+    shortened = {
+        name: F.when(long, F.left(of, F.lit(BEGINNING))).otherwise(of).alias(name)
+        for name, of in texts.items()
+    }
+    of_item = [shortened.get(name, F.col(f"`{name}`")) for name in block.item]
     pairs = (
         events.dropna(subset=list(block.item))
         .groupBy(*of_item, long.alias("long"), F.expr(hour).alias(AT), F.expr(slot).alias("slot"))
@@ -167,8 +165,9 @@ class Tracked:
             return
         columns = list(self.block.item)
         is_long = pc.fill_null(table["long"], False)
-        self._pass_over(table.filter(is_long), tally)
-        table = table.filter(pc.invert(is_long)).combine_chunks()
+        if pc.any(is_long).as_py():
+            self._pass_over(table.filter(is_long), tally)
+            table = table.filter(pc.invert(is_long)).combine_chunks()
         item, firsts = codes(table, columns)
         for rows, first, behind in _some_items(item, len(firsts)):
             of_item = table.select(columns).take(pa.array(firsts[first:behind]))
@@ -180,9 +179,14 @@ class Tracked:
 
     def _pass_over(self, rows: pa.Table, tally: Tally) -> None:
         """Counts pairs of items that are too long."""
-        for hour, *of_item in zip(*(rows[name].to_pylist() for name in (AT, *self.block.item)), strict=True):
-            tally.add(LONG, [hour], [1])
-            tally.note(SHORT, hour, ", ".join(map(str, of_item)))
+        hours = int64s(rows[AT])
+        tally.add(LONG, *np.unique(hours, return_counts=True))
+        texts = [rows[name].cast(pa.string()) for name in self.block.item]
+        items = pc.binary_join_element_wise(*texts, ", ")
+        for hour in np.unique(hours).tolist():
+            # The first of each hour, as the tasks of a run keep them, too.
+            for item in sorted(items.filter(pa.array(hours == hour)).unique().to_pylist())[:NOTES]:
+                tally.note(SHORT, hour, item)
 
     def _states(self, rows: pa.Table, item: Int64s) -> Iterator[State]:
         """What stands at the end of each hour."""

@@ -50,6 +50,9 @@ RESULTS = (
     "alerts",
     "matches",
     "episodes",
+    "frames",
+    "fills",
+    "persistent_items",
     "findings",
 )
 """The tables that carry a promise of form; those of state are private."""

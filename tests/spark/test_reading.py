@@ -12,7 +12,8 @@ import yaml
 from pyspark.sql import SparkSession
 
 from house import House, hour, line
-from transom.reading import NotFresh, Results, _literal, read
+from transom.lake.tables import Table, descriptions
+from transom.reading import RESULTS, NotFresh, Results, _literal, read
 from transom.stream import parse
 
 Make = Callable[..., House]
@@ -204,3 +205,8 @@ def test_a_value_of_a_key_is_written_as_sql_has_it(value: object, text: str) -> 
     assert _literal(value) == text
     with pytest.raises(ValueError, match="key: a number must be finite; got inf"):
         _literal(float("inf"))
+
+
+def test_every_table_that_is_neither_state_nor_ledger_is_a_result() -> None:
+    tables = {file.stem for file in descriptions().glob("*.yaml") if not Table.load(file.stem).state}
+    assert tables - {"hours", "runs", "checks"} == {*RESULTS}

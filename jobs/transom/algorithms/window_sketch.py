@@ -1,0 +1,72 @@
+"""A Count-Min sketch that is done: what it counts, and what may be added to it (Rivetti, Busnel and
+Mostefaoui, section 3.5).
+
+Matrices of equal shape, hashes, window and ticks add up: what many nodes have counted of their own records
+is, cell by cell, what one has counted of them all, in whatever order they are added. Others do not, and are
+refused."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from transom.algorithms.countmin import Shape
+from transom.algorithms.exact import BOUND, Int64s
+from transom.algorithms.row_hash_arrays import columns_of
+
+
+class UnmergeableError(ValueError):
+    """Two sketches that do not add up."""
+
+
+@dataclass(frozen=True)
+class WindowSketch:
+    """What a matrix holds at the end of a tick.
+
+    Attributes:
+        shape: of the matrix, with the seed of its hashes.
+        variant: how records are forgotten.
+        tick: the length of a tick, in microseconds.
+        steps: ticks of the window, N.
+        now: the number of the last tick.
+        records: how many there are in the window, M.
+        parts: in which parts of a record the matrix counts.
+        counts: the matrix: `(rows, columns)`.
+    """
+
+    shape: Shape
+    variant: str
+    tick: int
+    steps: int
+    now: int
+    records: int
+    parts: int
+    counts: Int64s
+
+    def __add__(self, other: "WindowSketch") -> "WindowSketch":
+        """What both have counted together.
+
+        Raises:
+            UnmergeableError: they do not have the same shape, seed, variant, tick, window or end.
+            OverflowError: there are more records than can be added exactly.
+        """
+        for field in fields(self):
+            one, another = getattr(self, field.name), getattr(other, field.name)
+            if field.name not in ("records", "counts") and one != another:
+                raise UnmergeableError(
+                    f"sketches of different {field.name} do not add up: {one} and {another}"
+                )
+        if (self.records + other.records) * self.parts >= BOUND:
+            many = self.records + other.records
+            raise OverflowError(f"{many} records, in parts of 1 / {self.parts}, cannot be added exactly")
+        return replace(self, records=self.records + other.records, counts=self.counts + other.counts)
+
+    def estimates(self, items: Sequence[bytes]) -> Int64s:
+        """How often each of some items was seen: the smallest of its cells, to the nearest whole number."""
+        of = columns_of(items, self.shape.rows, self.shape.columns, self.shape.seed)
+        least = self.counts[np.arange(self.shape.rows)[:, None], of].min(axis=0)
+        # Half of a record goes to the even number, as in the listings.
+        whole, rest = np.divmod(least, self.parts)
+        up = (2 * rest > self.parts) | ((2 * rest == self.parts) & (whole % 2 == 1))
+        found: Int64s = whole + up
+        return found

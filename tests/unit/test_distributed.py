@@ -1,0 +1,52 @@
+"""What a coordinator lacks, and what it costs."""
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transom.algorithms.countmin import Perfect, Proportional, Shape, Simple, WindowedCountMin
+from transom.algorithms.distributed import DistributedCountMin
+from transom.algorithms.splitter import Splitter
+from unit.test_countmin import ITEMS
+
+SHAPE = Shape(2, 6, 2)
+RECORDS = st.lists(st.tuples(st.integers(0, 2), st.sampled_from(ITEMS)), max_size=150)
+KINDS: tuple[type[WindowedCountMin], ...] = (Perfect, Simple, Proportional, Splitter)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(records=RECORDS, every=st.integers(1, 9))
+def test_a_coordinator_lacks_no_more_than_it_may(
+    kind: Callable[..., WindowedCountMin], records: list[tuple[int, bytes]], every: int
+) -> None:
+    nodes = [kind(SHAPE, 20) for _ in range(3)]
+    together = DistributedCountMin(nodes, every)
+    for node, item in records:
+        together.update(node, item)
+    if kind is not Simple:
+        # A matrix that begins anew loses more than it is given.
+        assert together.lacking() <= 3 * every + 1e-9
+    assert together.sent == sum(sum(n == node for n, _ in records) // every for node in range(3))
+    assert together.bits == together.sent * 12 * 5
+    if every == 1:
+        for item in ITEMS:
+            of_nodes = [sum(Fraction(node.value(cell)) for node in nodes) for cell in SHAPE.of(item)]
+            assert together.estimate(item) == pytest.approx(min(of_nodes), abs=0.500001)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "every", "message"),
+    [
+        ([], 1, "got 0 of 0 kinds, and 1"),
+        ([Perfect(SHAPE, 5), Perfect(SHAPE, 6)], 1, "got 2 of 2 kinds, and 1"),
+        ([Perfect(SHAPE, 5), Simple(SHAPE, 5)], 1, "got 2 of 2 kinds, and 1"),
+        ([Perfect(SHAPE, 5)], 0, "got 1 of 1 kinds, and 0"),
+    ],
+)
+def test_nodes_are_alike(nodes: list[WindowedCountMin], every: int, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        DistributedCountMin(nodes, every)

@@ -1,0 +1,48 @@
+"""In which column of each row an item is counted."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transom.algorithms.row_hash_arrays import _line, columns_of
+from transom.algorithms.row_hashes import PRIME, columns, multipliers
+
+
+@given(
+    items=st.lists(st.binary(max_size=20), max_size=30),
+    many=st.integers(1, 2**32),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_many_items_are_hashed_as_one_by_one(items: list[bytes], many: int, seed: int) -> None:
+    found = columns_of(items, 5, many, seed)
+    assert found.T.tolist() == [list(columns(item, 5, many, seed)) for item in items]
+
+
+@given(
+    x=st.lists(st.integers(0, PRIME - 1), min_size=1, max_size=20),
+    a=st.integers(1, PRIME - 1),
+    b=st.integers(0, PRIME - 1),
+)
+def test_lines_are_exact_to_the_last_bit(x: list[int], a: int, b: int) -> None:
+    for some in (x, [0, PRIME - 1, 2**32, 2**60]):
+        assert _line(np.array(some, dtype=np.uint64), a, b).tolist() == [
+            (a * one + b) % PRIME for one in some
+        ]
+    assert _line(np.array([PRIME - 1], dtype=np.uint64), PRIME - 1, PRIME - 1).tolist() == [0]
+
+
+def test_hashes_are_the_same_everywhere() -> None:
+    assert columns(b"/index.html", 4, 272, 0) == (252, 191, 219, 25)
+    assert columns(b"", 2, 28, 7) == (4, 11)
+    assert multipliers(2, 3)[0] != multipliers(2, 3)[1] != multipliers(2, 4)[1]
+
+
+def test_two_items_meet_as_seldom_as_in_a_universal_family() -> None:
+    many, rows = 28, 4000
+    found = columns_of([b"one", b"other", b"third"], rows, many, 5)
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        met = np.count_nonzero(found[:, one] == found[:, other])
+        assert met == pytest.approx(rows / many, abs=4 * (rows / many) ** 0.5)
+    counts = np.bincount(found[:, 0], minlength=many)
+    assert counts.min() > 0.6 * rows / many

@@ -1,0 +1,205 @@
+"""Splitter: its listing, the lazy form, and all cells at once."""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transom.algorithms.countmin import Cell, Perfect, Shape
+from transom.algorithms.splitter import UNIT, FixedPoint, Splitter, SplitterAsListed, SubCell, error
+from transom.algorithms.splitter_cells import FIELDS, SplitterCells, SubCells, bounds, values
+from unit.test_countmin import ITEMS, given_records, given_ticks
+
+SHAPE = Shape(2, 4, 3)
+CELLS = [Cell(row, column) for row in range(SHAPE.rows) for column in range(SHAPE.columns)]
+STREAM = st.lists(st.sampled_from(ITEMS), max_size=120)
+COUNTS = st.dictionaries(st.sampled_from(ITEMS), st.integers(1, 60), max_size=4)
+TICKS = st.lists(COUNTS, max_size=40)
+TAU = st.sampled_from([Fraction(1, 20), Fraction(1, 4), Fraction(1)])
+MU = st.sampled_from([Fraction(9, 10), Fraction(3, 2), Fraction(5, 2)])
+
+
+def test_the_error_is_the_larger_rate_over_the_smaller() -> None:
+    before, last = SubCell(Fraction(10), 0, 3, 10), SubCell(Fraction(4), 5, 5, 4)
+    # 10 in the five steps until the other began, 4 in its one step.
+    assert error(before, last) == 2
+    assert error(SubCell(Fraction(40), 0, 3, 10), last) == 2
+
+
+@pytest.mark.parametrize(
+    ("tau", "mu", "message"),
+    [
+        (Fraction(0), Fraction(1), "tau must be above 0 and at most 1; got 0"),
+        (Fraction(11, 10), Fraction(1), "tau must be above 0 and at most 1; got 1.1"),
+        (Fraction(1), Fraction(0), "mu must be above 0; got 0"),
+    ],
+)
+def test_what_cannot_be(tau: Fraction, mu: Fraction, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Splitter(SHAPE, 5, tau=tau, mu=mu)
+
+
+def test_a_steady_cell_is_one_stretch_and_a_change_splits_it() -> None:
+    sketch = SplitterAsListed(Shape(1, 1), 100, tau=Fraction(1, 10))
+    for tick in range(100):
+        sketch.update_sample(b"x", 4 if tick < 50 else 40)
+        sketch.update_tick()
+    ((_, queue),) = sketch.queues()
+    steady = [sub for sub in queue if sub.last < 50]
+    assert sum(sub.counter for sub in steady[:2]) > 150
+    assert len(queue) < 12
+    assert sketch.estimate(b"x") == 50 * 4 + 50 * 40
+
+
+def everything(sketch: SplitterAsListed) -> dict[Cell, list[SubCell]]:
+    return dict(sorted(sketch.queues()))
+
+
+@given(stream=STREAM, steps=st.integers(1, 40), tau=TAU, mu=MU)
+def test_lazy_is_as_listed_of_records(stream: list[bytes], steps: int, tau: Fraction, mu: Fraction) -> None:
+    listed, lazy = SplitterAsListed(SHAPE, steps, tau=tau, mu=mu), Splitter(SHAPE, steps, tau=tau, mu=mu)
+    for item in stream:
+        listed.update(item)
+        lazy.update(item)
+    assert everything(listed) == everything(lazy)
+
+
+def take(sketch: SplitterAsListed, ticks: Sequence[dict[bytes, int]]) -> SplitterAsListed:
+    for tick in ticks:
+        for item, times in tick.items():
+            sketch.update_sample(item, times)
+        sketch.update_tick()
+    return sketch
+
+
+@given(ticks=TICKS, steps=st.integers(1, 25), tau=TAU, mu=MU)
+def test_lazy_is_as_listed_of_ticks(
+    ticks: list[dict[bytes, int]], steps: int, tau: Fraction, mu: Fraction
+) -> None:
+    listed = take(SplitterAsListed(SHAPE, steps, tau=tau, mu=mu), ticks)
+    lazy = take(Splitter(SHAPE, steps, tau=tau, mu=mu), ticks)
+    assert [lazy.estimate(item) for item in ITEMS] == [listed.estimate(item) for item in ITEMS]
+    assert everything(listed) == everything(lazy)
+
+
+@given(ticks=TICKS, steps=st.integers(1, 25), tau=TAU, mu=MU)
+def test_what_is_in_the_window_lies_between_the_bounds(
+    ticks: list[dict[bytes, int]], steps: int, tau: Fraction, mu: Fraction
+) -> None:
+    sketch, perfect = take(Splitter(SHAPE, steps, tau=tau, mu=mu), ticks), Perfect(SHAPE, steps)
+    for tick in ticks:
+        for item, times in tick.items():
+            perfect.update_sample(item, times)
+        perfect.update_tick()
+    truth = sum((Counter(tick) for tick in ticks[-steps:]), Counter[bytes]())
+    for item in ITEMS:
+        low, high = sketch.bounds(item)
+        assert low <= perfect.estimate(item) <= high
+        assert low <= sketch.estimate(item) <= high
+        assert truth[item] <= high
+
+
+@given(ticks=TICKS, steps=st.integers(1, 25), seed=st.integers(0, 5))
+def test_the_order_within_a_tick_does_not_matter(
+    ticks: list[dict[bytes, int]], steps: int, seed: int
+) -> None:
+    dice = random.Random(seed)
+    of_records = [list(Counter(tick).elements()) for tick in ticks]
+    shuffled = [dice.sample(tick, len(tick)) for tick in of_records]
+    one, other = (given_ticks(Splitter(SHAPE, steps), some) for some in (of_records, shuffled))
+    assert [one.estimate(item) for item in ITEMS] == [other.estimate(item) for item in ITEMS]
+    bulk = take(Splitter(SHAPE, steps), ticks)
+    assert [one.estimate(item) for item in ITEMS] == [bulk.estimate(item) for item in ITEMS]
+
+
+def at_once(
+    ticks: Sequence[dict[bytes, int]], steps: int, tau: Fraction, mu: Fraction, cuts: Sequence[int] = ()
+) -> tuple[SplitterCells, int]:
+    """All cells, put away and taken up again behind some of the ticks."""
+    cells = SplitterCells(SubCells.none(SHAPE.cells), SHAPE.columns, steps, tau, mu)
+    for now, tick in enumerate(ticks):
+        seen = np.zeros((SHAPE.rows, SHAPE.columns), dtype=np.int64)
+        for item, times in tick.items():
+            for cell in SHAPE.of(item):
+                seen[cell] += times
+        window = ticks[max(0, now - steps + 1) : now + 1]
+        cells.advance(now, seen.reshape(-1), sum(sum(one.values()) for one in window))
+        if now in cuts:
+            cells = SplitterCells(cells.held(now), SHAPE.columns, steps, tau, mu)
+    return cells, len(ticks) - 1
+
+
+@settings(max_examples=300)
+@given(ticks=TICKS, steps=st.integers(1, 25), tau=TAU, mu=MU, cuts=st.sets(st.integers(0, 39), max_size=4))
+def test_all_cells_at_once_are_those_one_by_one_to_the_last_bit(
+    ticks: list[dict[bytes, int]], steps: int, tau: Fraction, mu: Fraction, cuts: set[int]
+) -> None:
+    lazy = take(FixedPoint(SHAPE, steps, tau=tau, mu=mu), ticks)
+    cells, now = at_once(ticks, steps, tau, mu, sorted(cuts))
+    held = cells.held(now)
+    found = values(held, now, steps).reshape(SHAPE.rows, SHAPE.columns)
+    low, high = (some.reshape(SHAPE.rows, SHAPE.columns) for some in bounds(held, now, steps))
+    # Looked at last, as the lazy form writes down what it finds.
+    assert {cell: lazy.bounds_of(cell) for cell in CELLS} == {cell: (low[cell], high[cell]) for cell in CELLS}
+    assert {cell: lazy.value(cell) for cell in CELLS} == {
+        cell: Fraction(int(found[cell]), UNIT) for cell in CELLS
+    }
+
+
+def test_fixed_point_is_near_what_is_exact() -> None:
+    dice = np.random.default_rng(4)
+    ticks = [
+        {ITEMS[i]: int(n) for i, n in enumerate(dice.poisson(3 + 9 * (t // 40 % 2), 12)) if n}
+        for t in range(300)
+    ]
+    exact = take(Splitter(SHAPE, 60), ticks)
+    cells, now = at_once(ticks, 60, exact.tau, exact.mu)
+    held = cells.held(now)
+    found = values(held, now, 60) / UNIT
+    assert found == pytest.approx([float(exact.value(cell)) for cell in CELLS], abs=1e-6)
+
+
+def test_cells_have_room_for_more_sub_cells_wherever_they_begin() -> None:
+    """Few at first, of which some have left the window; then a sub-cell for every tick."""
+    dice = np.random.default_rng(6)
+    ticks = [{ITEMS[i]: 9 for i in range(12)} if t % 5 == 0 else {} for t in range(60)]
+    ticks += [{ITEMS[int(i)]: int(dice.integers(1, 900)) for i in dice.integers(0, 12, 5)} for _ in range(60)]
+    tau, mu = Fraction(1, 200), Fraction(9, 10)
+    lazy = take(FixedPoint(SHAPE, 25, tau=tau, mu=mu), ticks)
+    cells, now = at_once(ticks, 25, tau, mu)
+    held = cells.held(now)
+    assert held.many.max() > 8
+    assert [lazy.value(cell) * UNIT for cell in CELLS] == values(held, now, 25).tolist()
+
+
+def test_cells_that_nobody_looks_at_come_out_the_same() -> None:
+    ticks = [{ITEMS[0]: 5}] * 10 + [{}] * 4 + [{ITEMS[1]: 2}]
+    looked, now = at_once(ticks, 8, Fraction(1, 20), Fraction(3, 2), range(len(ticks)))
+    not_looked, _ = at_once(ticks, 8, Fraction(1, 20), Fraction(3, 2))
+    one, other = looked.held(now), not_looked.held(now)
+    for field in ("many", *FIELDS):
+        assert getattr(one, field).tolist() == getattr(other, field).tolist()
+
+
+def test_a_window_of_too_many_records_is_refused() -> None:
+    cells = SplitterCells(SubCells.none(2), 2, 5)
+    cells.advance(0, np.array([2**36, 0]), 2**37 - 1)
+    with pytest.raises(OverflowError, match=r"^a window has less than 2\^37 records; got 137438953472$"):
+        cells.advance(1, np.array([1, 0]), 2**37)
+
+
+@given(stream=STREAM, steps=st.integers(4, 40), tau=TAU, mu=MU)
+def test_sub_cells_are_as_few_as_promised(
+    stream: list[bytes], steps: int, tau: Fraction, mu: Fraction
+) -> None:
+    sketch = given_records(Splitter(SHAPE, steps, tau=tau, mu=mu), stream)
+    assert isinstance(sketch, Splitter)
+    # Beside those with as many records as one has to have, the oldest and the newest of a cell.
+    closed = sum(max(0, len(queue) - 2) for _, queue in sketch.queues())
+    assert closed <= SHAPE.rows * SHAPE.columns / tau

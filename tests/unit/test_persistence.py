@@ -32,32 +32,19 @@ def test_parameters_as_in_the_paper() -> None:
     assert Persistence(288, Fraction("0.4"), Fraction("0.15")).least == 72
 
 
-def test_an_estimate_by_the_start_adds_what_is_expected_of_the_slots_before() -> None:
+def test_an_estimate_is_no_more_than_can_be() -> None:
     asked = Persistence(100, Fraction("0.5"), Fraction("0.2"))
-    assert asked.estimate_by_start(60, 0) == 60
-    assert asked.estimate_by_start(90, 10) == 100
-    # Half of the slots since; before it, of those in which it was not chosen, which is nine of ten.
-    assert asked.estimate_by_start(45, 10) == pytest.approx(45 + 10 * 0.45 / (0.5 + 0.45))
-    several = Persistence(100, Fraction("0.5"), Fraction("0.2"), 2)
-    assert several.estimate_by_start(45, 10) == pytest.approx(45 + 10 * 0.405 / (0.5 + 0.405))
-    every = Persistence(10, Fraction("0.5"), Fraction("0.2"))
-    assert every.tau == 1
-    assert every.estimate_by_start(7, 3) == 7
+    assert asked.passed == 10 == 1 / asked.tau
+    assert [asked.estimate_within(60, unknown) for unknown in (0, 9, 11, 40)] == [60, 69, 70, 70]
 
 
-def test_an_estimate_by_the_start_is_right_on_average() -> None:
-    asked, chance = Persistence(100, Fraction("0.5"), Fraction("0.2")), 0.6
-    rng = np.random.default_rng(5)
-    present = rng.random((20_000, 100)) < chance
-    chosen = present & (rng.random(present.shape) < float(asked.tau))
-    found = chosen.any(axis=1)
-    start, present = chosen[found].argmax(axis=1), present[found]
-    counted = (present & (np.arange(100) >= start[:, None])).sum(axis=1)
-    off = asked.estimate_by_start(counted, start) - present.sum(axis=1)
-    # A little too much: the slot that is chosen counts, too, and in it the item is seen for sure.
-    assert abs(off.mean()) < 0.3
-    assert off.std() < 5
-    assert abs((counted + 1 / float(asked.tau) - present.sum(axis=1)).mean()) > 1
+@pytest.mark.parametrize("instances", [1, 2, 5])
+def test_so_many_slots_pass_until_an_item_is_remembered(instances: int) -> None:
+    asked = Persistence(400, Fraction("0.5"), Fraction("0.1"), instances)
+    rng = np.random.default_rng(4)
+    chosen = (rng.random((instances, 10_000, 400)) < float(asked.tau)).any(axis=0)
+    passed = chosen.argmax(axis=1)[chosen.any(axis=1)] + 1
+    assert passed.mean() == pytest.approx(asked.passed, rel=0.03)
 
 
 @given(
@@ -165,3 +152,20 @@ def test_the_hash_is_that_of_murmur_to_the_byte(item: bytes, slot: int, seed: in
 def test_the_hash_is_the_same_everywhere() -> None:
     assert hashed(b"91.236.75.25", 397_968, 0) == 2_929_165_897_561_321
     assert hashed_all([], 0).tolist() == []
+
+
+def test_what_surely_is_not_persistent_can_be_left_out_and_nothing_else() -> None:
+    asked = Persistence(100, Fraction("0.5"), Fraction("0.2"))
+    assert asked.reports(30)
+    assert not asked.may_be(30, 19)
+    assert asked.may_be(30, 20)
+    rng = np.random.default_rng(9)
+    present = rng.random((4000, 100)) < rng.uniform(0.3, 0.7, (4000, 1))
+    chosen = present & (rng.random(present.shape) < float(asked.tau))
+    found, start = chosen.any(axis=1), chosen.argmax(axis=1)
+    counted = np.where(found, (present & (np.arange(100) >= start[:, None])).sum(axis=1), 0)
+    named = counted >= asked.least
+    persistent = present.sum(axis=1) >= asked.certain
+    surer = named & asked.may_be(counted, start)
+    assert not (named & persistent & ~surer).any()
+    assert 0 < np.count_nonzero(surer & ~persistent) < 0.7 * np.count_nonzero(named & ~persistent)

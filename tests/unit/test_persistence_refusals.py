@@ -57,6 +57,10 @@ BUDGET = {"tuples": 10_000, "pairs": 100_000}
         ({**P, "where": "tok > 5"}, "where: no column 'tok'; nearest: took\n    tok > 5\n    ^"),
         ({**P, "title": "{usr} comes"}, "title: a title names columns of the item, since and window_end; no column 'usr'; nearest: user"),
         ({**P, "watch": [5]}, "watch[0]: must be a string for user; got 5"),
+        (
+            {**P, "watch": ["b", "a"], "ignore": {"items": ["c", "a"]}},
+            "watch[1]: is ignored, too, and would never be told of",
+        ),
         ({**P, "watch": [["a", "b"]]}, "watch[0]: must have a value for each of user; got ['a', 'b']"),
         ({**P, "ignore": {"items": [["a", "b"]]}}, "ignore.items[0]: must have a value for each of user; got ['a', 'b']"),
         ({**P, "ignore": {"networks": {"host": ["10.0.0.0/8"]}}}, "ignore.networks.host: no column 'host' of the item; known: user"),
@@ -90,8 +94,25 @@ def test_what_is_persistent_is_told_in_a_line() -> None:
     stream = parse(base() | {"persistence": {"x": P}})
     assert declared(stream).splitlines()[-1] == (
         "  persistence x: user in 51 of 72 slots of 1 hour, none in fewer than 36; epsilon 0.2, a tuple of one in "
-        "7.2 pairs of an item and a slot, in 2 instances"
+        "3.6 pairs of an item and a slot, in 2 instances together"
     )
+
+
+def test_more_tuples_than_pairs_are_told() -> None:
+    stream = parse(base() | {"persistence": {"x": {**P, "epsilon": 0.05}}})
+    assert declared(stream).endswith(
+        "a tuple of one in 0.9 pairs of an item and a slot, in 2 instances together, which is more than an exact "
+        "count takes"
+    )
+
+
+@pytest.mark.parametrize("column", ["slot", "long", "left", "unknown", "named", "since", "bits"])
+def test_columns_that_tables_or_what_makes_them_have_are_none_of_an_item(column: str) -> None:
+    data = base()
+    data["columns"][column] = {"from": "user"}
+    data["persistence"] = {"x": {**P, "item": [column]}}
+    rule = f"{column} is a column that every persistent item has; name it otherwise"
+    assert refusal(data) == f"app.yaml: persistence.x.item[0]: {rule}"
 
 
 def test_state_is_kept_as_long_as_a_window() -> None:

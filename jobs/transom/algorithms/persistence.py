@@ -9,6 +9,8 @@ persistent passes soon, what is not mostly never does. From then on its slots ar
     tau = 2 / (epsilon n);  reported where counted + 1 / tau >= (alpha - epsilon / 2) n,
     which is where counted >= (alpha - epsilon) n
 
+Beyond the paper, what surely is not alpha-persistent may be left out (`Persistence.may_be`).
+
 Guarantees, of each report: no item whose persistence is below `(alpha - epsilon) n` is in it. One that is
 alpha-persistent is missing with probability `(1 - tau)^(2 / tau) <= e^-2` at most (lemmas 3.1 and 3.6); with
 `ceil(ln(1 / delta) / 2)` instances, each with a seed of its own, of which all have to miss it, with `delta`.
@@ -87,33 +89,32 @@ class Persistence:
         """The paper's estimate of the persistence of an item that was counted in some slots."""
         return counted + 1 / self.tau
 
-    def estimate_by_start(self, counted: Any, unknown: Any) -> Any:
-        """A nearer estimate than the paper's, by where in the window an item was first remembered.
+    @property
+    def passed(self) -> float:
+        """In how many slots an item is expected to be seen up to the one in which some instance chooses it,
+        that one included: `1 / (1 - (1 - tau)^instances)`; of one instance the paper's `1 / tau`."""
+        return float(1 / (1 - (1 - self.tau) ** self.instances))
 
-        Since then it was seen with a frequency `q = counted / (n - unknown)`, in each slot. Let it have been
-        so before, too. That a slot had it and no instance chose it has the chance `q s`, with
-        `s = (1 - tau)^instances`; that a slot did not have it, `1 - q`. As nothing was chosen before, each of
-        those slots had it with the chance `q s / (1 - q + q s)`, which is what is added for each:
-
-            counted + unknown * q s / (1 - q (1 - s))
-
-        What is seen in every slot is taken to have been; what is remembered from the first slot on is counted
-        as it is. The paper adds `1 / tau` slots, wherever the item was remembered: as many as are expected
-        before anything is known.
+    def estimate_within(self, counted: int, unknown: int) -> float:
+        """The estimate by all instances together, no more than can be.
 
         Args:
-            counted: in how many slots it was seen since, the first of them included; a number, or many in an
-                array or a column of Spark.
+            counted: in how many slots the item was seen since any instance remembers it.
             unknown: how many slots of the window lie before.
-
-        Returns:
-            From `counted` to `counted + unknown`.
         """
-        kept = float(1 - self.tau) ** self.instances
-        if not kept:
-            return counted * 1.0
-        seen = counted / (self.slots - unknown)
-        return counted + unknown * seen * kept / (1 - seen * (1 - kept))
+        return min(counted + self.passed, float(counted + unknown))
+
+    def may_be(self, counted: Any, unknown: Any) -> Any:
+        """Whether an item may be alpha-persistent, of which some slots of the window are not known.
+
+        It was seen in `counted + unknown` of them at most: where that is less than `alpha n`, it is not. The
+        paper reports it all the same, if it was counted often enough. To leave it out misses nothing, and
+        names fewer that are not persistent.
+
+        Args:
+            counted, unknown: as of `estimate_within`; numbers, or many in an array.
+        """
+        return counted + unknown >= self.certain
 
     def reports(self, counted: int) -> bool:
         """Whether an item is reported that was counted in some slots."""

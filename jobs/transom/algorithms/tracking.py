@@ -204,10 +204,13 @@ def advance(
 
 def _named(tracking: Tracking, tuples: Tuples, hour: int) -> tuple[Int64s, Bools]:
     """The tuples that speak for their items in the report of an hour, and whether it names these."""
-    speaking = tuples.oldest(tracking.slot(hour) - tracking.asked.slots + 1)
-    counted = tuples.counted[speaking]
+    asked = tracking.asked
+    first = tracking.slot(hour) - asked.slots + 1
+    speaking = tuples.oldest(first)
+    counted, unknown = tuples.counted[speaking], tuples.start[speaking] - first
     exact = tuples.instance[speaking] == WATCHED
-    return speaking, counted >= np.where(exact, tracking.asked.certain, tracking.asked.least)
+    may_be = (counted >= asked.least) & asked.may_be(counted, unknown)
+    return speaking, np.where(exact, counted >= asked.certain, may_be)
 
 
 def _report(tracking: Tracking, now: State) -> State:

@@ -1,16 +1,20 @@
 """What a try has found of persistent items, printed: those that the last report of each block names."""
 
-from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import typer
 from deltalake import DeltaTable
 
 from transom.cli.shown import table
-from transom.lake.tables import query
+from transom.intervals import HOUR
+from transom.lake.ledger import Ledger
+from transom.lake.tables import in_hours_sql, query
 from transom.stream import Stream
+from transom.stream.persistence import Persistence
 from transom.units import format_duration
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ROWS = 10
 """Items of each block that are shown."""
 WIDE = 48
@@ -20,7 +24,8 @@ WIDE = 48
 def print_persistent_items(stream: Stream, root: str) -> None:
     """Prints the items that the last report of each block names, the most persistent first."""
     for name, said in stream.persistence.items():
-        rows = _latest(f"{root}/persistent_items", said.item, name)
+        rows = _latest(root, said, name)
+        together = _together(said.slots)
         rule = f"in {said.asked.certain} of {said.slots} slots of {format_duration(said.slot)}"
         if not rows:
             typer.echo(f"\n{name}: no {', '.join(said.item)} {rule}, nor nearly so")
@@ -28,7 +33,8 @@ def print_persistent_items(stream: Stream, root: str) -> None:
         shown = [
             [
                 *(row[column] for column in said.item), f"{row['low']} to {row['high']}", row["estimate"],
-                row["since"], row["records"], row["gap_mean_s"], row["gap_cv"], _drawn(row["slots"]),
+                row["since"] or "watched",
+                row["records"], row["gap_mean_s"], row["gap_cv"], _drawn(row["slots"]),
             ]
             for row in rows[:ROWS]
         ]  # fmt: skip
@@ -40,27 +46,36 @@ def print_persistent_items(stream: Stream, root: str) -> None:
             "records",
             "gap, s",
             "spread",
-            "from old to new",
+            "from old to new" if together == 1 else f"from old to new, {together} slots each, - in some",
         ]
         end = f"{rows[0]['window_end']:%Y-%m-%dT%H:%M}"
         many = f"the first {ROWS} of {len(rows)}" if len(rows) > ROWS else f"{len(rows)}"
         table(f"{name}: {', '.join(said.item)} {rule}, or nearly so, at {end}: {many}", columns, shown)
 
 
-def _latest(uri: str, item: Sequence[str], block: str) -> list[dict[str, Any]]:
-    if not DeltaTable.is_deltatable(uri):
+def _latest(root: str, said: Persistence, block: str) -> list[dict[str, Any]]:
+    """What the last report tells, which may be nothing."""
+    series = Ledger(root).book().series("sketch", block, "persistent_items")
+    # A slot of several hours is reported when it is over.
+    reports = [h for h in series if (h + HOUR - EPOCH) % max(said.slot, HOUR) == timedelta(0)]
+    if not reports:
         return []
-    of_block = f"SELECT * FROM t WHERE block = '{block}' AND low IS NOT NULL"
-    order = ", ".join(["low DESC", *(f'"{column}"' for column in item)])
+    order = ", ".join(["low DESC", *(f'"{column}"' for column in said.item)])
     found: list[dict[str, Any]] = query(
-        DeltaTable(uri),
-        f"SELECT * FROM ({of_block}) WHERE hour = (SELECT max(hour) FROM ({of_block})) ORDER BY {order}",
+        DeltaTable(f"{root}/persistent_items"),
+        f"SELECT * FROM t WHERE block = '{block}' AND low IS NOT NULL AND {in_hours_sql([max(reports)])} "
+        f"ORDER BY {order}",
     ).to_pylist()
     return found
 
 
 def _drawn(slots: str) -> str:
-    """The slots of a window, a character each, or one for several of them: whether it was seen in any."""
-    apart = -(-len(slots) // WIDE)
+    """The slots of a window, a character each, or one for several of them: `-` where it was seen in some."""
+    apart = _together(len(slots))
     parts = (slots[place : place + apart] for place in range(0, len(slots), apart))
-    return "".join("1" if "1" in part else "0" if "0" in part else "?" for part in parts)
+    return "".join(part[0] if len({*part}) == 1 else "-" if "1" in part else "0" for part in parts)
+
+
+def _together(slots: int) -> int:
+    """How many slots a character stands for."""
+    return -(-slots // WIDE)

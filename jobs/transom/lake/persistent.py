@@ -56,7 +56,8 @@ def _evidence(said: Persistence) -> list[str]:
     )
     left = f"concat({text(f'no more in enough of the {slots} up to ')}, {shown('window_end', TIMES)})"
     gaps = (
-        "concat('on average ', cast(round(gap_mean_s, 1) AS varchar), ' s from one contact to the next, with "
+        "concat('on average ', cast(round(gap_mean_s, 1) AS varchar), ' s from the first contact of a slot "
+        "to that of the next one, with "
         "a deviation of ', cast(round(100 * coalesce(gap_cv, 0), 1) AS varchar), ' %')"
     )
     return [

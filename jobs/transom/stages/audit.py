@@ -17,6 +17,7 @@ from transom.algorithms.batches import Bools
 from transom.algorithms.exact import Int64s
 from transom.algorithms.exact_tracker import ExactTracker
 from transom.algorithms.pieces import HOUR
+from transom.algorithms.tracking import WATCHED
 from transom.intervals import Interval
 from transom.lake.book import Book
 from transom.lake.ledger import Ledger
@@ -24,8 +25,8 @@ from transom.lake.store import Store
 from transom.stages import tuples
 from transom.stages.columns import codes, gathered, int64s
 from transom.stages.persistence_blocks import PersistenceBlock, number_of, persistence_block_of
-from transom.stages.sketch import NAME
 from transom.stages.slices import quoted, reached
+from transom.stages.standing import standing
 from transom.stages.tuples import AT, sightings
 from transom.stream import Stream
 
@@ -92,15 +93,11 @@ def audit(spark: SparkSession, stream: Stream, interval: Interval, root: str) ->
     found = []
     for name in stream.persistence:
         block = persistence_block_of(stream, name)
-        hours = [hour for hour in interval.hours() if _stands(book, block, hour) and block.reports(hour)]
+        reporting = filter(block.reports, interval.hours())
+        hours = standing(stream, book, name, tuples.TABLE, reporting)
         if hours:
             found.append(Audited(name, len(hours), _counted(store, book, block, hours)))
     return found
-
-
-def _stands(book: Book, block: PersistenceBlock, hour: datetime) -> bool:
-    entry = book.series(NAME, block.name, tuples.TABLE).get(hour)
-    return entry is not None and entry.status == "published"
 
 
 def _counted(store: Store, book: Book, block: PersistenceBlock, hours: Sequence[datetime]) -> dict[str, int]:
@@ -121,7 +118,8 @@ def _counted(store: Store, book: Book, block: PersistenceBlock, hours: Sequence[
     counts = together.mapInArrow(made, schema).agg(*(F.sum(name).alias(name) for name in COUNTS)).first()
     assert counts is not None
     found = {name: int(counts[name] or 0) for name in COUNTS}
-    return found | {"tuples": rows.where(F.col("row") == tuples.TUPLE).count()}
+    chosen = (F.col("row") == tuples.TUPLE) & (F.col("instance") != WATCHED)
+    return found | {"tuples": rows.where(chosen).count()}
 
 
 @dataclass(frozen=True)

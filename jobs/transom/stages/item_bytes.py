@@ -19,13 +19,24 @@ def keys_of(items: pa.Table, slots: Int64s) -> Sequence[bytes]:
     Args:
         items: a row for each slot.
     """
-    texts = [_text(column.combine_chunks()) for column in items.columns]
-    if len(texts) > 1:
-        lengths = (_numbers(pc.binary_length(text).to_numpy(zero_copy_only=False)) for text in texts)
-        texts = [part for pair in zip(lengths, texts, strict=True) for part in pair]
-    joined = pc.binary_join_element_wise(*texts, _numbers(slots), pa.scalar(b"", pa.binary()))
+    joined = pc.binary_join_element_wise(*_parts(items), _numbers(slots), pa.scalar(b"", pa.binary()))
     found: list[bytes] = joined.to_pylist()
     return found
+
+
+def bytes_of(items: pa.Table) -> Sequence[bytes]:
+    """The bytes of items, a row each."""
+    found: list[bytes] = pc.binary_join_element_wise(*_parts(items), pa.scalar(b"", pa.binary())).to_pylist()
+    return found
+
+
+def _parts(items: pa.Table) -> list[pa.Array]:
+    """What the bytes of items are joined of: of several columns each has its length before it."""
+    texts = [_text(column.combine_chunks()) for column in items.columns]
+    if len(texts) == 1:
+        return texts
+    lengths = (_numbers(pc.binary_length(text).to_numpy(zero_copy_only=False)) for text in texts)
+    return [part for pair in zip(lengths, texts, strict=True) for part in pair]
 
 
 def binary(rows: Bytes) -> pa.Array:

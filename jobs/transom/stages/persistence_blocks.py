@@ -1,13 +1,9 @@
 """The blocks of persistence of a stream, resolved against its columns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
 from typing import Any
-
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from transom.algorithms.tracking import Tracking
 from transom.formats.layout import Field
@@ -16,7 +12,7 @@ from transom.lake.tables import SPARK_TYPES
 from transom.stages.blocks import HOUR
 from transom.stages.landing import absolute
 from transom.stages.slices import micros
-from transom.stream import Stream, persistence_columns
+from transom.stream import Stream, item_rules, persistence_columns
 from transom.stream.persistence import looked_back
 from transom.units import microseconds
 
@@ -49,17 +45,6 @@ class PersistenceBlock:
     known_table: Filler | None
     back: int
 
-    def is_among(self, items: Iterable[Sequence[Any]]) -> Column:
-        """Whether an item is one of some, each a value for every column."""
-        same = (
-            reduce(
-                Column.__and__,
-                (F.col(f"`{name}`") == F.lit(value) for name, value in zip(self.item, values, strict=True)),
-            )
-            for values in items
-        )
-        return reduce(Column.__or__, same, F.lit(False))
-
     def reports(self, hour: datetime) -> bool:
         """Whether a window is reported in an hour."""
         return self.tracking.reports(number_of(hour))
@@ -79,8 +64,8 @@ def persistence_block_of(stream: Stream, name: str) -> PersistenceBlock:
         where.sql if where else None,
         Tracking(said.asked, microseconds(said.slot)),
         tuple(range(said.seed, said.seed + said.instances)),
-        tuple(persistence_columns.listed(said, said.watch)),
-        tuple(persistence_columns.listed(said, said.ignore.items)),
+        tuple(item_rules.listed(said.watch)),
+        tuple(item_rules.listed(said.ignore.items)),
         said.ignore.networks,
         _known_table(stream, name),
         looked_back(said) // HOUR,
@@ -93,10 +78,8 @@ def _known_table(stream: Stream, name: str) -> Filler | None:
     known = said.ignore.table
     if known is None:
         return None
-    columns = tuple(
-        Field(column, (known.columns.get(column, column),), stream.event_types[column])
-        for column in said.item
-    )
+    named = known.columns or {column: column for column in said.item}
+    columns = tuple(Field(column, (name,), stream.event_types[column]) for column, name in named.items())
     return Filler(f"persistence.{name}.ignore.table", known.path, absolute(known.path), None, columns)
 
 

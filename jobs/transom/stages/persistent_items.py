@@ -18,6 +18,7 @@ from transom.stages import tuples
 from transom.stages.checks import built_in
 from transom.stages.columns import as_type, gathered
 from transom.stages.item_bytes import rows_of
+from transom.stages.item_columns import is_among
 from transom.stages.persistence_blocks import PersistenceBlock
 from transom.stages.sketch_checks import unsound
 from transom.stages.slices import quoted
@@ -72,10 +73,11 @@ def persistent_items_of(request: Request, blocks: Mapping[str, PersistenceBlock]
         block = blocks[name]
         rows = request.pins.read(tuples.TABLE, targets)
         rows = rows.where((F.col("block") == name) & F.col("row").isin(tuples.TOLD, tuples.LEFT))
-        rows = rows.where(~block.is_among(block.ignored))
+        rows = rows.where(~is_among(block.item, block.ignored))
         if block.known_table is not None:
             known = request.pins.read_filler(block.known_table, targets)
-            rows = rows.join(known.select(*quoted(block.item)).distinct(), list(block.item), "left_anti")
+            read = [column.name for column in block.known_table.columns]
+            rows = rows.join(known.select(*quoted(read)).distinct(), read, "left_anti")
         shares.append(Share(name, _as_told(rows, block), made=Drawn(block, _schema(block))))
     return Computed(shares)
 
@@ -87,7 +89,8 @@ def _as_told(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
     unknown = F.expr(f"(unix_micros(start) - ({begin})) div {tracking.length}L")
     watched, counted, since = F.col("instance") == WATCHED, F.col("counted"), F.col("since")
     high = F.when(watched, counted).otherwise(counted + unknown)
-    estimate = F.when(watched, counted.cast("double")).otherwise(asked.estimate_by_start(counted, unknown))
+    # As `Persistence.estimate_within`; of one that is watched both are the same.
+    estimate = F.least(counted + F.lit(asked.passed), high.cast("double"))
     gaps, span = (counted - 1).cast("double"), (F.col("last") - F.col("first")).cast("double")
     spread = F.sqrt(F.greatest(gaps * F.col("squares").cast("double") - span * span, F.lit(0.0)))
     left = F.col("row") == tuples.LEFT
@@ -108,8 +111,8 @@ def _as_told(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
         counted.alias("low"),
         high.alias("high"),
         estimate.alias("estimate"),
-        F.when(~left, watched | (counted >= asked.certain)).alias("certain"),
-        watched.alias("watched"),
+        (~left & (counted >= asked.certain)).alias("certain"),
+        is_among(block.item, block.watched).alias("watched"),
         change.alias("change"),
         F.when(left, "final").when(since.isNotNull(), "partial").alias("state"),
         (F.coalesce(change == "entered", F.lit(False))).cast("bigint").alias("entered"),
@@ -150,9 +153,10 @@ class Drawn:
         rows = rows_of(bits.drop_null(), self.block.tracking.width)
         seen = np.unpackbits(rows, axis=1, bitorder="little")[:, :many] + ord("0")
         missing = unknown.drop_null().to_numpy(zero_copy_only=False)[:, None]
+        before = np.where(table["watched"].filter(bits.is_valid()).to_numpy().astype(bool), ord("0"), UNKNOWN)
         # Bits count from where an item is remembered; a character stands for its slot of the window.
         place = np.arange(many) - missing
-        drawn = np.where(place < 0, UNKNOWN, np.take_along_axis(seen, np.maximum(place, 0), axis=1))
+        drawn = np.where(place < 0, before[:, None], np.take_along_axis(seen, np.maximum(place, 0), axis=1))
         texts = drawn.astype(np.uint8).view(f"S{many}").reshape(-1).astype(str)
         found = np.full(len(there), None, dtype=object)
         found[there] = texts

@@ -15,11 +15,11 @@ from transom.algorithms.pieces import HOUR
 from transom.algorithms.tracking import Tuples
 from transom.lake.quality import Check
 from transom.stages.checks import built_in
+from transom.stages.item_columns import LONG, SHORT
 from transom.stages.persistence_blocks import PersistenceBlock
 from transom.stream import Stream
 
 PAIRS, STARTS, MISCOUNTED = "pairs", "tuples_started", "tuples_miscounted"
-SHORT, LONG = "items_short", "items_long"
 DEVIATIONS = 6
 """Standard deviations, and as many more, that as many tuples may be started besides what is expected: in an
 hour more are with a probability of 10^-8 or less."""

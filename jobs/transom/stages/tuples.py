@@ -7,8 +7,6 @@ more than an hour, however long the window is. `persistent_items` is the part of
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -26,15 +24,14 @@ from transom.algorithms.tracking import Reported, Sightings, State, Tracking, Tu
 from transom.intervals import ranges
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import Table
-from transom.lake.tally import NOTES, Tally
+from transom.lake.tally import Tally
 from transom.stages.columns import as_type, codes, gathered, int64s
 from transom.stages.item_bytes import binary, keys_of, rows_of
+from transom.stages.item_columns import LONG, is_among, item_columns, without_long
 from transom.stages.persistence_blocks import PersistenceBlock, before, number_of
 from transom.stages.sketch_checks import (
-    LONG,
     MISCOUNTED,
     PAIRS,
-    SHORT,
     STARTS,
     beyond,
     miscounted,
@@ -47,8 +44,6 @@ from transom.stream import Stream
 TABLE = "tuples"
 AT_A_TIME = 2**17
 """Rows of whole items that are looked at together."""
-LONGEST, BEGINNING = 4096, 60
-"""Bytes of an item at most, and characters that are told of one that has more."""
 TUPLE, TOLD, NAMED, LEFT = "tuple", "told", "named", "left"
 SLOTS = ("start", "latest")
 NUMBERS = ("instance", *SLOTS, "counted", "records", "first", "last", "squares")
@@ -121,19 +116,13 @@ def sightings(events: DataFrame, block: PersistenceBlock) -> DataFrame:
         events = events.where(F.expr(block.where))
     time, length = "unix_micros(event_time)", block.tracking.length
     hour, slot = f"unix_micros(hour) div {HOUR}L", f"({time} - pmod({time}, {length}L)) div {length}L"
-    texts = {name: F.col(f"`{name}`") for name, kind in block.item.items() if kind == "string"}
-    long = reduce(add, map(F.octet_length, texts.values()), F.lit(0)) > LONGEST
-    shortened = {
-        name: F.when(long, F.left(of, F.lit(BEGINNING))).otherwise(of).alias(name)
-        for name, of in texts.items()
-    }
-    of_item = [shortened.get(name, F.col(f"`{name}`")) for name in block.item]
+    of_item, long = item_columns(block.item)
     pairs = (
         events.dropna(subset=list(block.item))
-        .groupBy(*of_item, long.alias("long"), F.expr(hour).alias(AT), F.expr(slot).alias("slot"))
+        .groupBy(*of_item, long, F.expr(hour).alias(AT), F.expr(slot).alias("slot"))
         .agg(F.count("*").alias("records"), F.min(F.unix_micros("event_time")).alias("first"))
     )
-    return pairs.withColumn("watched", block.is_among(block.watched))
+    return pairs.withColumn("watched", is_among(block.item, block.watched))
 
 
 def _left(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
@@ -164,10 +153,7 @@ class Tracked:
         if table is None:
             return
         columns = list(self.block.item)
-        is_long = pc.fill_null(table["long"], False)
-        if pc.any(is_long).as_py():
-            self._pass_over(table.filter(is_long), tally)
-            table = table.filter(pc.invert(is_long)).combine_chunks()
+        table = without_long(table, columns, AT, tally)
         item, firsts = codes(table, columns)
         for rows, first, behind in _some_items(item, len(firsts)):
             of_item = table.select(columns).take(pa.array(firsts[first:behind]))
@@ -176,17 +162,6 @@ class Tracked:
                 tally.add(STARTS, [state.hour], [state.starts])
                 tally.add(MISCOUNTED, [state.hour], [miscounted(state.tuples)])
                 yield from self._told(state, of_item)
-
-    def _pass_over(self, rows: pa.Table, tally: Tally) -> None:
-        """Counts pairs of items that are too long."""
-        hours = int64s(rows[AT])
-        tally.add(LONG, *np.unique(hours, return_counts=True))
-        texts = [rows[name].cast(pa.string()) for name in self.block.item]
-        items = pc.binary_join_element_wise(*texts, ", ")
-        for hour in np.unique(hours).tolist():
-            # The first of each hour, as the tasks of a run keep them, too.
-            for item in sorted(items.filter(pa.array(hours == hour)).unique().to_pylist())[:NOTES]:
-                tally.note(SHORT, hour, item)
 
     def _states(self, rows: pa.Table, item: Int64s) -> Iterator[State]:
         """What stands at the end of each hour."""

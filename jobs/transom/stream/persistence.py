@@ -37,7 +37,8 @@ class KnownTable(Model):
     path: Text
     """Where it is: a path from the landing folder, an absolute one, or a URI."""
     columns: dict[Name, Text] = Field(default_factory=dict)
-    """What columns of the item are called there, where that is another name."""
+    """Which columns of the item an item is known by, and what they are called there; where nothing is said
+    all of them, under their own names."""
 
 
 class Known(Model):

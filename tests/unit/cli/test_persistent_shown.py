@@ -9,6 +9,8 @@ import pytest
 from deltalake import write_deltalake
 
 from transom.cli.persistent_shown import ROWS, WIDE, print_persistent_items
+from transom.lake.book import Entry, Node
+from transom.lake.ledger import Ledger
 from transom.stream import Stream, parse
 from unit.small_stream import changed
 
@@ -31,8 +33,16 @@ def item(user: str, low: int | None, hour: datetime = START, slots: str = "01" *
 
 
 def shown(
-    stream: Stream, folder: Path, capsys: pytest.CaptureFixture[str], rows: list[dict[str, Any]]
+    stream: Stream,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    rows: list[dict[str, Any]],
+    last: datetime = START,
 ) -> list[list[str]]:
+    ledger = Ledger(str(folder))
+    nodes = [Node("sketch", "regulars", "persistent_items", hour) for hour in (last - HOUR, last)]
+    ledger.claim("sketch", nodes, "a")
+    ledger.publish("sketch", dict.fromkeys(nodes, Entry("published", "a")), "a")
     write_deltalake(f"{folder}/persistent_items", pa.Table.from_pylist(rows))
     print_persistent_items(stream, str(folder))
     return [line.split() for line in capsys.readouterr().out.splitlines()]
@@ -68,7 +78,7 @@ def test_many_slots_are_drawn_in_few_characters(
     slots = "?" * 96 + "0" * 95 + "1" + "0" * 2
     (line,) = (line for line in shown(stream, tmp_path, capsys, [item("a", 24, slots=slots)]) if "60" in line)
     assert len(line[-1]) <= WIDE
-    assert line[-1] == "?" * 19 + "0" * 19 + "1"
+    assert line[-1] == "?" * 19 + "0" * 19 + "-"
 
 
 def test_a_lake_without_a_report_has_nothing_to_show(
@@ -76,3 +86,33 @@ def test_a_lake_without_a_report_has_nothing_to_show(
 ) -> None:
     print_persistent_items(stream, str(tmp_path))
     assert capsys.readouterr().out.count("nor nearly so") == 2
+
+
+def test_a_report_that_names_nobody_is_the_last_one_all_the_same(
+    stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = shown(stream, tmp_path, capsys, [item("a", 24)], START + HOUR)
+    assert [
+        "regulars:",
+        "no",
+        "user",
+        "in",
+        "24",
+        "of",
+        "48",
+        "slots",
+        "of",
+        "1",
+        "hour,",
+        "nor",
+        "nearly",
+        "so",
+    ] in lines
+
+
+def test_what_is_only_watched_is_said_to_be(
+    stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [item("a", 24), item("b", 2) | {"since": None}]
+    of_items = [line for line in shown(stream, tmp_path, capsys, rows) if "60" in line]
+    assert [line[5] for line in of_items] == ["2024-05-05T01:00", "watched"]

@@ -4,7 +4,7 @@ ENV := . .transom/env &&
 CODE := jobs dags plugins tools tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways attack histories airflow cluster demo bench reproduce-multigranular reproduce-widening reproduce-frames reproduce-persistence schema format clean
+.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways attack histories airflow cluster demo bench reproduce-multigranular reproduce-widening reproduce-frames reproduce-persistence reproduce-countmin schema format clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 28
@@ -74,6 +74,9 @@ reproduce-frames: setup ## frames on freeway data as in the paper, tables and pl
 
 reproduce-persistence: setup ## rates and memory of persistent items as in the paper, tables and plots (five minutes)
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reproduce.persistence
+
+reproduce-countmin: setup ## errors of windowed Count-Min sketches as in the paper, tables and plots (ten minutes)
+	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reproduce.countmin
 
 schema: setup ## write schemas/stream.schema.json anew from the models
 	@$(ENV) python -m transom.stream schemas/stream.schema.json

@@ -63,8 +63,8 @@ STAGES = (
     ),
     StageTask(
         "sketch",
-        ("persistent_items", "findings"),
-        "Events become items that are there all the time, found in little memory.",
+        ("persistent_items", "frequencies", "findings"),
+        "Events become items that are there all the time, and how often items are seen, in little memory.",
     ),
 )
 
@@ -115,6 +115,13 @@ def facts(stream: Stream) -> str:
                 f"{format_duration(said.window)}",
             )
             for name, said in stream.persistence.items()
+        ),
+        *(
+            (
+                f"frequency {name}",
+                f"{', '.join(said.item)}, in {format_duration(said.window)}, {said.variant}",
+            )
+            for name, said in stream.frequency.items()
         ),
         *((f"fill {name}", f"{fill.frame}, from {fill.from_}") for name, fill in stream.fills.items()),
     ]

@@ -1,4 +1,5 @@
-"""spark-submit jobs/sketch.py: events become items that are there all the time, found in little memory."""
+"""spark-submit jobs/sketch.py: events become items that are there all the time, and how often items are seen,
+found in little memory."""
 
 import argparse
 import sys
@@ -9,7 +10,7 @@ from pyspark.sql import SparkSession
 from transom import application
 from transom.intervals import Interval
 from transom.job import record_audit
-from transom.stages.audit import audit
+from transom.stages import audit, frequency_audit
 from transom.stream import Stream
 
 
@@ -18,25 +19,33 @@ def arg_parser() -> argparse.ArgumentParser:
     parser = application.arg_parser(__doc__)
     parser.add_argument(
         "--audit", action="store_true",
-        help="count the interval's windows exactly as well, and tell what is missed, named wrongly and saved",
+        help="count the interval's windows exactly as well, and tell what is missed, wrong and saved",
     )  # fmt: skip
     return parser
 
 
 def audited(spark: SparkSession, stream: Stream, interval: Interval, root: str) -> None:
-    """Audits the blocks of persistence.
+    """Audits the blocks of persistence and of frequency.
+
+    Hours that do not stand, or are out of date, are left out.
 
     Raises:
         SystemExit: one has told what is not so.
     """
     began = time.monotonic()
-    found = audit(spark, stream, interval, root)
+    found: list[audit.Audited | frequency_audit.Audited] = [
+        *audit.audit(spark, stream, interval, root),
+        *frequency_audit.audit(spark, stream, interval, root),
+    ]
     work = {f"{one.block}.{name}": amount for one in found for name, amount in one.counts.items()}
     record_audit("sketch", root, interval, work, began)
     for one in found:
         print(f"audit of {one}")
+    for name in (*stream.persistence, *stream.frequency):
+        if name not in {one.block for one in found}:
+            print(f"audit of {name}: no hour of {interval} stands, is up to date, and reports a window")
     if not all(one.sound for one in found):
-        sys.exit("sketch: the audit has found items named below the guarantee or outside their bounds")
+        sys.exit("sketch: the audit has found items below the guarantee or outside their bounds")
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from transom import __version__
 from transom.intervals import Interval
-from transom.lake import alerts, episodes, findings, frames, persistent
+from transom.lake import alerts, episodes, findings, frames, frequent, persistent
 from transom.lake.ledger import Ledger, Run
 from transom.lake.refresh import Outcome
 from transom.lake.store import Store
@@ -133,7 +133,7 @@ def perform(
         tidy(ledger, stage)
     found = time.monotonic()
     findings.publish(ledger, stream.name, stage, total.stale)
-    for mirrored in (episodes, alerts, frames, persistent):
+    for mirrored in (episodes, alerts, frames, persistent, frequent):
         if stage == mirrored.STAGE:
             mirrored.publish(ledger, stream)
     seconds["findings"] = round(time.monotonic() - found, 3)

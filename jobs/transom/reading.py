@@ -3,6 +3,7 @@
 web = read("lake", "schemas/streams/web.yaml")
 web.table("aggregates", start, end).to_pandas()
 web.horizon({"client": "10.0.0.1"}, until, "90 minutes")
+frequency("lake", "schemas/streams/web.yaml", "pages", "/index.html", until)
 """
 
 import math
@@ -22,19 +23,24 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from transom.algorithms.exact import Int64s
-from transom.intervals import Interval
+from transom.intervals import HOUR, Interval, hour_of
 from transom.job import root_of
 from transom.lake import findings
 from transom.lake.book import Book, Node
 from transom.lake.causes import Finding
 from transom.lake.ledger import Ledger
+from transom.lake.stage import Stage
 from transom.lake.staleness import Staleness
 from transom.lake.store import Store
 from transom.lake.tables import ATTEMPTS, in_hours_sql, instant, query
 from transom.stages import aggregate
+from transom.stages import sketch as sketches
 from transom.stages.blocks import block_of
 from transom.stages.checks import accepted_of
+from transom.stages.frequency_blocks import frequency_block_of
+from transom.stages.frequency_windows import Frequency, frequency_of
 from transom.stages.horizons import Figures, Horizon
+from transom.stages.persistence_blocks import number_of
 from transom.stages.slices import micros, quoted
 from transom.stream import Stream, load
 from transom.stream.errors import nearest
@@ -53,6 +59,7 @@ RESULTS = (
     "frames",
     "fills",
     "persistent_items",
+    "frequencies",
     "findings",
 )
 """The tables that carry a promise of form; those of state are private."""
@@ -145,7 +152,7 @@ class Results:
             f"{_name(column)} IS NULL" if value is None else f"{_name(column)} = {_literal(value)}"
             for column, value in key.items()
         ]
-        rows, incomplete = self._steadily(window, lambda: self._rows("granules", terms, window.columns))
+        rows, incomplete = self._of_granules(window, lambda: self._rows("granules", terms, window.columns))
         made = Figures(window, incomplete)(rows.to_batches())
         found = pa.Table.from_batches(made, window.schema).to_pylist()
         return found[0] if found else None
@@ -160,11 +167,55 @@ class Results:
         """
         window = self._window(until, h, block)
         # The version is pinned: rows may be asked for when a run has replaced them.
-        pins, incomplete = self._steadily(window, lambda: Store(spark, self.root).pin(["granules"]))
+        pins, incomplete = self._of_granules(window, lambda: Store(spark, self.root).pin(["granules"]))
         rows = pins.read("granules", window.hours).where(F.col("block") == window.block.name)
         rows = rows.select(*quoted(window.columns))
         by_key = rows.repartition(*quoted(window.block.key)) if window.block.key else rows.repartition(1)
         return by_key.mapInArrow(Figures(window, incomplete), from_arrow_schema(window.schema))
+
+    def frequency(self, sketch: str, item: Any, at: datetime) -> Frequency:
+        """How often an item was seen in the window that ends at a time, without Spark.
+
+        Any item may be asked for, whether or not some hour has kept it: `estimate` is that of its sketch,
+        within what is known of it besides (Rivetti, Busnel and Mostefaoui, listings 2.1 to 3.4).
+
+        Args:
+            sketch: a block of `frequency`.
+            item: a value for each of its columns, in their order; of one column the value itself.
+            at: the end of the window, outside; the end of an hour, with a zone.
+
+        Raises:
+            ValueError: no such block, an item of other columns, or a time that is no hour's end.
+            NotFresh: an hour of the window is not there, or is out of date, or nobody has asked for the last
+                one. Hours before that one which nobody has asked for count as empty.
+        """
+        if sketch not in self.stream.frequency:
+            known = self.stream.frequency
+            raise ValueError(f"sketch: frequency has no block {sketch!r}{nearest(sketch, known)}")
+        block = frequency_block_of(self.stream, sketch)
+        values = item if isinstance(item, tuple) else (item,)
+        if len(values) != len(block.item):
+            raise ValueError(f"item: must have a value for each of {', '.join(block.item)}; got {item!r}")
+        end = _with_zone(at)
+        if end != hour_of(end):
+            raise ValueError(f"at: must be the end of an hour; got {at.isoformat()}")
+        last = end - HOUR
+        hours = [last - back * HOUR for back in range(block.back, -1, -1)]
+        nodes = [Node("sketch", sketch, "tick_matrices", hour) for hour in hours]
+        held = [Node("sketch", sketch, "cells", last)] if block.chained else []
+        is_item = [
+            f"{_name(name)} = {_literal(value)}" for name, value in zip(block.item, values, strict=True)
+        ]
+        of_block = f"block = {_literal(sketch)}"
+        wanted = f"(\"row\" IN ('hour', 'rest') OR (\"row\" = 'item' AND {' AND '.join(is_item)}))"
+
+        def take() -> tuple[pa.Table, pa.Table | None]:
+            rows = self._rows("tick_matrices", [of_block, in_hours_sql(hours), wanted])
+            left = self._rows("cells", [of_block, in_hours_sql([last])]) if held else None
+            return rows, left
+
+        (rows, left), _ = self._steadily(sketches.outline(self.stream), [*nodes, *held], take)
+        return frequency_of(block, values, rows, left, number_of(last))
 
     def _rows(self, name: str, terms: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of a table that meet every one of some conditions; of all columns, or of some."""
@@ -190,8 +241,13 @@ class Results:
         back = parse_duration(h) if isinstance(h, str) else h
         return Horizon.of(block_of(self.stream, name), _with_zone(until), back)
 
-    def _steadily(self, window: Horizon, take: Callable[[], T]) -> tuple[T, Int64s]:
-        """What is taken of granules that stand, and stood when it had been taken.
+    def _of_granules(self, window: Horizon, take: Callable[[], T]) -> tuple[T, Int64s]:
+        """The same as `_steadily` of the granules of a window."""
+        nodes = [Node("aggregate", window.block.name, "granules", hour) for hour in window.hours]
+        return self._steadily(aggregate.outline(self.stream), nodes, take)
+
+    def _steadily(self, stage: Stage, nodes: Sequence[Node], take: Callable[[], T]) -> tuple[T, Int64s]:
+        """What is taken of nodes that stand, and stood when it had been taken; the last one is due.
 
         Returns:
             And which of their hours are incomplete, in microseconds.
@@ -199,35 +255,45 @@ class Results:
         if not DeltaTable.is_deltatable(f"{self.root}/hours"):
             raise NotFresh(f"no run of {self.stream.name} is in this lake: {self.root}")
         ledger = Ledger(self.root)
-        nodes = [Node("aggregate", window.block.name, "granules", hour) for hour in window.hours]
         book = ledger.book()
         for _ in range(ATTEMPTS):
-            self._require_fresh(book, nodes)
+            self._require_fresh(stage, book, nodes)
             taken, before = take(), [book.get(node) for node in nodes]
             book = ledger.book()
             if before == [book.get(node) for node in nodes]:
                 incomplete = [node.hour for node in nodes if node in book and not book[node].complete]
                 return taken, np.array([micros(hour) for hour in incomplete], dtype=np.int64)
-        raise NotFresh(f"granules of {nodes[0]} and later hours were replaced {ATTEMPTS} times meanwhile")
+        raise NotFresh(f"{nodes[0]} and later hours were replaced {ATTEMPTS} times meanwhile")
 
-    def _require_fresh(self, book: Book, nodes: list[Node]) -> None:
+    def _require_fresh(self, stage: Stage, book: Book, nodes: Sequence[Node]) -> None:
         last = nodes[-1].hour
         if last not in book.due:
             raise NotFresh(f"nobody has asked for {last:%Y-%m-%dT%H:%M}, in which the window ends")
-        staleness = Staleness(aggregate.outline(self.stream), book, accepted_of(self.stream))
+        staleness = Staleness(stage, book, accepted_of(self.stream))
         for node in nodes:
             # An hour before it that nobody asked for counts as empty, as in every table.
             if node.hour not in book.due:
                 continue
             entry = book.get(node)
             if entry is None:
-                raise NotFresh(f"granules of {node} have not been computed")
+                raise NotFresh(f"{node.table} of {node} have not been computed")
             if entry.status != "published":
                 raise NotFresh(
-                    f"granules of {node} are {entry.status}{f': {entry.cause}' if entry.cause else ''}"
+                    f"{node.table} of {node} are {entry.status}{f': {entry.cause}' if entry.cause else ''}"
                 )
             if staleness.stale(node):
-                raise NotFresh(f"granules of {node} are out of date; `transom explain` says why")
+                raise NotFresh(f"{node.table} of {node} are out of date; `transom explain` says why")
+
+
+def frequency(
+    lake: str | PathLike[str],
+    stream: str | PathLike[str] | Stream,
+    sketch: str,
+    item: Any,
+    at: datetime,
+) -> Frequency:
+    """How often an item was seen in the window of a sketch that ends at an hour: see `Results.frequency`."""
+    return read(lake, stream).frequency(sketch, item, at)
 
 
 def _with_zone(moment: datetime) -> datetime:

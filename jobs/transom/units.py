@@ -79,6 +79,16 @@ def spoken(length: timedelta) -> str:
     return " ".join(parts) or "0 seconds"
 
 
+def format_bytes(many: int) -> str:
+    """Return an amount of memory in the largest unit that it has one of: `3.6 GiB`."""
+    size, unit = float(many), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.3g} {unit}"
+
+
 def microseconds(length: timedelta) -> int:
     """Return a duration as the whole number of microseconds that it is."""
     return length // timedelta(microseconds=1)

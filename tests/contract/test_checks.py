@@ -530,6 +530,7 @@ columns: {at: {type: timestamp}, user: {}, path: {}}
 time: {column: at, format: iso}
 key: [user]
 persistence: {paths: {item: [user, path], slot: 1 hour, window: 4 hours, alpha: 1, epsilon: 0.9}}
+frequency: {often: {item: [user, path], window: 4 hours, tick: 1 hour, epsilon: 0.1, delta: 0.1}}
 """
 
 
@@ -541,11 +542,16 @@ def test_an_item_of_nearly_a_megabyte_is_passed_over_and_told(house: Make) -> No
     day.run(2, 4)
     assert {row["user"] for row in day.rows_of("persistent_items")} == {"a"}
     assert {row["user"] for row in day.rows_of("tuples")} == {"a"}
-    seen = failed(day, "sketch")
-    assert list(seen) == ["items_short"]
-    assert seen["items_short"].observed == 1
-    assert seen["items_short"].sample == (f"b, {'p' * 60}",)
-    assert day.book()[Node("sketch", "paths", "tuples", hour(2))].status == "published"
+    assert {(row["user"], row["estimate"]) for row in day.rows_of("frequencies")} == {("a", 1), ("a", 2)}
+    seen = day.ledger.failures(day.book(), "sketch")
+    assert {verdict.check for verdict in seen} == {"items_short"}
+    assert {(verdict.node.block, verdict.node.hour) for verdict in seen} == {
+        (block, hour(number)) for block in ("paths", "often") for number in (2, 3)
+    }
+    for verdict in seen:
+        assert verdict.observed == 1
+        assert verdict.sample == (f"b, {'p' * 60}",)
+        assert day.book()[verdict.node].status == "published"
 
 
 REMEMBERED = """
@@ -555,6 +561,9 @@ source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
 persistence:
   clients: {item: [client], slot: 1 hour, window: 4 hours, alpha: 1, epsilon: 0.9}
+frequency:
+  answers: {item: [client, status], window: 2 hours, tick: 15 minutes, epsilon: 0.5, delta: 0.5,
+            variant: splitter}
 """
 
 
@@ -571,6 +580,10 @@ def earlier(rows: DataFrame) -> DataFrame:
         ("tuples", {"pairs": 5000}, "tuples_expected"),
         ("tuples", {"tuples_started": 40}, "tuples_expected"),
         ("tuples", {"tuples_miscounted": 1}, "slots_counted"),
+        ("tick_matrices", {"matrices_miscounted": 1}, "rows_counted"),
+        ("cells", {"sub_cells": 5000}, "sub_cells_bounded"),
+        ("frequencies", lambda rows: rows.withColumn("low", F.col("high") + 1), "frequency_bounded"),
+        ("frequencies", lambda rows: rows.withColumn("high", F.lit(99)), "frequency_bounded"),
     ],
 )  # fmt: skip
 def test_a_sketch_that_is_not_what_its_hour_makes_is_seen(
@@ -589,7 +602,8 @@ def test_a_sketch_that_is_not_what_its_hour_makes_is_seen(
         changed = tampered(stage, table, change)
     refresh(day.store, day.ledger, changed, context.interval, day.stream.heal, "run x")
     assert set(failed(day, "sketch")) == {check}
-    assert day.book()[Node("sketch", "clients", table, hour(2))].status == "quarantined"
+    block = "clients" if table in ("tuples", "persistent_items") else "answers"
+    assert day.book()[Node("sketch", block, table, hour(2))].status == "quarantined"
 
 
 SIGNED = """

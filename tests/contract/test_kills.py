@@ -37,6 +37,11 @@ FRAMES = """frames:
 fills:
   around: {frame: seen, lead: 30 minutes, measures: {sent: sum(bytes)}}
 """
+SKETCHES = """persistence:
+  regulars: {item: [client], slot: 1 hour, window: 3 hours, alpha: 1, epsilon: 0.9}
+frequency:
+  often: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, variant: splitter}
+"""
 
 
 def instead(blocks: str) -> str:
@@ -50,6 +55,7 @@ TEXTS = {
     "aggregate": TINY,
     "frame": instead(FRAMES),
     "fill": instead(FRAMES),
+    "sketch": instead(SKETCHES),
 }
 
 
@@ -79,6 +85,7 @@ def then(day: House) -> None:
         ("widen", True, 0),
         ("frame", True, small.MOST),
         ("fill", True, small.MOST),
+        ("sketch", True, small.MOST),
     ],
 )
 def test_a_stage_killed_between_any_two_commits_is_made_good(

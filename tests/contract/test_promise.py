@@ -82,6 +82,28 @@ def test_any_history_equals_one_run(house: Make, dice: random.Random) -> None:
     assert lived.table("events").where("source_line <= 5 AND hour(hour) = 7").count() == 5
 
 
+SKETCHES = """persistence:
+  regulars: {item: [client], slot: 20 minutes, window: 4 hours, alpha: 0.6, epsilon: 0.4, watch: [10.0.1.2]}
+frequency:
+  often: {item: [client], window: 3 hours, tick: 10 minutes, epsilon: 0.3, delta: 0.3, top: 2}
+  answers: {item: [client, status], window: 2 hours, tick: 20 minutes, epsilon: 0.3, delta: 0.3,
+            variant: splitter}
+"""
+
+
+def test_any_history_of_sketches_equals_one_run(house: Make, dice: random.Random) -> None:
+    hours = 9
+    text = WEB[: WEB.index("aggregate:")] + SKETCHES
+    lived = house(text, "lived")
+    traffic(lived, hours - 1)
+    history(lived, hours, dice)
+    whole = house(text, "whole")
+    whole.run(0, hours)
+    assert_equal(lived, whole)
+    lived.assert_ledger_true()
+    assert {finding.kind for finding in lived.findings()} == {"silent", "persistent", "top"}
+
+
 def test_the_same_interval_again_writes_nothing(house: Make) -> None:
     once = house(LOUD)
     traffic(once, 2)

@@ -223,7 +223,7 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     file = ROOT / "schemas/streams/web.yaml"
     none: dict[str, Any] = {
-        stage: {} for stage in ("aggregate", "patterns", "frames", "fills", "persistence")
+        stage: {} for stage in ("aggregate", "patterns", "frames", "fills", "persistence", "frequency")
     }
     dag = build(load(file).model_copy(update=none), file)
     task: Any = dag.get_task("report")

@@ -50,10 +50,12 @@ def test_the_stream_files_are_such() -> None:
         [],
         ["flow"],
         [],
+        [],
     ]
-    assert [list(stream.patterns) for stream in streams] == [[], [], ["guessed"], [], []]
-    assert [list(stream.frames) for stream in streams] == [[], [], [], ["jam", "hundred", "unusual"], []]
-    assert [list(stream.persistence) for stream in streams][-1] == ["beacons", "regulars"]
+    assert [list(stream.patterns) for stream in streams] == [[], [], ["guessed"], [], [], []]
+    assert [list(stream.frames) for stream in streams] == [[], [], [], ["jam", "hundred", "unusual"], [], []]
+    assert [list(stream.persistence) for stream in streams][-2:] == [["beacons", "regulars"], []]
+    assert [list(stream.frequency) for stream in streams][-2:] == [[], ["sources", "pairs"]]
 
 
 def test_what_a_stream_may_say_is_listed() -> None:
@@ -112,7 +114,7 @@ def test_what_is_wrong_is_found_as_shown(tmp_path: Path, capsys: pytest.CaptureF
     ledger.record_checks("ingest", seen, "a")
     ledger.record_checks("ingest", seen, "an earlier run")
     ledger.publish("ingest", {node: Entry("quarantined", "a")}, "a")
-    exec(compile(block("python", 2).replace(".transom/lake", str(tmp_path)), "README.md", "exec"), {})
+    exec(compile(block("python", 4).replace(".transom/lake", str(tmp_path)), "README.md", "exec"), {})
     head, *rows = capsys.readouterr().out.splitlines()
     assert head.split() == ["hour", "stage", "check", "severity", "observed", "expected", "subject", "first"]
     (row,) = rows
@@ -157,15 +159,20 @@ def test_the_jobs_run_and_a_notebook_reads_without_airflow_as_shown(
     _, day, time, client, count, _ = lines[0]
     end = datetime.fromisoformat(f"{day}T{time}")
     assert sample_logs.requests(sample_logs.apache(), end - 24 * HOUR, end)[client] == int(count)
-    read = (
-        block("python", 1)
-        .replace(".transom/lake", f"{tmp_path}/lake")
-        .replace("schemas/", f"{ROOT}/schemas/")
-    )
-    exec(compile(read, "README.md", "exec"), {})
-    end = datetime(2015, 5, 18, 9, tzinfo=UTC)
-    requests = sample_logs.requests(sample_logs.apache(), end - 9 * HOUR, end)["66.249.73.135"]
-    assert f"'client': '66.249.73.135', 'count': {requests}, 'n': {requests}," in capsys.readouterr().out
+    said = []
+    for number in (1, 2, 3):
+        text = block("python", number).replace(".transom/lake", f"{tmp_path}/lake")
+        exec(compile(text.replace("schemas/", f"{ROOT}/schemas/"), "README.md", "exec"), {})
+        said.append(capsys.readouterr().out)
+    # A day is too short for anybody to be there in most hours of three.
+    assert said[0].startswith("Empty DataFrame")
+    end, log = datetime(2015, 5, 18, 9, tzinfo=UTC), sample_logs.apache()
+    asked = sum(" /robots.txt " in line for hour, lines in log.items() if hour < end for line in lines)
+    _, low, high, _, records = map(float, said[1].split())
+    assert low <= asked <= high
+    assert records == sample_logs.requests(log, end - 24 * HOUR, end).total()
+    requests = sample_logs.requests(log, end - 9 * HOUR, end)["66.249.73.135"]
+    assert f"'client': '66.249.73.135', 'count': {requests}, 'n': {requests}," in said[2]
 
 
 def test_make_lists_every_target_that_the_readme_names() -> None:

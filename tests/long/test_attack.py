@@ -51,8 +51,14 @@ patterns:
     steps:
       - {id: seen, where: status = 200, times: 2, distinct: path}
       - {id: again, where: status = 200, gap: {min: 40 minutes}}
+persistence:
+  regulars: {item: [client], slot: 30 minutes, window: 5 hours, alpha: 0.6, epsilon: 0.4}
+frequency:
+  pages: {item: [path], window: 4 hours, tick: 10 minutes, epsilon: 0.1, delta: 0.1}
+  answers: {item: [client, status], window: 3 hours, tick: 20 minutes, epsilon: 0.2, delta: 0.2,
+            variant: splitter}
 """
-STAGES = ("ingest", "widen", "aggregate")
+STAGES = ("ingest", "widen", "aggregate", "sketch")
 WHOLE = Interval(FIRST, FIRST + HOURS * HOUR)
 assert HOURS >= 6, "of each hour, another one has to be further away than `heal`"
 

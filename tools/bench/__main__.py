@@ -7,7 +7,20 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench import aggregate, between, flat, framing, hour, ingest, levels, persistence, trial, widen
+from bench import (
+    aggregate,
+    between,
+    flat,
+    framing,
+    frequency,
+    hour,
+    ingest,
+    levels,
+    persistence,
+    trial,
+    updates,
+    widen,
+)
 from bench.measure import Failed
 from bench.table import written
 
@@ -23,6 +36,8 @@ BENCHES = (
     "between",
     "frames",
     "persistence",
+    "frequency",
+    "updates",
 )
 
 
@@ -34,7 +49,7 @@ def arg_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--lines", type=int, default=5_000_000, help="of each log (5000000)")
     parser.add_argument("--log", choices=list(ingest.MEASURES), action="append", help="one log alone")
-    once = "levels, flat, widen, between, frames and persistence"
+    once = "levels, flat, widen, between, frames, persistence and frequency"
     parser.add_argument("--repetitions", type=int, default=3, help=f"of each measurement, but for {once} (3)")
     return parser
 
@@ -54,6 +69,8 @@ def rows(arguments: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
         "between": lambda: between.bench(CACHE, arguments.lines, 1),
         "frames": lambda: framing.bench(CACHE, arguments.lines, 1),
         "persistence": lambda: persistence.bench(CACHE, arguments.lines, 1),
+        "frequency": lambda: frequency.bench(CACHE, arguments.lines, 1),
+        "updates": lambda: updates.bench(many),
     }
     for name in which:
         yield from parts[name]()
@@ -68,7 +85,7 @@ def main() -> None:
         for row in rows(arg_parser().parse_args()):
             found.append(row)
             case = " ".join(
-                f"{row[name]} {name}" for name in ("keys", "levels", "day", "case") if name in row
+                f"{row[name]} {name}" for name in ("keys", "levels", "day", "case", "columns") if name in row
             )
             told = [row["bench"], row.get("log", ""), case, row["who"]]
             print(f"{' '.join(filter(None, told))}: {row['seconds']} s", flush=True)

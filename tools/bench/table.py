@@ -8,7 +8,9 @@ from typing import Any
 
 from bench import between as joins
 from bench import framing
+from bench import frequency as frequent
 from bench import persistence as persistent
+from bench import updates as taken
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
 from bench.between_log import ROWS_OF_ONE
 from bench.flat import BY_SPARK, HANDED
@@ -30,6 +32,8 @@ AIMS = {
     f"least {joins.SKEWED:g} times as fast as Spark's range join",
     "persistence": "not slower than counting exactly, and an hour by the rows of that hour alone, at most "
     "twice its pairs",
+    "frequency": "not slower than counting exactly, and in less memory",
+    "updates": "Splitter in the same time whatever the columns, where the listing takes ever longer",
     "frames": f"within {framing.NEAR:g} times shuffling the readings into Arrow",
 }
 PEERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
@@ -58,6 +62,12 @@ PEERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
         persistent.EXACT_HOUR: (persistent.HOUR, 1.0),
         **dict.fromkeys((persistent.FLOOR, persistent.DUCK, persistent.DUCK_FLOOR), (OURS, None)),
     },
+    "frequency": {
+        frequent.EXACT: (OURS, 1.0),
+        frequent.EXACT_HOUR: (frequent.HOUR, 1.0),
+        **dict.fromkeys((frequent.REBUILT, frequent.FLOOR, frequent.DUCK, frequent.DUCK_FLOOR), (OURS, None)),
+    },
+    "updates": {taken.LISTED: (taken.FIXED, None)},
     "frames": {
         framing.FLOOR: (OURS, 1 / framing.NEAR),
         **dict.fromkeys((framing.ISLANDS, framing.DUCK), (OURS, None)),
@@ -70,7 +80,7 @@ FROM_LEVELS = 3
 """With fewer levels no speed is aimed at."""
 FLAT = 0.05
 """By which share of the first day's rows the last day's may differ."""
-SAME = ("bench", "log", "layout", "lines", "events", "keys", "levels", "day", "case")
+SAME = ("bench", "log", "layout", "lines", "events", "keys", "levels", "day", "case", "columns")
 """What two rows that are compared have in common."""
 
 
@@ -335,6 +345,35 @@ def persistence(rows: Sequence[Row]) -> str:
     )  # fmt: skip
 
 
+def frequency(rows: Sequence[Row]) -> str:
+    """A line a way."""
+    return _table(
+        [
+            *("who", "events", "cold", "warm", *JUDGED, "kept of a window, rows", "MiB"),
+            *("mean error", "largest", "peak MiB"),
+        ],
+        [
+            [
+                row["who"], f"{row['events']:,}", row["cold"], row["seconds"], *_judgement(row),
+                _thousands(row["kept"]), row["kept_bytes"] and round(row["kept_bytes"] / 2**20, 2),
+                row["error"] and round(row["error"], 1), _thousands(row["most"]), row["peak_mib"],
+            ]
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+def updates(rows: Sequence[Row]) -> str:
+    """A line a sketch and number of columns."""
+    return _table(
+        ["columns", "sketch", "records", "s", "records a second"],
+        [
+            [row["columns"], row["who"], f"{row['events']:,}", row["seconds"], f"{row['a_second']:,}"]
+            for row in rows
+        ],
+    )
+
+
 def _thousands(number: int | None) -> str | None:
     return None if number is None else f"{number:,}"
 
@@ -350,4 +389,6 @@ SECTIONS = {
     "between": between,
     "frames": frames,
     "persistence": persistence,
+    "frequency": frequency,
+    "updates": updates,
 }

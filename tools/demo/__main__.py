@@ -30,6 +30,7 @@ from demo.figures import (
     regulars,
     told,
 )
+from demo.frequent import most_asked_for
 from demo.page import DEMO, LAKE, book, console, rows, show, step, stretches
 from demo.persistent import always_here, beacons
 from transom.intervals import format_hour
@@ -120,7 +121,7 @@ def one_by_one(hours: Sequence[datetime]) -> bool:
 
 
 def audited(hour: datetime) -> bool:
-    """Counts an hour's persistent items exactly, beside the sketch."""
+    """Counts what is in an hour's windows exactly, beside the sketches."""
     jobs = Path(__file__).resolve().parents[2] / "jobs"
     log = DEMO / "audit.log"
     command: list[str | Path] = [
@@ -181,7 +182,10 @@ def tour(server: Airflow, web: Hours) -> bool:
     agrees = busy(web, DEMO / "busy_hours.svg") and agrees
 
     step("Who is here in most hours of three days, and how exact that is")
-    agrees = always_here(web, last[0] + HOUR) and audited(last[0]) and agrees
+    agrees = always_here(web, last[0] + HOUR) and agrees
+
+    step("What is asked for most, in little memory; and how exact both are")
+    agrees = most_asked_for(web, last[0] + HOUR) and audited(last[0]) and agrees
 
     step("Six hours again, in a lake of their own, an hour a run")
     equal = one_by_one([FIRST + number * HOUR for number in range(6)])

@@ -109,7 +109,22 @@ OF_PERSISTENCE: Mapping[str, str] = {
 """The same of persistence."""
 
 
-MAY_BE_GONE = {"aggregates": ("fit", "aging")}
+OF_SKETCHES: Mapping[str, str] = {
+    **OF_PERSISTENCE,
+    "tick": "`tick`",
+    "window": "`window` or `tick`",
+    "matrix": "`epsilon`, `delta` or `seed`",
+    "kept": "`top`",
+    "variant": "`variant`",
+    "splitter": "`tau` or `mu`",
+    "start": "`start`",
+    "top": "`top`",
+    "heavy": "`heavy`",
+}
+"""The same of all sketches."""
+
+
+MAY_BE_GONE = {"aggregates": ("fit", "aging"), "cells": ("splitter",), "frequencies": ("splitter",)}
 """What a shape says only where there is some: it may have been taken out of the file."""
 
 
@@ -141,7 +156,7 @@ def specification(fresh: Freshness, node: Node) -> str:
         widen.NAME: OF_PATTERNS,
         frame.NAME: OF_FRAMES,
         fill.NAME: OF_FILLS,
-        sketch.NAME: OF_PERSISTENCE,
+        sketch.NAME: OF_SKETCHES,
     }.get(node.stage, WORDS)
     parts = list(dict.fromkeys(words for name, words in said_as.items() if name in names))
     if node.stage == scene.STAGE:
@@ -156,7 +171,7 @@ def _blocks(stream: Stream, stage: str) -> Collection[str]:
         widen.NAME: stream.patterns,
         frame.NAME: stream.frames,
         fill.NAME: stream.fills,
-        sketch.NAME: stream.persistence,
+        sketch.NAME: {**stream.persistence, **stream.frequency},
     }
     return of_stage.get(stage, stream.aggregate)
 
@@ -181,6 +196,9 @@ def _shape(stream: Stream, node: Node) -> Mapping[str, object]:
             "fills": stream.fills_shape,
             "tuples": stream.tuples_shape,
             "persistent_items": stream.persistent_items_shape,
+            "tick_matrices": stream.tick_matrices_shape,
+            "cells": stream.cells_shape,
+            "frequencies": stream.frequencies_shape,
         }
         text = shaped[node.table](node.block)
     return {**dict.fromkeys(MAY_BE_GONE.get(node.table, ())), **json.loads(text)}

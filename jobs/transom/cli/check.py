@@ -10,6 +10,7 @@ from transom.cli.asked import stream_of
 from transom.stream import SpecificationError, Stream, frame_columns
 from transom.stream.fills import Fill
 from transom.stream.folder import folder, streams
+from transom.stream.frequency import Frequency
 from transom.stream.patterns import Pattern
 from transom.stream.persistence import Persistence
 from transom.stream.shifts import format_ago
@@ -76,17 +77,30 @@ def declared(stream: Stream) -> str:
         + "".join(f"\n  frames {name}: {delimited(stream, name)}" for name in stream.frames)
         + "".join(f"\n  fill {name}: {filled(one)}" for name, one in stream.fills.items())
         + "".join(f"\n  persistence {name}: {persistent(one)}" for name, one in stream.persistence.items())
+        + "".join(f"\n  frequency {name}: {frequent(one)}" for name, one in stream.frequency.items())
+    )
+
+
+def frequent(said: Frequency) -> str:
+    """What is counted, and by how much it may be wrong."""
+    shape = said.shape
+    return (
+        f"{', '.join(said.item)} in {format_duration(said.window)} by ticks of {format_duration(said.tick)}, "
+        f"{said.variant}; {shape.rows} rows of {shape.columns} columns, an estimate is more than "
+        f"{shape.epsilon:.2g} of all records too large in {shape.delta:.2g} of the cases at most"
     )
 
 
 def persistent(said: Persistence) -> str:
     """What is persistent, and what of it is remembered."""
     asked, slot = said.asked, format_duration(said.slot)
-    many = f"{asked.instances} instance{'' if asked.instances == 1 else 's'}"
+    many = f"{asked.instances} instance{'' if asked.instances == 1 else 's together'}"
+    pairs = float(1 / (asked.tau * asked.instances))
+    beside = "" if pairs > 1 else ", which is more than an exact count takes"
     return (
         f"{', '.join(said.item)} in {asked.certain} of {said.slots} slots of {slot}, none in fewer than "
-        f"{asked.least}; epsilon {float(asked.epsilon):.3g}, a tuple of one in {float(1 / asked.tau):.3g} "
-        f"pairs of an item and a slot, in {many}"
+        f"{asked.least}; epsilon {float(asked.epsilon):.3g}, a tuple of one in {pairs:.3g} "
+        f"pairs of an item and a slot, in {many}{beside}"
     )
 
 

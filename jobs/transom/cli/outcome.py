@@ -12,6 +12,7 @@ from deltalake import DeltaTable, QueryBuilder
 from transom.cli.episodes_shown import print_episodes
 from transom.cli.files_of_any_name import EXAMPLES, Held
 from transom.cli.frames_shown import print_frames
+from transom.cli.frequencies_shown import print_frequencies
 from transom.cli.persistent_shown import print_persistent_items
 from transom.cli.shown import plain, table
 from transom.intervals import Interval
@@ -110,6 +111,7 @@ def print_outcome(
     print_episodes(spark, stream, root)
     print_frames(stream, root)
     print_persistent_items(stream, root)
+    print_frequencies(stream, root)
     for name, block in stream.aggregate.items():
         for number, level in enumerate(reversed(block.levels)):
             figures = _shown(stream, name)

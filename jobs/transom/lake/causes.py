@@ -43,7 +43,7 @@ MENDED: Mapping[str, str] = {
 """What makes good what has become of an hour."""
 NOUNS = {
     "ingest": "events", "widen": "episodes", "aggregate": "figures", "frame": "frames", "fill": "fills",
-    "sketch": "persistent items",
+    "sketch": "sketches",
 }  # fmt: skip
 """What the rows of a stage are."""
 SHOWN = 5

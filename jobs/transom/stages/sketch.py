@@ -1,32 +1,49 @@
-"""The sketch stage: items that are there all the time, found in little memory.
+"""The sketch stage: what is there all the time, and what is there often, found in little memory.
 
-`tuples`, state: what each hour leaves of the items that are remembered. `persistent_items`, the result: those
-that its report names (Lahiri, Tirthapura and Chandrashekar).
+`tuples`, state: what each hour leaves of the items that are remembered. `persistent_items`, a result: those
+that its report names (Lahiri, Tirthapura and Chandrashekar). `tick_matrices`, state: a Count-Min matrix for
+each tick, and each hour's most frequent items. `cells`, state: of variants that depend on all records, what
+their cells hold at each hour's end. `frequencies`, a result: how often items were seen in each hour's window
+(Rivetti, Busnel and Mostefaoui).
 """
 
 from dataclasses import replace
 
-from transom.lake.stage import Stage
-from transom.stages import persistent_items, tuples
+from transom.lake.stage import Stage, Step
+from transom.stages import cells, frequencies, persistent_items, tick_matrices, tuples
+from transom.stages.frequency_blocks import frequency_block_of
 from transom.stages.persistence_blocks import persistence_block_of
 from transom.stream import Stream
 
 NAME = "sketch"
-VERSION = 1
+VERSION = 2
 
 
 def outline(stream: Stream) -> Stage:
     """The stage less the columns by which Spark measures it: what it reads and what makes its hours stale can
     be told without a session."""
-    blocks = {name: persistence_block_of(stream, name) for name in stream.persistence}
-    steps = (tuples.step_of(stream, blocks), persistent_items.step_of(stream, blocks))
-    known = (block.known_table for block in blocks.values())
-    return Stage(NAME, VERSION, steps, tuple(filter(None, known)))
+    persistence = {name: persistence_block_of(stream, name) for name in stream.persistence}
+    frequency = {name: frequency_block_of(stream, name) for name in stream.frequency}
+    steps: list[Step] = []
+    if persistence:
+        steps += (tuples.step_of(stream, persistence), persistent_items.step_of(stream, persistence))
+    if frequency:
+        steps.append(tick_matrices.step_of(stream, frequency))
+        if any(block.chained for block in frequency.values()):
+            steps.append(cells.step_of(stream, frequency))
+        steps.append(frequencies.step_of(stream, frequency))
+    known = (block.known_table for block in persistence.values())
+    return Stage(NAME, VERSION, tuple(steps), tuple(filter(None, known)))
 
 
 def stage(stream: Stream) -> Stage:
     """The sketch stage of a stream."""
     bare = outline(stream)
-    remembered, told = bare.steps
     blocks = {name: persistence_block_of(stream, name) for name in stream.persistence}
-    return replace(bare, steps=(tuples.measured(remembered, blocks), persistent_items.measured(told, blocks)))
+    measures = {
+        tuples.TABLE: lambda step: tuples.measured(step, blocks),
+        persistent_items.TABLE: lambda step: persistent_items.measured(step, blocks),
+        frequencies.TABLE: frequencies.measured,
+    }
+    steps = (measures.get(step.table.name, lambda one: one)(step) for step in bare.steps)
+    return replace(bare, steps=tuple(steps))

@@ -185,6 +185,13 @@ BUILT_IN: dict[str, BuiltIn] = {
         "what is told of an item is in its bounds: seen in no more slots than the window has, and in as many "
         "as the guarantee asks for",
     ),
+    "rows_counted": BuiltIn(
+        "sketch", "error", "every row of a tick's matrix holds all records of the tick, each once"
+    ),
+    "sub_cells_bounded": BuiltIn("sketch", "error", "cells have no more sub-cells than theory allows"),
+    "frequency_bounded": BuiltIn(
+        "sketch", "error", "what is told of an item is in its bounds, and no more than the window's records"
+    ),
     "matches_in_episodes": BuiltIn("widen", "error", "an hour's episodes take every match of the hour once"),
 }
 

@@ -18,6 +18,7 @@ from transom.stream.checks import Accept, Check, Gate, Stage, resolve
 from transom.stream.errors import Problems
 from transom.stream.fills import Fill
 from transom.stream.frames import Frame
+from transom.stream.frequency import Frequency
 from transom.stream.patterns import Pattern
 from transom.stream.persistence import Persistence
 from transom.stream.presets import with_defaults
@@ -70,6 +71,8 @@ class Stream(Model):
     """What lies between the ends of frames, in the log or in its past."""
     persistence: dict[Name, Persistence] = Field(default_factory=dict)
     """Items that are there all the time, however rarely each time."""
+    frequency: dict[Name, Frequency] = Field(default_factory=dict)
+    """How often items are seen in the last hours."""
     checks: dict[Name, Check] = Field(default_factory=dict)
     """Own checks, and changes of built-in ones."""
     accept: tuple[Accept, ...] = ()
@@ -171,7 +174,7 @@ class Stream(Model):
             "aggregate": bool(self.aggregate),
             "frame": bool(self.frames),
             "fill": bool(self.fills),
-            "sketch": bool(self.persistence),
+            "sketch": bool(self.persistence or self.frequency),
         }
         return ("ingest", *(stage for stage, there in blocks.items() if there))
 
@@ -193,7 +196,7 @@ class Stream(Model):
         """Return the columns of the stream's key that it needs itself, beside its blocks: for `ties`, or
         where no block says what the key is for."""
         ties = self.time is not None and self.time.every is not None and self.time.ties != "keep"
-        blocks = self.aggregate or self.patterns or self.frames or self.persistence
+        blocks = self.aggregate or self.patterns or self.frames or self.persistence or self.frequency
         return self.key if ties or not blocks else ()
 
     def condition(self, block: str) -> Expression | None:
@@ -299,6 +302,18 @@ class Stream(Model):
     def persistent_items_shape(self, block: str) -> str:
         """Return the canonical JSON of what shapes what is told of them."""
         return shapes.persistent_items(self, block)
+
+    def tick_matrices_shape(self, block: str) -> str:
+        """Return the canonical JSON of what shapes the matrices of a block's ticks."""
+        return shapes.tick_matrices(self, block)
+
+    def cells_shape(self, block: str) -> str:
+        """Return the canonical JSON of what shapes what its cells hold."""
+        return shapes.cells(self, block)
+
+    def frequencies_shape(self, block: str) -> str:
+        """Return the canonical JSON of what shapes what is told of its items."""
+        return shapes.frequencies(self, block)
 
     def episodes_shape(self, pattern: str) -> str:
         """Return the canonical JSON of what shapes the episodes of a pattern, matches given."""

@@ -16,7 +16,7 @@ from transom.stream.source import Column
 from transom.stream.time import Time
 from transom.stream.unique import Unique
 
-_BLOCKS = ("patterns", "aggregate", "frames", "persistence")
+_BLOCKS = ("patterns", "aggregate", "frames", "persistence", "frequency")
 
 
 class Preset(Model):
@@ -112,7 +112,7 @@ def _block(stage: str, block: Any, stream: Mapping[str, Any]) -> Any:
     if not isinstance(block, Mapping):
         return block
     defaults: dict[str, Any] = {}
-    if stage == "persistence":
+    if stage in ("persistence", "frequency"):
         stream = {"where": stream.get("where")}
     elif "kind" in block:
         # Frames over an aggregation have its key, and `where` is their own.

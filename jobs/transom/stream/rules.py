@@ -14,6 +14,7 @@ from transom.stream import (
     figures,
     fill_columns,
     frame_columns,
+    frequency_columns,
     pattern_columns,
     persistence_columns,
     unique,
@@ -52,6 +53,7 @@ def problems(stream: "Stream") -> list[Problem]:
         *frame_columns.problems(stream),
         *fill_columns.problems(stream),
         *persistence_columns.problems(stream),
+        *frequency_columns.problems(stream),
         *_checks(stream),
         *_accept(stream),
         *_times(stream),
@@ -250,6 +252,8 @@ def _looks_back(stream: "Stream") -> Iterator[tuple[str, timedelta]]:
             yield f"what the frames {name} are made of", back + shift
     for name, said in stream.persistence.items():
         yield f"the window of persistence {name}", looked_back(said)
+    for name, block in stream.frequency.items():
+        yield f"the window of frequency {name}", (block.back + 1) * HOUR
     for name, fill in stream.fills.items():
         if fill.frame in stream.frames and fill.from_.block in stream.aggregate:
             frame, reach = stream.frames[fill.frame], fill_columns.reach(stream, name)

@@ -10,7 +10,15 @@ from dataclasses import asdict
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from transom.stream import detectors, fill_columns, frame_columns, frame_rules, persistence_columns
+from transom.stream import (
+    detectors,
+    fill_columns,
+    frame_columns,
+    frame_rules,
+    frequency_columns,
+    item_rules,
+    persistence_columns,
+)
 from transom.units import microseconds
 
 if TYPE_CHECKING:
@@ -292,7 +300,7 @@ def tuples(stream: "Stream", name: str) -> str:
             "slots": [microseconds(said.slot), said.slots],
             "shares": [str(share) for share in (said.asked.alpha, said.asked.epsilon)],
             "seeds": [said.seed, said.instances],
-            "watch": sorted(persistence_columns.listed(said, said.watch), key=repr),
+            "watch": sorted(item_rules.listed(said.watch), key=repr),
             "types": _types(stream, {*said.item, *(where.columns if where else ())} - {"event_time"}),
         }
     )
@@ -306,14 +314,69 @@ def persistent_items(stream: "Stream", name: str) -> str:
         {
             "item": list(said.item),
             "slots": [microseconds(said.slot), said.slots],
+            # By these what is remembered is judged, which may be the same with others.
+            "shares": [str(share) for share in (said.asked.alpha, said.asked.epsilon)],
+            "seeds": said.instances,
+            "watch": sorted(item_rules.listed(said.watch), key=repr),
             "ignore": [
-                sorted(persistence_columns.listed(said, known.items), key=repr),
+                sorted(item_rules.listed(known.items), key=repr),
                 {column: sorted(networks) for column, networks in known.networks.items()},
-                [table.path, {c: table.columns.get(c, c) for c in said.item}] if table else None,
+                [table.path, table.columns or {c: c for c in said.item}] if table else None,
             ],
             "types": _types(stream, said.item),
         }
     )
+
+
+def tick_matrices(stream: "Stream", name: str) -> str:
+    """Return what shapes the matrices of a block, and which items are kept."""
+    return canonical(_counted(stream, name))
+
+
+def cells(stream: "Stream", name: str) -> str:
+    """Return what shapes what cells hold, matrices given."""
+    return canonical(_windowed(stream, name))
+
+
+def frequencies(stream: "Stream", name: str) -> str:
+    """Return what shapes what is told of items, matrices and cells given."""
+    said = stream.frequency[name]
+    return canonical(
+        {
+            **_windowed(stream, name),
+            "item": list(said.item),
+            "watch": sorted(item_rules.listed(said.watch), key=repr),
+            "top": said.top,
+            "heavy": str(said.heavy),
+            "types": _types(stream, said.item),
+        }
+    )
+
+
+def _counted(stream: "Stream", name: str) -> dict[str, Any]:
+    said, where = stream.frequency[name], frequency_columns.where(stream, name)
+    return {
+        "item": list(said.item),
+        "where": where.sql if where else None,
+        "tick": microseconds(said.tick),
+        "matrix": [said.shape.rows, said.shape.columns, said.seed],
+        "watch": sorted(item_rules.listed(said.watch), key=repr),
+        "kept": said.kept,
+        "types": _types(stream, {*said.item, *(where.columns if where else ())} - {"event_time"}),
+    }
+
+
+def _windowed(stream: "Stream", name: str) -> dict[str, Any]:
+    said = stream.frequency[name]
+    of_splitter = (
+        {"splitter": [str(said.exact_tau), str(said.exact_mu)]} if said.variant == "splitter" else {}
+    )
+    return of_splitter | {
+        "variant": said.variant,
+        "window": [microseconds(said.tick), said.steps],
+        "matrix": [said.shape.rows, said.shape.columns, said.seed],
+        "start": None if said.start is None else said.start.isoformat(),
+    }
 
 
 def _filler(said: "Filler", read: Iterable[str]) -> Any:

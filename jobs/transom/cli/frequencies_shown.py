@@ -1,0 +1,44 @@
+"""What a try has found of frequent items, printed: those that the last report of each block tells of."""
+
+import typer
+from deltalake import DeltaTable
+
+from transom.cli.shown import table
+from transom.lake.tables import query
+from transom.stream import Stream
+from transom.units import format_duration
+
+ROWS = 10
+"""Items of each block that are shown."""
+
+
+def print_frequencies(stream: Stream, root: str) -> None:
+    """Prints the most frequent items of the last report of each block."""
+    uri = f"{root}/frequencies"
+    for name, said in stream.frequency.items():
+        window = format_duration(said.window)
+        of_block = f"SELECT * FROM t WHERE block = '{name}' AND low IS NOT NULL"
+        last = f"hour = (SELECT max(hour) FROM ({of_block}))"
+        rows = (
+            query(DeltaTable(uri), f"SELECT * FROM ({of_block}) WHERE {last} ORDER BY rank").to_pylist()
+            if DeltaTable.is_deltatable(uri)
+            else []
+        )
+        if not rows:
+            typer.echo(f"\n{name}: no {', '.join(said.item)} in the last {window}")
+            continue
+        shown = [
+            [
+                row["rank"], *(row[column] for column in said.item), row["estimate"],
+                f"{row['low']} to {row['high']}", f"{row['estimate'] / row['window_records']:.1%}",
+                row["since"],
+            ]
+            for row in rows[:ROWS]
+        ]  # fmt: skip
+        columns = ["rank", *said.item, "times", "between", "share", "heavy since"]
+        first = rows[0]
+        title = (
+            f"{name}: {', '.join(said.item)} in the {window} up to {first['window_end']:%Y-%m-%dT%H:%M}, "
+            f"{first['window_records']} records; others at most {first['others']} times"
+        )
+        table(title, columns, shown)

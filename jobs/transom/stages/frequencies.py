@@ -1,0 +1,195 @@
+"""How often the most frequent items were seen in each hour's window, and those that are watched.
+
+A window is a sum of the matrices of hours, or what cells hold; which items are asked for is known from those
+that each hour has kept. Of an hour before the targets it is read which items were heavy: a chain."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from transom.algorithms.exact import Int64s
+from transom.algorithms.pieces import HOUR
+from transom.intervals import ranges
+from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
+from transom.lake.tables import Table
+from transom.stages import cells, tick_matrices
+from transom.stages.checks import built_in
+from transom.stages.columns import gathered
+from transom.stages.frequency_blocks import FrequencyBlock
+from transom.stages.frequency_checks import unsound
+from transom.stages.frequency_windows import HEAVY, Hours, number, rows_of_windows
+from transom.stages.persistence_blocks import before, number_of
+from transom.stages.slices import quoted, reached
+from transom.stages.tick_matrices import made
+from transom.stream import Stream
+
+TABLE = "frequencies"
+COLUMNS = (
+    "hour", "window_end", "heavy_id", "rank", "estimate", "low", "high", "window_records", "margin", "others",
+    "watched", "change", "state", "entered", "since",
+)  # fmt: skip
+NONE = -1
+
+
+def step_of(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
+    """The step of the table, less the columns by which Spark measures it."""
+    table = Table.load(TABLE).declare(
+        item={name: kind for block in blocks.values() for name, kind in block.item.items()}
+    )
+    parts = {
+        name: Part(
+            (
+                Reads("sketch", name, tick_matrices.TABLE, back=block.back),
+                *((Reads("sketch", name, cells.TABLE),) if block.chained else ()),
+                Reads("sketch", name, TABLE, back=block.hours, forward=-1),
+            ),
+            stream.frequencies_shape(name),
+            (*COLUMNS, *block.item),
+        )
+        for name, block in blocks.items()
+    }
+    return Step(
+        table,
+        parts,
+        lambda request: frequencies_of(request, blocks),
+        checks=built_in(stream, "frequency_bounded", metric="frequency_unsound", at_most=0),
+    )
+
+
+def measured(step: Step) -> Step:
+    """The step with the columns by which Spark measures it."""
+    wrong = unsound()
+    return replace(
+        step,
+        figures={"frequency_unsound": F.sum(wrong.cast("bigint"))},
+        faults={"frequency_bounded": wrong},
+    )
+
+
+def frequencies_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Computed:
+    """What every block's target hours tell."""
+    found = []
+    for name, targets in request.targets.items():
+        block = blocks[name]
+        rows = rows_of_windows(request.pins, block, reached(targets, block.back), targets)
+        due = {*request.rows.get((name, TABLE), {}), *targets}
+        stretches = ranges(targets)
+        ahead = [before(stretch.start, block.hours, due) for stretch in stretches]
+        stored = {one for one in ahead if one is not None}.difference(targets)
+        if stored:
+            earlier = request.pins.read(TABLE, stored)
+            earlier = earlier.where((F.col("block") == name) & (F.col("state") == "partial"))
+            since = F.unix_micros("since").alias("since")
+            earlier = earlier.select(number(), F.lit(HEAVY).alias("row"), since, *quoted(block.item))
+            rows = rows.unionByName(earlier, allowMissingColumns=True)
+        told = [
+            (None if one is None else number_of(one), number_of(stretch.start), number_of(stretch.end))
+            for one, stretch in zip(ahead, stretches, strict=True)
+        ]
+        found.append(Share(name, rows.repartition(1), made=Told(block, told, schema_of(block))))
+    return Computed(found)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a task tells of the hours of a block.
+
+    Attributes:
+        stretches: the hours that are wanted, by their numbers: the hour whose report stands before them, the
+            first, and the one behind the last.
+        schema: of what comes out.
+    """
+
+    block: FrequencyBlock
+    stretches: Sequence[tuple[int | None, int, int]]
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of the wanted hours."""
+        table = gathered(batches)
+        if table is None:
+            return
+        hours = Hours.of(self.block, table)
+        last: tuple[int, dict[int, int]] | None = None
+        for ahead, begin, until in self.stretches:
+            heavy = hours.heavy.get(ahead, {}) if ahead is not None else {}
+            if last is not None and last[0] == ahead:
+                heavy = last[1]
+            for hour in range(begin, until):
+                rows, heavy = self._told(hours, hour, heavy)
+                yield from rows
+            last = until - 1, heavy
+
+    def _told(
+        self, hours: Hours, hour: int, heavy: dict[int, int]
+    ) -> tuple[Iterator[pa.RecordBatch], dict[int, int]]:
+        """An hour's rows, and since when which items are heavy.
+
+        Args:
+            heavy: the same of the report before.
+        """
+        block, end = self.block, (hour + 1) * HOUR
+        window = hours.window(hour).ranked()
+        item, low, high = window.seen.item, window.seen.low, window.seen.high
+        is_heavy = (low > 0) & (low * block.heavy.denominator >= window.records * block.heavy.numerator)
+        rank = np.arange(1, len(item) + 1)
+        told = (rank <= block.top) | np.isin(item, hours.watched) | is_heavy
+        told &= high > 0
+        now = {one: heavy.get(one, end) for one in item[told & is_heavy].tolist()}
+        since = np.array([now.get(one, NONE) for one in item[told].tolist()], dtype=np.int64)
+        many, change = len(since), np.full(len(since), None, dtype=object)
+        change[since != NONE], change[since == end] = "stays", "entered"
+        rows = self._rows(hours, hour, item[told], since, {
+            "rank": rank[told],
+            "estimate": window.estimate[told],
+            "low": low[told],
+            "high": high[told],
+            "window_records": np.full(many, window.records),
+            "margin": None if window.margin is None else window.margin[told],
+            "others": np.full(many, max(window.seen.unseen, int(high[~told].max(initial=0)))),
+            "change": change.tolist(),
+            "state": np.where(since == NONE, np.array(None), "partial").tolist(),
+            "entered": (since == end).astype(np.int64),
+        })  # fmt: skip
+        gone = {one: since for one, since in heavy.items() if one not in now}
+        items, sinces = (np.array([*some], dtype=np.int64) for some in (gone.keys(), gone.values()))
+        left = self._rows(hours, hour, items, sinces, {
+            "change": ["left"] * len(gone),
+            "state": ["final"] * len(gone),
+            "entered": np.zeros(len(gone), dtype=np.int64),
+        })  # fmt: skip
+        return chain(rows, left), now
+
+    def _rows(
+        self, hours: Hours, hour: int, item: Int64s, since: Int64s, columns: dict[str, Any]
+    ) -> Iterator[pa.RecordBatch]:
+        many = len(item)
+        of = hours.of_item.take(pa.array(item))
+        ids = [None if s == NONE else heavy_id(self.block.name, key, s) for key, s in
+               zip(hours.keys_of(item), since.tolist(), strict=True)]  # fmt: skip
+        yield from made(
+            {
+                "hour": np.full(many, hour * HOUR), "window_end": np.full(many, (hour + 1) * HOUR),
+                **{name: of[name] for name in of.column_names}, **columns,
+                "watched": np.isin(item, hours.watched),
+                "heavy_id": pa.array(ids, pa.string()), "since": pa.array(since, mask=since == NONE),
+            },
+            self.schema,
+        )  # fmt: skip
+
+
+def heavy_id(block: str, key: bytes, since: int) -> str:
+    """An item that is heavy since a moment, as a hash."""
+    text = b"/".join([block.encode(), str(since).encode(), key])
+    return sha256(text).hexdigest()[:32]
+
+
+def schema_of(block: FrequencyBlock) -> pa.Schema:
+    """Of the rows of a block."""
+    return Table.load(TABLE).declare(item=block.item).block_schema()

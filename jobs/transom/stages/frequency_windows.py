@@ -1,0 +1,298 @@
+"""What the windows of hours hold, from what each of these hours has counted: matrices, and the items that
+were kept of it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from transom.algorithms.exact import Int64s
+from transom.algorithms.pieces import HOUR
+from transom.algorithms.splitter import UNIT
+from transom.algorithms.splitter_cells import SubCells, bounds, values
+from transom.algorithms.tick_matrices import shares
+from transom.algorithms.top_items import NOBODY, Kept, Seen, ranked
+from transom.algorithms.window_sketch import WindowSketch
+from transom.lake.store import Pins
+from transom.stages import cells, tick_matrices
+from transom.stages.columns import codes, int64s
+from transom.stages.frequency_blocks import FrequencyBlock
+from transom.stages.item_bytes import bytes_of
+from transom.stages.slices import quoted
+
+Floats = npt.NDArray[np.float64]
+UNBOUNDED = ("simple", "proportional")
+"""Variants of whose estimates nobody knows by how much they are wrong."""
+HEAVY = "heavy"
+"""The row of an item that an earlier hour has told to be heavy."""
+
+
+def rows_of_windows(
+    pins: Pins, block: FrequencyBlock, read: Iterable[datetime], hours: Iterable[datetime]
+) -> DataFrame:
+    """All that the windows of some hours are made of, with the number of the hour of each row.
+
+    Args:
+        read: the hours of the windows.
+        hours: those at whose ends they end.
+    """
+    of_block = F.col("block") == block.name
+    rows = pins.read(tick_matrices.TABLE, read).where(of_block & (F.col("row") != tick_matrices.TICK))
+    rows = rows.select(number(), "row", "records", F.col("cells").alias("counters"), *quoted(block.item))
+    if not block.chained:
+        return rows
+    held = pins.read(cells.TABLE, hours).where(of_block)
+    left = [name for name in cells.COLUMNS if name not in ("hour", "row")]
+    held = held.select(number(), F.col("row").alias("number"), *left)
+    return rows.unionByName(held, allowMissingColumns=True)
+
+
+def number() -> Column:
+    """The number of a row's hour."""
+    return F.expr(f"unix_micros(hour) div {HOUR}L").alias("hour")
+
+
+@dataclass(frozen=True)
+class Window:
+    """What is known of the window that ends with an hour.
+
+    Attributes:
+        seen: its items.
+        estimate: of each, by the sketch, within its bounds.
+        records: of the window.
+        margin: by how much the estimate of each is too large at most, but with probability delta; None where
+            nobody knows.
+    """
+
+    seen: Seen
+    estimate: Int64s
+    records: int
+    margin: Floats | None
+
+    def ranked(self) -> "Window":
+        """The same, the most frequent items first."""
+        order = ranked(self.estimate, self.seen.low, self.seen.item)
+        seen = replace(
+            self.seen, item=self.seen.item[order], low=self.seen.low[order], high=self.seen.high[order]
+        )
+        margin = None if self.margin is None else self.margin[order]
+        return replace(self, seen=seen, estimate=self.estimate[order], margin=margin)
+
+
+@dataclass(frozen=True)
+class Hours:
+    """What hours have counted and left, and the items of which there is a row.
+
+    Attributes:
+        of_item: the columns of each item, in the order of their bytes.
+        watched: which of them are watched.
+        hours, sums: numbers of hours in order, and the sums of their matrices up to each: `(hours + 1, rows,
+            columns)`, and of their records.
+        held: of chained variants: what cells hold at the end of an hour.
+        heavy: since when which items were heavy, by hours before the wanted ones.
+    """
+
+    block: FrequencyBlock
+    of_item: pa.Table
+    keys: Sequence[bytes]
+    watched: Int64s
+    kept: Kept
+    hours: Int64s
+    sums: Int64s
+    records: Int64s
+    held: Mapping[int, cells.State]
+    heavy: Mapping[int, dict[int, int]]
+
+    @classmethod
+    def of(cls, block: FrequencyBlock, table: pa.Table) -> "Hours":
+        """What is in some rows."""
+        shape = block.shape
+        of_items = table.filter(pc.is_in(table["row"], pa.array([tick_matrices.ITEM, HEAVY])))
+        columns = of_items.select(list(block.item))
+        code, firsts = codes(columns, list(block.item))
+        keys = bytes_of(columns.take(pa.array(firsts)))
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        code, hour = place[code], int64s(of_items["hour"])
+        firsts = firsts[order]
+        is_heavy = pc.equal(of_items["row"], HEAVY).to_numpy(zero_copy_only=False)
+        heavy: dict[int, dict[int, int]] = {}
+        if is_heavy.any():
+            since = int64s(of_items["since"])
+            for row in np.flatnonzero(is_heavy).tolist():
+                heavy.setdefault(int(hour[row]), {})[int(code[row])] = int(since[row])
+        rest = _sorted(table, tick_matrices.REST)
+        counted = np.lexsort([code[~is_heavy], hour[~is_heavy]])
+        kept = Kept(
+            code[~is_heavy][counted], hour[~is_heavy][counted],
+            int64s(of_items["records"])[~is_heavy][counted], int64s(rest["hour"]), int64s(rest["records"]),
+        )  # fmt: skip
+        matrices = _sorted(table, tick_matrices.HOURS)
+        flat = matrices["counters"].combine_chunks().flatten().to_numpy()
+        sums = np.zeros((matrices.num_rows + 1, shape.rows, shape.columns), dtype=np.int64)
+        np.cumsum(flat.reshape(-1, shape.rows, shape.columns), axis=0, out=sums[1:])
+        records = np.concatenate([[0], np.cumsum(int64s(matrices["records"]))])
+        of_item = columns.take(pa.array(firsts))
+        watched = _watched(block, of_item)
+        return cls(
+            block, of_item, [keys[n] for n in order], watched, kept, int64s(matrices["hour"]), sums, records,
+            _held(block, table), heavy,
+        )  # fmt: skip
+
+    def keys_of(self, item: Int64s) -> list[bytes]:
+        """The bytes of some items."""
+        return [self.keys[one] for one in item.tolist()]
+
+    def window(self, hour: int, others: Int64s = NOBODY) -> Window:
+        """What is known of the window that ends with an hour.
+
+        Args:
+            others: items that are asked for, whether or not an hour has kept them.
+        """
+        block = self.block
+        first = max(hour - block.hours + 1, (block.start or 0) // HOUR)
+        seen = self.kept.within(first, hour, self.watched, others)
+        keys, sketch = self.keys_of(seen.item), self.sketch(hour)
+        estimate = sketch.estimates(keys)
+        margin = (
+            None if block.variant in UNBOUNDED else np.full(len(keys), block.shape.epsilon * sketch.records)
+        )
+        if block.variant == "perfect":
+            seen = replace(seen, high=np.minimum(seen.high, estimate))
+        elif block.variant == "vanilla":
+            # Of what was before the window nothing is known but what the sketch has counted.
+            seen = replace(seen, high=np.maximum(estimate, seen.low), unseen=sketch.records)
+        elif margin is not None:
+            least, most = (
+                self._counting(hour, sketch.records, some).estimates(keys) for some in self._bounds(hour)
+            )
+            seen = replace(seen, high=np.minimum(seen.high, most))
+            # What the cells of the window hold lies between these, and an estimate of that beyond the truth
+            # by the margin of a sketch that forgets nothing too early.
+            margin = margin + np.maximum(estimate - least, 0)
+        return Window(seen, np.clip(estimate, seen.low, seen.high), sketch.records, margin)
+
+    def sketch(self, hour: int) -> WindowSketch:
+        """What the matrix of the window holds that ends with an hour."""
+        block = self.block
+        if not block.chained:
+            matrix = np.zeros((block.shape.rows, block.shape.columns), dtype=np.int64)
+            for share in shares(block.variant, block.hours, hour):
+                matrix += share.parts * self._between(self.sums, share.first, share.last)
+            records = int(self._between(self.records, hour - block.hours + 1, hour))
+            return self._counting(hour, records, matrix, block.hours)
+        state = self.held.get(hour)
+        if state is None:
+            return self._counting(hour, 0, np.zeros(block.shape.cells, dtype=np.int64))
+        if block.variant == "vanilla":
+            return self._counting(hour, state.records, state.counters)
+        now = (hour + 1) * block.ticks - 1
+        return self._counting(hour, state.records, values(state.held, now, block.steps), UNIT)
+
+    def _bounds(self, hour: int) -> tuple[Int64s, Int64s]:
+        """How many records of the window fall into each cell, at least and at most."""
+        state = self.held.get(hour)
+        held = SubCells.none(self.block.shape.cells) if state is None else state.held
+        return bounds(held, (hour + 1) * self.block.ticks - 1, self.block.steps)
+
+    def _counting(self, hour: int, records: int, flat: Int64s, parts: int = 1) -> WindowSketch:
+        block = self.block
+        counts = flat.reshape(block.shape.rows, block.shape.columns)
+        now = (hour + 1) * block.ticks - 1
+        return WindowSketch(block.shape, block.variant, block.tick, block.steps, now, records, parts, counts)
+
+    def _between(self, sums: Any, first: int, last: int) -> Any:
+        low, behind = np.searchsorted(self.hours, [first, last + 1])
+        return sums[behind] - sums[low]
+
+
+@dataclass(frozen=True)
+class Frequency:
+    """How often an item was seen in a window.
+
+    Attributes:
+        estimate: by the sketch, within the bounds.
+        low, high: at least, and at most.
+        margin: the estimate is too large by more than this with probability `delta` at most; None where there
+            is no such bound.
+        records: of the window, of all items.
+    """
+
+    estimate: int
+    low: int
+    high: int
+    margin: float | None
+    records: int
+
+
+def frequency_of(
+    block: FrequencyBlock, item: Sequence[Any], rows: pa.Table, left: pa.Table | None, hour: int
+) -> Frequency:
+    """How often one item was seen in the window that ends with an hour.
+
+    Args:
+        item: a value for each of its columns.
+        rows: of `tick_matrices`: those of hours, rests, and the item's, of the hours of the window.
+        left: of `cells`: those of the hour, of a chained variant.
+        hour: its number.
+    """
+    as_number = pc.divide(rows["hour"].cast(pa.int64()), HOUR)
+    columns = {name: rows[name] for name in ("row", "records", *block.item)}
+    table = pa.table({"hour": as_number, "counters": rows["cells"], **columns})
+    asked = {
+        name: pa.array([value], table.schema.field(name).type)
+        for name, value in zip(block.item, item, strict=True)
+    }
+    table = _joined(table, pa.table({"hour": [hour], "row": [HEAVY], "since": [0], **asked}))
+    if left is not None:
+        number = pc.divide(left["hour"].cast(pa.int64()), HOUR)
+        left = left.set_column(left.column_names.index("hour"), "hour", number).drop_columns(["block"])
+        table = _joined(table, left.rename_columns({"row": "number"}))
+    hours = Hours.of(block, table)
+    (place,) = hours.heavy[hour]
+    window = hours.window(hour, np.array([place]))
+    (at,) = np.flatnonzero(window.seen.item == place)
+    margin = None if window.margin is None else float(window.margin[at])
+    low, high = int(window.seen.low[at]), int(window.seen.high[at])
+    return Frequency(int(window.estimate[at]), low, high, margin, window.records)
+
+
+def _joined(one: pa.Table, other: pa.Table) -> pa.Table:
+    return pa.concat_tables([one, other], promote_options="default").combine_chunks()
+
+
+def _sorted(table: pa.Table, kind: str) -> pa.Table:
+    return table.filter(pc.equal(table["row"], kind)).sort_by("hour").combine_chunks()
+
+
+def _held(block: FrequencyBlock, table: pa.Table) -> dict[int, cells.State]:
+    if not block.chained:
+        return {}
+    rows = table.filter(pc.is_valid(table["number"]))
+    rows = rows.drop_columns(["row"]).rename_columns({"number": "row"})
+    return {
+        hour: cells.state_of(block, hour, rows.filter(pc.equal(rows["hour"], hour)))
+        for hour in np.unique(int64s(rows["hour"])).tolist()
+    }
+
+
+def _watched(block: FrequencyBlock, of_item: pa.Table) -> Int64s:
+    """Which items are watched."""
+    if not block.watched:
+        return np.zeros(0, dtype=np.int64)
+    lists = zip(*block.watched, strict=True)
+    wanted = pa.Table.from_arrays(
+        [pa.array(values, field.type) for values, field in zip(lists, of_item.schema, strict=True)],
+        names=of_item.column_names,
+    )
+    keys = {*bytes_of(wanted)}
+    found = [place for place, key in enumerate(bytes_of(of_item)) if key in keys]
+    return np.array(found, dtype=np.int64)

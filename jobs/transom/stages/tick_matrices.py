@@ -1,0 +1,258 @@
+"""What each hour's records come to: a Count-Min matrix for each of its ticks, and its most frequent items.
+
+Spark counts each item by tick; tasks, each of which has some of the items, hash each of these once and add
+what they have seen into a matrix a tick: they are the nodes of a distributed sketch. The matrices of all of
+them are added, hour by hour."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from transom.algorithms.exact import Int64s
+from transom.algorithms.pieces import HOUR
+from transom.algorithms.row_hash_arrays import columns_of
+from transom.algorithms.tick_matrices import matrices_of
+from transom.algorithms.top_items import largest
+from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
+from transom.lake.tables import ARROW_TYPES, Table
+from transom.lake.tally import Tally
+from transom.stages.columns import as_type, codes, gathered, int64s
+from transom.stages.frequency_blocks import FrequencyBlock
+from transom.stages.frequency_checks import MISCOUNTED, matrix_checks
+from transom.stages.item_bytes import bytes_of
+from transom.stages.item_columns import LONG, is_among, item_columns, without_long
+from transom.stages.slices import quoted
+from transom.stream import Stream
+
+TABLE = "tick_matrices"
+HOURS, TICK, ITEM, REST = "hour", "tick", "item", "rest"
+COLUMNS = ("hour", "row", "tick", "records", "items", "cells")
+"""The columns of the table beside block and item."""
+AT = "__hour"
+
+
+def step_of(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
+    """The step of the table."""
+    table = Table.load(TABLE).declare(
+        item={name: kind for block in blocks.values() for name, kind in block.item.items()}
+    )
+    parts = {
+        name: Part(
+            (Reads("ingest", "events", "events"),), stream.tick_matrices_shape(name), (*COLUMNS, *block.item)
+        )
+        for name, block in blocks.items()
+    }
+    return Step(
+        table,
+        parts,
+        lambda request: tick_matrices_of(request, blocks),
+        checks=matrix_checks(stream),
+        counters=(MISCOUNTED, LONG),
+    )
+
+
+def tick_matrices_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Computed:
+    """What every block's target hours come to."""
+    shares = []
+    for name, targets in request.targets.items():
+        block = blocks[name]
+        schema = schema_of(block)
+        rows = counts(request.pins.read("events", targets), block).repartition(*quoted(block.item))
+        # Columns of items may be null in rows of none; the key of an hour is a number in between.
+        between = ", ".join(f"`{field.name}` {_said(field.type)}" for field in _between(schema))
+        parts = rows.mapInArrow(Counted(block, _between(schema)), between).repartition(AT)
+        shares.append(Share(name, parts, counted=Added(block, schema)))
+    return Computed(shares)
+
+
+def counts(events: DataFrame, block: FrequencyBlock) -> DataFrame:
+    """How often each item was seen in each tick, by its number within the hour."""
+    if block.where is not None:
+        events = events.where(F.expr(block.where))
+    of_item, long = item_columns(block.item)
+    tick = F.expr(f"(unix_micros(event_time) - unix_micros(hour)) div {block.tick}L").alias("tick")
+    return (
+        events.dropna(subset=list(block.item))
+        .groupBy(*of_item, long, F.expr(f"unix_micros(hour) div {HOUR}L").alias(AT), tick)
+        .agg(F.count("*").alias("records"))
+        .withColumn("watched", is_among(block.item, block.watched))
+    )
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a task counts of its items, of which it has all rows: a matrix for each hour and tick, the most
+    frequent items of each hour, and what it has left out of these.
+
+    Attributes:
+        schema: of what comes out.
+    """
+
+    block: FrequencyBlock
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The parts of hours that a task has seen."""
+        table = gathered(batches)
+        if table is None:
+            return
+        columns = list(self.block.item)
+        # What is too long is told of where the rows are counted, and has to get there.
+        is_long = pc.fill_null(table["long"], False)
+        if pc.any(is_long).as_py():
+            yield from self._long(table.filter(is_long))
+            table = table.filter(pc.invert(is_long)).combine_chunks()
+        item, firsts = codes(table, columns)
+        if not len(firsts):
+            return
+        of_item = table.select(columns).take(pa.array(firsts))
+        keys, shape = bytes_of(of_item), self.block.shape
+        of_rows = columns_of(keys, shape.rows, shape.columns, shape.seed)
+        watched = table["watched"].to_numpy(zero_copy_only=False).astype(bool)[firsts]
+        hour, tick, records = (int64s(table[name]) for name in (AT, "tick", "records"))
+        order = np.argsort(hour, kind="stable")
+        edges = np.flatnonzero(np.diff(hour[order], prepend=-1, append=-1))
+        for begin, end in pairwise(edges):
+            here = order[begin:end]
+            at, seen = int(hour[here[0]]), records[here]
+            matrices = matrices_of(shape, of_rows[:, item[here]], seen, tick[here], self.block.ticks)
+            yield from self._matrices(at, matrices)
+            yield from self._items(at, item[here], seen, keys, watched, of_item)
+
+    def _long(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        yield from made({name: rows[name] for name in (*self.block.item, AT, "long")}, self.schema)
+
+    def _matrices(self, hour: int, matrices: Int64s) -> Iterator[pa.RecordBatch]:
+        records = matrices[:, 0].sum(axis=1)
+        for tick in np.flatnonzero(records).tolist():
+            flat = matrices[tick].reshape(-1)
+            yield from made(
+                {AT: [hour], "row": [TICK], "place": [tick], "records": [int(records[tick])],
+                 "cells": lists(flat, 1)}, self.schema
+            )  # fmt: skip
+
+    def _items(
+        self, hour: int, item: Int64s, seen: Int64s, keys: Sequence[bytes], watched: Any, of_item: pa.Table
+    ) -> Iterator[pa.RecordBatch]:
+        sums = np.zeros(len(keys), dtype=np.int64)
+        np.add.at(sums, item, seen)
+        there = np.flatnonzero(sums)
+        always, others = there[watched[there]], there[~watched[there]]
+        taken, left_out = largest(sums[others], [keys[n] for n in others.tolist()], self.block.kept)
+        kept = np.concatenate([always, others[taken]])
+        of = of_item.take(pa.array(kept))
+        many = len(kept)
+        yield from made(
+            {**{name: of[name] for name in of.column_names}, AT: [hour] * many, "row": [ITEM] * many,
+             "records": sums[kept], "watched": watched[kept]}, self.schema
+        )  # fmt: skip
+        rest = {AT: [hour], "row": [REST], "records": [left_out], "items": [len(others) - len(taken)]}
+        yield from made(rest, self.schema)
+
+
+@dataclass(frozen=True)
+class Added:
+    """What a task adds up of its hours, of which it has all parts."""
+
+    block: FrequencyBlock
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
+        """The rows of some hours."""
+        table = gathered(batches)
+        if table is None:
+            return
+        table = without_long(table, list(self.block.item), AT, tally)
+        hours = int64s(table[AT])
+        for hour in np.unique(hours).tolist():
+            rows = table.filter(pa.array(hours == hour))
+            yield from self._matrices(hour, _of(rows, TICK), tally)
+            yield from self._items(hour, _of(rows, ITEM), _of(rows, REST))
+
+    def _matrices(self, hour: int, rows: pa.Table, tally: Tally) -> Iterator[pa.RecordBatch]:
+        shape, tick = self.block.shape, int64s(rows["place"])
+        parts = rows["cells"].combine_chunks().flatten().to_numpy().reshape(-1, shape.rows, shape.columns)
+        ticks, place = np.unique(tick, return_inverse=True)
+        cells = np.zeros((len(ticks), shape.rows, shape.columns), dtype=np.int64)
+        np.add.at(cells, place, parts)
+        records = np.zeros(len(ticks), dtype=np.int64)
+        np.add.at(records, place, int64s(rows["records"]))
+        wrong = (cells.sum(axis=2) != records[:, None]).any(axis=1)
+        tally.add(MISCOUNTED, [hour], [int(np.count_nonzero(wrong))])
+        start = hour * HOUR + ticks * self.block.tick
+        many = len(ticks)
+        yield from made(
+            {"hour": [hour * HOUR] * many, "row": [TICK] * many, "tick": start, "records": records,
+             "cells": lists(cells.reshape(-1), many)}, self.schema
+        )  # fmt: skip
+        yield from made(
+            {"hour": [hour * HOUR], "row": [HOURS], "records": [int(records.sum())],
+             "cells": lists(cells.sum(axis=0).reshape(-1), 1)}, self.schema
+        )  # fmt: skip
+
+    def _items(self, hour: int, rows: pa.Table, rest: pa.Table) -> Iterator[pa.RecordBatch]:
+        records = int64s(rows["records"])
+        of_item = rows.select(list(self.block.item))
+        watched = rows["watched"].to_numpy(zero_copy_only=False).astype(bool)
+        always, others = np.flatnonzero(watched), np.flatnonzero(~watched)
+        keys = bytes_of(of_item.take(pa.array(others)))
+        taken, left_out = largest(records[others], keys, self.block.kept)
+        kept = np.concatenate([always, others[taken]])
+        of, many = of_item.take(pa.array(kept)), len(kept)
+        yield from made(
+            {**{name: of[name] for name in of.column_names}, "hour": [hour * HOUR] * many,
+             "row": [ITEM] * many, "records": records[kept]}, self.schema
+        )  # fmt: skip
+        most = max(left_out, int(int64s(rest["records"]).max(initial=0)))
+        items = int(int64s(rest["items"]).sum()) + len(others) - len(taken)
+        yield from made(
+            {"hour": [hour * HOUR], "row": [REST], "records": [most], "items": [items]}, self.schema
+        )
+
+
+def made(columns: Mapping[str, Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows of a schema; columns that are not given are null."""
+    many = len(next(iter(columns.values())))
+    if not many:
+        return
+    arrays = []
+    for field in schema:
+        held = columns.get(field.name)
+        if held is None:
+            arrays.append(pa.nulls(many, field.type))
+        else:
+            arrays.append(as_type(pa.array(held) if isinstance(held, list) else held, field.type))
+    yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
+
+
+def lists(flat: Int64s, many: int) -> pa.Array:
+    """Numbers as so many lists of equal length."""
+    length = len(flat) // many
+    return pa.ListArray.from_arrays(pa.array(np.arange(many + 1) * length, pa.int32()), pa.array(flat))
+
+
+def _of(rows: pa.Table, kind: str) -> pa.Table:
+    return rows.filter(pc.fill_null(pc.equal(rows["row"], kind), False)).combine_chunks()
+
+
+def _between(schema: pa.Schema) -> pa.Schema:
+    """Of what tasks count, before it is added up."""
+    more = {AT: pa.int64(), "place": pa.int64(), "watched": pa.bool_(), "long": pa.bool_()}
+    kept = [field for field in schema if field.name not in ("hour", "tick")]
+    return pa.schema([*kept, *(pa.field(name, kind) for name, kind in more.items())])
+
+
+def _said(kind: pa.DataType) -> str:
+    return next(name for name, one in ARROW_TYPES.items() if one == kind)
+
+
+def schema_of(block: FrequencyBlock) -> pa.Schema:
+    """Of the rows of a block."""
+    return Table.load(TABLE).declare(item=block.item).block_schema()

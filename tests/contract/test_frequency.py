@@ -1,0 +1,255 @@
+"""Frequencies are what the listings say of the whole log, whatever the history of the lake."""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from contract.test_persistence import HOUR, bytes_of, micros
+from contract.test_promise import assert_equal
+from house import House, hour, line
+from transom.algorithms.countmin import Perfect, Proportional, Simple, Vanilla, WindowedCountMin
+from transom.algorithms.splitter import FixedPoint
+from transom.reading import NotFresh, frequency
+from transom.stages.frequency_audit import audit
+from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
+
+Make = Callable[..., House]
+Event = dict[str, Any]
+HOURS = 12
+
+FREQUENT = """
+name: web
+preset: apache/combined
+heal: 1 hour  # a longer gap between hours that are asked for stays one
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+frequency:
+  clients: {item: [client], window: 4 hours, tick: 5 minutes, epsilon: 0.4, delta: 0.3, top: 2, heavy: 0.2}
+  answers: {item: [client, bytes], where: status = 200, window: 3 hours, tick: 20 minutes, epsilon: 0.6,
+            delta: 0.5, top: 3, seed: 5, heavy: 0.3, watch: [[10.0.0.9, 7]], finding: false}
+  simple: {item: [client], window: 3 hours, tick: 1 hour, epsilon: 0.5, delta: 0.5, variant: simple, top: 4}
+  proportional: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5,
+                 variant: proportional, top: 4}
+  splitter: {item: [client], window: 3 hours, tick: 15 minutes, epsilon: 0.5, delta: 0.25, top: 4,
+             variant: splitter, tau: 0.3, start: 2015-05-17T01:00}
+  ever: {item: [client], window: 1 hour, tick: 1 hour, epsilon: 0.5, delta: 0.25, top: 4, variant: vanilla}
+"""
+LISTINGS: Mapping[str, Callable[..., WindowedCountMin]] = {
+    "perfect": Perfect, "simple": Simple, "proportional": Proportional, "vanilla": Vanilla
+}  # fmt: skip
+FREQUENCIES = {"clients", "answers", "simple", "proportional", "splitter", "ever"}
+KEPT = 3
+"""As many times `top` items are kept of an hour: few, so that some are left out."""
+
+
+@pytest.fixture(autouse=True)
+def _few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transom.stream.frequency.KEPT", KEPT)
+
+
+def requests(dice: random.Random) -> list[list[str]]:
+    """Some clients often, the others seldom; hours of none, and one that comes up."""
+    log: list[list[str]] = []
+    for number in range(HOURS):
+        lines = []
+        for client in range(1, 14):
+            often = 30 if client == 1 else 12 if client == 2 and number > 5 else 3
+            for _ in range(0 if number == 7 else dice.randrange(often)):
+                sent, status = dice.choice([0, 7, "-"]), dice.choice([200, 404])
+                lines.append(line(3600 * number + dice.randrange(3600), f"10.0.0.{client}", sent, status))
+        log.append(lines)
+    return log
+
+
+def listing_of(block: FrequencyBlock, first: int) -> WindowedCountMin:
+    """The listing, as of the end of the tick before the first."""
+    if block.variant == "splitter":
+        return FixedPoint(block.shape, block.steps, first - 1, block.tau, block.mu)
+    return LISTINGS[block.variant](block.shape, block.steps, first - 1)
+
+
+def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> list[Event]:
+    """What hours that were asked for tell of a block, record by record."""
+    block = frequency_block_of(house.stream, name)
+    seen: dict[int, Counter[bytes]] = {}
+    for event in events:
+        # What lacks a column has no item.
+        if name != "answers" or (event["status"] == 200 and event["bytes"] is not None):
+            item = bytes_of([event[column] for column in block.item])
+            seen.setdefault(micros(event["event_time"]) // block.tick, Counter())[item] += 1
+    of_hours = {
+        at: sum(
+            (seen.get(at // block.tick + tick, Counter()) for tick in range(block.ticks)), Counter[bytes]()
+        )
+        for at in range(min(asked), max(asked) + HOUR, HOUR)
+    }
+    watched = {bytes_of(item) for item in block.watched}
+    listing, heavy, rows = listing_of(block, min(asked) // block.tick), dict[bytes, int](), []
+    before = min(asked)
+    for at in range(min(asked), max(asked) + HOUR, HOUR):
+        counts = block.start is None or at >= block.start
+        for tick in range(at // block.tick, (at + HOUR) // block.tick):
+            for item, times in seen.get(tick, Counter()).items() if counts else ():
+                listing.update_sample(item, times)
+            listing.update_tick()
+        if at not in asked:
+            continue
+        if at - before > block.hours * HOUR:
+            heavy = {}  # of what was before the window nobody knows any more
+        before, now = at, dict[bytes, int]()
+        for row in told_of(block, listing, of_hours, at, watched):
+            if row.pop("heavy"):
+                now[row["item"]] = heavy.get(row["item"], at + HOUR)
+            since = now.get(row["item"])
+            change = None if since is None else "entered" if since == at + HOUR else "stays"
+            rows.append({**row, "since": since, "change": change})
+        rows += [{"item": item, "end": at + HOUR, "change": "left"} for item in heavy.keys() - now.keys()]
+        heavy = now
+    return rows
+
+
+def told_of(
+    block: FrequencyBlock,
+    listing: WindowedCountMin,
+    of_hours: Mapping[int, Counter[bytes]],
+    at: int,
+    watched: set[bytes],
+) -> list[Event]:
+    """What an hour tells of its items."""
+    first = max(at - (block.hours - 1) * HOUR, block.start or 0)
+    hours = [one for one in range(first, at + HOUR, HOUR) if one in of_hours]
+    low, left_out, kept_in = Counter[bytes](), {}, {}
+    for one in hours:
+        others = {item: many for item, many in of_hours[one].items() if item not in watched}
+        ranked = sorted(others, key=lambda item: (-others[item], item))
+        kept = {*ranked[: block.kept], *(watched & of_hours[one].keys())}
+        left_out[one] = max((others[item] for item in ranked[block.kept :]), default=0)
+        kept_in[one] = kept
+        low.update({item: of_hours[one][item] for item in kept})
+    records = sum(sum(of_hours[one].values()) for one in hours)
+    unseen = sum(left_out.values())
+    if block.variant == "vanilla":
+        records = sum(sum(many.values()) for one, many in of_hours.items() if one <= at)
+        unseen = records
+    rows = []
+    for item in low:
+        high = low[item] + (0 if item in watched else sum(
+            left_out[one] for one in hours if item not in kept_in[one]
+        ))  # fmt: skip
+        estimate, margin = listing.estimate(item), block.shape.epsilon * records
+        if block.variant == "perfect":
+            high = min(high, estimate)
+        elif block.variant == "vanilla":
+            high = max(estimate, low[item])
+        elif isinstance(listing, FixedPoint):
+            raw, (least, most) = estimate, listing.bounds(item)
+            high = min(high, int(most))
+            margin += max(raw - int(least), 0)
+        rows.append({
+            "item": item, "end": at + HOUR, "low": low[item], "high": high,
+            "estimate": min(max(estimate, low[item]), high), "records": records,
+            "margin": None if block.variant in ("simple", "proportional") else pytest.approx(margin),
+            "watched": item in watched,
+            "heavy": low[item] >= block.heavy * records and low[item] > 0,
+        })  # fmt: skip
+    rows.sort(key=lambda row: (-row["estimate"], -row["low"], row["item"]))
+    for rank, row in enumerate(rows, 1):
+        row["rank"] = rank
+    told = [row for row in rows if row["rank"] <= block.top or row["watched"] or row["heavy"]]
+    others = max([unseen, *(row["high"] for row in rows if row not in told)])
+    return [{**row, "others": others} for row in told]
+
+
+def told(house: House, name: str) -> list[Event]:
+    block = frequency_block_of(house.stream, name)
+    found = []
+    for row in house.rows_of("frequencies"):
+        if row["block"] != name:
+            continue
+        said = {
+            "item": bytes_of([row[column] for column in block.item]),
+            "end": micros(row["window_end"]),
+            "change": row["change"],
+        }
+        assert micros(row["hour"]) == said["end"] - HOUR
+        assert row["state"] == {"left": "final", None: None}.get(row["change"], "partial")
+        if row["change"] != "left":
+            said |= {
+                column: row[column]
+                for column in ("low", "high", "estimate", "rank", "margin", "watched", "others")
+            }
+            said |= {"since": row["since"] and micros(row["since"]), "records": row["window_records"]}
+        found.append(said)
+    return found
+
+
+def by_item(rows: Sequence[Event]) -> list[Event]:
+    return sorted(rows, key=lambda row: (row["end"], row["item"]))
+
+
+def check(house: House, asked: Sequence[int] | range) -> None:
+    hours = [micros(hour(number)) for number in asked]
+    events = [event for event in house.rows_of("events") if micros(event["hour"]) in hours]
+    for name in house.stream.frequency:
+        rows = by_item(told(house, name))
+        assert rows == by_item(expected(house, name, events, hours)), name
+        assert {row["change"] for row in rows} >= {"entered", "stays"}, name
+        assert len({row["item"] for row in rows}) > 2, name
+
+
+def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make) -> None:
+    log = requests(random.Random(4))
+    lived, whole = house(FREQUENT, "lived"), house(FREQUENT, "whole")
+    late = {2: log[2][1::2], 4: log[4][::2]}
+    for number, lines in enumerate(log):
+        lived.land(number, [one for one in lines if one not in late.get(number, ())])
+    # Hour 6 is asked for last, after what comes behind it.
+    for begin, end in ((0, 1), (1, 6), (8, HOURS)):
+        lived.run(begin, end)
+    check(lived, [*range(6), *range(8, HOURS)])
+    for number, lines in late.items():
+        lived.land(number, lines, ".late")
+    for begin, end in ((2, 3), (4, 8), (8, HOURS)):
+        lived.run(begin, end)
+    whole.run(0, HOURS)
+    assert_equal(lived, whole)
+    lived.assert_ledger_true()
+    check(whole, range(HOURS))
+    stays = {row["heavy_id"] for row in whole.rows_of("frequencies") if row["block"] != "answers"} - {None}
+    findings = [finding for finding in whole.findings() if finding.kind == "top"]
+    assert len(findings) == len(stays) > 3
+    assert {finding.block for finding in findings} == FREQUENCIES - {"answers"}
+    for found in audit(whole.spark, whole.stream, whole.context(0, HOURS).interval, whole.root):
+        assert found.sound
+        assert found.counts["items"] > 0
+    # Any item may be asked for, whether or not some hour has kept it.
+    events, hours = whole.rows_of("events"), [micros(hour(number)) for number in range(HOURS)]
+    for name in ("clients", "splitter", "ever"):
+        last = [
+            row
+            for row in expected(whole, name, events, hours)
+            if "low" in row and row["end"] == hours[-1] + HOUR
+        ]
+        for row in last[:2]:
+            found = frequency(whole.folder / "whole", whole.stream, name, row["item"].decode(), hour(HOURS))
+            assert (found.estimate, found.low, found.high) == (row["estimate"], row["low"], row["high"])
+            assert (found.margin, found.records) == (row["margin"], row["records"])
+    window = [event["client"] for event in events if event["hour"] >= hour(HOURS - 4)]
+    for client in ("10.0.0.5", "10.0.0.12", "nobody"):
+        found = frequency(whole.folder / "whole", whole.stream, "clients", client, hour(HOURS))
+        assert found.low <= window.count(client) <= found.high
+    for sketch, item, at, message in (
+        ("client", "a", hour(HOURS), "sketch: frequency has no block 'client'; nearest: clients"),
+        ("clients", ("a", "b"), hour(HOURS), "item: must have a value for each of client; got ('a', 'b')"),
+        ("clients", "a", hour(HOURS) + timedelta(minutes=5), "at: must be the end of an hour; got 2015-"),
+        ("clients", "a", hour(HOURS).replace(tzinfo=None), "must be a time with a zone; got 2015-05-"),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            frequency(whole.folder / "whole", whole.stream, sketch, item, at)
+    with pytest.raises(NotFresh, match=r"^nobody has asked for 2015-05-17T12:00, in which the window ends"):
+        frequency(whole.folder / "whole", whole.stream, "clients", "a", hour(HOURS + 1))

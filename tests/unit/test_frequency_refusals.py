@@ -1,0 +1,82 @@
+"""The exact text of everything that blocks of frequency are refused for."""
+
+# ruff: noqa: E501 - in the table of refusals, a case a line can be read down; wrapped, it cannot
+
+from typing import Any
+
+import pytest
+
+from transom.cli.check import declared
+from transom.stream import parse
+from unit.small_stream import base, refusal
+
+F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.01, "delta": 0.01}
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({**F, "item": ...}, "item: is required"),
+        ({**F, "item": []}, "item: must have at least 1; got []"),
+        ({**F, "item": ["usr"]}, "item[0]: no column 'usr'; nearest: user"),
+        ({**F, "item": ["user", "user"]}, "item: names 'user' 2 times"),
+        (
+            {**F, "item": ["took"]},
+            "item[0]: must be a text, an integer, a truth value or a time; took is a number: derive a text or an integer of it",
+        ),
+        ({**F, "tick": "7 minutes"}, "tick: must divide an hour; got 7 minutes"),
+        ({**F, "tick": "2 hours"}, "tick: must divide an hour; got 2 hours"),
+        ({**F, "tick": "0 hours"}, "tick: must divide an hour; got 0 seconds"),
+        ({**F, "window": "3 minutes"}, "window: must be a whole number of ticks of 5 minutes; got 3 minutes"),
+        ({**F, "window": "7 minutes"}, "window: must be a whole number of ticks of 5 minutes; got 7 minutes"),
+        ({**F, "window": "90 minutes"}, "window: must be whole hours, as it is reported by; got 90 minutes"),
+        ({**F, "epsilon": 0}, "epsilon: must be above 0 and below 1; got 0"),
+        ({**F, "epsilon": 1}, "epsilon: must be above 0 and below 1; got 1"),
+        ({**F, "delta": 0}, "delta: must be above 0 and below 1; got 0"),
+        ({**F, "delta": 1.5}, "delta: must be above 0 and below 1; got 1.5"),
+        ({**F, "heavy": 0}, "heavy: must be above 0 and at most 1; got 0"),
+        ({**F, "top": 0}, "top: must be at least 1; got 0"),
+        ({**F, "variant": "splitter", "tau": 1.5}, "tau: must be above 0 and at most 1; got 1.5"),
+        ({**F, "variant": "splitter", "mu": 0.5}, "mu: must be 1 or more, or every rate is another one; got 0.5"),
+        ({**F, "tau": 0.1}, "tau: is none of the variant perfect"),
+        ({**F, "variant": "vanilla", "mu": 2}, "mu: is none of the variant vanilla"),
+        ({**F, "variant": "simple", "start": "2024-01-01T00:00"}, "start: is none of the variant simple"),
+        ({**F, "variant": "exact"}, "variant: must be one of 'perfect', 'simple', 'proportional', 'splitter', 'vanilla'; got 'exact'"),
+        ({**F, "seed": -1}, "seed: must be from 0 up to 2^32; got -1"),
+        ({**F, "seed": 2**32}, "seed: must be from 0 up to 2^32; got 4294967296"),
+        (
+            {**F, "epsilon": 1e-6},
+            "epsilon: gives matrices that do not fit: of 7 rows and 2,718,282 columns, for each of 24 hours of a window, 3.4 GiB; memory is 256 MiB",
+        ),
+        (
+            {**F, "epsilon": 0.0001, "tick": "10 seconds", "memory": 64},
+            "epsilon: gives matrices that do not fit: of 7 rows and 27,183 columns, for each of 360 ticks of an hour, 523 MiB; memory is 64 MiB",
+        ),
+        ({**F, "where": "tok > 5"}, "where: no column 'tok'; nearest: took\n    tok > 5\n    ^"),
+        ({**F, "title": "{usr} comes"}, "title: a title names columns of the item, since and window_end; no column 'usr'; nearest: user"),
+        ({**F, "watch": [5]}, "watch[0]: must be a string for user; got 5"),
+        ({**F, "watch": [["a", "b"]]}, "watch[0]: must have a value for each of user; got ['a', 'b']"),
+        ({**F, "windw": "1 day"}, "frequency.x: unknown field 'windw'; nearest: window"),
+    ],
+)  # fmt: skip
+def test_what_frequency_is_refused_for(said: dict[str, Any], message: str) -> None:
+    data = base()
+    data["frequency"] = {"x": {name: value for name, value in said.items() if value is not ...}}
+    assert refusal(data).replace("app.yaml: frequency.x.", "").replace("app.yaml: ", "") == message
+
+
+def test_two_sketches_of_one_stage_have_two_names() -> None:
+    data = base()
+    data["frequency"] = {"x": F}
+    persistent = {"item": ["user"], "slot": "1 hour", "window": "3 days", "alpha": 0.7, "epsilon": 0.2}
+    data["persistence"] = {"x": persistent}
+    assert refusal(data) == "app.yaml: frequency.x: persistence.x has the same name, in the same stage"
+
+
+def test_what_is_counted_is_told() -> None:
+    data = base()
+    data["frequency"] = {"x": {**F, "variant": "splitter"}}
+    assert declared(parse(data)).splitlines()[-1] == (
+        "  frequency x: user in 1 day by ticks of 5 minutes, splitter; 7 rows of 272 columns, an estimate is more "
+        "than 0.01 of all records too large in 0.0078 of the cases at most"
+    )

@@ -1,0 +1,178 @@
+"""Ways to the hosts that were seen most in the last 24 hours, at every hour, in Spark, each timed.
+
+Usage: spark-submit peer_frequency.py WAY STREAM LAKE PASSES RESULT
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from bench.draw import END, FIRST
+from bench.frequency_log import DELTA, EPSILON, WINDOW
+from bench.given import Given, ddl
+from bench.measure import LONG
+from transom import job
+from transom.intervals import HOUR, Interval
+from transom.lake.session import session
+from transom.lake.stage import Request
+from transom.lake.store import Store
+from transom.lake.tables import Table
+from transom.lake.tally import Tally
+from transom.reading import read
+from transom.stages import frequencies, tick_matrices
+from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
+from transom.stream import load
+from transom.work import WORKS
+
+INTERVAL = Interval(FIRST, END)
+LAST = END - HOUR
+TOP = 20
+SEED = 0
+SAMPLED = 200
+"""Hosts over which errors are taken."""
+
+
+def matrices(events: DataFrame, block: FrequencyBlock, store: Store, hours: list[datetime]) -> DataFrame:
+    """By the stage's own function: what some hours' records come to."""
+    columns = Table.load(tick_matrices.TABLE).declare(item=block.item).columns
+    given = Given(store, {"events": events})
+    (share,) = tick_matrices.tick_matrices_of(
+        Request(given, {block.name: hours}, {}), {block.name: block}
+    ).shares
+    made = share.counted
+    assert made is not None
+    kinds = {column: kind for column, kind in columns.items() if column != "block"}
+    rows = share.frame.mapInArrow(lambda batches: made(batches, Tally()), ddl(kinds))
+    return rows.withColumn("block", F.lit(block.name))
+
+
+def told(rows: DataFrame, block: FrequencyBlock, store: Store, hours: list[datetime]) -> DataFrame:
+    """By the stage's own function: what some hours tell, of matrices."""
+    columns = Table.load(frequencies.TABLE).declare(item=block.item).columns
+    given = Given(store, {tick_matrices.TABLE: rows})
+    (share,) = frequencies.frequencies_of(Request(given, {block.name: hours}, {}), {block.name: block}).shares
+    made = share.made
+    assert made is not None
+    return share.frame.mapInArrow(
+        made, ddl({name: kind for name, kind in columns.items() if name != "block"})
+    )
+
+
+def by_hour(events: DataFrame) -> DataFrame:
+    """How often each host was seen in each hour."""
+    return events.groupBy("client", "hour").agg(F.count("*").alias("records"))
+
+
+def most(counts: DataFrame) -> DataFrame:
+    """The hosts that were seen most in each window, by counting all."""
+    windows = F.explode(F.expr(f"sequence(hour, hour + INTERVAL {WINDOW - 1} HOURS, INTERVAL 1 HOUR)"))
+    sums = counts.select("client", "records", windows.alias("at")).where(F.col("at") < F.lit(END))
+    sums = sums.groupBy("client", "at").agg(F.sum("records").alias("records"))
+    order = Window.partitionBy("at").orderBy(F.desc("records"), "client")
+    return sums.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= TOP)
+
+
+def rebuilt(events: DataFrame) -> DataFrame:
+    """Spark's own sketch, of the records of each window."""
+    windows = F.explode(F.expr(f"sequence(hour, hour + INTERVAL {WINDOW - 1} HOURS, INTERVAL 1 HOUR)"))
+    of_windows = events.select("client", windows.alias("at")).where(F.col("at") < F.lit(END))
+    sketch = F.count_min_sketch("client", F.lit(EPSILON), F.lit(1 - DELTA), F.lit(SEED))
+    return of_windows.groupBy("at").agg(sketch.alias("sketch"))
+
+
+def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
+    """Goes one way some times, and writes the seconds of each, and what is kept from hour to hour."""
+    stream = load(Path(stream_file))
+    spark = session(f"bench {way}")
+    store = Store(spark, f"{lake}/{stream.name}")
+    events = spark.read.format("delta").load(f"{store.root}/events")
+    block = frequency_block_of(stream, "hosts")
+    kept = Path(result).with_suffix(".kept")
+    shutil.rmtree(kept, ignore_errors=True)
+    hours, window = list(INTERVAL.hours()), [LAST - n * HOUR for n in range(WINDOW - 1, -1, -1)]
+    last, past = (events.where(F.col("hour") == F.lit(LAST)), events.where(F.col("hour").isin(window[:-1])))
+    held = events
+    if way == "hour":
+        matrices(past, block, store, window[:-1]).write.parquet(str(kept / "held"))
+    elif way == "exact_hour":
+        by_hour(past).write.parquet(str(kept / "held"))
+    if way in ("hour", "exact_hour"):
+        held = spark.read.parquet(str(kept / "held"))
+    ways: dict[str, Callable[[], DataFrame]] = {
+        "computed": lambda: told(matrices(events, block, store, hours).persist(), block, store, hours),
+        "exact": lambda: most(by_hour(events)),
+        "rebuilt": lambda: rebuilt(events),
+        "floor": lambda: by_hour(events),
+        "hour": lambda: told(held.unionByName(matrices(last, block, store, [LAST])), block, store, [LAST]),
+        "exact_hour": lambda: most(held.unionByName(by_hour(last))).where(F.col("at") == F.lit(LAST)),
+    }
+    seconds = []
+    for number in range(int(passes)):
+        place = str(kept / str(number))
+        if way == "stage":
+            # Files of the lake are never changed, only added: links are a lake of their own.
+            shutil.copytree(lake, place, copy_function=os.link)
+        began = time.monotonic()
+        if way == "stage":
+            job.perform(spark, "sketch", stream, INTERVAL, WORKS["sketch"], lake=place)
+        else:
+            ways[way]().write.format("noop").mode("overwrite").save()
+        seconds.append(round(time.monotonic() - began, 2))
+        spark.catalog.clearCache()
+        if seconds[-1] > LONG:
+            break
+    facts: dict[str, Any] = {"seconds": seconds}
+    if way == "stage":
+        facts |= _of_window(f"{place}/{stream.name}", window)
+        asked, sample = read(place, stream), _sample(events, window)
+        off = [asked.frequency("hosts", host, END).estimate - many for host, many in sample]
+        facts |= {"error": float(np.mean(off)), "most": max(off)}
+    elif way in ("hour", "exact_hour"):
+        files = list((kept / "held").glob("*.parquet"))
+        facts |= {"kept": held.count(), "kept_bytes": sum(file.stat().st_size for file in files)}
+    elif way == "rebuilt":
+        facts |= _of_spark(spark, rebuilt(events).where(F.col("at") == F.lit(LAST)), _sample(events, window))
+    shutil.rmtree(kept, ignore_errors=True)
+    Path(result).write_text(json.dumps(facts))
+    spark.stop()
+
+
+def _sample(events: DataFrame, window: list[datetime]) -> list[tuple[str, int]]:
+    """Some hosts, with how often each was seen in the last window."""
+    counts = events.where(F.col("hour").isin(window)).groupBy("client").count().orderBy(F.xxhash64("client"))
+    return [(row["client"], row["count"]) for row in counts.limit(SAMPLED).collect()]
+
+
+def _of_window(root: str, window: list[datetime]) -> dict[str, int]:
+    """What is kept of the hours of a window: rows and bytes."""
+    files = pa.table(DeltaTable(f"{root}/{tick_matrices.TABLE}").get_add_actions(flatten=True)).to_pylist()
+    rows = [row for row in files if row["partition.hour"] in set(window)]
+    return {
+        "kept": sum(row["num_records"] for row in rows),
+        "kept_bytes": sum(row["size_bytes"] for row in rows),
+    }
+
+
+def _of_spark(spark: Any, sketches: DataFrame, sample: list[tuple[str, int]]) -> dict[str, Any]:
+    """By how much Spark's sketch of the last window is wrong, and how many bytes it has."""
+    (row,) = sketches.collect()
+    jvm = spark.sparkContext._jvm
+    sketch = jvm.org.apache.spark.util.sketch.CountMinSketch.readFrom(row["sketch"])
+    off = [sketch.estimateCount(host) - many for host, many in sample]
+    return {"error": float(np.mean(off)), "most": max(off), "kept_bytes": len(row["sketch"])}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,88 @@
+"""Records a second that each windowed Count-Min sketch takes, one by one, and all cells of a tick at once.
+
+The listing of Splitter looks at every cell at every record: the more columns, the slower. The lazy one does
+not, and costs the same whatever there are."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from transom.algorithms.countmin import Perfect, Proportional, Shape, Simple, Vanilla, WindowedCountMin
+from transom.algorithms.row_hash_arrays import columns_of
+from transom.algorithms.splitter import FixedPoint, Splitter, SplitterAsListed
+from transom.algorithms.splitter_cells import SplitterCells, SubCells
+from transom.algorithms.tick_matrices import matrices_of
+
+COLUMNS = (28, 280, 2800)
+RECORDS, FEW, WINDOW = 200_000, 20_000, 5_000
+"""Of the fast ones, of the listings, and steps of the window."""
+TICK = 1000
+"""Records of a tick, of what is counted at once."""
+LISTED, LAZY, FIXED, AT_ONCE = (
+    "splitter as listed",
+    "splitter",
+    "splitter, fixed point",
+    "splitter, ticks at once",
+)
+KINDS: dict[str, tuple[Callable[..., WindowedCountMin], int]] = {
+    "vanilla": (Vanilla, RECORDS), "perfect": (Perfect, RECORDS), "simple": (Simple, RECORDS),
+    "proportional": (Proportional, FEW), LISTED: (SplitterAsListed, FEW), LAZY: (Splitter, FEW),
+    FIXED: (FixedPoint, RECORDS),
+}  # fmt: skip
+
+
+def bench(repetitions: int) -> Iterator[dict[str, Any]]:
+    """Rows of the result, a sketch and a number of columns each."""
+    rng = np.random.default_rng(9)
+    numbers = (rng.zipf(1.2, RECORDS) % 1000).astype(np.int64)
+    items = [b"%d" % n for n in range(1000)]
+    stream = [items[n] for n in numbers.tolist()]
+    for columns in COLUMNS:
+        shape = Shape(1, columns)
+        for who, (kind, many) in KINDS.items():
+            seconds = min(_one_by_one(kind(shape, WINDOW), stream[:many]) for _ in range(repetitions))
+            yield _row(who, columns, many, seconds)
+        for who, way in (("perfect, ticks at once", _added), (AT_ONCE, _advanced)):
+            seconds = min(way(shape, items, numbers) for _ in range(repetitions))
+            yield _row(who, columns, RECORDS, seconds)
+
+
+def _row(who: str, columns: int, many: int, seconds: float) -> dict[str, Any]:
+    return {
+        "bench": "updates", "who": who, "columns": columns, "events": many, "seconds": round(seconds, 3),
+        "a_second": round(many / seconds),
+    }  # fmt: skip
+
+
+def _one_by_one(sketch: WindowedCountMin, stream: Sequence[bytes]) -> float:
+    began = time.perf_counter()
+    for item in stream:
+        sketch.update(item)
+    return time.perf_counter() - began
+
+
+def _matrices(shape: Shape, items: Sequence[bytes], numbers: Any) -> Any:
+    tick = np.arange(len(numbers)) // TICK
+    ticks = len(numbers) // TICK
+    columns = columns_of(items, shape.rows, shape.columns, shape.seed)
+    return matrices_of(shape, columns[:, numbers], np.ones_like(numbers), tick, ticks)
+
+
+def _added(shape: Shape, items: Sequence[bytes], numbers: Any) -> float:
+    began = time.perf_counter()
+    sums = _matrices(shape, items, numbers).cumsum(axis=0)
+    steps = WINDOW // TICK
+    _ = sums[steps:] - sums[:-steps]
+    return time.perf_counter() - began
+
+
+def _advanced(shape: Shape, items: Sequence[bytes], numbers: Any) -> float:
+    began = time.perf_counter()
+    steps = WINDOW // TICK
+    cells = SplitterCells(SubCells.none(shape.cells), shape.columns, steps, Fraction(1, 20), Fraction(3, 2))
+    for now, matrix in enumerate(_matrices(shape, items, numbers)):
+        cells.advance(now, matrix.reshape(-1), min(now + 1, steps) * TICK)
+    return time.perf_counter() - began

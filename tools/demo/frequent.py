@@ -1,0 +1,51 @@
+"""The pages that are asked for most in a day, by a sketch, beside a recount of the raw log."""
+
+from collections import Counter
+from datetime import datetime
+
+from sample_logs import HOUR, Hours
+
+from demo.figures import WEB_STREAM
+from demo.page import LAKE, console, rows, show
+from transom.intervals import format_hour
+from transom.reading import frequency
+
+HOURS, SHOWN, ASKED = 24, 8, "/robots.txt"
+"""Of `pages` in the stream's file; rows that are shown; a page of which the sketch is asked by itself."""
+
+
+def most_asked_for(web: Hours, end: datetime) -> bool:
+    """The pages of the day up to some time, and one that is asked for by name."""
+    recounted: Counter[str] = Counter()
+    for hour in (end - n * HOUR for n in range(1, HOURS + 1)):
+        whole = (line for line in web.get(hour, ()) if line.rstrip("\n").endswith('"'))
+        recounted.update(line.split('"')[1].split()[1] for line in whole)
+    told = [
+        row
+        for row in rows("frequencies", block="pages")
+        if row["window_end"] == end and row["low"] is not None
+    ]
+    told.sort(key=lambda row: row["rank"])
+    lines = [
+        [row["rank"], row["path"], row["estimate"], f"{row['low']} to {row['high']}", recounted[row["path"]]]
+        for row in told[:SHOWN]
+    ]
+    others_at_most = told[0]["others"]
+    title = (
+        f"Asked for most in the {HOURS} hours to {format_hour(end)}; any other {others_at_most} times at most"
+    )
+    show(title, ["rank", "path", "by the sketch", "surely", "recounted"], lines)
+    found = frequency(LAKE, WEB_STREAM, "pages", ASKED, end)
+    console.print(
+        f"{ASKED}, asked of the sketch: {found.estimate} times, surely {found.low} to {found.high}, of "
+        f"{found.records} requests; {recounted[ASKED]} recounted"
+    )
+    named = {row["path"] for row in told}
+    others = max((many for path, many in recounted.items() if path not in named), default=0)
+    bounded = all(row["low"] <= recounted[row["path"]] <= row["high"] for row in told)
+    return (
+        bounded
+        and others <= others_at_most
+        and found.low <= recounted[ASKED] <= found.high
+        and found.records == recounted.total()
+    )

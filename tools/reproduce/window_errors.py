@@ -1,0 +1,119 @@
+"""By how much windowed sketches are wrong, step by step, against one that keeps its window.
+
+Simple, Proportional and Perfect are sums of counts up to some steps; Splitter goes record by record."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from reproduce.item_streams import Floats, Ints
+from transom.algorithms.countmin import Cell, Shape
+from transom.algorithms.row_hash_arrays import columns_of
+from transom.algorithms.splitter import MU, TAU, FixedPoint
+
+LOOKS = 100
+"""How often in a window errors are taken."""
+VARIANTS = ("Simple", "Proportional", "Splitter")
+
+
+@dataclass(frozen=True)
+class Errors:
+    """What was seen of a stream, look by look, from the end of the first window on.
+
+    Attributes:
+        steps: how many records had passed.
+        errors: by variant: the mean over the items of `(estimate - that of Perfect)^2`.
+        splits: sub-cells of Splitter beyond two a cell.
+        estimates: by variant, and of Perfect and the truth: of item 0.
+    """
+
+    steps: Ints
+    errors: dict[str, Floats]
+    splits: Ints
+    estimates: dict[str, Floats]
+
+
+class _Hashed(FixedPoint):
+    """A sketch of items whose cells are known."""
+
+    def __init__(self, shape: Shape, steps: int, tau: Fraction, mu: Fraction, columns: Ints) -> None:
+        super().__init__(shape, steps, tau=tau, mu=mu)
+        self._count_based = True
+        self._of_item = [[(Cell(row, int(c)), 1) for row, c in enumerate(of)] for of in columns.T]
+
+    def take(self, item: int) -> None:
+        """A record."""
+        self.now += 1
+        self._count(dict(self._of_item[item]))
+
+
+def errors(
+    stream: Ints, items: Ints, shape: Shape, window: int, tau: Fraction = TAU, mu: Fraction = MU
+) -> Errors:
+    """Goes through a stream.
+
+    Args:
+        stream: numbers of items.
+        items: those over which errors are taken.
+        window: N.
+    """
+    every = window // LOOKS
+    columns = columns_of(
+        [b"%d" % n for n in range(1 + max(int(stream.max()), int(items.max())))],
+        shape.rows,
+        shape.columns,
+        shape.seed,
+    )
+    looks = len(stream) // every
+    cells = np.zeros((looks + 1) * shape.cells, dtype=np.int64)
+    of_item = np.concatenate([[0], np.cumsum(stream == 0)])
+    for row in range(shape.rows):
+        at = np.arange(looks * every) // every + 1
+        np.add.at(cells, (at * shape.rows + row) * shape.columns + columns[row, stream[: looks * every]], 1)
+    cells = cells.reshape(-1, shape.rows, shape.columns).cumsum(axis=0)
+    splitter = _Hashed(shape, window, tau, mu, columns)
+    asked = columns[:, items]
+    found: dict[str, list[float]] = {name: [] for name in VARIANTS}
+    told: dict[str, list[float]] = {name: [] for name in (*VARIANTS, "Perfect", "truth")}
+    steps, splits = [], []
+    taken = 0
+    for look in range(1, looks + 1):
+        for item in stream[taken : look * every].tolist():
+            splitter.take(item)
+        taken = look * every
+        if look <= LOOKS:
+            continue
+        turn = (taken - 1) // window * LOOKS
+        since, past = cells[look] - cells[turn], cells[turn] - cells[turn - LOOKS]
+        matrices = {
+            "Perfect": cells[look] - cells[look - LOOKS],
+            "Simple": since,
+            "Proportional": (since * LOOKS + past * (LOOKS - look + turn)) / LOOKS,
+            "Splitter": _matrix(splitter),
+        }
+        estimates = {name: np.rint(_least(matrix, asked)) for name, matrix in matrices.items()}
+        steps.append(taken)
+        splits.append(sum(max(0, len(queue) - 2) for queue in splitter.sub_cells.values()))
+        for name in VARIANTS:
+            found[name].append(float(np.mean((estimates[name] - estimates["Perfect"]) ** 2)))
+        for name, matrix in matrices.items():
+            told[name].append(float(_least(matrix, columns[:, :1])[0]))
+        told["truth"].append(float(of_item[taken] - of_item[taken - window]))
+    return Errors(
+        np.array(steps), {name: np.array(some) for name, some in found.items()}, np.array(splits),
+        {name: np.array(some) for name, some in told.items()},
+    )  # fmt: skip
+
+
+def _least(matrix: Any, columns: Ints) -> Floats:
+    found: Floats = matrix[np.arange(len(columns))[:, None], columns].min(axis=0)
+    return found
+
+
+def _matrix(splitter: FixedPoint) -> Any:
+    found = np.zeros((splitter.shape.rows, splitter.shape.columns))
+    for cell in list(splitter.sub_cells):
+        found[cell] = float(splitter.value(cell))
+    return found

@@ -38,6 +38,12 @@ def audited(spark: SparkSession, stream: Stream, interval: Interval, root: str) 
         *frequency_audit.audit(spark, stream, interval, root),
     ]
     work = {f"{one.block}.{name}": amount for one in found for name, amount in one.counts.items()}
+    # What the ledger counts is whole numbers.
+    work |= {
+        f"{one.block}.{name}_millionths": round(rate * 1e6)
+        for one in found
+        for name, rate in one.rates.items()
+    }
     record_audit("sketch", root, interval, work, began)
     for one in found:
         print(f"audit of {one}")

@@ -23,6 +23,7 @@ from transom.lake.refresh import Outcome
 from transom.lake.store import Store
 from transom.lake.tables import LakeError, in_a_line
 from transom.lake.tidying import tidy
+from transom.stages import sketch
 from transom.stream import Stream
 
 NOTED = {
@@ -137,7 +138,7 @@ def perform(
         if stage == mirrored.STAGE:
             mirrored.publish(ledger, stream)
     seconds["findings"] = round(time.monotonic() - found, 3)
-    figures = {**total.work, **total.standing}
+    figures = {**total.work, **total.standing, **(sketch.told(stream) if stage == sketch.NAME else {})}
     published = f"{total.published} published"
     if total.incomplete:
         published += f" ({total.incomplete} of them incomplete)"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from transom.cli.check import declared
+from transom.stages.sketch import told
 from transom.stream import parse
 from unit.small_stream import base, refusal
 
@@ -119,3 +120,20 @@ def test_state_is_kept_as_long_as_a_window() -> None:
     said = refusal({**base(), "persistence": {"x": P}, "retention": "119 hours"})
     rule = "must be whole hours, and no less than heal and the window of persistence x together, 5 days"
     assert said == f"app.yaml: retention: {rule}; got 119 hours"
+
+
+def test_what_items_are_judged_by_shapes_what_is_told_of_them() -> None:
+    """What is remembered may be the same with another alpha, or with more instances."""
+    said = {"alpha": 0.69, "delta": 0.001, "seed": 0, "watch": ["a"], "title": "{user}"}
+    shapes = {
+        name: parse(base() | {"persistence": {"x": {**P, name: value}}}).persistent_items_shape("x")
+        for name, value in said.items()
+    }
+    usual = parse(base() | {"persistence": {"x": P}}).persistent_items_shape("x")
+    assert {name for name, shape in shapes.items() if shape != usual} == {"alpha", "delta", "watch"}
+
+
+def test_the_ledger_says_the_epsilon_that_follows_from_a_budget() -> None:
+    data = base() | {"persistence": {"x": {**P, "epsilon": ..., "budget": BUDGET}, "y": P}}
+    del data["persistence"]["x"]["epsilon"]
+    assert told(parse(data)) == {"x.epsilon_millionths": 555_556, "y.epsilon_millionths": 200_000}

@@ -68,6 +68,15 @@ class Audited:
         return self.counts["pairs"] / max(self.counts["tuples"], 1)
 
     @property
+    def rates(self) -> dict[str, float]:
+        """What the paper goes by, by name."""
+        return {
+            "false_negatives": self.false_negatives,
+            "false_positives": self.false_positives,
+            "space_compression": self.space_compression,
+        }
+
+    @property
     def sound(self) -> bool:
         """Whether the guarantee that does not depend on chance holds."""
         return not (self.counts["below"] or self.counts["beyond"])

@@ -55,17 +55,23 @@ class Audited:
     counts: dict[str, int]
 
     @property
+    def rates(self) -> dict[str, float]:
+        """The mean error, and the share of items whose estimate is beyond the bound."""
+        items = max(self.counts["items"], 1)
+        return {"mean_error": self.counts["error"] / items, "beyond_bound": self.counts["beyond"] / items}
+
+    @property
     def sound(self) -> bool:
         """Whether what does not depend on chance holds."""
         never_below = self.variant in ("perfect", "vanilla")
         return not (self.counts["outside"] or (never_below and self.counts["below"]))
 
     def __str__(self) -> str:
-        of, items = self.counts, max(self.counts["items"], 1)
+        of, rates = self.counts, self.rates
         return (
             f"{self.block}, {self.variant}, {self.windows} windows: {of['items']} items of {of['records']} "
-            f"records, wrong by {of['error'] / items:.2f} on average and {of['most']} at most;"
-            f" {of['beyond']} beyond the bound ({of['beyond'] / items:.2%}), {of['below']} too small,"
+            f"records, wrong by {rates['mean_error']:.2f} on average and {of['most']} at most;"
+            f" {of['beyond']} beyond the bound ({rates['beyond_bound']:.2%}), {of['below']} too small,"
             f" {of['outside']} outside of what is told"
         )
 

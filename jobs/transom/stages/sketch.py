@@ -36,6 +36,15 @@ def outline(stream: Stream) -> Stage:
     return Stage(NAME, VERSION, tuple(steps), tuple(filter(None, known)))
 
 
+def told(stream: Stream) -> dict[str, int]:
+    """What the ledger says of each run beside its work: the epsilon of each block of persistence, which may
+    follow from a budget, in millionths."""
+    return {
+        f"{name}.epsilon_millionths": round(said.resolved_epsilon * 1_000_000)
+        for name, said in stream.persistence.items()
+    }
+
+
 def stage(stream: Stream) -> Stage:
     """The sketch stage of a stream."""
     bare = outline(stream)

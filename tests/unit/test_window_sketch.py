@@ -56,7 +56,7 @@ def test_parts_of_a_record_are_rounded_as_in_the_listing(counts: list[int], part
         ({"shape": Shape(3, 5, 2)}, "sketches of different shape do not add up: Shape(rows=3, columns=5, "),
         ({"tick": 60}, "sketches of different tick do not add up: 300 and 60"),
         ({"steps": 24}, "sketches of different steps do not add up: 12 and 24"),
-        ({"now": 8}, "sketches of different now do not add up: 7 and 8"),
+        ({"step": 8}, "sketches of different step do not add up: 7 and 8"),
         ({"variant": "simple"}, "sketches of different variant do not add up: perfect and simple"),
     ],
 )  # fmt: skip

@@ -45,7 +45,7 @@ class _Hashed(FixedPoint):
 
     def take(self, item: int) -> None:
         """A record."""
-        self.now += 1
+        self.step += 1
         self._count(dict(self._of_item[item]))
 
 

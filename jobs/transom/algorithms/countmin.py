@@ -116,16 +116,16 @@ class WindowedCountMin(ABC):
     Args:
         shape: of the matrix.
         steps: of the window, N; 1 or more.
-        now: the number of the step before the first.
+        step: the number of the step before the first.
 
     Raises:
         ValueError: a window without a step.
     """
 
-    def __init__(self, shape: Shape, steps: int, now: int = -1) -> None:
+    def __init__(self, shape: Shape, steps: int, step: int = -1) -> None:
         if steps < 1:
             raise ValueError(f"a window has 1 step or more; got {steps}")
-        self.shape, self.steps, self.now = shape, steps, now
+        self.shape, self.steps, self.step = shape, steps, step
         self._seen: Counter[Cell] = Counter()
 
     def update(self, item: bytes) -> None:
@@ -149,7 +149,7 @@ class WindowedCountMin(ABC):
 
     def update_tick(self) -> None:
         """Ends a tick."""
-        self.now += 1
+        self.step += 1
         self._forget()
         self._count(self._seen)
         self._seen = Counter()
@@ -175,8 +175,8 @@ class WindowedCountMin(ABC):
 class Vanilla(WindowedCountMin):
     """Never forgets (listing 2.1). Of all records since it began; the window's steps do not matter."""
 
-    def __init__(self, shape: Shape, steps: int = 1, now: int = -1) -> None:
-        super().__init__(shape, steps, now)
+    def __init__(self, shape: Shape, steps: int = 1, step: int = -1) -> None:
+        super().__init__(shape, steps, step)
         self._counts: Counter[Cell] = Counter()
 
     def _forget(self) -> None:
@@ -193,8 +193,8 @@ class Vanilla(WindowedCountMin):
 class Perfect(Vanilla):
     """Keeps the steps of the window, and takes each away when it leaves (listing 3.1)."""
 
-    def __init__(self, shape: Shape, steps: int, now: int = -1) -> None:
-        super().__init__(shape, steps, now)
+    def __init__(self, shape: Shape, steps: int, step: int = -1) -> None:
+        super().__init__(shape, steps, step)
         self._kept: deque[Counts] = deque()
 
     def _forget(self) -> None:
@@ -210,7 +210,7 @@ class Simple(Vanilla):
     """Begins anew with each step whose number is divisible by N (listing 3.2)."""
 
     def _forget(self) -> None:
-        if self.now % self.steps == 0:
+        if self.step % self.steps == 0:
             self._counts.clear()
 
 
@@ -218,13 +218,13 @@ class Proportional(WindowedCountMin):
     """Takes away what the window before the last step divisible by N has counted, in N equal parts, one at
     each step (listing 3.3)."""
 
-    def __init__(self, shape: Shape, steps: int, now: int = -1) -> None:
-        super().__init__(shape, steps, now)
+    def __init__(self, shape: Shape, steps: int, step: int = -1) -> None:
+        super().__init__(shape, steps, step)
         self._counts: dict[Cell, Fraction] = {}
         self._snapshot: dict[Cell, Fraction] = {}
 
     def _forget(self) -> None:
-        if self.now % self.steps == 0:
+        if self.step % self.steps == 0:
             self._snapshot = {cell: count / self.steps for cell, count in self._counts.items()}
         for cell, part in self._snapshot.items():
             self._counts[cell] -= part

@@ -87,9 +87,9 @@ class SplitterAsListed(WindowedCountMin):
     """Parts of a record in which is counted."""
 
     def __init__(
-        self, shape: Shape, steps: int, now: int = -1, tau: Fraction = TAU, mu: Fraction = MU
+        self, shape: Shape, steps: int, step: int = -1, tau: Fraction = TAU, mu: Fraction = MU
     ) -> None:
-        super().__init__(shape, steps, now)
+        super().__init__(shape, steps, step)
         if not 0 < tau <= 1:
             raise ValueError(f"tau must be above 0 and at most 1; got {float(tau):g}")
         if mu <= 0:
@@ -117,7 +117,7 @@ class SplitterAsListed(WindowedCountMin):
 
     def _retract(self, cell: Cell) -> None:
         queue = self.sub_cells[cell]
-        if queue and queue[0].init == self.now - self.steps:
+        if queue and queue[0].init == self.step - self.steps:
             first = queue[0]
             first.counter -= first.rate
             first.init += 1
@@ -140,7 +140,7 @@ class SplitterAsListed(WindowedCountMin):
         return self.tau * self.records / self.shape.columns
 
     def _add(self, queue: deque[SubCell], many: int, enough: Fraction | int) -> None:
-        now, last = self.now, queue[-1] if queue else None
+        now, last = self.step, queue[-1] if queue else None
         if last is not None and last.counter < enough:
             last.last = now
             last.counter += many * self.unit
@@ -195,7 +195,7 @@ class Splitter(SplitterAsListed):
         pass
 
     def _retract(self, cell: Cell) -> None:
-        queue, behind = self.sub_cells[cell], self.now - self.steps + 1
+        queue, behind = self.sub_cells[cell], self.step - self.steps + 1
         while queue and queue[0].last < behind:
             queue.popleft()
         if queue and queue[0].init < behind:
@@ -243,9 +243,9 @@ class FixedPoint(Splitter):
     unit = UNIT
 
     def __init__(
-        self, shape: Shape, steps: int, now: int = -1, tau: Fraction = TAU, mu: Fraction = MU
+        self, shape: Shape, steps: int, step: int = -1, tau: Fraction = TAU, mu: Fraction = MU
     ) -> None:
-        super().__init__(shape, steps, now, tau, mu)
+        super().__init__(shape, steps, step, tau, mu)
         self.mu = float(mu)
 
     def _enough(self) -> int:

@@ -28,7 +28,7 @@ class WindowSketch:
         variant: how records are forgotten.
         tick: the length of a tick, in microseconds.
         steps: ticks of the window, N.
-        now: the number of the last tick.
+        step: the number of the last tick.
         records: how many there are in the window, M.
         parts: in which parts of a record the matrix counts.
         counts: the matrix: `(rows, columns)`.
@@ -38,7 +38,7 @@ class WindowSketch:
     variant: str
     tick: int
     steps: int
-    now: int
+    step: int
     records: int
     parts: int
     counts: Int64s

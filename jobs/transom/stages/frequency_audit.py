@@ -141,7 +141,7 @@ class _Compared:
         low, high = int64s(table["low"]), int64s(table["high"])
         found = dict.fromkeys((*SUMS, MOST), 0)
         for sketch in self.sketches:
-            last = sketch.now // self.block.ticks
+            last = sketch.step // self.block.ticks
             here = ~is_told & (hour >= self._first(last)) & (hour <= last)
             truth = np.zeros(len(keys), dtype=np.int64)
             np.add.at(truth, item[here], records[here])

@@ -67,15 +67,6 @@ def _like_header_trace(rng: Rng, universe: int, slots: int) -> Bools:
     return present
 
 
-def _newcomers(rng: Rng, universe: int, slots: int) -> Bools:
-    chances, begin = rng.choice(CHANCES[:3], universe), rng.integers(0, slots, universe)
-    there = np.arange(slots) >= begin[:, None]
-    present: Bools = there & (rng.random((universe, slots), dtype=np.float32) < chances[:, None])
-    return present
-
-
-NEWCOMERS = Data("Newcomers", 288, 2, _newcomers)
-"""Items that come with some slot, and stay: by these, which the paper has not, estimates are judged."""
 DATA = (
     Data("HeaderTrace-like", 100, 3, _like_header_trace),
     *(Data(name, 288, 10, _grouped(shares)) for name, shares in GROUPS.items()),

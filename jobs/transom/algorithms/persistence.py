@@ -89,20 +89,14 @@ class Persistence:
         """The paper's estimate of the persistence of an item that was counted in some slots."""
         return counted + 1 / self.tau
 
-    @property
-    def passed(self) -> float:
-        """In how many slots an item is expected to be seen up to the one in which some instance chooses it,
-        that one included: `1 / (1 - (1 - tau)^instances)`; of one instance the paper's `1 / tau`."""
-        return float(1 / (1 - (1 - self.tau) ** self.instances))
-
-    def estimate_within(self, counted: int, unknown: int) -> float:
-        """The estimate by all instances together, no more than can be.
+    def estimate_within(self, counted: int, unknown: int) -> Fraction:
+        """The paper's estimate, no more than can be.
 
         Args:
             counted: in how many slots the item was seen since any instance remembers it.
             unknown: how many slots of the window lie before.
         """
-        return min(counted + self.passed, float(counted + unknown))
+        return min(self.estimate(counted), Fraction(counted + unknown))
 
     def may_be(self, counted: Any, unknown: Any) -> Any:
         """Whether an item may be alpha-persistent, of which some slots of the window are not known.

@@ -90,7 +90,7 @@ def _as_told(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
     watched, counted, since = F.col("instance") == WATCHED, F.col("counted"), F.col("since")
     high = F.when(watched, counted).otherwise(counted + unknown)
     # As `Persistence.estimate_within`; of one that is watched both are the same.
-    estimate = F.least(counted + F.lit(asked.passed), high.cast("double"))
+    estimate = F.least(counted + F.lit(float(1 / asked.tau)), high.cast("double"))
     gaps, span = (counted - 1).cast("double"), (F.col("last") - F.col("first")).cast("double")
     spread = F.sqrt(F.greatest(gaps * F.col("squares").cast("double") - span * span, F.lit(0.0)))
     left = F.col("row") == tuples.LEFT

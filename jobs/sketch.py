@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from transom import application
 from transom.intervals import Interval
 from transom.job import record_audit
-from transom.stages import audit, frequency_audit
+from transom.stages import frequency_audit, persistence_audit
 from transom.stream import Stream
 
 
@@ -33,8 +33,8 @@ def audited(spark: SparkSession, stream: Stream, interval: Interval, root: str) 
         SystemExit: one has told what is not so.
     """
     began = time.monotonic()
-    found: list[audit.Audited | frequency_audit.Audited] = [
-        *audit.audit(spark, stream, interval, root),
+    found: list[persistence_audit.Audited | frequency_audit.Audited] = [
+        *persistence_audit.audit(spark, stream, interval, root),
         *frequency_audit.audit(spark, stream, interval, root),
     ]
     work = {f"{one.block}.{name}": amount for one in found for name, amount in one.counts.items()}

@@ -40,8 +40,7 @@ from transom.stages.checks import accepted_of
 from transom.stages.frequency_blocks import frequency_block_of
 from transom.stages.frequency_windows import Frequency, frequency_of
 from transom.stages.horizons import Figures, Horizon
-from transom.stages.persistence_blocks import number_of
-from transom.stages.slices import micros, quoted
+from transom.stages.slices import micros, number_of, quoted
 from transom.stream import Stream, load
 from transom.stream.errors import nearest
 from transom.units import parse_duration

@@ -16,7 +16,7 @@ from house import House, hour, line
 from transom.algorithms.persistence import Exact, SlidingWindow
 from transom.algorithms.sampling import hashed
 from transom.lake.tables import LakeError
-from transom.stages.audit import audit
+from transom.stages.persistence_audit import audit
 from transom.stages.persistence_blocks import PersistenceBlock, persistence_block_of
 
 Make = Callable[..., House]

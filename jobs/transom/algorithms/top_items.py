@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from transom.algorithms.batches import Bools
 from transom.algorithms.exact import Int64s
 
 NOBODY: Int64s = np.zeros(0, dtype=np.int64)
@@ -43,6 +44,13 @@ def largest(records: Int64s, keys: Sequence[bytes], many: int) -> tuple[Int64s, 
     taken = np.sort(np.concatenate([above, np.array(chosen, dtype=np.int64)]))
     left_out = least if len(equal) > room else int(records[records < least].max(initial=0))
     return taken, left_out
+
+
+def kept(records: Int64s, keys: Sequence[bytes], always: Bools, many: int) -> tuple[Int64s, int]:
+    """The same, with items that are taken whatever they have, beside so many of the others."""
+    others = np.flatnonzero(~always)
+    taken, left_out = largest(records[others], [keys[place] for place in others.tolist()], many)
+    return np.concatenate([np.flatnonzero(always), others[taken]]), left_out
 
 
 @dataclass(frozen=True)

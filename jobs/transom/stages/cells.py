@@ -13,16 +13,15 @@ from pyspark.sql import functions as F
 from transom.algorithms.exact import Int64s
 from transom.algorithms.pieces import HOUR
 from transom.algorithms.splitter_cells import FIELDS, SplitterCells, SubCells
-from transom.intervals import ranges
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import Table
 from transom.lake.tally import Tally
 from transom.stages import tick_matrices
-from transom.stages.columns import gathered, int64s
+from transom.stages.chained import Stretch, stretches_of
+from transom.stages.columns import gathered, int64s, lists, made
 from transom.stages.frequency_blocks import FrequencyBlock
 from transom.stages.frequency_checks import SUB_CELLS, WINDOW, beyond, cell_checks
-from transom.stages.persistence_blocks import before, number_of
-from transom.stages.tick_matrices import lists, made
+from transom.stages.slices import hour_number
 from transom.stream import Stream
 
 TABLE = "cells"
@@ -67,24 +66,17 @@ def cells_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Computed
     shares = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        due = {*request.rows.get((name, TABLE), {}), *targets}
-        stretches = ranges(targets)
-        ahead = [before(stretch.start, _back(block), due) for stretch in stretches]
-        of_block, hour = F.col("block") == name, F.expr(f"unix_micros(hour) div {HOUR}L").alias("hour")
+        stretches, stored = stretches_of(request, name, TABLE, targets, _back(block))
+        of_block = F.col("block") == name
         ticks = request.pins.read(tick_matrices.TABLE, targets)
         rows = ticks.where(of_block & (F.col("row") == tick_matrices.TICK)).select(
-            hour, F.unix_micros("tick").alias("tick"), "records", F.col("cells").alias("counters")
+            F.unix_micros("tick").alias("tick"), "records", F.col("cells").alias("counters")
         )
-        stored = {hour for hour in ahead if hour is not None}.difference(targets)
         if stored:
-            left = request.pins.read(TABLE, stored).where(of_block).withColumn("hour", hour)
+            left = request.pins.read(TABLE, stored).where(of_block).withColumn("hour", hour_number())
             rows = rows.unionByName(left.drop("block"), allowMissingColumns=True)
-        told = [
-            (None if one is None else number_of(one), number_of(stretch.start), number_of(stretch.end))
-            for one, stretch in zip(ahead, stretches, strict=True)
-        ]
         schema = Table.load(TABLE).block_schema()
-        shares.append(Share(name, rows.repartition(1), counted=Advanced(block, told, schema)))
+        shares.append(Share(name, rows.repartition(1), counted=Advanced(block, stretches, schema)))
     return Computed(shares)
 
 
@@ -112,13 +104,12 @@ class Advanced:
     """What a task makes of the ticks of a block.
 
     Attributes:
-        stretches: the hours that are wanted, by their numbers: the hour whose state stands before them, the
-            first, and the one behind the last.
+        stretches: the hours that are wanted.
         schema: of what comes out.
     """
 
     block: FrequencyBlock
-    stretches: Sequence[tuple[int | None, int, int]]
+    stretches: Sequence[Stretch]
     schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
@@ -127,19 +118,17 @@ class Advanced:
         if table is None:
             return
         ticks, stored = self._ticks(table), self._stored(table)
-        last: State | None = None
-        for ahead, begin, until in self.stretches:
-            state = self._nothing(begin - 1)
-            if ahead is not None:
-                state = last if last is not None and last.hour == ahead else stored.get(ahead, state)
-            for hour in range(begin, until):
+        last: tuple[int, State] | None = None
+        for stretch in self.stretches:
+            state = stretch.state(last, stored, self._nothing(stretch.before))
+            for hour in stretch.hours:
                 state = self._advanced(state, hour, ticks.get(hour, []))
                 tally.add(SUB_CELLS, [hour], [int(state.held.many.sum())])
                 tally.add(WINDOW, [hour], [state.records])
                 # Nothing is held then, as where no task has had a row.
                 if state.records:
                     yield from self._rows(state)
-            last = state
+                last = hour, state
 
     def _nothing(self, hour: int) -> State:
         cells = self.block.shape.cells
@@ -189,9 +178,7 @@ class Advanced:
         many = state.held.many.reshape(shape.rows, shape.columns)
         ends = np.cumsum(many.sum(axis=1))
         for row in range(shape.rows):
-            columns: dict[str, Any] = {
-                "hour": [state.hour * HOUR], "row": [row], "records": [state.records]
-            }  # fmt: skip
+            columns: dict[str, Any] = {"hour": state.hour * HOUR, "row": row, "records": state.records}
             if vanilla:
                 columns["counters"] = lists(state.counters.reshape(shape.rows, -1)[row], 1)
             else:
@@ -199,8 +186,8 @@ class Advanced:
                 for name, field in zip(LISTS, FIELDS, strict=True):
                     columns[name] = lists(getattr(state.held, field)[of], 1)
                 columns["sub_cells"] = lists(many[row], 1)
-                columns["ticks"] = lists(state.ticks, 1) if row == 0 else pa.nulls(1, pa.list_(pa.int64()))
-            yield from made(columns, self.schema)
+                columns["ticks"] = lists(state.ticks, 1) if row == 0 else None
+            yield from made(1, columns, self.schema)
 
     def _stored(self, table: pa.Table) -> dict[int, State]:
         """What earlier hours have left, by their numbers."""

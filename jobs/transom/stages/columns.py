@@ -1,7 +1,7 @@
 """Columns of Arrow tables as numpy takes them, and back."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,33 @@ def int64s(column: pa.ChunkedArray) -> Int64s:
     array = column.combine_chunks().cast(pa.int64()).fill_null(0)
     numbers: Int64s = array.to_numpy(zero_copy_only=False)
     return numbers
+
+
+def made(many: int, columns: Mapping[str, Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """So many rows of a schema.
+
+    Args:
+        columns: arrays, lists of values, or one value for all rows; those that are not given are null.
+    """
+    if not many:
+        return
+    arrays = []
+    for field in schema:
+        held = columns.get(field.name)
+        if held is None:
+            arrays.append(pa.nulls(many, field.type))
+        elif isinstance(held, np.ndarray | pa.Array | pa.ChunkedArray):
+            arrays.append(as_type(held, field.type))
+        else:
+            values = pa.array(held) if isinstance(held, list) else pa.repeat(pa.scalar(held), many)
+            arrays.append(values.cast(field.type))
+    yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
+
+
+def lists(flat: Int64s, many: int) -> pa.Array:
+    """Numbers as so many lists of equal length."""
+    length = len(flat) // many
+    return pa.ListArray.from_arrays(pa.array(np.arange(many + 1) * length, pa.int32()), pa.array(flat))
 
 
 def as_type(values: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:

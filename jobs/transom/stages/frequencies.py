@@ -15,18 +15,16 @@ from pyspark.sql import functions as F
 
 from transom.algorithms.exact import Int64s
 from transom.algorithms.pieces import HOUR
-from transom.intervals import ranges
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
-from transom.lake.tables import Table
 from transom.stages import cells, tick_matrices
+from transom.stages.chained import Stretch, stretches_of
 from transom.stages.checks import built_in
-from transom.stages.columns import gathered
+from transom.stages.columns import gathered, made
 from transom.stages.frequency_blocks import FrequencyBlock
 from transom.stages.frequency_checks import unsound
-from transom.stages.frequency_windows import HEAVY, Hours, number, rows_of_windows
-from transom.stages.persistence_blocks import before, number_of
-from transom.stages.slices import quoted, reached
-from transom.stages.tick_matrices import made
+from transom.stages.frequency_windows import HEAVY, Hours, rows_of_windows
+from transom.stages.item_columns import item_table
+from transom.stages.slices import hour_number, quoted, reached
 from transom.stream import Stream
 
 TABLE = "frequencies"
@@ -39,9 +37,7 @@ NONE = -1
 
 def step_of(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
     """The step of the table, less the columns by which Spark measures it."""
-    table = Table.load(TABLE).declare(
-        item={name: kind for block in blocks.values() for name, kind in block.item.items()}
-    )
+    table = item_table(TABLE, (block.item for block in blocks.values()))
     parts = {
         name: Part(
             (
@@ -78,21 +74,15 @@ def frequencies_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Co
     for name, targets in request.targets.items():
         block = blocks[name]
         rows = rows_of_windows(request.pins, block, reached(targets, block.back), targets)
-        due = {*request.rows.get((name, TABLE), {}), *targets}
-        stretches = ranges(targets)
-        ahead = [before(stretch.start, block.hours, due) for stretch in stretches]
-        stored = {one for one in ahead if one is not None}.difference(targets)
+        stretches, stored = stretches_of(request, name, TABLE, targets, block.hours)
         if stored:
             earlier = request.pins.read(TABLE, stored)
             earlier = earlier.where((F.col("block") == name) & (F.col("state") == "partial"))
             since = F.unix_micros("since").alias("since")
-            earlier = earlier.select(number(), F.lit(HEAVY).alias("row"), since, *quoted(block.item))
+            earlier = earlier.select(hour_number(), F.lit(HEAVY).alias("row"), since, *quoted(block.item))
             rows = rows.unionByName(earlier, allowMissingColumns=True)
-        told = [
-            (None if one is None else number_of(one), number_of(stretch.start), number_of(stretch.end))
-            for one, stretch in zip(ahead, stretches, strict=True)
-        ]
-        found.append(Share(name, rows.repartition(1), made=Told(block, told, schema_of(block))))
+        made = Told(block, stretches, schema_of(block))
+        found.append(Share(name, rows.repartition(1), made=made))
     return Computed(found)
 
 
@@ -101,13 +91,12 @@ class Told:
     """What a task tells of the hours of a block.
 
     Attributes:
-        stretches: the hours that are wanted, by their numbers: the hour whose report stands before them, the
-            first, and the one behind the last.
+        stretches: the hours that are wanted.
         schema: of what comes out.
     """
 
     block: FrequencyBlock
-    stretches: Sequence[tuple[int | None, int, int]]
+    stretches: Sequence[Stretch]
     schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -117,14 +106,12 @@ class Told:
             return
         hours = Hours.of(self.block, table)
         last: tuple[int, dict[int, int]] | None = None
-        for ahead, begin, until in self.stretches:
-            heavy = hours.heavy.get(ahead, {}) if ahead is not None else {}
-            if last is not None and last[0] == ahead:
-                heavy = last[1]
-            for hour in range(begin, until):
+        for stretch in self.stretches:
+            heavy = stretch.state(last, hours.heavy, {})
+            for hour in stretch.hours:
                 rows, heavy = self._told(hours, hour, heavy)
                 yield from rows
-            last = until - 1, heavy
+                last = hour, heavy
 
     def _told(
         self, hours: Hours, hour: int, heavy: dict[int, int]
@@ -143,16 +130,16 @@ class Told:
         told &= high > 0
         now = {one: heavy.get(one, end) for one in item[told & is_heavy].tolist()}
         since = np.array([now.get(one, NONE) for one in item[told].tolist()], dtype=np.int64)
-        many, change = len(since), np.full(len(since), None, dtype=object)
+        change = np.full(len(since), None, dtype=object)
         change[since != NONE], change[since == end] = "stays", "entered"
         rows = self._rows(hours, hour, item[told], since, {
             "rank": rank[told],
             "estimate": window.estimate[told],
             "low": low[told],
             "high": high[told],
-            "window_records": np.full(many, window.records),
+            "window_records": window.records,
             "margin": None if window.margin is None else window.margin[told],
-            "others": np.full(many, max(window.seen.unseen, int(high[~told].max(initial=0)))),
+            "others": max(window.seen.unseen, int(high[~told].max(initial=0))),
             "change": change.tolist(),
             "state": np.where(since == NONE, np.array(None), "partial").tolist(),
             "entered": (since == end).astype(np.int64),
@@ -160,9 +147,9 @@ class Told:
         gone = {one: since for one, since in heavy.items() if one not in now}
         items, sinces = (np.array([*some], dtype=np.int64) for some in (gone.keys(), gone.values()))
         left = self._rows(hours, hour, items, sinces, {
-            "change": ["left"] * len(gone),
-            "state": ["final"] * len(gone),
-            "entered": np.zeros(len(gone), dtype=np.int64),
+            "change": "left",
+            "state": "final",
+            "entered": 0,
         })  # fmt: skip
         return chain(rows, left), now
 
@@ -173,15 +160,16 @@ class Told:
         of = hours.of_item.take(pa.array(item))
         ids = [None if s == NONE else heavy_id(self.block.name, key, s) for key, s in
                zip(hours.keys_of(item), since.tolist(), strict=True)]  # fmt: skip
-        yield from made(
-            {
-                "hour": np.full(many, hour * HOUR), "window_end": np.full(many, (hour + 1) * HOUR),
-                **{name: of[name] for name in of.column_names}, **columns,
-                "watched": np.isin(item, hours.watched),
-                "heavy_id": pa.array(ids, pa.string()), "since": pa.array(since, mask=since == NONE),
-            },
-            self.schema,
-        )  # fmt: skip
+        given = {
+            "hour": hour * HOUR,
+            "window_end": (hour + 1) * HOUR,
+            **{name: of[name] for name in of.column_names},
+            **columns,
+            "watched": np.isin(item, hours.watched),
+            "heavy_id": pa.array(ids, pa.string()),
+            "since": pa.array(since, mask=since == NONE),
+        }
+        yield from made(many, given, self.schema)
 
 
 def heavy_id(block: str, key: bytes, since: int) -> str:
@@ -192,4 +180,4 @@ def heavy_id(block: str, key: bytes, since: int) -> str:
 
 def schema_of(block: FrequencyBlock) -> pa.Schema:
     """Of the rows of a block."""
-    return Table.load(TABLE).declare(item=block.item).block_schema()
+    return item_table(TABLE, [block.item]).block_schema()

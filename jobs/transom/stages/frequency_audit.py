@@ -26,8 +26,7 @@ from transom.stages.columns import codes, gathered, int64s
 from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
 from transom.stages.frequency_windows import Hours, rows_of_windows
 from transom.stages.item_bytes import bytes_of
-from transom.stages.persistence_blocks import number_of
-from transom.stages.slices import quoted, reached
+from transom.stages.slices import hour_number, number_of, quoted, reached
 from transom.stages.standing import standing
 from transom.stages.tick_matrices import AT, counts
 from transom.stream import Stream
@@ -102,7 +101,7 @@ def _counted(store: Store, book: Book, block: FrequencyBlock, hours: Sequence[da
     told = pins.read(frequencies.TABLE, hours).where(
         (F.col("block") == block.name) & F.col("low").isNotNull()
     )
-    told = told.select(*quoted(block.item), F.expr(f"unix_micros(hour) div {HOUR}L").alias(AT), "low", "high")
+    told = told.select(*quoted(block.item), hour_number().alias(AT), "low", "high")
     together = seen.unionByName(told, allowMissingColumns=True).repartition(*quoted(block.item))
     made = _Compared(block, sketches)
     schema = ", ".join(f"{name} bigint" for name in (*SUMS, MOST))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.algorithms.exact import Int64s
@@ -25,7 +25,7 @@ from transom.stages import cells, tick_matrices
 from transom.stages.columns import codes, int64s
 from transom.stages.frequency_blocks import FrequencyBlock
 from transom.stages.item_bytes import bytes_of
-from transom.stages.slices import quoted
+from transom.stages.slices import hour_number, quoted
 
 Floats = npt.NDArray[np.float64]
 UNBOUNDED = ("simple", "proportional")
@@ -45,18 +45,13 @@ def rows_of_windows(
     """
     of_block = F.col("block") == block.name
     rows = pins.read(tick_matrices.TABLE, read).where(of_block & (F.col("row") != tick_matrices.TICK))
-    rows = rows.select(number(), "row", "records", F.col("cells").alias("counters"), *quoted(block.item))
+    rows = rows.select(hour_number(), "row", "records", F.col("cells").alias("counters"), *quoted(block.item))
     if not block.chained:
         return rows
     held = pins.read(cells.TABLE, hours).where(of_block)
     left = [name for name in cells.COLUMNS if name not in ("hour", "row")]
-    held = held.select(number(), F.col("row").alias("number"), *left)
+    held = held.select(hour_number(), F.col("row").alias("number"), *left)
     return rows.unionByName(held, allowMissingColumns=True)
-
-
-def number() -> Column:
-    """The number of a row's hour."""
-    return F.expr(f"unix_micros(hour) div {HOUR}L").alias("hour")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from transom.lake.tables import Table
 from transom.lake.tally import NOTES, Tally
 from transom.stages.columns import int64s
 
@@ -34,6 +35,15 @@ def item_columns(item: Mapping[str, str]) -> tuple[list[Column], Column]:
         for name, of in texts.items()
     }
     return [shortened.get(name, F.col(f"`{name}`")) for name in item], long.alias("long")
+
+
+def item_table(name: str, items: Iterable[Mapping[str, str]]) -> Table:
+    """A table of items.
+
+    Args:
+        items: the columns of each block's, with their Spark types.
+    """
+    return Table.load(name).declare(item={column: kind for item in items for column, kind in item.items()})
 
 
 def is_among(item: Iterable[str], items: Iterable[Sequence[Any]]) -> Column:

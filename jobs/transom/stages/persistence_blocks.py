@@ -1,6 +1,6 @@
 """The blocks of persistence of a stream, resolved against its columns."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,12 +11,10 @@ from transom.lake.fillers import Filler
 from transom.lake.tables import SPARK_TYPES
 from transom.stages.blocks import HOUR
 from transom.stages.landing import absolute
-from transom.stages.slices import micros
+from transom.stages.slices import number_of
 from transom.stream import Stream, item_rules, persistence_columns
 from transom.stream.persistence import looked_back
 from transom.units import microseconds
-
-HOUR_LENGTH = microseconds(HOUR)
 
 
 @dataclass(frozen=True)
@@ -50,11 +48,6 @@ class PersistenceBlock:
         return self.tracking.reports(number_of(hour))
 
 
-def number_of(hour: datetime) -> int:
-    """An hour by its number since 1970."""
-    return micros(hour) // HOUR_LENGTH
-
-
 def persistence_block_of(stream: Stream, name: str) -> PersistenceBlock:
     """A block of the stream file, resolved against its columns."""
     said, where = stream.persistence[name], persistence_columns.where(stream, name)
@@ -81,8 +74,3 @@ def _known_table(stream: Stream, name: str) -> Filler | None:
     named = known.columns or {column: column for column in said.item}
     columns = tuple(Field(column, (name,), stream.event_types[column]) for column, name in named.items())
     return Filler(f"persistence.{name}.ignore.table", known.path, absolute(known.path), None, columns)
-
-
-def before(hour: datetime, back: int, due: Iterable[datetime]) -> datetime | None:
-    """The last hour before one that is due, as far back as state is read."""
-    return max((one for one in due if hour - back * HOUR <= one < hour), default=None)

@@ -13,12 +13,11 @@ from pyspark.sql import functions as F
 from transom.algorithms.pieces import HOUR
 from transom.algorithms.tracking import WATCHED
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
-from transom.lake.tables import Table
 from transom.stages import tuples
 from transom.stages.checks import built_in
-from transom.stages.columns import as_type, gathered
+from transom.stages.columns import gathered, made
 from transom.stages.item_bytes import rows_of
-from transom.stages.item_columns import is_among
+from transom.stages.item_columns import is_among, item_table
 from transom.stages.persistence_blocks import PersistenceBlock
 from transom.stages.sketch_checks import unsound
 from transom.stages.slices import quoted
@@ -34,9 +33,7 @@ UNKNOWN = ord("?")
 
 def step_of(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> Step:
     """The step of the table, less the columns by which Spark measures it."""
-    table = Table.load(TABLE).declare(
-        item={name: kind for block in blocks.values() for name, kind in block.item.items()}
-    )
+    table = item_table(TABLE, (block.item for block in blocks.values()))
     parts = {
         name: Part(
             (
@@ -143,8 +140,7 @@ class Drawn:
             table = table.filter(pa.array(~_inside(table[column], networks)))
         columns: dict[str, Any] = {name: table[name] for name in table.column_names}
         columns["slots"] = self._slots(table)
-        arrays = [as_type(columns[field.name], field.type) for field in self.schema]
-        yield from pa.Table.from_arrays(arrays, schema=self.schema).to_batches(max_chunksize=65536)
+        yield from made(table.num_rows, columns, self.schema)
 
     def _slots(self, table: pa.Table) -> pa.Array:
         many = self.block.tracking.asked.slots
@@ -180,4 +176,4 @@ def _is_in(text: str, networks: Iterable[Any]) -> bool:
 
 
 def _schema(block: PersistenceBlock) -> pa.Schema:
-    return Table.load(TABLE).declare(item=block.item).block_schema()
+    return item_table(TABLE, [block.item]).block_schema()

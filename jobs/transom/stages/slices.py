@@ -63,6 +63,16 @@ def incomplete_hours(request: Request, block: str) -> Int64s:
     return np.array(sorted(map(micros, request.incomplete[block])), dtype=np.int64)
 
 
+def hour_number() -> Column:
+    """The number of a row's hour since 1970."""
+    return F.expr(f"unix_micros(hour) div {HOUR // MICROSECOND}L").alias("hour")
+
+
+def number_of(hour: datetime) -> int:
+    """An hour by its number since 1970."""
+    return micros(hour) // (HOUR // MICROSECOND)
+
+
 def micros(moment: datetime) -> int:
     """Microseconds since the epoch."""
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // MICROSECOND

@@ -15,20 +15,21 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from transom.algorithms.batches import Bools
 from transom.algorithms.exact import Int64s
 from transom.algorithms.pieces import HOUR
 from transom.algorithms.row_hash_arrays import columns_of
 from transom.algorithms.tick_matrices import matrices_of
-from transom.algorithms.top_items import largest
+from transom.algorithms.top_items import kept
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
-from transom.lake.tables import ARROW_TYPES, Table
+from transom.lake.tables import ARROW_TYPES
 from transom.lake.tally import Tally
-from transom.stages.columns import as_type, codes, gathered, int64s
+from transom.stages.columns import codes, gathered, int64s, lists, made
 from transom.stages.frequency_blocks import FrequencyBlock
 from transom.stages.frequency_checks import MISCOUNTED, matrix_checks
 from transom.stages.item_bytes import bytes_of
-from transom.stages.item_columns import LONG, is_among, item_columns, without_long
-from transom.stages.slices import quoted
+from transom.stages.item_columns import LONG, is_among, item_columns, item_table, without_long
+from transom.stages.slices import hour_number, quoted
 from transom.stream import Stream
 
 TABLE = "tick_matrices"
@@ -40,9 +41,7 @@ AT = "__hour"
 
 def step_of(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
     """The step of the table."""
-    table = Table.load(TABLE).declare(
-        item={name: kind for block in blocks.values() for name, kind in block.item.items()}
-    )
+    table = item_table(TABLE, (block.item for block in blocks.values()))
     parts = {
         name: Part(
             (Reads("ingest", "events", "events"),), stream.tick_matrices_shape(name), (*COLUMNS, *block.item)
@@ -80,7 +79,7 @@ def counts(events: DataFrame, block: FrequencyBlock) -> DataFrame:
     tick = F.expr(f"(unix_micros(event_time) - unix_micros(hour)) div {block.tick}L").alias("tick")
     return (
         events.dropna(subset=list(block.item))
-        .groupBy(*of_item, long, F.expr(f"unix_micros(hour) div {HOUR}L").alias(AT), tick)
+        .groupBy(*of_item, long, hour_number().alias(AT), tick)
         .agg(F.count("*").alias("records"))
         .withColumn("watched", is_among(block.item, block.watched))
     )
@@ -127,34 +126,30 @@ class Counted:
             yield from self._items(at, item[here], seen, keys, watched, of_item)
 
     def _long(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        yield from made({name: rows[name] for name in (*self.block.item, AT, "long")}, self.schema)
+        yield from made(rows.num_rows, {name: rows[name] for name in rows.column_names}, self.schema)
 
     def _matrices(self, hour: int, matrices: Int64s) -> Iterator[pa.RecordBatch]:
         records = matrices[:, 0].sum(axis=1)
         for tick in np.flatnonzero(records).tolist():
-            flat = matrices[tick].reshape(-1)
-            yield from made(
-                {AT: [hour], "row": [TICK], "place": [tick], "records": [int(records[tick])],
-                 "cells": lists(flat, 1)}, self.schema
-            )  # fmt: skip
+            cells = lists(matrices[tick].reshape(-1), 1)
+            row = {AT: hour, "row": TICK, "place": tick, "records": int(records[tick]), "cells": cells}
+            yield from made(1, row, self.schema)
 
     def _items(
-        self, hour: int, item: Int64s, seen: Int64s, keys: Sequence[bytes], watched: Any, of_item: pa.Table
+        self, hour: int, item: Int64s, seen: Int64s, keys: Sequence[bytes], watched: Bools, of_item: pa.Table
     ) -> Iterator[pa.RecordBatch]:
         sums = np.zeros(len(keys), dtype=np.int64)
         np.add.at(sums, item, seen)
         there = np.flatnonzero(sums)
-        always, others = there[watched[there]], there[~watched[there]]
-        taken, left_out = largest(sums[others], [keys[n] for n in others.tolist()], self.block.kept)
-        kept = np.concatenate([always, others[taken]])
-        of = of_item.take(pa.array(kept))
-        many = len(kept)
-        yield from made(
-            {**{name: of[name] for name in of.column_names}, AT: [hour] * many, "row": [ITEM] * many,
-             "records": sums[kept], "watched": watched[kept]}, self.schema
-        )  # fmt: skip
-        rest = {AT: [hour], "row": [REST], "records": [left_out], "items": [len(others) - len(taken)]}
-        yield from made(rest, self.schema)
+        taken, left_out = kept(
+            sums[there], [keys[n] for n in there.tolist()], watched[there], self.block.kept
+        )
+        some = there[taken]
+        items = {name: of_item[name].take(pa.array(some)) for name in of_item.column_names}
+        told = {AT: hour, "row": ITEM, "records": sums[some], "watched": watched[some]}
+        yield from made(len(some), items | told, self.schema)
+        rest = {AT: hour, "row": REST, "records": left_out, "items": len(there) - len(some)}
+        yield from made(1, rest, self.schema)
 
 
 @dataclass(frozen=True)
@@ -187,55 +182,24 @@ class Added:
         wrong = (cells.sum(axis=2) != records[:, None]).any(axis=1)
         tally.add(MISCOUNTED, [hour], [int(np.count_nonzero(wrong))])
         start = hour * HOUR + ticks * self.block.tick
-        many = len(ticks)
-        yield from made(
-            {"hour": [hour * HOUR] * many, "row": [TICK] * many, "tick": start, "records": records,
-             "cells": lists(cells.reshape(-1), many)}, self.schema
-        )  # fmt: skip
-        yield from made(
-            {"hour": [hour * HOUR], "row": [HOURS], "records": [int(records.sum())],
-             "cells": lists(cells.sum(axis=0).reshape(-1), 1)}, self.schema
-        )  # fmt: skip
+        cells_of_ticks = lists(cells.reshape(-1), len(ticks))
+        told = {"row": TICK, "tick": start, "records": records, "cells": cells_of_ticks}
+        yield from self._made(hour, len(ticks), told)
+        whole = lists(cells.sum(axis=0).reshape(-1), 1)
+        yield from self._made(hour, 1, {"row": HOURS, "records": int(records.sum()), "cells": whole})
 
     def _items(self, hour: int, rows: pa.Table, rest: pa.Table) -> Iterator[pa.RecordBatch]:
-        records = int64s(rows["records"])
-        of_item = rows.select(list(self.block.item))
+        records, of_item = int64s(rows["records"]), rows.select(list(self.block.item))
         watched = rows["watched"].to_numpy(zero_copy_only=False).astype(bool)
-        always, others = np.flatnonzero(watched), np.flatnonzero(~watched)
-        keys = bytes_of(of_item.take(pa.array(others)))
-        taken, left_out = largest(records[others], keys, self.block.kept)
-        kept = np.concatenate([always, others[taken]])
-        of, many = of_item.take(pa.array(kept)), len(kept)
-        yield from made(
-            {**{name: of[name] for name in of.column_names}, "hour": [hour * HOUR] * many,
-             "row": [ITEM] * many, "records": records[kept]}, self.schema
-        )  # fmt: skip
+        taken, left_out = kept(records, bytes_of(of_item), watched, self.block.kept)
+        items = {name: of_item[name].take(pa.array(taken)) for name in of_item.column_names}
+        yield from self._made(hour, len(taken), items | {"row": ITEM, "records": records[taken]})
         most = max(left_out, int(int64s(rest["records"]).max(initial=0)))
-        items = int(int64s(rest["items"]).sum()) + len(others) - len(taken)
-        yield from made(
-            {"hour": [hour * HOUR], "row": [REST], "records": [most], "items": [items]}, self.schema
-        )
+        many = int(int64s(rest["items"]).sum()) + len(records) - len(taken)
+        yield from self._made(hour, 1, {"row": REST, "records": most, "items": many})
 
-
-def made(columns: Mapping[str, Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows of a schema; columns that are not given are null."""
-    many = len(next(iter(columns.values())))
-    if not many:
-        return
-    arrays = []
-    for field in schema:
-        held = columns.get(field.name)
-        if held is None:
-            arrays.append(pa.nulls(many, field.type))
-        else:
-            arrays.append(as_type(pa.array(held) if isinstance(held, list) else held, field.type))
-    yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
-
-
-def lists(flat: Int64s, many: int) -> pa.Array:
-    """Numbers as so many lists of equal length."""
-    length = len(flat) // many
-    return pa.ListArray.from_arrays(pa.array(np.arange(many + 1) * length, pa.int32()), pa.array(flat))
+    def _made(self, hour: int, many: int, columns: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        yield from made(many, {**columns, "hour": hour * HOUR}, self.schema)
 
 
 def _of(rows: pa.Table, kind: str) -> pa.Table:
@@ -255,4 +219,4 @@ def _said(kind: pa.DataType) -> str:
 
 def schema_of(block: FrequencyBlock) -> pa.Schema:
     """Of the rows of a block."""
-    return Table.load(TABLE).declare(item=block.item).block_schema()
+    return item_table(TABLE, [block.item]).block_schema()

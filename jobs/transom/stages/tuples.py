@@ -21,14 +21,13 @@ from transom.algorithms.pieces import HOUR
 from transom.algorithms.readings import NONE
 from transom.algorithms.sampling import hashed_all
 from transom.algorithms.tracking import Reported, Sightings, State, Tracking, Tuples, advance
-from transom.intervals import ranges
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
-from transom.lake.tables import Table
 from transom.lake.tally import Tally
-from transom.stages.columns import as_type, codes, gathered, int64s
+from transom.stages.chained import Stretch, stretches_of
+from transom.stages.columns import codes, gathered, int64s, made
 from transom.stages.item_bytes import binary, keys_of, rows_of
-from transom.stages.item_columns import LONG, is_among, item_columns, without_long
-from transom.stages.persistence_blocks import PersistenceBlock, before, number_of
+from transom.stages.item_columns import LONG, is_among, item_columns, item_table, without_long
+from transom.stages.persistence_blocks import PersistenceBlock
 from transom.stages.sketch_checks import (
     MISCOUNTED,
     PAIRS,
@@ -38,7 +37,7 @@ from transom.stages.sketch_checks import (
     outside,
     tuple_checks,
 )
-from transom.stages.slices import quoted
+from transom.stages.slices import hour_number, quoted
 from transom.stream import Stream
 
 TABLE = "tuples"
@@ -54,9 +53,7 @@ AT = "__hour"
 
 def step_of(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> Step:
     """The step of the table, less the columns by which Spark measures it."""
-    table = Table.load(TABLE).declare(
-        item={name: kind for block in blocks.values() for name, kind in block.item.items()}
-    )
+    table = item_table(TABLE, (block.item for block in blocks.values()))
     parts = {
         name: Part(
             (Reads("ingest", "events", "events"), Reads("sketch", name, TABLE, back=block.back, forward=-1)),
@@ -90,19 +87,12 @@ def tuples_of(request: Request, blocks: Mapping[str, PersistenceBlock]) -> Compu
     shares = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        due = {*request.rows.get((name, TABLE), {}), *targets}
-        stretches = ranges(targets)
-        ahead = [before(stretch.start, block.back, due) for stretch in stretches]
+        stretches, stored = stretches_of(request, name, TABLE, targets, block.back)
         rows = sightings(request.pins.read("events", targets), block)
-        stored = {hour for hour in ahead if hour is not None}.difference(targets)
         if stored:
             left = _left(request.pins.read(TABLE, stored), block)
             rows = rows.unionByName(left, allowMissingColumns=True)
-        told = [
-            (None if hour is None else number_of(hour), number_of(stretch.start), number_of(stretch.end))
-            for hour, stretch in zip(ahead, stretches, strict=True)
-        ]
-        made = Tracked(block, told, schema_of(block))
+        made = Tracked(block, stretches, schema_of(block))
         shares.append(Share(name, rows.repartition(*quoted(block.item)), counted=made))
     return Computed(shares)
 
@@ -115,11 +105,11 @@ def sightings(events: DataFrame, block: PersistenceBlock) -> DataFrame:
     if block.where is not None:
         events = events.where(F.expr(block.where))
     time, length = "unix_micros(event_time)", block.tracking.length
-    hour, slot = f"unix_micros(hour) div {HOUR}L", f"({time} - pmod({time}, {length}L)) div {length}L"
+    slot = f"({time} - pmod({time}, {length}L)) div {length}L"
     of_item, long = item_columns(block.item)
     pairs = (
         events.dropna(subset=list(block.item))
-        .groupBy(*of_item, long, F.expr(hour).alias(AT), F.expr(slot).alias("slot"))
+        .groupBy(*of_item, long, hour_number().alias(AT), F.expr(slot).alias("slot"))
         .agg(F.count("*").alias("records"), F.min(F.unix_micros("event_time")).alias("first"))
     )
     return pairs.withColumn("watched", is_among(block.item, block.watched))
@@ -130,7 +120,7 @@ def _left(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
     of_block = rows.where((F.col("block") == block.name) & (F.col("row") != LEFT))
     columns = {name: F.unix_micros(name) if name in (*SLOTS, "since") else F.col(name) for name in STATE}
     left = F.struct(*(column.alias(name) for name, column in columns.items())).alias("left")
-    return of_block.select(*quoted(block.item), F.expr(f"unix_micros(hour) div {HOUR}L").alias(AT), left)
+    return of_block.select(*quoted(block.item), hour_number().alias(AT), left)
 
 
 @dataclass(frozen=True)
@@ -138,13 +128,12 @@ class Tracked:
     """What a task makes of its partition's pairs, and of what earlier hours have left.
 
     Attributes:
-        stretches: the hours that are wanted, by their numbers: the hour whose state stands before them, the
-            first, and the one behind the last.
+        stretches: the hours that are wanted.
         schema: of what comes out, as `schemas/tables` has it, which tasks do not.
     """
 
     block: PersistenceBlock
-    stretches: Sequence[tuple[int | None, int, int]]
+    stretches: Sequence[Stretch]
     schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
@@ -171,16 +160,14 @@ class Tracked:
             is_left = pc.is_valid(rows["left"]).to_numpy(zero_copy_only=False)
         stored = _stored(rows.filter(pa.array(is_left)), item[is_left], tracking) if is_left.any() else {}
         seen, starts = self._sightings(rows.filter(pa.array(~is_left)), item[~is_left])
-        state: State | None = None
-        for ahead, begin, until in self.stretches:
-            if ahead is None or state is None or state.hour != ahead:
-                before = begin - 1 if ahead is None else ahead
-                state = stored.get(before, State(before, Tuples.empty(tracking.width), Reported.none()))
-            here = (seen.hour >= begin) & (seen.hour < until)
-            of_hours = seen.taken(here), starts[:, here], range(begin, until)
-            for now in advance(tracking, state, *of_hours):
+        last: tuple[int, State] | None = None
+        for stretch in self.stretches:
+            nothing = State(stretch.before, Tuples.empty(tracking.width), Reported.none())
+            state = stretch.state(last, stored, nothing)
+            here = (seen.hour >= stretch.begin) & (seen.hour < stretch.until)
+            for now in advance(tracking, state, seen.taken(here), starts[:, here], stretch.hours):
                 yield now
-                state = now
+                last = now.hour, now
 
     def _sightings(self, rows: pa.Table, item: Int64s) -> tuple[Sightings, Bools]:
         """Pairs by item and time; and whether the hash of each is below tau, of each instance."""
@@ -209,8 +196,13 @@ class Tracked:
             {"row": LEFT, **state.left.columns()},
         ]
         for columns in rows:
-            if len(columns["item"]):
-                yield from _batches({**columns, "hour": state.hour * HOUR}, of_item, self.schema)
+            items = of_item.take(pa.array(columns["item"]))
+            given = {
+                name: pa.array(held, mask=held == NONE) if isinstance(held, np.ndarray) else held
+                for name, held in columns.items()
+            }
+            item = {name: items[name] for name in items.column_names}
+            yield from made(items.num_rows, given | item | {"hour": state.hour * HOUR}, self.schema)
 
     def _columns(self, row: str, tuples: Tuples) -> dict[str, Any]:
         columns = {"row": row, **tuples.columns()}
@@ -262,26 +254,6 @@ def _numbers(column: pa.Array, none: int) -> Int64s:
     return found
 
 
-def _batches(columns: dict[str, Any], of_item: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows in the table's form; columns that are not given are null."""
-    items = of_item.take(pa.array(columns["item"]))
-    many = items.num_rows
-    arrays = []
-    for field in schema:
-        held = columns.get(field.name)
-        if field.name in items.column_names:
-            arrays.append(as_type(items[field.name], field.type))
-        elif held is None:
-            arrays.append(pa.nulls(many, field.type))
-        elif isinstance(held, np.ndarray):
-            arrays.append(pa.array(held, mask=held == NONE).cast(field.type))
-        elif isinstance(held, pa.Array):
-            arrays.append(held)
-        else:
-            arrays.append(pa.repeat(pa.scalar(held), many).cast(field.type))
-    yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
-
-
 def schema_of(block: PersistenceBlock) -> pa.Schema:
     """Of the rows of a block."""
-    return Table.load(TABLE).declare(item=block.item).block_schema()
+    return item_table(TABLE, [block.item]).block_schema()

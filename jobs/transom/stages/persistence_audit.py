@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 from transom.algorithms.batches import Bools
 from transom.algorithms.exact import Int64s
 from transom.algorithms.exact_tracker import ExactTracker
-from transom.algorithms.pieces import HOUR
 from transom.algorithms.tracking import WATCHED
 from transom.intervals import Interval
 from transom.lake.book import Book
@@ -24,8 +23,8 @@ from transom.lake.ledger import Ledger
 from transom.lake.store import Store
 from transom.stages import tuples
 from transom.stages.columns import codes, gathered, int64s
-from transom.stages.persistence_blocks import PersistenceBlock, number_of, persistence_block_of
-from transom.stages.slices import quoted, reached
+from transom.stages.persistence_blocks import PersistenceBlock, persistence_block_of
+from transom.stages.slices import hour_number, number_of, quoted, reached
 from transom.stages.standing import standing
 from transom.stages.tuples import AT, sightings
 from transom.stream import Stream
@@ -116,7 +115,7 @@ def _counted(store: Store, book: Book, block: PersistenceBlock, hours: Sequence[
     rows = pins.read(tuples.TABLE, hours).where(F.col("block") == block.name)
     told = rows.where(F.col("row") == tuples.TOLD).select(
         *quoted(block.item),
-        F.expr(f"unix_micros(hour) div {HOUR}L").alias(AT),
+        hour_number().alias(AT),
         F.col("counted").alias("low"),
         F.unix_micros("start").alias("start"),
         F.col("since").isNotNull().alias("named"),

@@ -9,7 +9,7 @@ from transom.algorithms.countmin import Shape
 from transom.lake.tables import SPARK_TYPES
 from transom.stages.blocks import HOUR
 from transom.stages.slices import micros
-from transom.stream import Stream, frequency_columns, item_rules
+from transom.stream import Stream, item_rules
 from transom.stream.frequency import CHAINED
 from transom.units import microseconds
 
@@ -61,7 +61,8 @@ class FrequencyBlock:
 
 def frequency_block_of(stream: Stream, name: str) -> FrequencyBlock:
     """A block of the stream file, resolved against its columns."""
-    said, where = stream.frequency[name], frequency_columns.where(stream, name)
+    said = stream.frequency[name]
+    where = item_rules.where(stream, said)
     return FrequencyBlock(
         name=name,
         item={column: SPARK_TYPES[stream.event_types[column]] for column in said.item},

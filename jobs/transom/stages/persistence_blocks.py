@@ -12,7 +12,7 @@ from transom.lake.tables import SPARK_TYPES
 from transom.stages.blocks import HOUR
 from transom.stages.landing import absolute
 from transom.stages.slices import number_of
-from transom.stream import Stream, item_rules, persistence_columns
+from transom.stream import Stream, item_rules
 from transom.stream.persistence import looked_back
 from transom.units import microseconds
 
@@ -50,7 +50,8 @@ class PersistenceBlock:
 
 def persistence_block_of(stream: Stream, name: str) -> PersistenceBlock:
     """A block of the stream file, resolved against its columns."""
-    said, where = stream.persistence[name], persistence_columns.where(stream, name)
+    said = stream.persistence[name]
+    where = item_rules.where(stream, said)
     return PersistenceBlock(
         name,
         {column: SPARK_TYPES[stream.event_types[column]] for column in said.item},

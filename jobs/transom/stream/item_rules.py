@@ -1,16 +1,24 @@
-"""Rules of the columns of items, and of items that are listed in a stream's file."""
+"""Rules of blocks of items: the columns of an item, which events are seen, items that are listed, titles."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from transom.expressions import Expression, ExpressionError, condition
 from transom.formats.layout import FieldType
+from transom.stream.alerts import title_problems
 from transom.stream.errors import Problem, nearest
 
 if TYPE_CHECKING:
+    from transom.stream.frequency import Frequency
     from transom.stream.model import Stream
+    from transom.stream.persistence import Persistence
+
+    OfItems = Persistence | Frequency
 
 TYPES: dict[FieldType, type] = {"string": str, "integer": int, "boolean": bool}
 """Types of columns of which values can be written in the stream's file."""
+TOLD = ("since", "window_end")
+"""What a title may name beside the item's columns."""
 
 
 def a(kind: str) -> str:
@@ -23,15 +31,38 @@ def listed(items: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     return [item if isinstance(item, tuple) else (item,) for item in items]
 
 
-def item_problems(
-    place: str, item: Sequence[str], stream: "Stream", taken: Collection[str], called: str
-) -> Iterator[Problem]:
-    """Yield what is wrong with the columns of an item.
+def where(stream: "Stream", said: "OfItems") -> Expression | None:
+    """Return the compiled `where` of a block; None where it sees every event."""
+    return None if said.where is None else condition(said.where, stream.event_types)
+
+
+def problems(
+    place: str, said: "OfItems", stream: "Stream", taken: Collection[str], called: str
+) -> Generator[Problem, None, bool]:
+    """Yield what is wrong with a block that is sound by itself, and return whether its item is sound.
 
     Args:
         taken: columns that the tables of the block have themselves.
         called: what has them.
     """
+    unsound = list(_item(place, said.item, stream, taken, called))
+    yield from unsound
+    if said.where is not None and said.where != stream.where:
+        try:
+            condition(said.where, stream.event_types)
+        except ExpressionError as error:
+            yield Problem(f"{place}.where", str(error))
+    if not unsound:
+        yield from list_problems(f"{place}.watch", said.watch, said.item, stream)
+    if said.title is not None:
+        rule = f"a title names columns of the item, {TOLD[0]} and {TOLD[1]}"
+        yield from title_problems(f"{place}.title", said.title, [*said.item, *TOLD], rule)
+    return not unsound
+
+
+def _item(
+    place: str, item: Sequence[str], stream: "Stream", taken: Collection[str], called: str
+) -> Iterator[Problem]:
     for index, column in enumerate(item):
         at = f"{place}.item[{index}]"
         if column not in stream.event_columns:

@@ -12,7 +12,7 @@ from transom.formats import layout
 from transom.formats.layout import FieldType, Layout, Span
 from transom.intervals import HOUR, hour_of
 from transom.paths import Match, PathPattern
-from transom.stream import alerts, derived, figures, pattern_columns, rules, shapes
+from transom.stream import alerts, derived, figures, pattern_columns, rules, shapes, sketch_shapes
 from transom.stream.base import Hour, Model, Name, Text
 from transom.stream.checks import Accept, Check, Gate, Stage, resolve
 from transom.stream.errors import Problems
@@ -297,23 +297,23 @@ class Stream(Model):
 
     def tuples_shape(self, block: str) -> str:
         """Return the canonical JSON of what shapes what is remembered of a block's items."""
-        return shapes.tuples(self, block)
+        return sketch_shapes.tuples(self, block)
 
     def persistent_items_shape(self, block: str) -> str:
         """Return the canonical JSON of what shapes what is told of them."""
-        return shapes.persistent_items(self, block)
+        return sketch_shapes.persistent_items(self, block)
 
     def tick_matrices_shape(self, block: str) -> str:
         """Return the canonical JSON of what shapes the matrices of a block's ticks."""
-        return shapes.tick_matrices(self, block)
+        return sketch_shapes.tick_matrices(self, block)
 
     def cells_shape(self, block: str) -> str:
         """Return the canonical JSON of what shapes what its cells hold."""
-        return shapes.cells(self, block)
+        return sketch_shapes.cells(self, block)
 
     def frequencies_shape(self, block: str) -> str:
         """Return the canonical JSON of what shapes what is told of its items."""
-        return shapes.frequencies(self, block)
+        return sketch_shapes.frequencies(self, block)
 
     def episodes_shape(self, pattern: str) -> str:
         """Return the canonical JSON of what shapes the episodes of a pattern, matches given."""

@@ -1,13 +1,10 @@
-"""What blocks of persistence read: the columns of their items, their conditions; and rules of these."""
+"""Rules of blocks of persistence: the columns of their items, and what they ignore."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from transom.expressions import Expression, ExpressionError, condition
 from transom.stream import item_rules
-from transom.stream.alerts import title_problems
 from transom.stream.errors import Problem, nearest
-from transom.stream.item_rules import item_problems, list_problems
 
 if TYPE_CHECKING:
     from transom.stream.model import Stream
@@ -24,39 +21,20 @@ TUPLE_COLUMNS = (
 )  # fmt: skip
 """Columns of `tuples` beside those of the item and the ones that both tables have; and what is computed with
 them."""
-TOLD = ("since", "window_end")
-"""What a title may name beside the item's columns."""
-
-
-def where(stream: "Stream", name: str) -> Expression | None:
-    """Return the compiled `where` of a block; None where it sees every event."""
-    text = stream.persistence[name].where
-    return None if text is None else condition(text, stream.event_types)
 
 
 def problems(stream: "Stream") -> Iterator[Problem]:
     """Yield what is wrong with the blocks of a stream, each of which is sound by itself."""
+    taken = (*PERSISTENT_COLUMNS, *TUPLE_COLUMNS)
     for name, said in stream.persistence.items():
         place = f"persistence.{name}"
-        taken = (*PERSISTENT_COLUMNS, *TUPLE_COLUMNS)
-        unsound = list(item_problems(place, said.item, stream, taken, "persistent item"))
-        yield from unsound
-        if said.where is not None and said.where != stream.where:
-            try:
-                condition(said.where, stream.event_types)
-            except ExpressionError as error:
-                yield Problem(f"{place}.where", str(error))
-        if not unsound:
-            yield from _lists(place, said, stream)
-        if said.title is not None:
-            told = [*said.item, *TOLD]
-            rule = f"a title names columns of the item, {TOLD[0]} and {TOLD[1]}"
-            yield from title_problems(f"{place}.title", said.title, told, rule)
+        sound = yield from item_rules.problems(place, said, stream, taken, "persistent item")
+        if sound:
+            yield from _ignored(place, said, stream)
 
 
-def _lists(place: str, said: "Persistence", stream: "Stream") -> Iterator[Problem]:
-    yield from list_problems(f"{place}.watch", said.watch, said.item, stream)
-    yield from list_problems(f"{place}.ignore.items", said.ignore.items, said.item, stream)
+def _ignored(place: str, said: "Persistence", stream: "Stream") -> Iterator[Problem]:
+    yield from item_rules.list_problems(f"{place}.ignore.items", said.ignore.items, said.item, stream)
     ignored = {*item_rules.listed(said.ignore.items)}
     for index, item in enumerate(item_rules.listed(said.watch)):
         if item in ignored:

@@ -10,15 +10,7 @@ from dataclasses import asdict
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from transom.stream import (
-    detectors,
-    fill_columns,
-    frame_columns,
-    frame_rules,
-    frequency_columns,
-    item_rules,
-    persistence_columns,
-)
+from transom.stream import detectors, fill_columns, frame_columns, frame_rules
 from transom.units import microseconds
 
 if TYPE_CHECKING:
@@ -83,7 +75,7 @@ def granules(stream: "Stream", name: str) -> str:
             "where": where.sql if where else None,
             "measures": {name: str(measure) for name, measure in block.measures.items()},
             "base": microseconds(block.base),
-            "types": _types(stream, read - {"event_time"}),
+            "types": types_of(stream, read - {"event_time"}),
         }
     )
 
@@ -104,7 +96,7 @@ def reports(stream: "Stream", name: str) -> str:
                 {"range": microseconds(level.range), "slide": microseconds(level.slide)}
                 for level in block.levels
             ],
-            "types": _types(stream, _measured(stream, name)),
+            "types": types_of(stream, _measured(stream, name)),
         }
     )
 
@@ -120,7 +112,7 @@ def item_granules(stream: "Stream", name: str) -> str:
             "item": list(block.recurring),
             "where": where.sql if where else None,
             "base": microseconds(block.item_base),
-            "types": _types(stream, read - {"event_time"}),
+            "types": types_of(stream, read - {"event_time"}),
         }
     )
 
@@ -134,7 +126,7 @@ def recurring(stream: "Stream", name: str) -> str:
             "item": list(block.recurring),
             "ranges": [microseconds(level.range) for level in block.levels],
             "slide": microseconds(block.levels[0].slide),
-            "types": _types(stream, {*block.key, *block.recurring}),
+            "types": types_of(stream, {*block.key, *block.recurring}),
         }
     )
 
@@ -201,7 +193,7 @@ def episodes(stream: "Stream", name: str) -> str:
             # When no match can join any more.
             "within": microseconds(pattern.within),
             "top": microseconds(pattern.top),
-            "types": _types(stream, pattern.key),
+            "types": types_of(stream, pattern.key),
         }
     )
 
@@ -243,7 +235,7 @@ def open_frames(stream: "Stream", name: str) -> str:
             "stretch": None
             if said.stretch is None
             else [microseconds(said.stretch), frame_rules.overlaps(said), said.longest],
-            "types": _types(stream, {c for c in (*key, *_columns_read(stream, name)) if c != "event_time"}),
+            "types": types_of(stream, {c for c in (*key, *_columns_read(stream, name)) if c != "event_time"}),
         }
     )
 
@@ -258,7 +250,7 @@ def frames(stream: "Stream", name: str) -> str:
         {
             "key": list(key),
             "value": [value, *of],
-            "types": _types(stream, {*key, *([column] if column else [])}),
+            "types": types_of(stream, {*key, *([column] if column else [])}),
         }
     )
 
@@ -285,98 +277,9 @@ def fills(stream: "Stream", name: str) -> str:
             "measures": {measure: str(of) for measure, of in said.measures.items()},
             "of": {column: str(measures[column]) for column in read if column in measures},
             "reach": microseconds(fill_columns.reach(stream, name)),
-            "types": _types(stream, {*key, *columns} & stream.event_columns.keys()),
+            "types": types_of(stream, {*key, *columns} & stream.event_columns.keys()),
         }
     )
-
-
-def tuples(stream: "Stream", name: str) -> str:
-    """Return what shapes what is remembered of a block's items, and which of them are named."""
-    said, where = stream.persistence[name], persistence_columns.where(stream, name)
-    return canonical(
-        {
-            "item": list(said.item),
-            "where": where.sql if where else None,
-            "slots": [microseconds(said.slot), said.slots],
-            "shares": [str(share) for share in (said.asked.alpha, said.asked.epsilon)],
-            "seeds": [said.seed, said.instances],
-            "watch": sorted(item_rules.listed(said.watch), key=repr),
-            "types": _types(stream, {*said.item, *(where.columns if where else ())} - {"event_time"}),
-        }
-    )
-
-
-def persistent_items(stream: "Stream", name: str) -> str:
-    """Return what shapes what is told of them, what is remembered given."""
-    said = stream.persistence[name]
-    known, table = said.ignore, said.ignore.table
-    return canonical(
-        {
-            "item": list(said.item),
-            "slots": [microseconds(said.slot), said.slots],
-            # By these what is remembered is judged, which may be the same with others.
-            "shares": [str(share) for share in (said.asked.alpha, said.asked.epsilon)],
-            "seeds": said.instances,
-            "watch": sorted(item_rules.listed(said.watch), key=repr),
-            "ignore": [
-                sorted(item_rules.listed(known.items), key=repr),
-                {column: sorted(networks) for column, networks in known.networks.items()},
-                [table.path, table.columns or {c: c for c in said.item}] if table else None,
-            ],
-            "types": _types(stream, said.item),
-        }
-    )
-
-
-def tick_matrices(stream: "Stream", name: str) -> str:
-    """Return what shapes the matrices of a block, and which items are kept."""
-    return canonical(_counted(stream, name))
-
-
-def cells(stream: "Stream", name: str) -> str:
-    """Return what shapes what cells hold, matrices given."""
-    return canonical(_windowed(stream, name))
-
-
-def frequencies(stream: "Stream", name: str) -> str:
-    """Return what shapes what is told of items, matrices and cells given."""
-    said = stream.frequency[name]
-    return canonical(
-        {
-            **_windowed(stream, name),
-            "item": list(said.item),
-            "watch": sorted(item_rules.listed(said.watch), key=repr),
-            "top": said.top,
-            "heavy": str(said.heavy),
-            "types": _types(stream, said.item),
-        }
-    )
-
-
-def _counted(stream: "Stream", name: str) -> dict[str, Any]:
-    said, where = stream.frequency[name], frequency_columns.where(stream, name)
-    return {
-        "item": list(said.item),
-        "where": where.sql if where else None,
-        "tick": microseconds(said.tick),
-        "matrix": [said.shape.rows, said.shape.columns, said.seed],
-        "watch": sorted(item_rules.listed(said.watch), key=repr),
-        "kept": said.kept,
-        "types": _types(stream, {*said.item, *(where.columns if where else ())} - {"event_time"}),
-    }
-
-
-def _windowed(stream: "Stream", name: str) -> dict[str, Any]:
-    said = stream.frequency[name]
-    of_splitter = (
-        {"splitter": [str(said.exact_tau), str(said.exact_mu)]} if said.variant == "splitter" else {}
-    )
-    return of_splitter | {
-        "variant": said.variant,
-        "window": [microseconds(said.tick), said.steps],
-        "matrix": [said.shape.rows, said.shape.columns, said.seed],
-        "start": None if said.start is None else said.start.isoformat(),
-    }
 
 
 def _filler(said: "Filler", read: Iterable[str]) -> Any:
@@ -413,7 +316,7 @@ def _batches(stream: "Stream", name: str) -> dict[str, Any]:
         "batch": microseconds(pattern.batch),
         "max_records": pattern.max_records,
         "columns": list(carried),
-        "types": _types(stream, read - {"event_time"}),
+        "types": types_of(stream, read - {"event_time"}),
     }
 
 
@@ -429,6 +332,7 @@ def _measured(stream: "Stream", name: str) -> set[str]:
     return {measure.column for measure in measures if measure.column is not None}
 
 
-def _types(stream: "Stream", columns: Iterable[str]) -> dict[str, list[Any]]:
+def types_of(stream: "Stream", columns: Iterable[str]) -> dict[str, list[Any]]:
+    """Return the types and resolutions of columns of the events."""
     of = stream.event_columns
     return {column: [of[column].type, of[column].resolution] for column in columns}

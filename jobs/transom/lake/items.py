@@ -1,0 +1,55 @@
+"""Items as findings: each is told as long as it stays what it is, by the stream's words. No Spark."""
+
+from collections.abc import Sequence
+
+from transom.lake.lasting import Told
+from transom.lake.wording import shown, text
+from transom.stream.frequency import Frequency
+from transom.stream.persistence import Persistence
+
+TIMES = ("since", "window_end")
+BETWEEN = (
+    "CASE WHEN low IS NULL THEN 'guaranteed' WHEN low = high THEN 'exact' ELSE concat(low, '..', high) END"
+)
+"""How exact it is; of an item that has left there are no figures."""
+
+
+def told(
+    name: str,
+    said: Persistence | Frequency,
+    stay: str,
+    is_so: str,
+    columns: Sequence[str],
+    evidence: Sequence[str],
+    no_more: str,
+    reach: int = 0,
+) -> Told:
+    """How the items of a block are told.
+
+    Args:
+        stay: the column that says which stay it is.
+        is_so: what an item is, for a title where the stream's file has none.
+        columns: those of the figures.
+        evidence: texts, as SQL; the first one is of an item that has not left.
+        no_more: what one that has left is not any more, up to a time.
+        reach: after how many hours without a row nobody knows any more whether it stays.
+    """
+    item = ", ".join(f"{{{column}}}" for column in said.item)
+    left = f"concat({text(f'{no_more} up to ')}, {shown('window_end', TIMES)})"
+    seen, *more = evidence
+    return Told(
+        name=name,
+        key=(),
+        item=said.item,
+        id=stay,
+        new="entered",
+        columns=tuple(columns),
+        times=TIMES,
+        severity=said.severity,
+        title=said.title or f"{name}: {item} {is_so}, since {{since}}",
+        evidence=[f"CASE WHEN low IS NULL THEN {left} ELSE {seen} END", *more],
+        reach=reach,
+        start="since",
+        end="window_end",
+        exactness=BETWEEN,
+    )

@@ -1,16 +1,14 @@
 """Aggregate at three levels, by every way, each in processes of its own; all have to give the same."""
 
-import json
-import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bench.ingest import in_turn, lake_of
-from bench.measure import Failed, Measured, run, spark_submit
+from bench.measure import Failed, Measured
+from bench.ways import gone as in_process
+from bench.ways import warm
 
-HERE = Path(__file__).parent
 PASSES = 2
 """Of a process: the first finds it cold, the other warm."""
 OURS, STAGE = "transom, computed", "transom, whole stage"
@@ -60,22 +58,8 @@ def gone(
     engine: str, way: str, stream: Path, lake: Path, folder: Path, *end: str
 ) -> tuple[Measured, dict[str, Any]]:
     """A way in a process of its own: what it took, and the seconds of its passes and its totals."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
-    result = folder / f"{engine}-{way}.json"
-    arguments = [way, stream, lake, str(PASSES), result, *end]
-    command = (
-        spark_submit(HERE / "peer_aggregate.py", *arguments)
-        if engine == "spark"
-        else [sys.executable, HERE / "duck.py", *arguments]
-    )
-    measured = run(command, result.with_suffix(".log"), {"PYTHONPATH": paths})
-    return measured, json.loads(result.read_text())
-
-
-def warm(passes: Sequence[float]) -> float:
-    """The seconds of a process that has done it before; of the first pass where it was long."""
-    return min(passes[1:] or passes)
+    script = "peer_aggregate.py" if engine == "spark" else "duck.py"
+    return in_process(script, folder / f"{engine}-{way}.json", way, stream, lake, PASSES, more=end)
 
 
 def _agree(totals: dict[str, list[int]], count: int) -> None:

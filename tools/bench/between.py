@@ -3,18 +3,16 @@
 `floor` is no answer: it shuffles the rows by their key and sorts them, which an answer in order has to pay.
 """
 
-import json
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.aggregate import OURS, warm
+from bench.aggregate import OURS
 from bench.between_log import CASES, ROWS_OF_ONE, SECOND, compared, drawn
 from bench.ingest import in_turn
-from bench.measure import Failed, Measured, run, spark_submit
-from bench.widen import paths
+from bench.measure import Failed
+from bench.ways import Runs, gone, taken
 
 HERE = Path(__file__).parent
 PASSES = 3
@@ -47,11 +45,13 @@ def bench(cache: Path, count: int, repetitions: int) -> Iterator[dict[str, Any]]
     """
     for number, name in enumerate(CASES):
         folder = drawn(cache / "between", name, count)
-        seen: dict[str, list[tuple[Measured, dict[str, Any]]]] = {}
+        seen: dict[str, Runs] = {}
         pairs = _compared(folder, name, count)
         for who in in_turn(list(WAYS), number):
             if pairs.get(who, 0) <= MOST_COMPARED:
-                seen[who] = [_gone(who, name, folder) for _ in range(repetitions)]
+                script, way = WAYS[who]
+                result = folder / f"{way}.json"
+                seen[who] = [gone(script, result, way, name, folder, PASSES) for _ in range(repetitions)]
         answers = {who: runs[0][1]["totals"] for who, runs in seen.items()}
         _same(name, answers)
         yield from _told(name, count, seen, pairs, produced=answers[OURS][0])
@@ -67,15 +67,6 @@ def _compared(folder: Path, name: str, count: int) -> dict[str, int]:
     return {RANGE: pairs, BUCKETS: sliced, OURS: searches, ROWS: searches}
 
 
-def _gone(who: str, name: str, folder: Path) -> tuple[Measured, dict[str, Any]]:
-    script, way = WAYS[who]
-    result = folder / f"{way}.json"
-    arguments = (HERE / script, way, name, folder, PASSES, result)
-    command = spark_submit(*arguments) if script.startswith("peer") else [sys.executable, *arguments]
-    measured = run(command, result.with_suffix(".log"), paths())
-    return measured, json.loads(result.read_text())
-
-
 def _same(name: str, answers: Mapping[str, Sequence[int] | None]) -> None:
     ours = answers[OURS]
     assert ours is not None
@@ -88,15 +79,10 @@ def _same(name: str, answers: Mapping[str, Sequence[int] | None]) -> None:
 def _told(
     name: str,
     count: int,
-    seen: Mapping[str, Sequence[tuple[Measured, dict[str, Any]]]],
+    seen: Mapping[str, Runs],
     pairs: Mapping[str, int],
     produced: int,
 ) -> Iterator[dict[str, Any]]:
     for who, runs in seen.items():
-        passes = [one["seconds"] for _, one in runs]
-        yield {
-            "bench": "between", "case": name, "events": count, "who": who, "produced": produced,
-            "cold": min(one[0] for one in passes), "seconds": min(map(warm, passes)),
-            "warm": all(len(one) > 1 for one in passes),
-            "compared": pairs.get(who), "peak_mib": max(one.peak_mib for one, _ in runs), "all": passes,
-        }  # fmt: skip
+        row = {"bench": "between", "case": name, "events": count, "who": who, "produced": produced}
+        yield {**row, "compared": pairs.get(who), **taken(runs)}

@@ -5,15 +5,15 @@ Usage: duck.py WAY STREAM LAKE PASSES RESULT [END, exclusive]
 
 import json
 import sys
-import time
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import duckdb
 from deltalake import DeltaTable
 
 from bench.draw import END
-from bench.measure import LONG
+from bench.ways import timed
 from transom.algorithms.granules import Level
 from transom.intervals import format_hour, parse
 from transom.stages.blocks import Block, block_of
@@ -76,14 +76,9 @@ def main(
     connection = duckdb.connect()
     connection.execute(f"SET threads = {THREADS}")
     connection.execute(f"CREATE VIEW events AS SELECT * FROM read_parquet({files!r})")
-    seconds = []
-    for _ in range(int(passes)):
-        began = time.monotonic()
-        found = connection.execute(_TOTALS.format(windows=windows)).fetchall()
-        seconds.append(round(time.monotonic() - began, 2))
-        if seconds[-1] > LONG:
-            break
-    Path(result).write_text(json.dumps({"seconds": seconds, "totals": [int(value) for value in found[0]]}))
+    totals, found = _TOTALS.format(windows=windows), list[Any]()
+    seconds = timed(passes, lambda number: found.append(connection.execute(totals).fetchone()))
+    Path(result).write_text(json.dumps({"seconds": seconds, "totals": [int(value) for value in found[-1]]}))
 
 
 if __name__ == "__main__":

@@ -7,14 +7,14 @@ Usage: python duck_between.py WAY CASE FOLDER PASSES RESULT
 
 import json
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from bench.between_log import CASES
 from bench.duck import THREADS
-from bench.measure import LONG
+from bench.ways import timed
 
 RANGE = """SELECT id, count("at") AS many, sum(bytes) AS total, max(bytes) AS largest
 FROM frames f LEFT JOIN rows r ON {same} r."at" >= f.start AND r."at" < f."end" GROUP BY id"""
@@ -46,14 +46,11 @@ def main(way: str, case: str, folder: str, passes: str, result: str) -> None:
     connection.execute(f"SET threads = {THREADS}")
     connection.execute(f"CREATE VIEW frames AS SELECT * FROM '{folder}/frames.parquet'")
     connection.execute(f"CREATE VIEW rows AS SELECT * FROM '{folder}/rows/*.parquet'")
-    seconds = []
-    for _ in range(int(passes)):
-        began = time.monotonic()
-        found = connection.execute(f"SELECT {TOTALS[way]} FROM ({query})").fetchall()[0]
-        seconds.append(round(time.monotonic() - began, 2))
-        if seconds[-1] > LONG:
-            break
-    Path(result).write_text(json.dumps({"seconds": seconds, "totals": [int(value or 0) for value in found]}))
+    totals, found = f"SELECT {TOTALS[way]} FROM ({query})", list[Any]()
+    seconds = timed(passes, lambda number: found.append(connection.execute(totals).fetchone()))
+    Path(result).write_text(
+        json.dumps({"seconds": seconds, "totals": [int(value or 0) for value in found[-1]]})
+    )
 
 
 if __name__ == "__main__":

@@ -5,15 +5,15 @@ Usage: python duck_framing.py WAY STREAM LAKE PASSES RESULT
 
 import json
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import duckdb
 from deltalake import DeltaTable
 
 from bench.duck import THREADS
 from bench.framing_log import ABOVE
-from bench.measure import LONG
+from bench.ways import timed
 from transom.stream import load
 
 FRAMES = f"""WITH readings AS (
@@ -34,14 +34,9 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     connection = duckdb.connect()
     connection.execute(f"SET threads = {THREADS}")
     connection.execute(f"CREATE VIEW events AS SELECT * FROM read_parquet({files!r})")
-    seconds = []
-    for _ in range(int(passes)):
-        began = time.monotonic()
-        found = connection.execute(TOTALS).fetchall()[0]
-        seconds.append(round(time.monotonic() - began, 2))
-        if seconds[-1] > LONG:
-            break
-    Path(result).write_text(json.dumps({"seconds": seconds, "totals": [int(value) for value in found]}))
+    totals, found = TOTALS, list[Any]()
+    seconds = timed(passes, lambda number: found.append(connection.execute(totals).fetchone()))
+    Path(result).write_text(json.dumps({"seconds": seconds, "totals": [int(value) for value in found[-1]]}))
 
 
 if __name__ == "__main__":

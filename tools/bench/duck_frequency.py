@@ -5,7 +5,6 @@ Usage: python duck_frequency.py WAY STREAM LAKE PASSES RESULT
 
 import json
 import sys
-import time
 from pathlib import Path
 
 import duckdb
@@ -14,7 +13,7 @@ from deltalake import DeltaTable
 from bench.draw import END
 from bench.duck import THREADS
 from bench.frequency_log import WINDOW
-from bench.measure import LONG
+from bench.ways import timed
 from transom.stream import load
 
 HOURS = "SELECT client, hour, count(*) AS records FROM events GROUP BY ALL"
@@ -35,13 +34,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     connection.execute(
         f"CREATE VIEW events AS SELECT * FROM read_parquet({files!r}, hive_partitioning = true)"
     )
-    seconds = []
-    for _ in range(int(passes)):
-        began = time.monotonic()
-        connection.execute(f"SELECT count(*) FROM ({query})").fetchall()
-        seconds.append(round(time.monotonic() - began, 2))
-        if seconds[-1] > LONG:
-            break
+    seconds = timed(passes, lambda number: connection.execute(f"SELECT count(*) FROM ({query})").fetchall())
     Path(result).write_text(json.dumps({"seconds": seconds}))
 
 

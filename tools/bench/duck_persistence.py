@@ -5,7 +5,6 @@ Usage: python duck_persistence.py WAY STREAM LAKE PASSES RESULT
 
 import json
 import sys
-import time
 from pathlib import Path
 
 import duckdb
@@ -13,8 +12,8 @@ from deltalake import DeltaTable
 
 from bench.draw import HOURS
 from bench.duck import THREADS
-from bench.measure import LONG
 from bench.persistence_log import SLOT
+from bench.ways import timed
 from transom.stream import load
 
 PAIRS = f"SELECT DISTINCT client, epoch_us(event_time) // {SLOT} AS slot FROM events"
@@ -32,13 +31,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     connection = duckdb.connect()
     connection.execute(f"SET threads = {THREADS}")
     connection.execute(f"CREATE VIEW events AS SELECT * FROM read_parquet({files!r})")
-    seconds = []
-    for _ in range(int(passes)):
-        began = time.monotonic()
-        connection.execute(f"SELECT count(*) FROM ({query})").fetchall()
-        seconds.append(round(time.monotonic() - began, 2))
-        if seconds[-1] > LONG:
-            break
+    seconds = timed(passes, lambda number: connection.execute(f"SELECT count(*) FROM ({query})").fetchall())
     Path(result).write_text(json.dumps({"seconds": seconds}))
 
 

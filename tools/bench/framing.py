@@ -5,17 +5,15 @@ that looks at all of a key. Delta frames are no query of plain SQL: where a fram
 began.
 """
 
-import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.aggregate import OURS, STAGE, warm
+from bench.aggregate import OURS, STAGE
 from bench.framing_log import KINDS, lake_of, stream_of
 from bench.ingest import in_turn
-from bench.measure import Failed, Measured, run, spark_submit
-from bench.widen import paths
+from bench.measure import Failed, Measured
+from bench.ways import gone, taken
 
 HERE = Path(__file__).parent
 PASSES = 3
@@ -46,25 +44,13 @@ def bench(cache: Path, count: int, repetitions: int) -> Iterator[dict[str, Any]]
         seen: dict[str, list[tuple[Measured, dict[str, Any]]]] = {who: [] for who in ways}
         for _ in range(repetitions):
             for who in in_turn(ways, number):
-                seen[who].append(_gone(who, kind, stream, lake, folder))
+                script, way = WAYS[who]
+                result = folder / f"{kind}-{script.partition('_')[0]}-{way}.json"
+                seen[who].append(gone(script, result, way, stream, lake, PASSES))
         totals = {who: tuple(runs[0][1]["totals"]) for who, runs in seen.items() if runs[0][1]["totals"]}
         if len(set(totals.values())) > 1:
             raise Failed(f"frames, {kind}: the frames differ: {totals}")
         for who, runs in seen.items():
-            passes = [one["seconds"] for _, one in runs]
-            seconds = min(map(warm, passes))
-            yield {
-                "bench": "frames", "case": kind, "events": count, "who": who, "found": totals[OURS][0],
-                "cold": min(one[0] for one in passes), "seconds": seconds,
-                "warm": all(len(one) > 1 for one in passes), "per_second": round(count / seconds),
-                "peak_mib": max(one.peak_mib for one, _ in runs), "all": passes,
-            }  # fmt: skip
-
-
-def _gone(who: str, kind: str, stream: Path, lake: Path, folder: Path) -> tuple[Measured, dict[str, Any]]:
-    script, way = WAYS[who]
-    result = folder / f"{kind}-{script.partition('_')[0]}-{way}.json"
-    arguments = (HERE / script, way, stream, lake, PASSES, result)
-    command = spark_submit(*arguments) if script.startswith("peer") else [sys.executable, *arguments]
-    measured = run(command, result.with_suffix(".log"), paths())
-    return measured, json.loads(result.read_text())
+            row = {"bench": "frames", "case": kind, "events": count, "who": who, "found": totals[OURS][0]}
+            common = taken(runs)
+            yield {**row, **common, "per_second": round(count / common["seconds"])}

@@ -3,16 +3,14 @@
 5,000,000 in 72 hours of 10,000 sensors; each sensor's value goes up and down over hours, with noise.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from bench import version
+from bench import held, version
 from bench.draw import CLIENTS, END, FIRST, HOURS, SEED, zipf
-from bench.held import held
 from transom.intervals import Interval
 
 ABOVE, BELOW = 600, 300
@@ -28,17 +26,7 @@ MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("held.py")
 def stream_of(folder: Path, kind: str) -> Path:
     """The stream file, with frames of one kind."""
     frame = {**KINDS[kind], "ties": "last", "idle": f"{HOURS} hours"}
-    spec = {
-        "name": "drawn",
-        "preset": "apache/combined",
-        "source": {"path": "no/%Y-%m-%d/%H.log", "expect": 1},
-        "key": ["client"],
-        "frames": {kind: frame},
-    }
-    file = folder / f"{kind}.yaml"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(spec))
-    return file
+    return held.stream_of(folder / f"{kind}.yaml", key=["client"], frames={kind: frame})
 
 
 def events(count: int) -> pa.Table:
@@ -68,4 +56,4 @@ def events(count: int) -> pa.Table:
 def lake_of(cache: Path, count: int) -> Path:
     """A lake of these events, drawn where it is not there yet."""
     lake = version.folder(cache / f"lake-{count}", MADE_BY)
-    return held(lake, lambda: events(count), Interval(FIRST, END))
+    return held.held(lake, lambda: events(count), Interval(FIRST, END))

@@ -1,7 +1,9 @@
 """Drawn events as a lake holds them, with what a ledger says of them."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -35,3 +37,15 @@ def held(lake: Path, events: Callable[[], pa.Table], asked: Interval) -> Path:
         ledger.publish("ingest", said, "drawn")
         (lake / "whole").touch()
     return lake
+
+
+def stream_of(file: Path, **blocks: Any) -> Path:
+    """The file of that stream: of events as Apache's, which come from nowhere.
+
+    Args:
+        blocks: by the name of the field.
+    """
+    source = {"path": "no/%Y-%m-%d/%H.log", "expect": 1}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"name": "drawn", "preset": "apache/combined", "source": source, **blocks}))
+    return file

@@ -14,10 +14,11 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from bench import version
-from bench.aggregate import OURS, WINDOW, gone, warm
+from bench.aggregate import OURS, WINDOW, gone
 from bench.draw import FIRST, SEED, zipf
 from bench.ingest import in_turn
 from bench.measure import Failed, Measured
+from bench.ways import warm
 from transom.intervals import HOUR, format_hour
 
 EVENTS = 5_000_000

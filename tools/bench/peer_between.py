@@ -5,7 +5,6 @@ Usage: spark-submit peer_between.py WAY CASE FOLDER PASSES RESULT
 
 import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bench.between_log import CASES, SECOND, Case
-from bench.measure import LONG
+from bench.ways import timed
 from transom.lake.session import session
 from transom.stages.between import between_join
 
@@ -78,13 +77,7 @@ def main(way: str, case: str, folder: str, passes: str, result: str) -> None:
     spark = session(f"bench {way}")
     rows, frames = (spark.read.parquet(f"{folder}/{name}") for name in ("rows", "frames.parquet"))
     gone = ways_of(rows, frames, CASES[case])[way]
-    seconds = []
-    for _ in range(int(passes)):
-        began = time.monotonic()
-        gone().write.format("noop").mode("overwrite").save()
-        seconds.append(round(time.monotonic() - began, 2))
-        if seconds[-1] > LONG:
-            break
+    seconds = timed(passes, lambda number: gone().write.format("noop").mode("overwrite").save())
     Path(result).write_text(json.dumps({"seconds": seconds, "totals": totals(way, gone())}))
     spark.stop()
 

@@ -4,10 +4,8 @@ Usage: spark-submit peer_framing.py WAY STREAM LAKE PASSES RESULT
 """
 
 import json
-import os
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from pyspark.sql import functions as F
 from bench.draw import END, FIRST
 from bench.framing_log import ABOVE
 from bench.given import Given, ddl
-from bench.measure import LONG
+from bench.ways import linked, timed
 from transom import job
 from transom.intervals import Interval
 from transom.lake.session import session
@@ -117,21 +115,16 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     events = spark.read.format("delta").load(f"{store.root}/events")
     ways = ways_of(events, frame_block_of(stream, name), store)
     kept = Path(result).with_suffix(".kept")
-    seconds = []
-    for number in range(int(passes)):
-        place = str(kept / str(number))
-        if way == "stage":
-            # Files of the lake are never changed, only added: links are a lake of their own.
-            shutil.rmtree(place, ignore_errors=True)
-            shutil.copytree(lake, place, copy_function=os.link)
-        began = time.monotonic()
-        if way == "stage":
-            job.perform(spark, "frame", stream, INTERVAL, WORKS["frame"], lake=place)
-        else:
-            ways[way]().write.format("noop").mode("overwrite").save()
-        seconds.append(round(time.monotonic() - began, 2))
-        if seconds[-1] > LONG:
-            break
+    if way == "stage":
+        seconds = timed(
+            passes,
+            lambda number: job.perform(
+                spark, "frame", stream, INTERVAL, WORKS["frame"], lake=str(kept / str(number))
+            ),
+            lambda number: linked(lake, kept / str(number)),
+        )
+    else:
+        seconds = timed(passes, lambda number: ways[way]().write.format("noop").mode("overwrite").save())
     shutil.rmtree(kept, ignore_errors=True)
     told = {"seconds": seconds, "totals": None if way == "stage" else totals(way, ways[way]())}
     Path(result).write_text(json.dumps(told))

@@ -4,10 +4,8 @@ Usage: spark-submit peer_frequency.py WAY STREAM LAKE PASSES RESULT
 """
 
 import json
-import os
 import shutil
 import sys
-import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -22,7 +20,7 @@ from pyspark.sql import functions as F
 from bench.draw import END, FIRST
 from bench.frequency_log import DELTA, EPSILON, WINDOW
 from bench.given import Given, ddl
-from bench.measure import LONG
+from bench.ways import linked, timed
 from transom import job
 from transom.intervals import HOUR, Interval
 from transom.lake.session import session
@@ -118,21 +116,22 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         "hour": lambda: told(held.unionByName(matrices(last, block, store, [LAST])), block, store, [LAST]),
         "exact_hour": lambda: most(held.unionByName(by_hour(last))).where(F.col("at") == F.lit(LAST)),
     }
-    seconds = []
-    for number in range(int(passes)):
-        place = str(kept / str(number))
-        if way == "stage":
-            # Files of the lake are never changed, only added: links are a lake of their own.
-            shutil.copytree(lake, place, copy_function=os.link)
-        began = time.monotonic()
-        if way == "stage":
-            job.perform(spark, "sketch", stream, INTERVAL, WORKS["sketch"], lake=place)
-        else:
-            ways[way]().write.format("noop").mode("overwrite").save()
-        seconds.append(round(time.monotonic() - began, 2))
-        spark.catalog.clearCache()
-        if seconds[-1] > LONG:
-            break
+    if way == "stage":
+        seconds = timed(
+            passes,
+            lambda number: job.perform(
+                spark, "sketch", stream, INTERVAL, WORKS["sketch"], lake=str(kept / str(number))
+            ),
+            lambda number: linked(lake, kept / str(number)),
+        )
+    else:
+        seconds = timed(
+            passes,
+            lambda number: ways[way]().write.format("noop").mode("overwrite").save(),
+            # What a pass has kept is no help to the next.
+            lambda number: spark.catalog.clearCache(),
+        )
+    place = kept / str(len(seconds) - 1)
     facts: dict[str, Any] = {"seconds": seconds}
     if way == "stage":
         facts |= _of_window(f"{place}/{stream.name}", window)

@@ -4,10 +4,8 @@ Usage: spark-submit peer_persistence.py WAY STREAM LAKE PASSES RESULT
 """
 
 import json
-import os
 import shutil
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,8 @@ from pyspark.sql import functions as F
 
 from bench.draw import END, FIRST, HOURS
 from bench.given import Given, ddl
-from bench.measure import LONG
 from bench.persistence_log import SLOT
+from bench.ways import linked, timed
 from transom import job
 from transom.intervals import HOUR, Interval
 from transom.lake.session import session
@@ -97,20 +95,17 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         "hour": lambda: computed(last, before, block, store, LAST),
         "exact_hour": lambda: window.groupBy("client").count().where(F.col("count") >= least),
     }
-    seconds = []
-    for number in range(int(passes)):
-        place = str(kept / str(number))
-        if way == "stage":
-            # Files of the lake are never changed, only added: links are a lake of their own.
-            shutil.copytree(lake, place, copy_function=os.link)
-        began = time.monotonic()
-        if way == "stage":
-            job.perform(spark, "sketch", stream, INTERVAL, WORKS["sketch"], lake=place)
-        else:
-            ways[way]().write.format("noop").mode("overwrite").save()
-        seconds.append(round(time.monotonic() - began, 2))
-        if seconds[-1] > LONG:
-            break
+    if way == "stage":
+        seconds = timed(
+            passes,
+            lambda number: job.perform(
+                spark, "sketch", stream, INTERVAL, WORKS["sketch"], lake=str(kept / str(number))
+            ),
+            lambda number: linked(lake, kept / str(number)),
+        )
+    else:
+        seconds = timed(passes, lambda number: ways[way]().write.format("noop").mode("overwrite").save())
+    place = kept / str(len(seconds) - 1)
     told: dict[str, Any] = {"seconds": seconds}
     if way == "stage":
         told |= _of_last_hour(f"{place}/{stream.name}")

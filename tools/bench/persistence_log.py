@@ -4,15 +4,13 @@ read.
 5,000,000 in 72 hours, in slots of 15 minutes: hosts of which a few are there in every slot, some thousands
 come and go, and most are seen a few times; about 2,800,000 pairs of a host and a slot."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from bench import version
+from bench import held, version
 from bench.draw import END, FIRST, HOURS, SEED, zipf
-from bench.held import held
 from transom.intervals import Interval
 
 HOSTS = 200_000
@@ -25,21 +23,11 @@ MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("held.py")
 
 def stream_of(folder: Path) -> Path:
     """The stream file: one instance, as the paper has it."""
-    spec = {
-        "name": "drawn",
-        "preset": "apache/combined",
-        "source": {"path": "no/%Y-%m-%d/%H.log", "expect": 1},
-        "persistence": {
-            "hosts": {
-                "item": ["client"], "slot": "15 minutes", "window": f"{HOURS} hours",
-                "alpha": ALPHA, "epsilon": EPSILON, "delta": 0.2,
-            }
-        },
+    hosts = {
+        "item": ["client"], "slot": "15 minutes", "window": f"{HOURS} hours",
+        "alpha": ALPHA, "epsilon": EPSILON, "delta": 0.2,
     }  # fmt: skip
-    file = folder / "hosts.yaml"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(spec))
-    return file
+    return held.stream_of(folder / "hosts.yaml", persistence={"hosts": hosts})
 
 
 def events(count: int) -> pa.Table:
@@ -65,4 +53,4 @@ def events(count: int) -> pa.Table:
 def lake_of(cache: Path, count: int) -> Path:
     """A lake of these events, drawn where it is not there yet."""
     lake = version.folder(cache / f"lake-{count}", MADE_BY)
-    return held(lake, lambda: events(count), Interval(FIRST, END))
+    return held.held(lake, lambda: events(count), Interval(FIRST, END))

@@ -6,7 +6,6 @@ not.
 """
 
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,9 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from bench.aggregate import OURS, STAGE, warm
+from bench.aggregate import OURS, STAGE
 from bench.ingest import in_turn
-from bench.measure import Failed, Measured, run, spark_submit
+from bench.measure import Failed, Measured, run
+from bench.ways import gone, paths, warm
 from bench.widen_log import BEGIN, END, lake_of, stream_of
 
 HERE = Path(__file__).parent
@@ -77,15 +77,7 @@ def bench(cache: Path, count: int, repetitions: int) -> Iterator[dict[str, Any]]
 
 def _gone(way: str, stream: Path, lake: Path, folder: Path) -> tuple[Measured, dict[str, Any]]:
     """A way in a process of its own: what it took, and what it tells."""
-    result = folder / f"{way}.json"
-    command = spark_submit(HERE / "peer_widen.py", way, stream, lake, str(PASSES), result)
-    measured = run(command, result.with_suffix(".log"), paths())
-    return measured, json.loads(result.read_text())
-
-
-def paths() -> dict[str, str]:
-    """What a process has to know to import the benchmarks."""
-    return {"PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])}
+    return gone("peer_widen.py", folder / f"{way}.json", way, stream, lake, PASSES)
 
 
 def _matches(file: Path) -> dict[str, tuple[np.timedelta64, np.timedelta64]]:

@@ -4,16 +4,14 @@ As many as are wanted in 72 hours, and before these two days more at the same ra
 does not begin with the log. In one of twenty a step may see itself; slow and quick episodes lie between.
 """
 
-import json
 from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from bench import version
+from bench import held, version
 from bench.draw import CLIENTS, FIRST, HOURS, SEED, Int64s, Rng, zipf
-from bench.held import held
 from transom.intervals import HOUR, Interval
 
 WITHIN = timedelta(hours=48)
@@ -33,32 +31,21 @@ MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("held.py")
 
 def stream_of(folder: Path) -> Path:
     """The stream file."""
-    spec = {
-        "name": "drawn",
-        "preset": "apache/combined",
-        "source": {"path": "no/%Y-%m-%d/%H.log", "expect": 1},
-        "key": ["client"],
-        "patterns": {
-            PATTERN: {
-                "within": f"{WITHIN // HOUR} hours",
-                "steps": [
-                    {"id": "looked", "where": f"status = {STATUS['looked']}"},
-                    {
-                        "id": "refused",
-                        "where": f"status = {STATUS['refused']}",
-                        "times": 3,
-                        "within": "1 hour",
-                        "by": ["user = looked.user"],
-                    },
-                    {"id": "entered", "where": f"status = {STATUS['entered']}", "by": ["user = looked.user"]},
-                ],
-            }
-        },
+    pattern = {
+        "within": f"{WITHIN // HOUR} hours",
+        "steps": [
+            {"id": "looked", "where": f"status = {STATUS['looked']}"},
+            {
+                "id": "refused",
+                "where": f"status = {STATUS['refused']}",
+                "times": 3,
+                "within": "1 hour",
+                "by": ["user = looked.user"],
+            },
+            {"id": "entered", "where": f"status = {STATUS['entered']}", "by": ["user = looked.user"]},
+        ],
     }
-    file = folder / "drawn.yaml"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(spec))
-    return file
+    return held.stream_of(folder / "drawn.yaml", key=["client"], patterns={PATTERN: pattern})
 
 
 def events(count: int) -> pa.Table:
@@ -111,4 +98,4 @@ def _named(before: str, many: int, numbers: Int64s) -> pa.Array:
 def lake_of(cache: Path, count: int) -> Path:
     """A lake of these events, drawn where it is not there yet, with what a ledger says of them."""
     lake = version.folder(cache / f"lake-{count}", MADE_BY)
-    return held(lake, lambda: events(count), Interval(FIRST, TOLD))
+    return held.held(lake, lambda: events(count), Interval(FIRST, TOLD))

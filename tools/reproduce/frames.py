@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from bench import version
 from bench.measure import machine, run, spark_submit
-from bench.widen import paths
+from bench.ways import paths
 from deltalake import write_deltalake
 from rich.console import Console
 

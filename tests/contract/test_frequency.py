@@ -3,14 +3,13 @@
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from contract.test_persistence import HOUR, bytes_of, micros
-from contract.test_promise import assert_equal
+from contract import sketched
+from contract.sketched import HOUR, Event, by_item, bytes_of, events_of, live, micros
 from house import House, hour, line
 from transom.algorithms.countmin import Perfect, Proportional, Simple, Vanilla, WindowedCountMin
 from transom.algorithms.splitter import FixedPoint
@@ -19,7 +18,6 @@ from transom.stages.frequency_audit import audit
 from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
 
 Make = Callable[..., House]
-Event = dict[str, Any]
 HOURS = 12
 
 FREQUENT = """
@@ -108,7 +106,10 @@ def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[i
             since = now.get(row["item"])
             change = None if since is None else "entered" if since == at + HOUR else "stays"
             rows.append({**row, "since": since, "change": change})
-        rows += [{"item": item, "end": at + HOUR, "change": "left"} for item in heavy.keys() - now.keys()]
+        gone = heavy.keys() - now.keys()
+        rows += [
+            {"item": item, "end": at + HOUR, "change": "left", "watched": item in watched} for item in gone
+        ]
         heavy = now
     return rows
 
@@ -165,36 +166,19 @@ def told_of(
     return [{**row, "others": others} for row in told]
 
 
-def told(house: House, name: str) -> list[Event]:
+def told(house: House, name: str) -> Iterator[Event]:
     block = frequency_block_of(house.stream, name)
-    found = []
-    for row in house.rows_of("frequencies"):
-        if row["block"] != name:
-            continue
-        said = {
-            "item": bytes_of([row[column] for column in block.item]),
-            "end": micros(row["window_end"]),
-            "change": row["change"],
-        }
-        assert micros(row["hour"]) == said["end"] - HOUR
-        assert row["state"] == {"left": "final", None: None}.get(row["change"], "partial")
+    for said, row in sketched.told(house, "frequencies", name, block.item):
         if row["change"] != "left":
             said |= {
-                column: row[column]
-                for column in ("low", "high", "estimate", "rank", "margin", "watched", "others")
+                column: row[column] for column in ("low", "high", "estimate", "rank", "margin", "others")
             }
             said |= {"since": row["since"] and micros(row["since"]), "records": row["window_records"]}
-        found.append(said)
-    return found
+        yield said
 
 
-def by_item(rows: Sequence[Event]) -> list[Event]:
-    return sorted(rows, key=lambda row: (row["end"], row["item"]))
-
-
-def check(house: House, asked: Sequence[int] | range) -> None:
-    hours = [micros(hour(number)) for number in asked]
-    events = [event for event in house.rows_of("events") if micros(event["hour"]) in hours]
+def check(house: House, asked: Sequence[int]) -> None:
+    events, hours = events_of(house, asked)
     for name in house.stream.frequency:
         rows = by_item(told(house, name))
         assert rows == by_item(expected(house, name, events, hours)), name
@@ -206,20 +190,9 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
     log = requests(random.Random(4))
     lived, whole = house(FREQUENT, "lived"), house(FREQUENT, "whole")
     late = {2: log[2][1::2], 4: log[4][::2]}
-    for number, lines in enumerate(log):
-        lived.land(number, [one for one in lines if one not in late.get(number, ())])
-    # Hour 6 is asked for last, after what comes behind it.
-    for begin, end in ((0, 1), (1, 6), (8, HOURS)):
-        lived.run(begin, end)
-    check(lived, [*range(6), *range(8, HOURS)])
-    for number, lines in late.items():
-        lived.land(number, lines, ".late")
-    for begin, end in ((2, 3), (4, 8), (8, HOURS)):
-        lived.run(begin, end)
-    whole.run(0, HOURS)
-    assert_equal(lived, whole)
-    lived.assert_ledger_true()
-    check(whole, range(HOURS))
+    # Hours 6 and 7 are asked for last, after what comes behind them.
+    early, later = ((0, 1), (1, 6), (8, HOURS)), ((2, 3), (4, 8), (8, HOURS))
+    live(lived, whole, log, late, early, later, check)
     stays = {row["heavy_id"] for row in whole.rows_of("frequencies") if row["block"] != "answers"} - {None}
     findings = [finding for finding in whole.findings() if finding.kind == "top"]
     assert len(findings) == len(stays) > 3

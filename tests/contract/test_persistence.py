@@ -2,16 +2,16 @@
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from contract.test_promise import assert_equal
+from contract import sketched
+from contract.sketched import HOUR, MICROS, Event, by_item, bytes_of, events_of, live, micros
 from house import House, hour, line
 from transom.algorithms.persistence import Exact, SlidingWindow
 from transom.algorithms.sampling import hashed
@@ -20,9 +20,6 @@ from transom.stages.persistence_audit import audit
 from transom.stages.persistence_blocks import PersistenceBlock, persistence_block_of
 
 Make = Callable[..., House]
-Event = dict[str, Any]
-MICROS = 10**6
-HOUR = 3600 * MICROS
 HOURS = 16
 
 PERSISTENT = """
@@ -55,17 +52,6 @@ def requests(dice: random.Random) -> list[list[str]]:
         lines += [line(3600 * number + 9, "10.0.0.6", 7, 404)] * (number < 3)
         log.append(lines)
     return log
-
-
-def micros(moment: datetime) -> int:
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-
-
-def bytes_of(values: Sequence[object]) -> bytes:
-    texts = [str(value).encode() for value in values]
-    if len(texts) == 1:
-        return texts[0]
-    return b"".join(len(text).to_bytes(8, "little") + text for text in texts)
 
 
 def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> Iterator[Event]:
@@ -156,38 +142,21 @@ def told_of(
     }  # fmt: skip
 
 
-def told(house: House, name: str) -> list[Event]:
+def told(house: House, name: str) -> Iterator[Event]:
     block = persistence_block_of(house.stream, name)
-    found = []
-    for row in house.rows_of("persistent_items"):
-        if row["block"] != name:
-            continue
-        said = {
-            "item": bytes_of([row[column] for column in block.item]),
-            "end": micros(row["window_end"]),
-            "change": row["change"],
-            "watched": row["watched"],
-        }
+    for said, row in sketched.told(house, "persistent_items", name, block.item):
         assert row["certain"] or row["low"] is None or row["low"] < block.tracking.asked.certain
-        assert micros(row["hour"]) == said["end"] - HOUR
-        assert row["state"] == {"left": "final", None: None}.get(row["change"], "partial")
         if row["change"] != "left":
             said |= {name: row[name] for name in ("low", "high", "estimate", "certain", "records", "slots")}
             said |= {
                 "since": row["since"] and micros(row["since"]), "first": micros(row["first_slot"]),
                 "last": micros(row["last_slot"]), "mean": row["gap_mean_s"], "spread": row["gap_cv"],
             }  # fmt: skip
-        found.append(said)
-    return found
+        yield said
 
 
-def by_item(rows: Iterator[Event] | Sequence[Event]) -> list[Event]:
-    return sorted(rows, key=lambda row: (row["end"], row["item"]))
-
-
-def check(house: House, asked: Sequence[int] | range) -> None:
-    hours = [micros(hour(number)) for number in asked]
-    events = [event for event in house.rows_of("events") if micros(event["hour"]) in hours]
+def check(house: House, asked: Sequence[int]) -> None:
+    events, hours = events_of(house, asked)
     for name in house.stream.persistence:
         rows = by_item(told(house, name))
         assert rows == by_item(expected(house, name, events, hours)), name
@@ -199,20 +168,9 @@ def test_items_are_what_the_listing_says_whatever_the_history(house: Make) -> No
     log = requests(random.Random(4))
     lived, whole = house(PERSISTENT, "lived"), house(PERSISTENT, "whole")
     late = {4: log[4][1::2], 9: log[9][::2]}
-    for number, lines in enumerate(log):
-        lived.land(number, [one for one in lines if one not in late.get(number, ())])
     # Hours 6 to 8 are asked for last, after what comes behind them.
-    for begin, end in ((0, 1), (1, 6), (9, 10), (10, HOURS)):
-        lived.run(begin, end)
-    check(lived, [*range(6), *range(9, HOURS)])
-    for number, lines in late.items():
-        lived.land(number, lines, ".late")
-    for begin, end in ((4, 5), (6, 9), (9, HOURS)):
-        lived.run(begin, end)
-    whole.run(0, HOURS)
-    assert_equal(lived, whole)
-    lived.assert_ledger_true()
-    check(whole, range(HOURS))
+    early, later = ((0, 1), (1, 6), (9, 10), (10, HOURS)), ((4, 5), (6, 9), (9, HOURS))
+    live(lived, whole, log, late, early, later, check)
     events, named = whole.rows_of("events"), whole.rows_of("persistent_items")
     for found in audit(whole.spark, whole.stream, whole.context(0, HOURS).interval, whole.root):
         assert found.sound

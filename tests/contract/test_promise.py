@@ -67,9 +67,8 @@ def assert_equal(one: House, other: House) -> None:
             assert these.exceptAll(those.select("*", *former).select(these.columns)).isEmpty(), name
 
 
-def test_any_history_equals_one_run(house: Make, dice: random.Random) -> None:
-    hours = 12
-    text = LOUD.replace("expect: 2", "expect: 1")
+def lived_as_whole(house: Make, text: str, hours: int, dice: random.Random) -> House:
+    """A lake with a history, which holds what one run makes; of its last hour there is no file."""
     lived = house(text, "lived")
     traffic(lived, hours - 1)
     history(lived, hours, dice)
@@ -77,6 +76,11 @@ def test_any_history_equals_one_run(house: Make, dice: random.Random) -> None:
     whole.run(0, hours)
     assert_equal(lived, whole)
     lived.assert_ledger_true()
+    return lived
+
+
+def test_any_history_equals_one_run(house: Make, dice: random.Random) -> None:
+    lived = lived_as_whole(house, LOUD.replace("expect: 2", "expect: 1"), 12, dice)
     told = {(finding.kind, finding.severity): finding.start for finding in lived.findings()}
     assert told == {("silent", "high"): hour(11), ("gate", "low"): hour(6)}
     assert lived.table("events").where("source_line <= 5 AND hour(hour) = 7").count() == 5
@@ -92,15 +96,7 @@ frequency:
 
 
 def test_any_history_of_sketches_equals_one_run(house: Make, dice: random.Random) -> None:
-    hours = 9
-    text = WEB[: WEB.index("aggregate:")] + SKETCHES
-    lived = house(text, "lived")
-    traffic(lived, hours - 1)
-    history(lived, hours, dice)
-    whole = house(text, "whole")
-    whole.run(0, hours)
-    assert_equal(lived, whole)
-    lived.assert_ledger_true()
+    lived = lived_as_whole(house, WEB[: WEB.index("aggregate:")] + SKETCHES, 9, dice)
     assert {finding.kind for finding in lived.findings()} == {"silent", "persistent", "top"}
 
 

@@ -9,7 +9,6 @@ vectorised passes (`transom.algorithms.between`), and what an interval has of se
 aggregates over few intervals these go to where the rows are, which stay there. Else rows and intervals of a
 key and of a slice of time come together; so a key that has most of the rows is split like any other."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,21 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ByteType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructType
 
 from transom.algorithms.between import Between
 from transom.algorithms.exact import Int64s
 from transom.algorithms.readings import Ordered, in_order
 from transom.lake.stage import Made
+from transom.stages.between_arguments import WHOLE, Aggregate, aggregate_of, check
 from transom.stages.columns import codes, gathered, in_portions, int64s
 from transom.stages.slices import quoted
 from transom.units import microseconds
@@ -46,8 +37,6 @@ SLICES = 32
 """Into how many slices of time rows are cut at most, so that one key's need not be in one place."""
 WITHIN = 8
 """How many intervals a slice is as long as, at least."""
-AGGREGATE = re.compile(r"\s*(count|sum|mean|min|max)\s*(?:\(\s*(\w+)\s*\))?\s*")
-WHOLE = (ByteType, ShortType, IntegerType, LongType)
 FROM, TO, _SLICE, _MANY = "__from", "__to", "__slice", "__many"
 _FRAME, _ROW = "__frame", "__row"
 AT_A_TIME = 2**18
@@ -92,8 +81,8 @@ def between_join(
             aggregate is none.
     """
     start, end, time = on
-    aggregates = None if how == "rows" else {name: _read(name, text) for name, text in how.items()}
-    _check(frames, rows, on, by, aggregates)
+    aggregates = None if how == "rows" else {name: aggregate_of(name, text) for name, text in how.items()}
+    check(frames, rows, on, by, aggregates)
     spans = frames.withColumns(
         {
             FROM: F.unix_micros(start) - F.lit(microseconds(lead) + microseconds(shift)),
@@ -112,7 +101,7 @@ def filled(
     rows: DataFrame,
     time: str,
     by: Sequence[str],
-    aggregates: Mapping[str, tuple[str, str | None]],
+    aggregates: Mapping[str, Aggregate],
 ) -> DataFrame:
     """Each of some stretches with what its rows come to, in any order; as `between_join`, which checks.
 
@@ -128,50 +117,6 @@ def filled(
 
 def _intervals(spans: DataFrame, by: Sequence[str]) -> DataFrame:
     return spans.where((F.col(FROM) < F.col(TO)) & _known(by))
-
-
-def _read(name: str, text: str) -> tuple[str, str | None]:
-    form = AGGREGATE.fullmatch(text)
-    if form is None or (form[1] == "count") is (form[2] is not None):
-        rule = "must be count, or sum, mean, min or max of a column, as sum(bytes)"
-        raise ValueError(f"how: {name}: {rule}; got {text!r}")
-    return form[1], form[2]
-
-
-def _check(
-    frames: DataFrame,
-    rows: DataFrame,
-    on: tuple[str, str, str],
-    by: Sequence[str],
-    aggregates: Mapping[str, tuple[str, str | None]] | None,
-) -> None:
-    start, end, time = on
-    for what, of, names in (("frames", frames, (start, end)), ("rows", rows, (time,))):
-        types = {field.name: field.dataType for field in of.schema}
-        for name in (*names, *by):
-            if name not in types:
-                raise ValueError(f"{what}: no column {name!r}; there are {', '.join(types)}")
-        for name in names:
-            if not isinstance(types[name], TimestampType):
-                raise ValueError(f"{what}: {name} must be a timestamp; it is {types[name].simpleString()}")
-    kinds = {field.name: field.dataType for field in rows.schema}
-    for field in frames.schema:
-        if field.name in by and kinds[field.name] != field.dataType:
-            both = f"{field.dataType.simpleString()} and {kinds[field.name].simpleString()}"
-            raise ValueError(f"by: {field.name} must be of one type in both; got {both}")
-        if aggregates is None and field.name in kinds and field.name not in by:
-            raise ValueError(f"frames and rows both have a column {field.name!r}, which is not in by")
-    for name, (function, column) in (aggregates or {}).items():
-        if name in frames.columns:
-            raise ValueError(f"how: {name} is a column of frames; choose another name")
-        if column is None:
-            continue
-        if column not in kinds:
-            raise ValueError(f"how: {name}: no column {column!r}; there are {', '.join(kinds)}")
-        allowed = WHOLE if function in ("sum", "mean") else (*WHOLE, DoubleType, FloatType)
-        if not isinstance(kinds[column], allowed):
-            rule = "takes whole numbers" if function in ("sum", "mean") else "takes numbers"
-            raise ValueError(f"how: {name}: {function} {rule}; {column} is {kinds[column].simpleString()}")
 
 
 def _known(names: Sequence[str]) -> Column:
@@ -239,7 +184,7 @@ def _aggregates(
     rows: DataFrame,
     time: str,
     by: Sequence[str],
-    aggregates: Mapping[str, tuple[str, str | None]],
+    aggregates: Mapping[str, Aggregate],
 ) -> DataFrame:
     """What each interval has, added up over passes: how many rows, and of each column the figures."""
     asked: dict[str, set[str]] = {}
@@ -287,7 +232,7 @@ def _figure(figure: str, column: str) -> str:
     return f"__{figure}_{column}"
 
 
-def _told(of: tuple[str, str | None]) -> Column:
+def _told(of: Aggregate) -> Column:
     function, column = of
     if column is None:
         return F.coalesce(_MANY, F.lit(0))

@@ -44,10 +44,25 @@ frames:
   failing: {kind: threshold, where: status >= 400, ties: max, idle: 2 hours}
 """
 
+SKETCHES = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+heal: 1 hour
+retention: 3 hours
+persistence:
+  regulars: {item: [client], slot: 30 minutes, window: 2 hours, alpha: 0.7, epsilon: 0.6}
+frequency:
+  clients: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, top: 2}
+  split: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, top: 2,
+          variant: splitter}
+"""
 
-def expired(house: House, table: str = "granules") -> set[int]:
+
+def expired(house: House, *tables: str) -> set[int]:
     found = {node for node, entry in house.book().items() if entry.status == "expired"}
-    assert {node.table for node in found} <= {table}
+    assert {node.table for node in found} <= {*(tables or ("granules",))}
     return {node.hour.hour for node in found}
 
 
@@ -119,6 +134,31 @@ def test_frames_that_have_been_open_since_before_what_is_kept(house: Make) -> No
     assert lived.state() == again.state()
     assert expired(lived, "open_frames") == {0, 1, 2, 3}
     lived.assert_ledger_true()
+
+
+def test_sketches_of_windows_that_begin_before_what_is_kept(house: Make) -> None:
+    lived, whole = house(SKETCHES, "lived"), house(SKETCHES, "whole")
+    state = ("tuples", "tick_matrices", "cells")
+    for number in range(6):
+        lived.land(number, [line(3600 * number + 300 * i, f"10.0.0.{i * number % 3}") for i in range(12)])
+    for number in range(6):
+        lived.run(number, number + 1)
+    whole.run(0, 6)
+    assert lived.state() == whole.state()
+    assert expired(lived, *state) == {0, 1}
+    assert [clock(lived.table(table)) for table in state] == [{2, 3, 4, 5}] * 3
+    # What an hour of the past tells is told anew, and so is all that its state leads to.
+    lived.land(1, [line(3600 + 60 * i, "10.0.0.9") for i in range(60)], ".late")
+    lived.run(1, 2)
+    for number in (3, 5):
+        lived.run(number, number + 1)
+    again = house(SKETCHES, "again")
+    again.run(0, 6)
+    assert lived.state() == again.state()
+    assert expired(lived, *state) == {0, 1}
+    lived.assert_ledger_true()
+    of_client = [row for row in lived.rows_of("frequencies") if row["client"] == "10.0.0.9"]
+    assert {row["hour"].hour for row in of_client if row["change"] != "left"} == {1, 2}
 
 
 def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(house: Make) -> None:

@@ -129,6 +129,14 @@ def test_what_is_not_so_is_said() -> None:
     assert len(told(rows(), bits=8)) == 1
 
 
+def test_means_leave_out_the_outer_tenths() -> None:
+    runs = pd.concat([rows().assign(seed=seed) for seed in range(10)])
+    runs.loc[(runs.seed == 3) & (runs.figure == "window"), "Splitter"] = 1e9
+    assert told(runs) == []
+    runs.loc[(runs.seed == 4) & (runs.figure == "window"), "Splitter"] = 1e9
+    assert len(told(runs)) == 2
+
+
 def test_each_stream_is_asked_for_once() -> None:
     wanted = list(study.asked(2))
     assert len(wanted) == len({*wanted}) == 2 * (5 * (4 + 4 + 4 + 6 + 5) + 2)

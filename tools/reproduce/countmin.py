@@ -2,8 +2,8 @@
 
 By how much Simple, Proportional and Splitter are wrong against a sketch that keeps its window, over windows,
 periods, rows, changing distributions, an attack, `mu` and `tau`; and what a coordinator lacks that is told
-only every `epsilon N` records. The paper takes the mean of a hundred runs without the outer tenths, this of
-some seeds."""
+only every `epsilon N` records. As the paper does of a hundred runs, this takes the mean of its runs without
+the outer tenths."""
 
 import argparse
 import sys
@@ -38,7 +38,7 @@ from transom.algorithms.distributed import DistributedCountMin
 from transom.algorithms.splitter import MU, TAU, FixedPoint
 
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "countmin"
-SEEDS = 5
+SEEDS = 10
 WINDOW, COLUMNS = 50_000, 28
 WINDOWS = (50_000, 100_000, 200_000, 400_000)
 PERIODS = (1_000, 4_000, 16_000, 64_000)
@@ -46,10 +46,21 @@ ROWS = (1, 2, 4, 8)
 MUS = ("0.9", "1.0", "1.3", "1.5", "2.0", "2.5")
 TAUS = ("0.005", "0.02", "0.05", "0.1", "0.5")
 NODES = (2, 4, 8)
+OUTER = 0.1
+"""The share of the runs with the smallest, and of those with the largest figures, that means leave out."""
 SKEWED = NAMES[1:]
 """The distributions over which the paper's figures are; for Uniform its order does not hold."""
 ABOUT = 3
 """By which factor a mean may differ from one that the paper has."""
+WHY = (
+    "Errors are squares, and most of their mean is that of the few items that have most of the records: how "
+    "wide Normal is, in items, the paper does not say (here one for each standard deviation: spread over all "
+    "1,000 its order of errors does not hold), and which of them share a cell is chance, with one row of 28.",
+    "The trace of an attack cannot be had. What is drawn has its shares, and grows steadily: hardly a cell "
+    "of 28 ever counts 1.5 times as fast as before, so almost nothing is split, and without a split Splitter "
+    "is behind Proportional, as for Uniform.",
+)
+"""Where a figure is not met."""
 Row = Mapping[str, Any]
 console = Console(highlight=False)
 
@@ -112,6 +123,17 @@ def rows_of(seen: Sequence[tuple[Asked, Errors]]) -> pd.DataFrame:
     )  # fmt: skip
 
 
+def means_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """The mean of each point over its runs."""
+    points = rows.drop(columns="seed").groupby(["figure", "of", "at"], sort=False)
+    return points.agg(_inner_mean).reset_index()
+
+
+def _inner_mean(values: pd.Series) -> float:
+    left_out = int(len(values) * OUTER)
+    return float(np.sort(values)[left_out : len(values) - left_out].mean())
+
+
 def distributed() -> pd.DataFrame:
     """What coordinators lack, and what they are sent, of nodes that share the records out."""
     window, epsilon, rows = 5_000, 0.1, []
@@ -137,7 +159,7 @@ def distributed() -> pd.DataFrame:
 
 def verdicts(rows: pd.DataFrame, nodes: pd.DataFrame) -> list[str]:
     """What the paper says of its figures, and whether it is so here."""
-    means = rows.groupby(["figure", "of", "at"], sort=False).mean(numeric_only=True).reset_index()
+    means = means_of(rows)
     said = []
     for figure in ("window", "period", "rows"):
         some = means[(means.figure == figure) & means.of.isin(SKEWED)]
@@ -211,8 +233,9 @@ def written(
     parts = [
         f"# Windowed Count-Min\n\n{machine()}. {rows.seed.nunique()} seeds.\n",
         *(f"- {text}" for text in said),
+        *([] if all_so(said) else ["\n## Where it is not as in the paper\n", *(f"- {why}" for why in WHY)]),
     ]
-    means = rows.groupby(["figure", "of", "at"], sort=False).mean(numeric_only=True).reset_index()
+    means = means_of(rows)
     for figure, some in means.groupby("figure", sort=False):
         lines = [
             [

@@ -75,7 +75,7 @@ reproduce-frames: setup ## frames on freeway data as in the paper, tables and pl
 reproduce-persistence: setup ## rates and memory of persistent items as in the paper, tables and plots (five minutes)
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reproduce.persistence
 
-reproduce-countmin: setup ## errors of windowed Count-Min sketches as in the paper, tables and plots (ten minutes)
+reproduce-countmin: setup ## errors of windowed Count-Min sketches as in the paper, tables and plots (half an hour)
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reproduce.countmin
 
 schema: setup ## write schemas/stream.schema.json anew from the models

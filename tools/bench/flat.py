@@ -32,7 +32,7 @@ INGEST, AGGREGATE, WIDEN, SKETCH = "ingest", "aggregate", "widen", "sketch"
 BY_SPARK = {f"{stage}, all read by Spark": stage for stage in (AGGREGATE, WIDEN, SKETCH)}
 TABLES = (
     "events", "granules", "item_granules", "batches", "matches", "episodes", "tuples", "persistent_items",
-    scans.NEW,
+    "tick_matrices", "frequencies", scans.NEW,
 )  # fmt: skip
 """What holds rows of the log and what is made of them, or is on its way into such a table."""
 HANDED = (AGGREGATE, WIDEN, SKETCH)
@@ -74,6 +74,15 @@ def stream(folder: Path) -> Path:
                 "window": "3 days",
                 "alpha": 0.7,
                 "epsilon": 0.2,
+            }
+        },
+        "frequency": {
+            "pages": {
+                "item": ["path"],
+                "window": "3 days",
+                "tick": "5 minutes",
+                "epsilon": 0.01,
+                "delta": 0.01,
             }
         },
     }

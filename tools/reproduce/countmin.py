@@ -56,9 +56,9 @@ WHY = (
     "Errors are squares, and most of their mean is that of the few items that have most of the records: how "
     "wide Normal is, in items, the paper does not say (here one for each standard deviation: spread over all "
     "1,000 its order of errors does not hold), and which of them share a cell is chance, with one row of 28.",
-    "The trace of an attack cannot be had. What is drawn has its shares, and grows steadily: hardly a cell "
-    "of 28 ever counts 1.5 times as fast as before, so almost nothing is split, and without a split Splitter "
-    "is behind Proportional, as for Uniform.",
+    "The trace of an attack cannot be had. What is drawn has its shares and not the bursts of real traffic: "
+    "hardly a cell of 28 ever counts 1.5 times as fast as before, so almost nothing is split, and without a "
+    "split Splitter is behind Proportional, as for Uniform.",
 )
 """Where a figure is not met."""
 Row = Mapping[str, Any]

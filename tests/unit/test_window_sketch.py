@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.algorithms.countmin import Perfect, Shape
-from transom.algorithms.tick_matrices import matrix_of
 from transom.algorithms.window_sketch import UnmergeableError, WindowSketch
 from unit.test_countmin import ITEMS
+from unit.test_tick_matrices import matrix_of
 
 SHAPE = Shape(3, 5, 1)
 COUNTS = st.lists(st.integers(0, 50), min_size=len(ITEMS), max_size=len(ITEMS))
@@ -71,3 +71,8 @@ def test_more_records_than_can_be_added_are_refused() -> None:
     many = replace(sketch([0] * len(ITEMS)), records=2**61)
     with pytest.raises(OverflowError, match=r"^4611686018427387904 records, in parts of 1 / 1, cannot"):
         _ = many + many
+
+
+def test_a_matrix_of_another_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^the matrix must be as Shape\(rows=3, columns=5, seed=1\) says"):
+        replace(sketch([1] * len(ITEMS)), counts=np.zeros((5, 3), dtype=np.int64))

@@ -15,8 +15,10 @@ Unlike those of the paper the sub-cells know how many records they have counted 
 
     sub-cells but the oldest <= records of the cell in the window <= these and all records of the oldest
 
-An item has been seen at most as often as the upper one of any of its cells says. M is the number of records
-in the window: N of count-based ones.
+and no more than M, the number of records in the window: N of count-based ones. An item has been seen at most
+as often as the upper one of any of its cells says. Where rates stay, sub-cells are merged for ever, and the
+bounds are as far apart as what is known: a rate that has changed within a factor of `mu` may have been
+another one all the time.
 """
 
 import math
@@ -96,7 +98,9 @@ class SplitterAsListed(WindowedCountMin):
             raise ValueError(f"mu must be above 0; got {float(mu):g}")
         self.tau = tau
         self.mu: Fraction | float = mu
-        self.sub_cells: dict[Cell, deque[SubCell]] = {}
+        self.sub_cells: dict[Cell, deque[SubCell]] = {
+            Cell(row, column): deque() for row in range(shape.rows) for column in range(shape.columns)
+        }
         self._of_steps: deque[int] = deque()
         self._in_window = 0
         self._count_based = False
@@ -112,7 +116,7 @@ class SplitterAsListed(WindowedCountMin):
         super().update(item)
 
     def _forget(self) -> None:
-        for cell in list(self.sub_cells):
+        for cell in self.sub_cells:
             self._retract(cell)
 
     def _retract(self, cell: Cell) -> None:
@@ -179,7 +183,7 @@ class SplitterAsListed(WindowedCountMin):
             whole = self._sum(queue)
             return whole, whole
         rest = self._sum(islice(queue, 1, None))
-        return rest, rest + queue[0].whole
+        return rest, min(rest + queue[0].whole, Fraction(self._in_window))
 
     def queues(self) -> Iterator[tuple[Cell, list[SubCell]]]:
         """The sub-cells of all cells that have any."""
@@ -189,7 +193,14 @@ class SplitterAsListed(WindowedCountMin):
 
 
 class Splitter(SplitterAsListed):
-    """Cells are brought up to date when a record comes, or when they are asked for."""
+    """Cells are brought up to date when a record comes, or when they are asked for; those that have had none
+    are not there."""
+
+    def __init__(
+        self, shape: Shape, steps: int, step: int = -1, tau: Fraction = TAU, mu: Fraction = MU
+    ) -> None:
+        super().__init__(shape, steps, step, tau, mu)
+        self.sub_cells = {}
 
     def _forget(self) -> None:
         pass

@@ -50,7 +50,8 @@ class SubCells:
 
 
 class SplitterCells:
-    """The cells of a matrix.
+    """The cells of a matrix, each a list of linked sub-cells in the order of their steps: memory goes by how
+    many these are, wherever they are.
 
     Args:
         held: what they hold.
@@ -63,15 +64,18 @@ class SplitterCells:
         self, held: SubCells, columns: int, steps: int, tau: Fraction = TAU, mu: Fraction = MU
     ) -> None:
         self._columns, self._steps, self._tau, self._mu = columns, steps, tau, float(mu)
-        self._many, cells = held.many.copy(), len(held.many)
-        self._first = np.zeros(cells, dtype=np.int64)
-        room = max(FEW, int(held.many.max(initial=0)))
-        # Of each cell a ring of sub-cells.
-        self._fields = {name: np.zeros((cells, room), dtype=np.int64) for name in FIELDS}
-        cell = np.repeat(np.arange(cells), held.many)
-        place = np.arange(len(cell)) - np.repeat(np.cumsum(held.many) - held.many, held.many)
-        for name, field in self._fields.items():
-            field[cell, place] = getattr(held, name)
+        self._link(held)
+
+    def _link(self, held: SubCells) -> None:
+        self._many = held.many.copy()
+        self._used = int(held.many.sum())
+        room = max(FEW, 2 * self._used)
+        self._fields = {name: _with_room(getattr(held, name), room) for name in FIELDS}
+        place = np.arange(self._used)
+        self._before, self._after = _with_room(place - 1, room), _with_room(place + 1, room)
+        behind = np.cumsum(held.many)
+        # Of a cell that has none they say nothing.
+        self._oldest, self._newest = behind - held.many, behind - 1
 
     def advance(self, now: int, seen: Int64s, records: int) -> None:
         """Takes the records of a tick.
@@ -89,84 +93,103 @@ class SplitterCells:
         cells = np.flatnonzero(seen)
         if not len(cells):
             return
+        if self._used + len(cells) > len(self._before):
+            self._link(self.held(now - 1))
+            if self._used + len(cells) > len(self._before):
+                self._grow(2 * (self._used + len(cells)))
         self._retract(cells, now - self._steps + 1)
         counter, _, last, whole, _ = self._fields.values()
-        newest = self._place(cells, self._many[cells] - 1)
         there = self._many[cells] > 0
         enough = math.ceil(self._tau * records * UNIT / self._columns)
-        grows = there & (counter[cells, newest] < enough)
-        at, place, more = cells[grows], newest[grows], seen[cells[grows]]
-        counter[at, place] += more * UNIT
-        whole[at, place] += more
-        last[at, place] = now
-        merges = there & ~grows & (self._many[cells] > 1)
-        merges[merges] = self._alike(cells[merges])
-        at, place = cells[merges], newest[merges]
-        before = self._place(at, self._many[at] - 2)
-        last[at, before] = last[at, place]
-        counter[at, before] += counter[at, place]
-        whole[at, before] += whole[at, place]
-        self._many[at] -= 1
+        grows = there.copy()
+        grows[there] = counter[self._newest[cells[there]]] < enough
+        place, more = self._newest[cells[grows]], seen[cells[grows]]
+        counter[place] += more * UNIT
+        whole[place] += more
+        last[place] = now
+        merges = cells[there & ~grows & (self._many[cells] > 1)]
+        merges = merges[self._alike(merges)]
+        place = self._newest[merges]
+        before = self._before[place]
+        last[before] = last[place]
+        counter[before] += counter[place]
+        whole[before] += whole[place]
+        self._newest[merges] = before
+        self._many[merges] -= 1
         self._push(cells[~grows], now, seen[cells[~grows]])
 
     def _push(self, cells: Int64s, now: int, seen: Int64s) -> None:
         """A sub-cell more for each of some cells."""
-        room = self._fields["counter"].shape[1]
-        if len(cells) and self._many[cells].max() == room:
-            self._grow(room)
-        place = self._place(cells, self._many[cells])
+        place = np.arange(self._used, self._used + len(cells))
+        self._used += len(cells)
         values: dict[str, Int64s | int] = dict(zip(FIELDS, (seen * UNIT, now, now, seen, 0), strict=True))
         for name, value in values.items():
-            self._fields[name][cells, place] = value
+            self._fields[name][place] = value
+        first = self._many[cells] == 0
+        self._oldest[cells[first]] = place[first]
+        later, behind = cells[~first], place[~first]
+        self._before[behind] = self._newest[later]
+        self._after[self._newest[later]] = behind
+        self._newest[cells] = place
         self._many[cells] += 1
 
     def _grow(self, room: int) -> None:
-        order = (self._first[:, None] + np.arange(room)) % room
-        for name, field in self._fields.items():
-            straight = np.take_along_axis(field, order, axis=1)
-            self._fields[name] = np.concatenate([straight, np.zeros_like(straight)], axis=1)
-        self._first[:] = 0
-
-    def _place(self, cells: Int64s, number: Int64s) -> Int64s:
-        """Where sub-cells lie, by their numbers in their cells."""
-        place: Int64s = (self._first[cells] + number) % self._fields["counter"].shape[1]
-        return place
+        self._fields = {name: _with_room(field, room) for name, field in self._fields.items()}
+        self._before, self._after = _with_room(self._before, room), _with_room(self._after, room)
 
     def _retract(self, cells: Int64s, behind: int) -> None:
         """Takes away what lies before a step."""
         counter, init, last, _, begun = self._fields.values()
-        room = counter.shape[1]
         some = cells
         while True:
             some = some[self._many[some] > 0]
-            some = some[last[some, self._first[some]] < behind]
+            some = some[last[self._oldest[some]] < behind]
             if not len(some):
                 break
-            self._first[some] = (self._first[some] + 1) % room
+            self._oldest[some] = self._after[self._oldest[some]]
             self._many[some] -= 1
-        cells = cells[self._many[cells] > 0]
-        cells = cells[init[cells, self._first[cells]] < behind]
-        first = self._first[cells]
-        counter[cells, first] = _left(counter[cells, first], init[cells, first], last[cells, first], behind)
-        init[cells, first] = behind
-        begun[cells, first] = 1
+        first = self._oldest[cells[self._many[cells] > 0]]
+        first = first[init[first] < behind]
+        counter[first] = _left(counter[first], init[first], last[first], behind)
+        init[first] = behind
+        begun[first] = 1
 
     def _alike(self, cells: Int64s) -> Bools:
         """Whether the last two sub-cells of some cells have nearly the same rate."""
         counter, init, last, *_ = self._fields.values()
-        before, newest = (self._place(cells, self._many[cells] - number) for number in (2, 1))
-        one = counter[cells, before] / (init[cells, newest] - init[cells, before])
-        other = counter[cells, newest] / (last[cells, newest] - init[cells, newest] + 1)
+        newest = self._newest[cells]
+        before = self._before[newest]
+        one = counter[before] / (init[newest] - init[before])
+        other = counter[newest] / (last[newest] - init[newest] + 1)
         found: Bools = np.maximum(one, other) / np.minimum(one, other) <= self._mu
         return found
 
     def held(self, now: int) -> SubCells:
         """What the cells hold at a tick, less sub-cells that lie before its window."""
-        room = self._fields["counter"].shape[1]
-        order = (self._first[:, None] + np.arange(room)) % room
-        straight = {name: np.take_along_axis(field, order, axis=1) for name, field in self._fields.items()}
-        there = (np.arange(room) < self._many[:, None]) & (straight["last"] > now - self._steps)
-        return SubCells(there.sum(axis=1), *(straight[name][there] for name in FIELDS))
+        cells = np.flatnonzero(self._many)
+        left, place = self._many[cells], self._oldest[cells]
+        of_cells, places = [], []
+        while len(cells):
+            of_cells.append(cells)
+            places.append(place)
+            more = left > 1
+            cells, left, place = cells[more], left[more] - 1, self._after[place[more]]
+        cell, place = (
+            np.concatenate([np.zeros(0, dtype=np.int64), *all_of]) for all_of in (of_cells, places)
+        )
+        there = self._fields["last"][place] > now - self._steps
+        cell, place = cell[there], place[there]
+        # Stable: those of a cell stay in the order of their steps.
+        place = place[np.argsort(cell, kind="stable")]
+        many = np.bincount(cell, minlength=len(self._many))
+        return SubCells(many, *(self._fields[name][place] for name in FIELDS))
+
+
+def _with_room(values: Int64s, room: int) -> Int64s:
+    """Values, and places for more behind them."""
+    found = np.zeros(room, dtype=np.int64)
+    found[: len(values)] = values
+    return found
 
 
 def values(held: SubCells, now: int, steps: int) -> Int64s:

@@ -12,16 +12,12 @@ So each reads 2 N ticks at most, and none depends on the answer before. Estimate
 they are kept as whole numbers of them.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from transom.algorithms.countmin import Shape
 from transom.algorithms.exact import BOUND, Int64s
-from transom.algorithms.row_hash_arrays import columns_of
-
-SLICED = ("perfect", "simple", "proportional")
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,7 @@ def shares(variant: str, steps: int, now: int) -> list[Share]:
     """What of which ticks a window holds at one.
 
     Args:
-        variant: one of `SLICED`.
+        variant: perfect, simple or proportional.
         steps: of the window, N.
     """
     if variant == "perfect":
@@ -52,26 +48,6 @@ def shares(variant: str, steps: int, now: int) -> list[Share]:
     left = steps - (now - turn + 1)
     if variant == "proportional" and left:
         found.insert(0, Share(turn - steps, turn - 1, left))
-    return found
-
-
-def reach(variant: str, steps: int) -> int:
-    """How many ticks a window may be made of, the last included."""
-    return 2 * steps - 1 if variant == "proportional" else steps
-
-
-def matrix_of(shape: Shape, items: Sequence[bytes], times: Int64s) -> Int64s:
-    """The matrix of some items, each seen so many times: `(rows, columns)`.
-
-    Args:
-        times: of each, from 0 up.
-
-    Raises:
-        OverflowError: there are more records than can be added exactly.
-    """
-    found: Int64s = matrices_of(
-        shape, columns_of(items, shape.rows, shape.columns, shape.seed), times, np.zeros_like(times), 1
-    )[0]
     return found
 
 

@@ -78,14 +78,16 @@ class Kept:
             always: items that every hour has kept in which they were seen.
             others: more that are asked for, whether or not an hour has kept them.
         """
-        here = slice(*np.searchsorted(self.hour, [first, last + 1]))
+        # None, of a window that ends before anything counts.
+        behind = max(first, last + 1)
+        here = slice(*np.searchsorted(self.hour, [first, behind]))
         items, place = np.unique(np.concatenate([self.item[here], always, others]), return_inverse=True)
         kept, known = np.zeros(len(items), dtype=np.int64), np.zeros(len(items), dtype=np.int64)
         of_rows = place[: here.stop - here.start]
         np.add.at(kept, of_rows, self.records[here])
         at = np.searchsorted(self.hours, self.hour[here])
         np.add.at(known, of_rows, self.left_out[at])
-        some = slice(*np.searchsorted(self.hours, [first, last + 1]))
+        some = slice(*np.searchsorted(self.hours, [first, behind]))
         unseen = int(self.left_out[some].sum())
         more = unseen - known
         more[np.isin(items, always)] = 0

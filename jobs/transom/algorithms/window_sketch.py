@@ -32,6 +32,9 @@ class WindowSketch:
         records: how many there are in the window, M.
         parts: in which parts of a record the matrix counts.
         counts: the matrix: `(rows, columns)`.
+
+    Raises:
+        ValueError: a matrix of another shape.
     """
 
     shape: Shape
@@ -42,6 +45,10 @@ class WindowSketch:
     records: int
     parts: int
     counts: Int64s
+
+    def __post_init__(self) -> None:
+        if self.counts.shape != (self.shape.rows, self.shape.columns):
+            raise ValueError(f"the matrix must be as {self.shape} says; it is {self.counts.shape}")
 
     def __add__(self, other: "WindowSketch") -> "WindowSketch":
         """What both have counted together.

@@ -136,7 +136,8 @@ def configuration(java_home: Path, archive: Path | None) -> None:
     # A folder of settings would stand on the class path, where Java refuses to make an archive.
     properties, logging = HOUSE / "spark.properties", HOUSE / "log4j2.properties"
     # The short compiler and one collector thread start fastest; long runs want Java's defaults.
-    options = "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    # For it alone Java keeps room for less code than many blocks come to, and then warns and stops compiling.
+    options = "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
     options += f" -Dderby.system.home={HOUSE / 'derby'} -Dlog4j2.configurationFile={logging}"
     if archive is not None:
         options += f" -XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:class+path=off"

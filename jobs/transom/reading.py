@@ -23,6 +23,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from transom.algorithms.exact import Int64s
+from transom.algorithms.window_sketch import WindowSketch
+from transom.formats.layout import FieldType
 from transom.intervals import HOUR, Interval, hour_of
 from transom.job import root_of
 from transom.lake import findings
@@ -37,12 +39,14 @@ from transom.stages import aggregate
 from transom.stages import sketch as sketches
 from transom.stages.blocks import block_of
 from transom.stages.checks import accepted_of
-from transom.stages.frequency_blocks import frequency_block_of
-from transom.stages.frequency_windows import Frequency, frequency_of
+from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
+from transom.stages.frequency_windows import Answer, frequency_of, sketch_of
 from transom.stages.horizons import Figures, Horizon
+from transom.stages.item_columns import LONGEST
 from transom.stages.slices import micros, number_of, quoted
 from transom.stream import Stream, load
 from transom.stream.errors import nearest
+from transom.stream.item_rules import a
 from transom.units import parse_duration
 
 RESULTS = (
@@ -63,6 +67,8 @@ RESULTS = (
 )
 """The tables that carry a promise of form; those of state are private."""
 
+ASKED: dict[FieldType, type] = {"string": str, "integer": int, "boolean": bool, "timestamp": datetime}
+"""Types of the values of an item."""
 T = TypeVar("T")
 
 
@@ -172,7 +178,7 @@ class Results:
         by_key = rows.repartition(*quoted(window.block.key)) if window.block.key else rows.repartition(1)
         return by_key.mapInArrow(Figures(window, incomplete), from_arrow_schema(window.schema))
 
-    def frequency(self, sketch: str, item: Any, at: datetime) -> Frequency:
+    def frequency(self, sketch: str, item: Any, at: datetime) -> Answer:
         """How often an item was seen in the window that ends at a time, without Spark.
 
         Any item may be asked for, whether or not some hour has kept it: `estimate` is that of its sketch,
@@ -180,32 +186,54 @@ class Results:
 
         Args:
             sketch: a block of `frequency`.
-            item: a value for each of its columns, in their order; of one column the value itself.
+            item: a value for each of its columns, a tuple in their order; of one column the value itself.
             at: the end of the window, outside; the end of an hour, with a zone.
 
         Raises:
-            ValueError: no such block, an item of other columns, or a time that is no hour's end.
+            ValueError: no such block, an item of other columns or types, one so long that it is passed over,
+                or a time that is no hour's end.
             NotFresh: an hour of the window is not there, or is out of date, or nobody has asked for the last
                 one. Hours before that one which nobody has asked for count as empty.
         """
-        if sketch not in self.stream.frequency:
-            known = self.stream.frequency
-            raise ValueError(f"sketch: frequency has no block {sketch!r}{nearest(sketch, known)}")
-        block = frequency_block_of(self.stream, sketch)
-        values = item if isinstance(item, tuple) else (item,)
-        if len(values) != len(block.item):
-            raise ValueError(f"item: must have a value for each of {', '.join(block.item)}; got {item!r}")
-        end = _with_zone(at)
-        if end != hour_of(end):
-            raise ValueError(f"at: must be the end of an hour; got {at.isoformat()}")
-        last = end - HOUR
-        hours = [last - back * HOUR for back in range(block.back, -1, -1)]
-        nodes = [Node("sketch", sketch, "tick_matrices", hour) for hour in hours]
-        held = [Node("sketch", sketch, "cells", last)] if block.chained else []
+        block, last = self._sketched(sketch, at)
+        values = _values(item, block, self.stream)
         is_item = [
             f"{_name(name)} = {_literal(value)}" for name, value in zip(block.item, values, strict=True)
         ]
-        of_block = f"block = {_literal(sketch)}"
+        return frequency_of(block, values, *self._of_sketch(block, last, is_item), number_of(last))
+
+    def sketch(self, sketch: str, at: datetime) -> WindowSketch:
+        """What the sketch of a block holds at a time: others of the same shape, hashes, window and end may be
+        added to it, as those of another stream or lake (section 3.5), and any item be asked for.
+
+        Args:
+            sketch, at: as of `frequency`.
+
+        Raises:
+            ValueError, NotFresh: as `frequency`.
+        """
+        block, last = self._sketched(sketch, at)
+        return sketch_of(block, *self._of_sketch(block, last, ["FALSE"]), number_of(last))
+
+    def _sketched(self, sketch: str, at: datetime) -> tuple[FrequencyBlock, datetime]:
+        """A block, and the hour with which the window ends."""
+        if sketch not in self.stream.frequency:
+            known = self.stream.frequency
+            raise ValueError(f"sketch: frequency has no block {sketch!r}{nearest(sketch, known)}")
+        end = _with_zone(at)
+        if end != hour_of(end):
+            raise ValueError(f"at: must be the end of an hour; got {at.isoformat()}")
+        return frequency_block_of(self.stream, sketch), end - HOUR
+
+    def _of_sketch(
+        self, block: FrequencyBlock, last: datetime, is_item: Sequence[str]
+    ) -> tuple[pa.Table, pa.Table | None]:
+        """The rows of the hours of a window, of items that meet every one of some conditions; and what cells
+        hold."""
+        hours = [last - back * HOUR for back in range(block.back, -1, -1)]
+        nodes = [Node("sketch", block.name, "tick_matrices", hour) for hour in hours]
+        held = [Node("sketch", block.name, "cells", last)] if block.chained else []
+        of_block = f"block = {_literal(block.name)}"
         wanted = f"(\"row\" IN ('hour', 'rest') OR (\"row\" = 'item' AND {' AND '.join(is_item)}))"
 
         def take() -> tuple[pa.Table, pa.Table | None]:
@@ -213,8 +241,8 @@ class Results:
             left = self._rows("cells", [of_block, in_hours_sql([last])]) if held else None
             return rows, left
 
-        (rows, left), _ = self._steadily(sketches.outline(self.stream), [*nodes, *held], take)
-        return frequency_of(block, values, rows, left, number_of(last))
+        found, _ = self._steadily(sketches.outline(self.stream), [*nodes, *held], take)
+        return found
 
     def _rows(self, name: str, terms: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of a table that meet every one of some conditions; of all columns, or of some."""
@@ -290,12 +318,35 @@ def frequency(
     sketch: str,
     item: Any,
     at: datetime,
-) -> Frequency:
+) -> Answer:
     """How often an item was seen in the window of a sketch that ends at an hour: see `Results.frequency`."""
     return read(lake, stream).frequency(sketch, item, at)
 
 
+def _values(item: Any, block: FrequencyBlock, stream: Stream) -> tuple[Any, ...]:
+    """An item as a value for each of its columns.
+
+    Raises:
+        ValueError: it is none.
+    """
+    values = item if isinstance(item, tuple) else (item,)
+    if len(values) != len(block.item):
+        raise ValueError(f"item: must have a value for each of {', '.join(block.item)}; got {item!r}")
+    for name, value in zip(block.item, values, strict=True):
+        kind = stream.event_types[name]
+        if type(value) is not ASKED[kind]:
+            raise ValueError(f"item: must be {a(kind)} for {name}; got {value!r}")
+        if type(value) is int and not -(2**63) <= value < 2**63:
+            raise ValueError(f"item: must be of 64 bits for {name}; got {value}")
+    many = sum(len(value.encode()) for value in values if isinstance(value, str))
+    if many > LONGEST:
+        raise ValueError(f"item: one of more than {LONGEST:,} bytes is not counted; got {many:,}")
+    return values
+
+
 def _with_zone(moment: datetime) -> datetime:
+    if not isinstance(moment, datetime):
+        raise ValueError(f"must be a datetime; got {moment!r}")
     if moment.utcoffset() is None:
         raise ValueError(f"must be a time with a zone; got {moment.isoformat()}")
     return moment.astimezone(UTC)

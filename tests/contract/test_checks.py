@@ -584,6 +584,7 @@ def earlier(rows: DataFrame) -> DataFrame:
         ("cells", {"sub_cells": 5000}, "sub_cells_bounded"),
         ("frequencies", lambda rows: rows.withColumn("low", F.col("high") + 1), "frequency_bounded"),
         ("frequencies", lambda rows: rows.withColumn("high", F.lit(99)), "frequency_bounded"),
+        ("frequencies", {"totals_off": 1}, "totals_kept"),
     ],
 )  # fmt: skip
 def test_a_sketch_that_is_not_what_its_hour_makes_is_seen(

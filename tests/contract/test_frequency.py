@@ -3,7 +3,7 @@
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 import pytest
@@ -13,7 +13,7 @@ from contract.sketched import HOUR, Event, by_item, bytes_of, events_of, live, m
 from house import House, hour, line
 from transom.algorithms.countmin import Perfect, Proportional, Simple, Vanilla, WindowedCountMin
 from transom.algorithms.splitter import FixedPoint
-from transom.reading import NotFresh, frequency
+from transom.reading import NotFresh, frequency, read
 from transom.stages.frequency_audit import audit
 from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
 
@@ -30,12 +30,14 @@ frequency:
   clients: {item: [client], window: 4 hours, tick: 5 minutes, epsilon: 0.4, delta: 0.3, top: 2, heavy: 0.2}
   answers: {item: [client, bytes], where: status = 200, window: 3 hours, tick: 20 minutes, epsilon: 0.6,
             delta: 0.5, top: 3, seed: 5, heavy: 0.3, watch: [[10.0.0.9, 7]], finding: false}
-  simple: {item: [client], window: 3 hours, tick: 1 hour, epsilon: 0.5, delta: 0.5, variant: simple, top: 4}
+  simple: {item: [client], window: 3 hours, tick: 1 hour, epsilon: 0.5, delta: 0.5, variant: simple, top: 4,
+           heavy: 0.3}
   proportional: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5,
-                 variant: proportional, top: 4}
-  splitter: {item: [client], window: 3 hours, tick: 15 minutes, epsilon: 0.5, delta: 0.25, top: 4,
-             variant: splitter, tau: 0.3, start: 2015-05-17T01:00}
-  ever: {item: [client], window: 1 hour, tick: 1 hour, epsilon: 0.5, delta: 0.25, top: 4, variant: vanilla}
+                 variant: proportional, top: 4, heavy: 0.3}
+  splitter: {item: [client], window: 3 hours, tick: 15 minutes, epsilon: 0.5, delta: 0.25, top: 4, heavy: 0.3,
+             variant: splitter, tau: 0.3, start: 2015-05-17T03:00, watch: [10.0.0.4, 10.0.0.11]}
+  ever: {item: [client], window: 1 hour, tick: 1 hour, epsilon: 0.5, delta: 0.25, top: 4, variant: vanilla,
+         heavy: 0.4}
 """
 LISTINGS: Mapping[str, Callable[..., WindowedCountMin]] = {
     "perfect": Perfect, "simple": Simple, "proportional": Proportional, "vanilla": Vanilla
@@ -100,7 +102,8 @@ def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[i
         if at - before > block.hours * HOUR:
             heavy = {}  # of what was before the window nobody knows any more
         before, now = at, dict[bytes, int]()
-        for row in told_of(block, listing, of_hours, at, watched):
+        stay = heavy.keys() if block.variant == "vanilla" else set()
+        for row in told_of(block, listing, of_hours, at, watched, stay):
             if row.pop("heavy"):
                 now[row["item"]] = heavy.get(row["item"], at + HOUR)
             since = now.get(row["item"])
@@ -120,8 +123,9 @@ def told_of(
     of_hours: Mapping[int, Counter[bytes]],
     at: int,
     watched: set[bytes],
+    stay: Collection[bytes],
 ) -> list[Event]:
-    """What an hour tells of its items."""
+    """What an hour tells of its items, and of some that were heavy."""
     first = max(at - (block.hours - 1) * HOUR, block.start or 0)
     hours = [one for one in range(first, at + HOUR, HOUR) if one in of_hours]
     low, left_out, kept_in = Counter[bytes](), {}, {}
@@ -138,7 +142,7 @@ def told_of(
         records = sum(sum(many.values()) for one, many in of_hours.items() if one <= at)
         unseen = records
     rows = []
-    for item in low:
+    for item in {*low, *stay}:
         high = low[item] + (0 if item in watched else sum(
             left_out[one] for one in hours if item not in kept_in[one]
         ))  # fmt: skip
@@ -146,17 +150,18 @@ def told_of(
         if block.variant == "perfect":
             high = min(high, estimate)
         elif block.variant == "vanilla":
-            high = max(estimate, low[item])
+            high = estimate
         elif isinstance(listing, FixedPoint):
             raw, (least, most) = estimate, listing.bounds(item)
             high = min(high, int(most))
-            margin += max(raw - int(least), 0)
+            margin = min(margin + max(raw - int(least), 0), records)
+        told = min(max(estimate, low[item]), high)
         rows.append({
             "item": item, "end": at + HOUR, "low": low[item], "high": high,
-            "estimate": min(max(estimate, low[item]), high), "records": records,
+            "estimate": told, "records": records,
             "margin": None if block.variant in ("simple", "proportional") else pytest.approx(margin),
             "watched": item in watched,
-            "heavy": low[item] >= block.heavy * records and low[item] > 0,
+            "heavy": told >= block.heavy * records,
         })  # fmt: skip
     rows.sort(key=lambda row: (-row["estimate"], -row["low"], row["item"]))
     for rank, row in enumerate(rows, 1):
@@ -202,7 +207,7 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
         assert found.counts["items"] > 0
     # Any item may be asked for, whether or not some hour has kept it.
     events, hours = whole.rows_of("events"), [micros(hour(number)) for number in range(HOURS)]
-    for name in ("clients", "splitter", "ever"):
+    for name in FREQUENCIES - {"answers"}:
         last = [
             row
             for row in expected(whole, name, events, hours)
@@ -212,6 +217,10 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
             found = frequency(whole.folder / "whole", whole.stream, name, row["item"].decode(), hour(HOURS))
             assert (found.estimate, found.low, found.high) == (row["estimate"], row["low"], row["high"])
             assert (found.margin, found.records) == (row["margin"], row["records"])
+            sketch = read(whole.folder / "whole", whole.stream).sketch(name, hour(HOURS))
+            raw = int(sketch.estimates([row["item"]])[0])
+            assert min(max(raw, found.low), found.high) == found.estimate
+            assert int((sketch + sketch).estimates([row["item"]])[0]) in range(2 * raw - 1, 2 * raw + 2)
     window = [event["client"] for event in events if event["hour"] >= hour(HOURS - 4)]
     for client in ("10.0.0.5", "10.0.0.12", "nobody"):
         found = frequency(whole.folder / "whole", whole.stream, "clients", client, hour(HOURS))
@@ -219,6 +228,12 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
     for sketch, item, at, message in (
         ("client", "a", hour(HOURS), "sketch: frequency has no block 'client'; nearest: clients"),
         ("clients", ("a", "b"), hour(HOURS), "item: must have a value for each of client; got ('a', 'b')"),
+        ("clients", b"a", hour(HOURS), "item: must be a string for client; got b'a'"),
+        ("clients", None, hour(HOURS), "item: must be a string for client; got None"),
+        ("answers", ("a", True), hour(HOURS), "item: must be an integer for bytes; got True"),
+        ("answers", ("a", 2**63), hour(HOURS), "item: must be of 64 bits for bytes; got 9223372036854775808"),
+        ("clients", "x" * 4097, hour(HOURS), "item: one of more than 4,096 bytes is not counted; got 4,097"),
+        ("clients", "a", "2015-05-17T10:00", "must be a datetime; got '2015-05-17T10:00'"),
         ("clients", "a", hour(HOURS) + timedelta(minutes=5), "at: must be the end of an hour; got 2015-"),
         ("clients", "a", hour(HOURS).replace(tzinfo=None), "must be a time with a zone; got 2015-05-"),
     ):

@@ -8,6 +8,7 @@ import pytest
 
 from transom.cli.check import declared
 from transom.stream import parse
+from transom.stream.frequency import Frequency
 from unit.small_stream import base, refusal
 
 F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.01, "delta": 0.01}
@@ -38,16 +39,24 @@ F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.0
         ({**F, "top": 0}, "top: must be at least 1; got 0"),
         ({**F, "variant": "splitter", "tau": 1.5}, "tau: must be above 0 and at most 1; got 1.5"),
         ({**F, "variant": "splitter", "mu": 0.5}, "mu: must be 1 or more, or every rate is another one; got 0.5"),
-        ({**F, "tau": 0.1}, "tau: is none of the variant perfect"),
-        ({**F, "variant": "vanilla", "mu": 2}, "mu: is none of the variant vanilla"),
-        ({**F, "variant": "simple", "start": "2024-01-01T00:00"}, "start: is none of the variant simple"),
+        ({**F, "tau": 0.1}, "tau: is of the variant splitter alone; got variant perfect"),
+        ({**F, "variant": "vanilla", "mu": 2}, "mu: is of the variant splitter alone; got variant vanilla"),
+        ({**F, "variant": "simple", "start": "2024-01-01T00:00"}, "start: is of the variants splitter and vanilla alone; got variant simple"),
         ({**F, "variant": "exact"}, "variant: must be one of 'perfect', 'simple', 'proportional', 'splitter', 'vanilla'; got 'exact'"),
         ({**F, "seed": -1}, "seed: must be from 0 up to 2^32; got -1"),
         ({**F, "seed": 2**32}, "seed: must be from 0 up to 2^32; got 4294967296"),
         (
             {**F, "epsilon": 1e-6},
-            "epsilon: gives matrices that do not fit: of 7 rows and 2,718,282 columns, for each of 24 hours of a window, 3.4 GiB; memory is 256 MiB",
+            "epsilon: gives matrices that do not fit: of 7 rows and 2,718,282 columns, for each of 191 hours of a chunk of 7 days and the window before it, 27.1 GiB; memory is 1024 MiB",
         ),
+        (
+            {**F, "epsilon": 0.0001, "variant": "splitter"},
+            "epsilon: gives matrices that do not fit: of 7 rows and 27,183 columns, for each of 2016 ticks of a chunk of 7 days, and 3,805,620 sub-cells, 3.06 GiB; memory is 1024 MiB",
+        ),
+        ({**F, "epsilon": 1e-12}, "epsilon: gives a matrix of more than 2^32 columns; got 1e-12"),
+        ({**F, "epsilon": 1e-320}, "epsilon: gives a matrix of more than 2^32 columns; got 9.99989e-321"),
+        ({**F, "memory": 10_000}, "memory: must be at most 8192; got 10000"),
+        ({**F, "variant": "vanilla", "watch": ["a"]}, "watch: is of the variants that have windows, which vanilla has not"),
         (
             {**F, "epsilon": 0.0001, "tick": "10 seconds", "memory": 64},
             "epsilon: gives matrices that do not fit: of 7 rows and 27,183 columns, for each of 360 ticks of an hour, 523 MiB; memory is 64 MiB",
@@ -75,8 +84,22 @@ def test_two_sketches_of_one_stage_have_two_names() -> None:
 
 def test_what_is_counted_is_told() -> None:
     data = base()
-    data["frequency"] = {"x": {**F, "variant": "splitter"}}
-    assert declared(parse(data)).splitlines()[-1] == (
-        "  frequency x: user in 1 day by ticks of 5 minutes, splitter; 7 rows of 272 columns, an estimate is more "
-        "than 0.01 of all records too large in 0.0078 of the cases at most"
-    )
+    for variant, wrong in (
+        (
+            "perfect",
+            "never too small, and more than 0.01 of all records too large in 0.0078 of the cases at most",
+        ),
+        ("splitter", "too small or too large; by how much is told of each, as its margin"),
+        ("simple", "too small or too large, nobody knows by how much but of items that are kept"),
+    ):
+        data["frequency"] = {"x": {**F, "variant": variant}}
+        shape = f"  frequency x: user in 1 day by ticks of 5 minutes, {variant}; 7 rows of 272 columns, an estimate is"
+        assert declared(parse(data)).splitlines()[-1] == f"{shape} {wrong}"
+
+
+def test_as_many_items_are_kept_as_may_be_heavy() -> None:
+    kept = [
+        Frequency.model_validate({**F, "top": top, "heavy": heavy}).kept
+        for top, heavy in ((20, 0.05), (1, 0.02))
+    ]
+    assert kept == [200, 50]

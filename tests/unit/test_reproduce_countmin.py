@@ -86,16 +86,20 @@ def point(figure: str, of: str, at: float, **values: float) -> dict[str, Any]:
 def rows(**changes: dict[str, float]) -> pd.DataFrame:
     """Figures as the paper has them, but for what is changed of one."""
     usual: dict[str, dict[str, float]] = {
-        "window": {"Proportional": 2e6}, "changing": {"Simple": 2.6e6, "Proportional": 3e5, "Splitter": 700},
+        "changing": {"Simple": 2.6e6, "Proportional": 3e5, "Splitter": 700},
         "attack": {"splits": 100},
     }  # fmt: skip
     found = []
+    growing = {
+        5e4: {"Simple": 1.2e7, "Proportional": 4e5, "Splitter": 100.0, "splits": 30.0},
+        1e5: {"Simple": 4.4e7, "Proportional": 3.6e6, "Splitter": 420.0, "splits": 30.0},
+    }
     for name in NAMES:
         for figure, places in (("window", (5e4, 1e5)), ("period", (1000, 64_000)), ("rows", (1, 8))):
             for at in places:
                 splits = {"splits": 160 if at == 1000 else 6} if figure == "period" else {}
                 found.append(
-                    point(figure, name, at, **usual.get(figure, {}) | splits | changes.get(figure, {}))
+                    point(figure, name, at, **growing.get(at, {}) | splits | changes.get(figure, {}))
                 )
         for figure, values in (("mu", (0.9, 1.0, 1.5)), ("tau", (0.05, 0.5))):
             for number, at in enumerate(values):
@@ -113,7 +117,10 @@ def told(of: pd.DataFrame, **nodes: float) -> list[str]:
 
 def test_what_is_not_so_is_said() -> None:
     assert told(rows()) == []
-    assert len(told(rows(window={"Splitter": 3e6}))) == 2
+    assert len(told(rows(window={"Splitter": 3e6}))) == 3
+    assert len(told(rows(window={"splits": 95}))) == 1
+    assert len(told(rows(changing={"Splitter": 1e6, "most Splitter": 900}))) == 2
+    assert len(told(rows(attack={"Simple": 5e3}))) == 2
     assert len(told(rows(period={"splits": 9}))) == 2
     assert len(told(rows(rows={"Simple": 9e4}))) == 2
     assert len(told(rows(rows={"Proportional": 1e6}))) == 1
@@ -134,7 +141,7 @@ def test_means_leave_out_the_outer_tenths() -> None:
     runs.loc[(runs.seed == 3) & (runs.figure == "window"), "Splitter"] = 1e9
     assert told(runs) == []
     runs.loc[(runs.seed == 4) & (runs.figure == "window"), "Splitter"] = 1e9
-    assert len(told(runs)) == 2
+    assert len(told(runs)) == 3
 
 
 def test_each_stream_is_asked_for_once() -> None:

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from transom.algorithms.countmin import Cell, Perfect, Shape
 from transom.algorithms.splitter import UNIT, FixedPoint, Splitter, SplitterAsListed, SubCell, error
 from transom.algorithms.splitter_cells import FIELDS, SplitterCells, SubCells, bounds, values
+from transom.stages.frequency_checks import SUB_CELLS, WINDOW, beyond
 from unit.test_countmin import ITEMS, given_records, given_ticks
 
 SHAPE = Shape(2, 4, 3)
@@ -144,7 +146,8 @@ def test_all_cells_at_once_are_those_one_by_one_to_the_last_bit(
     cells, now = at_once(ticks, steps, tau, mu, sorted(cuts))
     held = cells.held(now)
     found = values(held, now, steps).reshape(SHAPE.rows, SHAPE.columns)
-    low, high = (some.reshape(SHAPE.rows, SHAPE.columns) for some in bounds(held, now, steps))
+    records = sum(sum(tick.values()) for tick in ticks[max(0, now - steps + 1) :])
+    low, high = (some.reshape(SHAPE.rows, SHAPE.columns) for some in bounds(held, now, steps, records))
     # Looked at last, as the lazy form writes down what it finds.
     assert {cell: lazy.bounds_of(cell) for cell in CELLS} == {cell: (low[cell], high[cell]) for cell in CELLS}
     assert {cell: lazy.value(cell) for cell in CELLS} == {
@@ -176,6 +179,36 @@ def test_cells_have_room_for_more_sub_cells_wherever_they_begin() -> None:
     held = cells.held(now)
     assert held.many.max() > 8
     assert [lazy.value(cell) * UNIT for cell in CELLS] == values(held, now, 25).tolist()
+
+
+def test_memory_goes_by_sub_cells_however_they_are_spread() -> None:
+    cells, most = SplitterCells(SubCells.none(500), 500, 200, Fraction(1, 2000), Fraction(3, 2)), 0
+    for now in range(600):
+        seen = np.ones(500, dtype=np.int64)
+        seen[7] = 400 if now % 2 else 100
+        cells.advance(now, seen, 200 * (499 + 250))
+        most = max(most, int(cells.held(now).many.sum()))
+    assert cells.held(600).many.max() > 100
+    held = [field for field in vars(cells).values() if isinstance(field, np.ndarray)]
+    held += vars(cells)["_fields"].values()
+    assert sum(field.size for field in held) < 10 * 3 * most
+
+
+@given(growth=st.floats(1, 3), seed=st.integers(0, 99), tau=TAU, mu=MU)
+def test_a_growing_stream_has_no_more_sub_cells_than_its_gate_allows(
+    growth: float, seed: int, tau: Fraction, mu: Fraction
+) -> None:
+    dice = np.random.default_rng(seed)
+    ticks = [
+        {ITEMS[int(i)]: 1 + int(dice.integers(0, 1 + growth ** min(t, 12))) for i in dice.integers(0, 12, 4)}
+        for t in range(40)
+    ]
+    cells, now = at_once(ticks, 15, tau, mu)
+    records = sum(sum(tick.values()) for tick in ticks[-15:])
+    row = {"block": "x", SUB_CELLS: int(cells.held(now).many.sum()), WINDOW: records}
+    block = SimpleNamespace(shape=SHAPE, tau=tau)
+    assert beyond({"x": block})(row) == 0  # type: ignore[dict-item]
+    assert beyond({"x": block})({**row, SUB_CELLS: 10 * row[SUB_CELLS] + 5000}) > 0  # type: ignore[dict-item]
 
 
 def test_cells_that_nobody_looks_at_come_out_the_same() -> None:

@@ -15,7 +15,7 @@ from bench.persistence_log import lake_of
 from bench.ways import gone, taken
 
 HERE = Path(__file__).parent
-PASSES = 2
+PASSES = 3
 EXACT, REBUILT, FLOOR = (
     "spark, exact",
     "spark, count_min_sketch of each window",

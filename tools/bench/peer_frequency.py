@@ -135,8 +135,9 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     facts: dict[str, Any] = {"seconds": seconds}
     if way == "stage":
         facts |= _of_window(f"{place}/{stream.name}", window)
-        asked, sample = read(place, stream), _sample(events, window)
-        off = [asked.frequency("hosts", host, END).estimate - many for host, many in sample]
+        sketch, sample = read(place, stream).sketch("hosts", END), _sample(events, window)
+        of_hosts = sketch.estimates([host.encode() for host, _ in sample]).tolist()
+        off = [estimate - many for estimate, (_, many) in zip(of_hosts, sample, strict=True)]
         facts |= {"error": float(np.mean(off)), "most": max(off)}
     elif way in ("hour", "exact_hour"):
         files = list((kept / "held").glob("*.parquet"))

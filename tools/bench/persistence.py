@@ -14,7 +14,7 @@ from bench.persistence_log import lake_of, stream_of
 from bench.ways import gone, taken
 
 HERE = Path(__file__).parent
-PASSES = 2
+PASSES = 3
 EXACT, FLOOR = "spark, exact", "spark, pairs alone"
 DUCK, DUCK_FLOOR = "duckdb, exact", "duckdb, pairs alone"
 HOUR, EXACT_HOUR = "transom, the last hour alone", "spark, exact, the last hour alone"

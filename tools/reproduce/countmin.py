@@ -169,7 +169,15 @@ def verdicts(rows: pd.DataFrame, nodes: pd.DataFrame) -> list[str]:
     window, period, by_rows = (
         means[(means.figure == f) & means.of.isin(SKEWED)] for f in ("window", "period", "rows")
     )
+    by_window = window.groupby("at")[[*VARIANTS, "splits"]].mean()
+    doublings = np.log2(by_window.index[-1] / by_window.index[0])
+    growth = (by_window.iloc[-1] / by_window.iloc[0]) ** (1 / doublings)
     said += [
+        *(
+            _about(f"windows: growth of {name} by a doubling", growth[name], there)
+            for name, there in (("Simple", 3.7), ("Proportional", 8.9), ("Splitter", 4.2))
+        ),
+        _about("windows: splits", by_window.splits.mean(), 30),
         _above("windows: mean of Simple", window.Simple.mean(), 1e7),
         _about("windows: mean of Proportional", window.Proportional.mean(), 2.4e6),
         _below("windows: Splitter", window.Splitter.max(), 3.7e4),
@@ -190,6 +198,15 @@ def verdicts(rows: pd.DataFrame, nodes: pd.DataFrame) -> list[str]:
         _about("changing: mean of Simple", changing.Simple, 2.6e6),
         _about("changing: splits", changing.splits, 31),
         _below("changing: splits at most", changing["most splits"], 66),
+        _above("attack: mean of Simple", attacked.Simple, 5.7e3),
+        verdict(
+            bool(changing.Splitter < changing.Proportional < changing.Simple),
+            "changing: Splitter < Proportional < Simple",
+        ),
+        verdict(
+            bool(attacked.Splitter < attacked.Proportional < attacked.Simple),
+            "attack: Splitter < Proportional < Simple",
+        ),
         _below("attack: Splitter", attacked["most Splitter"], 1.4e3),
         _below("attack: Proportional", attacked["most Proportional"], 2.1e4),
         _about("attack: splits", attacked.splits, 105),

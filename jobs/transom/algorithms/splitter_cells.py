@@ -205,8 +205,13 @@ def values(held: SubCells, now: int, steps: int) -> Int64s:
     return _of_cells(held, left)
 
 
-def bounds(held: SubCells, now: int, steps: int) -> tuple[Int64s, Int64s]:
-    """How many records of the window that ends with a tick fall into each cell, at least and at most."""
+def bounds(held: SubCells, now: int, steps: int, records: int) -> tuple[Int64s, Int64s]:
+    """How many records of the window that ends with a tick fall into each cell, at least and at most.
+
+    Args:
+        steps: of the window, N.
+        records: of the window, M.
+    """
     behind = now - steps + 1
     inside = held.last >= behind
     surely = inside & (held.init >= behind) & (held.begun == 0)
@@ -214,7 +219,7 @@ def bounds(held: SubCells, now: int, steps: int) -> tuple[Int64s, Int64s]:
         _of_cells(held, np.where(surely, held.whole, 0)),
         _of_cells(held, np.where(inside, held.whole, 0)),
     )
-    return low, high
+    return low, np.minimum(high, records)
 
 
 def _left(counter: Int64s, init: Int64s, last: Int64s, behind: int) -> Int64s:

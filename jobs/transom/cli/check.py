@@ -84,10 +84,17 @@ def declared(stream: Stream) -> str:
 def frequent(said: Frequency) -> str:
     """What is counted, and by how much it may be wrong."""
     shape = said.shape
+    wrong = "too small or too large, nobody knows by how much but of items that are kept"
+    if said.never_below:
+        wrong = (
+            f"never too small, and more than {shape.epsilon:.2g} of all records too large in "
+            f"{shape.delta:.2g} of the cases at most"
+        )
+    elif said.variant == "splitter":
+        wrong = "too small or too large; by how much is told of each, as its margin"
     return (
         f"{', '.join(said.item)} in {format_duration(said.window)} by ticks of {format_duration(said.tick)}, "
-        f"{said.variant}; {shape.rows} rows of {shape.columns} columns, an estimate is more than "
-        f"{shape.epsilon:.2g} of all records too large in {shape.delta:.2g} of the cases at most"
+        f"{said.variant}; {shape.rows} rows of {shape.columns} columns, an estimate is {wrong}"
     )
 
 

@@ -65,7 +65,7 @@ class Finding:
             no hour.
         ongoing: whether it reaches the end of the last hour that the stage was asked for; of an episode,
             whether matches may still join it.
-        exactness: of a figure: exact, guaranteed, or its bounds.
+        exactness: of a figure: exact, guaranteed, estimated, or its bounds.
         made_of: of what stages find in the data, a hash of the rows and words that it was made of.
     """
 

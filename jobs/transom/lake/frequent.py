@@ -36,5 +36,6 @@ def _told(name: str, said: Frequency) -> Told:
         is_so="is among the most frequent",
         columns=("low", "high", "estimate", "rank", "window_records"),
         evidence=[seen],
-        no_more=f"no more {100 * said.heavy:g} % of the {of}",
+        no_more=f"below {100 * said.heavy:g} % of the {of}",
+        left="guaranteed" if said.never_below else "estimated",
     )

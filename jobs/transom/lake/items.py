@@ -8,10 +8,6 @@ from transom.stream.frequency import Frequency
 from transom.stream.persistence import Persistence
 
 TIMES = ("since", "window_end")
-BETWEEN = (
-    "CASE WHEN low IS NULL THEN 'guaranteed' WHEN low = high THEN 'exact' ELSE concat(low, '..', high) END"
-)
-"""How exact it is; of an item that has left there are no figures."""
 
 
 def told(
@@ -22,6 +18,7 @@ def told(
     columns: Sequence[str],
     evidence: Sequence[str],
     no_more: str,
+    left: str = "guaranteed",
     reach: int = 0,
 ) -> Told:
     """How the items of a block are told.
@@ -32,10 +29,13 @@ def told(
         columns: those of the figures.
         evidence: texts, as SQL; the first one is of an item that has not left.
         no_more: what one that has left is not any more, up to a time.
+        left: how exact that is.
         reach: after how many hours without a row nobody knows any more whether it stays.
     """
     item = ", ".join(f"{{{column}}}" for column in said.item)
-    left = f"concat({text(f'{no_more} up to ')}, {shown('window_end', TIMES)})"
+    not_now = f"concat({text(f'{no_more} up to ')}, {shown('window_end', TIMES)})"
+    # Of an item that has left there are no figures.
+    bounds = "WHEN low = high THEN 'exact' ELSE concat(low, '..', high)"
     seen, *more = evidence
     return Told(
         name=name,
@@ -47,9 +47,9 @@ def told(
         times=TIMES,
         severity=said.severity,
         title=said.title or f"{name}: {item} {is_so}, since {{since}}",
-        evidence=[f"CASE WHEN low IS NULL THEN {left} ELSE {seen} END", *more],
+        evidence=[f"CASE WHEN low IS NULL THEN {not_now} ELSE {seen} END", *more],
         reach=reach,
         start="since",
         end="window_end",
-        exactness=BETWEEN,
+        exactness=f"CASE WHEN low IS NULL THEN {text(left)} {bounds} END",
     )

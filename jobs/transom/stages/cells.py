@@ -68,10 +68,11 @@ def cells_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Computed
         block = blocks[name]
         stretches, stored = stretches_of(request, name, TABLE, targets, _back(block))
         of_block = F.col("block") == name
-        ticks = request.pins.read(tick_matrices.TABLE, targets)
-        rows = ticks.where(of_block & (F.col("row") == tick_matrices.TICK)).select(
-            F.unix_micros("tick").alias("tick"), "records", F.col("cells").alias("counters")
-        )
+        # Vanilla never looks into an hour.
+        kind = tick_matrices.WHOLE if block.variant == "vanilla" else tick_matrices.TICK
+        rows = request.pins.read(tick_matrices.TABLE, targets).where(of_block & (F.col("row") == kind))
+        tick = F.unix_micros(F.coalesce("tick", "hour")).alias("tick")
+        rows = rows.select(tick, "records", F.col("cells").alias("counters"))
         if stored:
             left = request.pins.read(TABLE, stored).where(of_block).withColumn("hour", hour_number())
             rows = rows.unionByName(left.drop("block"), allowMissingColumns=True)

@@ -15,13 +15,15 @@ from pyspark.sql import functions as F
 
 from transom.algorithms.exact import Int64s
 from transom.algorithms.pieces import HOUR
+from transom.algorithms.top_items import NOBODY
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
+from transom.lake.tally import Tally
 from transom.stages import cells, tick_matrices
 from transom.stages.chained import Stretch, stretches_of
 from transom.stages.checks import built_in
 from transom.stages.columns import gathered, made
 from transom.stages.frequency_blocks import FrequencyBlock
-from transom.stages.frequency_checks import unsound
+from transom.stages.frequency_checks import TOTALS, unsound
 from transom.stages.frequency_windows import HEAVY, Hours, rows_of_windows
 from transom.stages.item_columns import item_table
 from transom.stages.slices import hour_number, quoted, reached
@@ -54,7 +56,11 @@ def step_of(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
         table,
         parts,
         lambda request: frequencies_of(request, blocks),
-        checks=built_in(stream, "frequency_bounded", metric="frequency_unsound", at_most=0),
+        checks=(
+            *built_in(stream, "frequency_bounded", metric="frequency_unsound", at_most=0),
+            *built_in(stream, "totals_kept", metric=TOTALS, at_most=0),
+        ),
+        counters=(TOTALS,),
     )
 
 
@@ -82,7 +88,7 @@ def frequencies_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Co
             earlier = earlier.select(hour_number(), F.lit(HEAVY).alias("row"), since, *quoted(block.item))
             rows = rows.unionByName(earlier, allowMissingColumns=True)
         made = Told(block, stretches, schema_of(block))
-        found.append(Share(name, rows.repartition(1), made=made))
+        found.append(Share(name, rows.repartition(1), counted=made))
     return Computed(found)
 
 
@@ -99,7 +105,7 @@ class Told:
     stretches: Sequence[Stretch]
     schema: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
         """The rows of the wanted hours."""
         table = gathered(batches)
         if table is None:
@@ -110,6 +116,7 @@ class Told:
             heavy = stretch.state(last, hours.heavy, {})
             for hour in stretch.hours:
                 rows, heavy = self._told(hours, hour, heavy)
+                tally.add(TOTALS, [hour], [hours.totals_off(hour)])
                 yield from rows
                 last = hour, heavy
 
@@ -122,12 +129,14 @@ class Told:
             heavy: the same of the report before.
         """
         block, end = self.block, (hour + 1) * HOUR
-        window = hours.window(hour).ranked()
+        # What vanilla has counted of an item stays, whether or not the window has it.
+        before = np.array([*heavy], dtype=np.int64) if block.variant == "vanilla" else NOBODY
+        window = hours.window(hour, before).ranked()
         item, low, high = window.seen.item, window.seen.low, window.seen.high
-        is_heavy = (low > 0) & (low * block.heavy.denominator >= window.records * block.heavy.numerator)
+        share = block.heavy
+        is_heavy = window.estimate * share.denominator >= window.records * share.numerator
         rank = np.arange(1, len(item) + 1)
         told = (rank <= block.top) | np.isin(item, hours.watched) | is_heavy
-        told &= high > 0
         now = {one: heavy.get(one, end) for one in item[told & is_heavy].tolist()}
         since = np.array([now.get(one, NONE) for one in item[told].tolist()], dtype=np.int64)
         change = np.full(len(since), None, dtype=object)

@@ -14,7 +14,7 @@ from transom.stages.frequency_blocks import FrequencyBlock
 from transom.stages.item_columns import LONG, SHORT
 from transom.stream import Stream
 
-MISCOUNTED, SUB_CELLS, WINDOW = "matrices_miscounted", "sub_cells", "cells_records"
+MISCOUNTED, SUB_CELLS, WINDOW, TOTALS = "matrices_miscounted", "sub_cells", "cells_records", "totals_off"
 
 
 def matrix_checks(stream: Stream) -> tuple[Check, ...]:

@@ -44,7 +44,9 @@ def rows_of_windows(
         hours: those at whose ends they end.
     """
     of_block = F.col("block") == block.name
-    rows = pins.read(tick_matrices.TABLE, read).where(of_block & (F.col("row") != tick_matrices.TICK))
+    # What a chain holds stands in its own table.
+    wanted = [tick_matrices.ITEM, tick_matrices.REST, *([] if block.chained else [tick_matrices.WHOLE])]
+    rows = pins.read(tick_matrices.TABLE, read).where(of_block & F.col("row").isin(wanted))
     rows = rows.select(hour_number(), "row", "records", F.col("cells").alias("counters"), *quoted(block.item))
     if not block.chained:
         return rows
@@ -72,8 +74,9 @@ class Window:
     margin: Floats | None
 
     def ranked(self) -> "Window":
-        """The same, the most frequent items first."""
+        """The same of items that may be there, the most frequent first."""
         order = ranked(self.estimate, self.seen.low, self.seen.item)
+        order = order[self.seen.high[order] > 0]
         seen = replace(
             self.seen, item=self.seen.item[order], low=self.seen.low[order], high=self.seen.high[order]
         )
@@ -130,8 +133,8 @@ class Hours:
             code[~is_heavy][counted], hour[~is_heavy][counted],
             int64s(of_items["records"])[~is_heavy][counted], int64s(rest["hour"]), int64s(rest["records"]),
         )  # fmt: skip
-        matrices = _sorted(table, tick_matrices.HOURS)
-        flat = matrices["counters"].combine_chunks().flatten().to_numpy()
+        matrices = _sorted(table, tick_matrices.WHOLE)
+        flat = matrices["counters"].combine_chunks().flatten().cast(pa.int64()).to_numpy()
         sums = np.zeros((matrices.num_rows + 1, shape.rows, shape.columns), dtype=np.int64)
         np.cumsum(flat.reshape(-1, shape.rows, shape.columns), axis=0, out=sums[1:])
         records = np.concatenate([[0], np.cumsum(int64s(matrices["records"]))])
@@ -164,15 +167,15 @@ class Hours:
             seen = replace(seen, high=np.minimum(seen.high, estimate))
         elif block.variant == "vanilla":
             # Of what was before the window nothing is known but what the sketch has counted.
-            seen = replace(seen, high=np.maximum(estimate, seen.low), unseen=sketch.records)
+            seen = replace(seen, high=estimate, unseen=sketch.records)
         elif margin is not None:
             least, most = (
-                self._counting(hour, sketch.records, some).estimates(keys) for some in self._bounds(hour)
+                self._counting(hour, sketch.records, some).estimates(keys) for some in self.bounds(hour)
             )
             seen = replace(seen, high=np.minimum(seen.high, most))
             # What the cells of the window hold lies between these, and an estimate of that beyond the truth
             # by the margin of a sketch that forgets nothing too early.
-            margin = margin + np.maximum(estimate - least, 0)
+            margin = np.minimum(margin + np.maximum(estimate - least, 0), sketch.records)
         return Window(seen, np.clip(estimate, seen.low, seen.high), sketch.records, margin)
 
     def sketch(self, hour: int) -> WindowSketch:
@@ -192,11 +195,25 @@ class Hours:
         now = (hour + 1) * block.ticks - 1
         return self._counting(hour, state.records, values(state.held, now, block.steps), UNIT)
 
-    def _bounds(self, hour: int) -> tuple[Int64s, Int64s]:
-        """How many records of the window fall into each cell, at least and at most."""
+    def bounds(self, hour: int) -> tuple[Int64s, Int64s]:
+        """Of splitter: how many records of the window fall into each cell, at least and at most."""
         state = self.held.get(hour)
-        held = SubCells.none(self.block.shape.cells) if state is None else state.held
-        return bounds(held, (hour + 1) * self.block.ticks - 1, self.block.steps)
+        held, records = (
+            (SubCells.none(self.block.shape.cells), 0) if state is None else (state.held, state.records)
+        )
+        return bounds(held, (hour + 1) * self.block.ticks - 1, self.block.steps, records)
+
+    def totals_off(self, hour: int) -> int:
+        """How many rows of the matrix of the window do not add up to its records; of splitter, cannot. Of
+        simple and proportional nobody knows what they have to add up to."""
+        if self.block.variant in UNBOUNDED:
+            return 0
+        sketch = self.sketch(hour)
+        low = high = sketch.counts // sketch.parts
+        if self.block.variant == "splitter":
+            low, high = (some.reshape(sketch.counts.shape) for some in self.bounds(hour))
+        off = (low.sum(axis=1) > sketch.records) | (high.sum(axis=1) < sketch.records)
+        return int(np.count_nonzero(off))
 
     def _counting(self, hour: int, records: int, flat: Int64s, parts: int = 1) -> WindowSketch:
         block = self.block
@@ -210,7 +227,7 @@ class Hours:
 
 
 @dataclass(frozen=True)
-class Frequency:
+class Answer:
     """How often an item was seen in a window.
 
     Attributes:
@@ -230,34 +247,49 @@ class Frequency:
 
 def frequency_of(
     block: FrequencyBlock, item: Sequence[Any], rows: pa.Table, left: pa.Table | None, hour: int
-) -> Frequency:
+) -> Answer:
     """How often one item was seen in the window that ends with an hour.
 
     Args:
         item: a value for each of its columns.
-        rows: of `tick_matrices`: those of hours, rests, and the item's, of the hours of the window.
+        rows: of `tick_matrices`: those of whole hours, rests, and the item's, of the hours of the window.
         left: of `cells`: those of the hour, of a chained variant.
         hour: its number.
     """
-    as_number = pc.divide(rows["hour"].cast(pa.int64()), HOUR)
-    columns = {name: rows[name] for name in ("row", "records", *block.item)}
-    table = pa.table({"hour": as_number, "counters": rows["cells"], **columns})
     asked = {
-        name: pa.array([value], table.schema.field(name).type)
+        name: pa.array([value], rows.schema.field(name).type)
         for name, value in zip(block.item, item, strict=True)
     }
+    table = _together(block, rows, left)
     table = _joined(table, pa.table({"hour": [hour], "row": [HEAVY], "since": [0], **asked}))
-    if left is not None:
-        number = pc.divide(left["hour"].cast(pa.int64()), HOUR)
-        left = left.set_column(left.column_names.index("hour"), "hour", number).drop_columns(["block"])
-        table = _joined(table, left.rename_columns({"row": "number"}))
     hours = Hours.of(block, table)
     (place,) = hours.heavy[hour]
     window = hours.window(hour, np.array([place]))
     (at,) = np.flatnonzero(window.seen.item == place)
     margin = None if window.margin is None else float(window.margin[at])
     low, high = int(window.seen.low[at]), int(window.seen.high[at])
-    return Frequency(int(window.estimate[at]), low, high, margin, window.records)
+    return Answer(int(window.estimate[at]), low, high, margin, window.records)
+
+
+def sketch_of(block: FrequencyBlock, rows: pa.Table, left: pa.Table | None, hour: int) -> WindowSketch:
+    """What the matrix of the window holds that ends with an hour.
+
+    Args:
+        rows, left, hour: as of `frequency_of`, of no item.
+    """
+    return Hours.of(block, _together(block, rows, left)).sketch(hour)
+
+
+def _together(block: FrequencyBlock, rows: pa.Table, left: pa.Table | None) -> pa.Table:
+    """Rows of both tables, as `rows_of_windows` has them."""
+    as_number = pc.divide(rows["hour"].cast(pa.int64()), HOUR)
+    columns = {name: rows[name] for name in ("row", "records", *block.item)}
+    table = pa.table({"hour": as_number, "counters": rows["cells"], **columns})
+    if left is None:
+        return table
+    number = pc.divide(left["hour"].cast(pa.int64()), HOUR)
+    left = left.set_column(left.column_names.index("hour"), "hour", number).drop_columns(["block"])
+    return _joined(table, left.rename_columns({"row": "number"}))
 
 
 def _joined(one: pa.Table, other: pa.Table) -> pa.Table:

@@ -33,7 +33,8 @@ from transom.stages.slices import hour_number, quoted
 from transom.stream import Stream
 
 TABLE = "tick_matrices"
-HOURS, TICK, ITEM, REST = "hour", "tick", "item", "rest"
+WHOLE, TICK, ITEM, REST = "hour", "tick", "item", "rest"
+"""Kinds of rows: the matrix of the whole hour, that of a tick, an item, and what is said of all others."""
 COLUMNS = ("hour", "row", "tick", "records", "items", "cells")
 """The columns of the table beside block and item."""
 AT = "__hour"
@@ -122,14 +123,15 @@ class Counted:
             here = order[begin:end]
             at, seen = int(hour[here[0]]), records[here]
             matrices = matrices_of(shape, of_rows[:, item[here]], seen, tick[here], self.block.ticks)
-            yield from self._matrices(at, matrices)
+            of_ticks = np.zeros(self.block.ticks, dtype=np.int64)
+            np.add.at(of_ticks, tick[here], seen)
+            yield from self._matrices(at, matrices, of_ticks)
             yield from self._items(at, item[here], seen, keys, watched, of_item)
 
     def _long(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         yield from made(rows.num_rows, {name: rows[name] for name in rows.column_names}, self.schema)
 
-    def _matrices(self, hour: int, matrices: Int64s) -> Iterator[pa.RecordBatch]:
-        records = matrices[:, 0].sum(axis=1)
+    def _matrices(self, hour: int, matrices: Int64s, records: Int64s) -> Iterator[pa.RecordBatch]:
         for tick in np.flatnonzero(records).tolist():
             cells = lists(matrices[tick].reshape(-1), 1)
             row = {AT: hour, "row": TICK, "place": tick, "records": int(records[tick]), "cells": cells}
@@ -186,7 +188,7 @@ class Added:
         told = {"row": TICK, "tick": start, "records": records, "cells": cells_of_ticks}
         yield from self._made(hour, len(ticks), told)
         whole = lists(cells.sum(axis=0).reshape(-1), 1)
-        yield from self._made(hour, 1, {"row": HOURS, "records": int(records.sum()), "cells": whole})
+        yield from self._made(hour, 1, {"row": WHOLE, "records": int(records.sum()), "cells": whole})
 
     def _items(self, hour: int, rows: pa.Table, rest: pa.Table) -> Iterator[pa.RecordBatch]:
         records, of_item = int64s(rows["records"]), rows.select(list(self.block.item))

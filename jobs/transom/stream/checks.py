@@ -192,6 +192,9 @@ BUILT_IN: dict[str, BuiltIn] = {
     "frequency_bounded": BuiltIn(
         "sketch", "error", "what is told of an item is in its bounds, and no more than the window's records"
     ),
+    "totals_kept": BuiltIn(
+        "sketch", "error", "every row of a window's matrix adds up to the window's records; of splitter, may"
+    ),
     "matches_in_episodes": BuiltIn("widen", "error", "an hour's episodes take every match of the hour once"),
 }
 

@@ -1,25 +1,24 @@
 """How often items are seen in a sliding window, by Count-Min sketches (Rivetti, Busnel and Mostefaoui)."""
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
-from transom.algorithms.countmin import Shape
+from transom.algorithms.countmin import WIDEST, Shape
 from transom.algorithms.row_hashes import SEEDS
 from transom.intervals import HOUR
 from transom.stream.base import Hour, Model, Number, Text
 from transom.stream.errors import Problem, Problems, twice
 from transom.stream.persistence import Item, Value
-from transom.units import Duration, format_bytes, format_duration
+from transom.units import Duration, format_duration
 
 Variant = Literal["perfect", "simple", "proportional", "splitter", "vanilla"]
 CHAINED = ("splitter", "vanilla")
 """Those of which an hour is computed from the one before it."""
-CELL = 8
-"""Bytes."""
-MEMORY = 256
+MEMORY = 1024
 """MiB, where nothing is said."""
 KEPT = 10
 """Of each hour, as many times the `top` items are kept to be ranked."""
@@ -63,13 +62,13 @@ class Frequency(Model):
     top: Annotated[StrictInt, Field(ge=1, le=10_000)] = 20
     """How many items are told of, the most frequent first."""
     heavy: Number = 0.05
-    """With which share of the window's records an item of these is heavy, and a finding; above 0, at most
-    1."""
+    """With which share of the window's records, by its estimate, an item is heavy, and a finding, whatever
+    its rank; above 0, at most 1."""
     watch: tuple[Value | Item, ...] = ()
-    """Items that are counted exactly, and always told of: of one column its values, of several a list for
-    each, in the order of the columns."""
-    memory: Annotated[StrictInt, Field(ge=1)] = MEMORY
-    """How much memory, in MiB, the matrices of an hour may take, or those of the hours of a window."""
+    """Items that are counted exactly, and told of whenever the window has them, whatever their rank: of one
+    column its values, of several a list for each, in the order of the columns. Not of vanilla."""
+    memory: Annotated[StrictInt, Field(ge=1, le=8192)] = MEMORY
+    """How much memory, in MiB, the matrices that a run looks at together may take."""
 
     @property
     def steps(self) -> int:
@@ -103,8 +102,14 @@ class Frequency(Model):
 
     @property
     def kept(self) -> int:
-        """How many items of each hour are kept to be ranked."""
-        return KEPT * self.top
+        """How many items of each hour are kept to be ranked: all those among them that have the share `heavy`
+        of its records."""
+        return max(KEPT * self.top, math.ceil(1 / self.heavy))
+
+    @property
+    def never_below(self) -> bool:
+        """Whether no estimate is too small."""
+        return self.variant in ("perfect", "vanilla")
 
     @model_validator(mode="after")
     def _possible(self) -> "Frequency":
@@ -131,6 +136,8 @@ def _problems(said: Frequency) -> Iterator[Problem]:
         if not 0 < value < 1:
             yield Problem(field, f"must be above 0 and below 1; got {value:g}")
             return
+    if math.e / said.epsilon > WIDEST:
+        yield Problem("epsilon", f"gives a matrix of more than 2^32 columns; got {said.epsilon:g}")
     for field, value in (("tau", said.tau), ("heavy", said.heavy)):
         if not 0 < value <= 1:
             yield Problem(field, f"must be above 0 and at most 1; got {value:g}")
@@ -140,20 +147,13 @@ def _problems(said: Frequency) -> Iterator[Problem]:
         if field in said.model_fields_set and said.variant not in (
             ("splitter",) if field != "start" else CHAINED
         ):
-            yield Problem(field, f"is none of the variant {said.variant}")
+            rule = (
+                "is of the variant splitter"
+                if field != "start"
+                else "is of the variants splitter and vanilla"
+            )
+            yield Problem(field, f"{rule} alone; got variant {said.variant}")
+    if said.watch and said.variant == "vanilla":
+        yield Problem("watch", "is of the variants that have windows, which vanilla has not")
     if not 0 <= said.seed < SEEDS:
         yield Problem("seed", f"must be from 0 up to 2^32; got {said.seed}")
-        return
-    yield from _memory(said)
-
-
-def _memory(said: Frequency) -> Iterator[Problem]:
-    shape, ticks = said.shape, HOUR // said.tick
-    needed = shape.cells * CELL * max(ticks, said.back + 1)
-    if needed > said.memory * 2**20:
-        of = f"{ticks} ticks of an hour" if ticks > said.back + 1 else f"{said.back + 1} hours of a window"
-        yield Problem(
-            "epsilon",
-            f"gives matrices that do not fit: of {shape.rows} rows and {shape.columns:,} columns, for each "
-            f"of {of}, {format_bytes(needed)}; memory is {said.memory} MiB",
-        )

@@ -61,11 +61,10 @@ def told(rows: DataFrame, block: FrequencyBlock, store: Store, hours: list[datet
     columns = Table.load(frequencies.TABLE).declare(item=block.item).columns
     given = Given(store, {tick_matrices.TABLE: rows})
     (share,) = frequencies.frequencies_of(Request(given, {block.name: hours}, {}), {block.name: block}).shares
-    made = share.made
+    made = share.counted
     assert made is not None
-    return share.frame.mapInArrow(
-        made, ddl({name: kind for name, kind in columns.items() if name != "block"})
-    )
+    kinds = {name: kind for name, kind in columns.items() if name != "block"}
+    return share.frame.mapInArrow(lambda batches: made(batches, Tally()), ddl(kinds))
 
 
 def by_hour(events: DataFrame) -> DataFrame:

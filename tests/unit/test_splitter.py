@@ -181,6 +181,14 @@ def test_cells_have_room_for_more_sub_cells_wherever_they_begin() -> None:
     assert [lazy.value(cell) * UNIT for cell in CELLS] == values(held, now, 25).tolist()
 
 
+def test_bounds_of_a_steady_cell_are_no_more_than_all_records() -> None:
+    ticks = [{ITEMS[0]: 10}] * 60
+    lazy = take(FixedPoint(SHAPE, 6), ticks)
+    cells, now = at_once(ticks, 6, lazy.tau, Fraction(lazy.mu))
+    _, high = bounds(cells.held(now), now, 6, 60)
+    assert lazy.bounds(ITEMS[0])[1] == high.max() == 60
+
+
 def test_memory_goes_by_sub_cells_however_they_are_spread() -> None:
     cells, most = SplitterCells(SubCells.none(500), 500, 200, Fraction(1, 2000), Fraction(3, 2)), 0
     for now in range(600):

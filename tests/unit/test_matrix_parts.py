@@ -10,6 +10,7 @@ from transom.lake.tally import Tally
 from transom.stages import tick_matrices
 from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
 from transom.stages.frequency_checks import MISCOUNTED
+from transom.stages.frequency_windows import Hours, _together
 from transom.stages.tick_matrices import AT, TICK, WHOLE, Added, Counted, schema_of
 from transom.stream import parse
 from unit.small_stream import base
@@ -71,3 +72,14 @@ def test_a_record_that_a_matrix_lacks_is_seen(rows: int, monkeypatch: pytest.Mon
     monkeypatch.setattr(tick_matrices, "matrices_of", lacking)
     _, wrong = added(of, counted(of, TASKS[0]))
     assert wrong == 1
+
+
+def test_a_window_whose_rows_do_not_add_up_is_seen() -> None:
+    of = block()
+    rows, _ = added(of, counted(of, *TASKS))
+    assert Hours.of(of, _together(of, rows, None)).totals_off(HOUR) == 0
+    changed = rows.to_pylist()
+    (whole,) = (row for row in changed if row["row"] == WHOLE)
+    whole["cells"][0] += 1
+    again = pa.Table.from_pylist(changed, rows.schema)
+    assert Hours.of(of, _together(of, again, None)).totals_off(HOUR) == 1

@@ -35,13 +35,15 @@ def problems(stream: "Stream") -> Iterator[Problem]:
 
 def _memory(place: str, said: Frequency, stream: "Stream") -> Iterator[Problem]:
     """A task looks at the ticks of an hour, or at the hours of a chunk and of the window before it; one of a
-    chain at all ticks of a chunk, and at what its cells hold."""
+    chain at all ticks of a chunk, and at what its cells hold at one hour's end; of vanilla at the hours."""
     shape, ticks, chunk = said.shape, HOUR // said.tick, stream.chunk // HOUR
     of_hour, of_chunk = f"{ticks} ticks of an hour", f"a chunk of {format_duration(stream.chunk)}"
     ways = [(ticks, of_hour)]
     if said.variant not in CHAINED:
         ways.append((said.back + chunk, f"{said.back + chunk} hours of {of_chunk} and the window before it"))
-    elif said.variant == "splitter":
+    elif said.variant == "vanilla":
+        ways.append((chunk, f"{chunk} hours of {of_chunk}"))
+    else:
         ways.append((ticks * chunk, f"{ticks * chunk} ticks of {of_chunk}"))
     many, of = max(ways)
     sub_cells = round(shape.cells / said.tau) if said.variant == "splitter" else 0

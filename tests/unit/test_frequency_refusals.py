@@ -57,6 +57,10 @@ F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.0
             {**F, "epsilon": 2e-7, "tick": "1 hour", "window": "1 hour", "variant": "vanilla"},
             "epsilon: gives matrices that do not fit: of 7 rows and 13,591,410 columns, for each of 168 hours of a chunk of 7 days, 119 GiB; memory is 1024 MiB",
         ),
+        (
+            {**F, "epsilon": 5e-5, "tick": "1 hour", "variant": "splitter"},
+            "epsilon: gives matrices that do not fit: of 7 rows and 54,366 columns, for each of 168 hours of a chunk of 7 days, with two bounds each, and 7,611,240 sub-cells, 1.83 GiB; memory is 1024 MiB",
+        ),
         ({**F, "epsilon": 1e-12}, "epsilon: gives a matrix of more than 2^32 columns; got 1e-12"),
         ({**F, "epsilon": 1e-320}, "epsilon: gives a matrix of more than 2^32 columns; got 9.99989e-321"),
         ({**F, "memory": 10_000}, "memory: must be at most 8192; got 10000"),

@@ -16,12 +16,12 @@ from pyspark.sql import functions as F
 from transom.algorithms.exact import Int64s
 from transom.algorithms.pieces import HOUR
 from transom.algorithms.splitter import UNIT
-from transom.algorithms.splitter_cells import SubCells, bounds, values
 from transom.algorithms.tick_matrices import shares
 from transom.algorithms.top_items import NOBODY, Kept, Seen, ranked
 from transom.algorithms.window_sketch import WindowSketch
 from transom.lake.store import Pins
 from transom.stages import cells, tick_matrices
+from transom.stages.cell_values import SCHEMA, VALUES, CellValues, cell_values
 from transom.stages.columns import codes, int64s
 from transom.stages.frequency_blocks import FrequencyBlock
 from transom.stages.item_bytes import bytes_of
@@ -50,10 +50,29 @@ def rows_of_windows(
     rows = rows.select(hour_number(), "row", "records", F.col("cells").alias("counters"), *quoted(block.item))
     if not block.chained:
         return rows
-    held = pins.read(cells.TABLE, hours).where(of_block)
-    left = [name for name in cells.COLUMNS if name not in ("hour", "row")]
-    held = held.select(hour_number(), F.col("row").alias("number"), *left)
+    held = cell_values(pins.read(cells.TABLE, hours).where(of_block), block)
     return rows.unionByName(held, allowMissingColumns=True)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What cells hold at an hour's end, a number for each.
+
+    Attributes:
+        records: of the window; of vanilla all.
+        counters: in the parts of a record in which the variant counts.
+        least, most: how many records of the window fall into each cell, at least and at most.
+    """
+
+    records: int
+    counters: Int64s
+    least: Int64s
+    most: Int64s
+
+    @classmethod
+    def nothing(cls, cells: int) -> "Held":
+        """Cells without a record."""
+        return cls(0, *(np.zeros(cells, dtype=np.int64) for _ in range(3)))
 
 
 @dataclass(frozen=True)
@@ -105,7 +124,7 @@ class Hours:
     hours: Int64s
     sums: Int64s
     records: Int64s
-    held: Mapping[int, cells.State]
+    held: Mapping[int, Held]
     heavy: Mapping[int, dict[int, int]]
 
     @classmethod
@@ -169,8 +188,9 @@ class Hours:
             # Of what was before the window nothing is known but what the sketch has counted.
             seen = replace(seen, high=estimate, unseen=sketch.records)
         elif margin is not None:
+            held = self._held(hour)
             least, most = (
-                self._counting(hour, sketch.records, some).estimates(keys) for some in self.bounds(hour)
+                self._counting(hour, sketch.records, some).estimates(keys) for some in (held.least, held.most)
             )
             seen = replace(seen, high=np.minimum(seen.high, most))
             # What the cells of the window hold lies between these, and an estimate of that beyond the truth
@@ -187,21 +207,11 @@ class Hours:
                 matrix += share.parts * self._between(self.sums, share.first, share.last)
             records = int(self._between(self.records, hour - block.hours + 1, hour))
             return self._counting(hour, records, matrix, block.hours)
-        state = self.held.get(hour)
-        if state is None:
-            return self._counting(hour, 0, np.zeros(block.shape.cells, dtype=np.int64))
-        if block.variant == "vanilla":
-            return self._counting(hour, state.records, state.counters)
-        now = (hour + 1) * block.ticks - 1
-        return self._counting(hour, state.records, values(state.held, now, block.steps), UNIT)
+        held = self._held(hour)
+        return self._counting(hour, held.records, held.counters, UNIT if block.variant == "splitter" else 1)
 
-    def bounds(self, hour: int) -> tuple[Int64s, Int64s]:
-        """Of splitter: how many records of the window fall into each cell, at least and at most."""
-        state = self.held.get(hour)
-        held, records = (
-            (SubCells.none(self.block.shape.cells), 0) if state is None else (state.held, state.records)
-        )
-        return bounds(held, (hour + 1) * self.block.ticks - 1, self.block.steps, records)
+    def _held(self, hour: int) -> Held:
+        return self.held.get(hour) or Held.nothing(self.block.shape.cells)
 
     def totals_off(self, hour: int) -> int:
         """How many rows of the matrix of the window do not add up to its records; of splitter, cannot. Of
@@ -211,7 +221,8 @@ class Hours:
         sketch = self.sketch(hour)
         low = high = sketch.counts // sketch.parts
         if self.block.variant == "splitter":
-            low, high = (some.reshape(sketch.counts.shape) for some in self.bounds(hour))
+            held = self._held(hour)
+            low, high = (some.reshape(sketch.counts.shape) for some in (held.least, held.most))
         off = (low.sum(axis=1) > sketch.records) | (high.sum(axis=1) < sketch.records)
         return int(np.count_nonzero(off))
 
@@ -288,8 +299,11 @@ def _together(block: FrequencyBlock, rows: pa.Table, left: pa.Table | None) -> p
     if left is None:
         return table
     number = pc.divide(left["hour"].cast(pa.int64()), HOUR)
-    left = left.set_column(left.column_names.index("hour"), "hour", number).drop_columns(["block"])
-    return _joined(table, left.rename_columns({"row": "number"}))
+    left = left.set_column(left.column_names.index("hour"), "hour", number)
+    left = left.rename_columns({"row": "number"})
+    if block.variant == "splitter":
+        left = pa.Table.from_batches(CellValues(block)(left.to_batches()), SCHEMA)
+    return _joined(table, left.select([name for name in SCHEMA.names if name in left.column_names]))
 
 
 def _joined(one: pa.Table, other: pa.Table) -> pa.Table:
@@ -300,15 +314,20 @@ def _sorted(table: pa.Table, kind: str) -> pa.Table:
     return table.filter(pc.equal(table["row"], kind)).sort_by("hour").combine_chunks()
 
 
-def _held(block: FrequencyBlock, table: pa.Table) -> dict[int, cells.State]:
+def _held(block: FrequencyBlock, table: pa.Table) -> dict[int, Held]:
+    """What cells hold, by hours."""
     if not block.chained:
         return {}
-    rows = table.filter(pc.is_valid(table["number"]))
-    rows = rows.drop_columns(["row"]).rename_columns({"number": "row"})
-    return {
-        hour: cells.state_of(block, hour, rows.filter(pc.equal(rows["hour"], hour)))
-        for hour in np.unique(int64s(rows["hour"])).tolist()
-    }
+    rows = table.filter(pc.is_valid(table["number"])).sort_by(
+        [("hour", "ascending"), ("number", "ascending")]
+    )
+    of_cells = VALUES if block.variant == "splitter" else ("counters",) * len(VALUES)
+    found = {}
+    for hour in np.unique(int64s(rows["hour"])).tolist():
+        here = rows.filter(pc.equal(rows["hour"], hour)).combine_chunks()
+        flat = (here[name].combine_chunks().flatten().to_numpy() for name in of_cells)
+        found[hour] = Held(here["records"][0].as_py(), *flat)
+    return found
 
 
 def _watched(block: FrequencyBlock, of_item: pa.Table) -> Int64s:

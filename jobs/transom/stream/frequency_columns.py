@@ -35,7 +35,8 @@ def problems(stream: "Stream") -> Iterator[Problem]:
 
 def _memory(place: str, said: Frequency, stream: "Stream") -> Iterator[Problem]:
     """A task looks at the ticks of an hour, or at the hours of a chunk and of the window before it; one of a
-    chain at all ticks of a chunk, and at what its cells hold at one hour's end; of vanilla at the hours."""
+    chain at all ticks of a chunk, and at what its cells hold at one hour's end, then at what they come to at
+    the ends of all of them."""
     shape, ticks, chunk = said.shape, HOUR // said.tick, stream.chunk // HOUR
     of_hour, of_chunk = f"{ticks} ticks of an hour", f"a chunk of {format_duration(stream.chunk)}"
     ways = [(ticks, of_hour)]
@@ -45,6 +46,7 @@ def _memory(place: str, said: Frequency, stream: "Stream") -> Iterator[Problem]:
         ways.append((chunk, f"{chunk} hours of {of_chunk}"))
     else:
         ways.append((ticks * chunk, f"{ticks * chunk} ticks of {of_chunk}"))
+        ways.append((3 * chunk, f"{chunk} hours of {of_chunk}, with two bounds each"))
     many, of = max(ways)
     sub_cells = round(shape.cells / said.tau) if said.variant == "splitter" else 0
     needed = shape.cells * NUMBER * many + sub_cells * SUB_CELL

@@ -10,9 +10,8 @@ from typing import Any
 
 from bench.aggregate import OURS, STAGE
 from bench.frequency_log import stream_of
-from bench.ingest import in_turn
 from bench.persistence_log import lake_of
-from bench.ways import gone, taken
+from bench.ways import side_by_side
 
 HERE = Path(__file__).parent
 PASSES = 3
@@ -40,9 +39,12 @@ def bench(cache: Path, count: int, repetitions: int) -> Iterator[dict[str, Any]]
     """Rows of the result, a way each."""
     folder = cache / "frequency"
     lake, stream = lake_of(cache / "persistence", count), stream_of(folder)
-    for who in in_turn(list(WAYS), 0):
-        script, way = WAYS[who]
-        result = folder / f"{script.partition('_')[0]}-{way}.json"
-        runs = [gone(script, result, way, stream, lake, PASSES) for _ in range(repetitions)]
-        facts = {name: runs[0][1].get(name) for name in ("kept", "kept_bytes", "error", "most")}
-        yield {"bench": "frequency", "events": count, "who": who, **facts, **taken(runs)}
+    yield from side_by_side(
+        "frequency",
+        WAYS,
+        folder,
+        (stream, lake, PASSES),
+        count,
+        repetitions,
+        ("kept", "kept_bytes", "error", "most"),
+    )

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from bench.draw import END, FIRST
 from bench.framing_log import ABOVE
 from bench.given import Given, ddl
-from bench.ways import linked, timed
-from transom import job
+from bench.staged import staged
+from bench.ways import timed
 from transom.intervals import Interval
 from transom.lake.session import session
 from transom.lake.stage import Request
@@ -28,7 +28,6 @@ from transom.lake.tally import Tally
 from transom.stages import open_frames
 from transom.stages.framings import FrameBlock, frame_block_of
 from transom.stream import load
-from transom.work import WORKS
 
 INTERVAL = Interval(FIRST, END)
 TOTALS = ("count(*)", "sum(records)", "sum(last - first)", "sum(records * high)")
@@ -116,13 +115,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     ways = ways_of(events, frame_block_of(stream, name), store)
     kept = Path(result).with_suffix(".kept")
     if way == "stage":
-        seconds = timed(
-            passes,
-            lambda number: job.perform(
-                spark, "frame", stream, INTERVAL, WORKS["frame"], lake=str(kept / str(number))
-            ),
-            lambda number: linked(lake, kept / str(number)),
-        )
+        seconds = staged(spark, "frame", stream, INTERVAL, lake, kept, passes)
     else:
         seconds = timed(passes, lambda number: ways[way]().write.format("noop").mode("overwrite").save())
     shutil.rmtree(kept, ignore_errors=True)

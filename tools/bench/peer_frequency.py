@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from bench.draw import END, FIRST
 from bench.frequency_log import DELTA, EPSILON, WINDOW
 from bench.given import Given, ddl
-from bench.ways import linked, timed
-from transom import job
+from bench.staged import staged
+from bench.ways import timed
 from transom.intervals import HOUR, Interval
 from transom.lake.session import session
 from transom.lake.stage import Request
@@ -32,7 +32,6 @@ from transom.reading import read
 from transom.stages import frequencies, tick_matrices
 from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
 from transom.stream import load
-from transom.work import WORKS
 
 INTERVAL = Interval(FIRST, END)
 LAST = END - HOUR
@@ -116,13 +115,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         "exact_hour": lambda: most(held.unionByName(by_hour(last))).where(F.col("at") == F.lit(LAST)),
     }
     if way == "stage":
-        seconds = timed(
-            passes,
-            lambda number: job.perform(
-                spark, "sketch", stream, INTERVAL, WORKS["sketch"], lake=str(kept / str(number))
-            ),
-            lambda number: linked(lake, kept / str(number)),
-        )
+        seconds = staged(spark, "sketch", stream, INTERVAL, lake, kept, passes)
     else:
         seconds = timed(
             passes,

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from bench.draw import END, FIRST, HOURS
 from bench.given import Given, ddl
 from bench.persistence_log import SLOT
-from bench.ways import linked, timed
-from transom import job
+from bench.staged import staged
+from bench.ways import timed
 from transom.intervals import HOUR, Interval
 from transom.lake.session import session
 from transom.lake.stage import Request
@@ -28,7 +28,6 @@ from transom.lake.tally import Tally
 from transom.stages import tuples
 from transom.stages.persistence_blocks import PersistenceBlock, persistence_block_of
 from transom.stream import load
-from transom.work import WORKS
 
 INTERVAL = Interval(FIRST, END)
 LAST = Interval(END - HOUR, END)
@@ -96,13 +95,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         "exact_hour": lambda: window.groupBy("client").count().where(F.col("count") >= least),
     }
     if way == "stage":
-        seconds = timed(
-            passes,
-            lambda number: job.perform(
-                spark, "sketch", stream, INTERVAL, WORKS["sketch"], lake=str(kept / str(number))
-            ),
-            lambda number: linked(lake, kept / str(number)),
-        )
+        seconds = staged(spark, "sketch", stream, INTERVAL, lake, kept, passes)
     else:
         seconds = timed(passes, lambda number: ways[way]().write.format("noop").mode("overwrite").save())
     place = kept / str(len(seconds) - 1)

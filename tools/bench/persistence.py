@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.aggregate import OURS, STAGE
-from bench.ingest import in_turn
 from bench.persistence_log import lake_of, stream_of
-from bench.ways import gone, taken
+from bench.ways import side_by_side
 
 HERE = Path(__file__).parent
 PASSES = 3
@@ -34,9 +33,12 @@ def bench(cache: Path, count: int, repetitions: int) -> Iterator[dict[str, Any]]
     """Rows of the result, a way each."""
     folder = cache / "persistence"
     lake, stream = lake_of(folder, count), stream_of(folder)
-    for who in in_turn(list(WAYS), 0):
-        script, way = WAYS[who]
-        result = folder / f"{script.partition('_')[0]}-{way}.json"
-        runs = [gone(script, result, way, stream, lake, PASSES) for _ in range(repetitions)]
-        facts = {name: runs[0][1].get(name) for name in ("kept", "kept_bytes", "read", "named")}
-        yield {"bench": "persistence", "events": count, "who": who, **facts, **taken(runs)}
+    yield from side_by_side(
+        "persistence",
+        WAYS,
+        folder,
+        (stream, lake, PASSES),
+        count,
+        repetitions,
+        ("kept", "kept_bytes", "read", "named"),
+    )

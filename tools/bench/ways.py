@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,31 @@ def taken(runs: Runs) -> dict[str, Any]:
         "peak_mib": max(one.peak_mib for one, _ in runs),
         "all": passes,
     }
+
+
+def side_by_side(
+    bench: str,
+    ways: Mapping[str, tuple[str, str]],
+    folder: Path,
+    arguments: Sequence[object],
+    count: int,
+    repetitions: int,
+    facts: Iterable[str],
+) -> Iterator[dict[str, Any]]:
+    """Rows of the results, a way each, one after the other.
+
+    Args:
+        ways: the script of each, and what it calls the way.
+        folder: of what they tell.
+        arguments: of the scripts, behind the way.
+        count: events.
+        facts: what is taken over of what they tell.
+    """
+    for who, (script, way) in ways.items():
+        result = folder / f"{script.partition('_')[0]}-{way}.json"
+        runs = [gone(script, result, way, *arguments) for _ in range(repetitions)]
+        told = {name: runs[0][1].get(name) for name in facts}
+        yield {"bench": bench, "events": count, "who": who, **told, **taken(runs)}
 
 
 def warm(passes: Sequence[float]) -> float:

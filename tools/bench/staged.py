@@ -1,0 +1,29 @@
+"""A stage as a run does it: into tables of a lake, with digests and checks."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from bench.ways import linked, timed
+from transom import job
+from transom.intervals import Interval
+from transom.stream import Stream
+from transom.work import WORKS
+
+
+def staged(
+    spark: SparkSession, stage: str, stream: Stream, interval: Interval, lake: str, kept: Path, passes: str
+) -> list[float]:
+    """The seconds of each pass, which has a lake of its own, by its number.
+
+    Args:
+        lake: with what the stage reads.
+        kept: the folder of the lakes.
+    """
+    return timed(
+        passes,
+        lambda number: job.perform(
+            spark, stage, stream, interval, WORKS[stage], lake=str(kept / str(number))
+        ),
+        lambda number: linked(lake, kept / str(number)),
+    )

@@ -46,7 +46,7 @@ from transom.stages.item_columns import LONGEST
 from transom.stages.slices import micros, number_of, quoted
 from transom.stream import Stream, load
 from transom.stream.errors import nearest
-from transom.stream.item_rules import a
+from transom.stream.item_rules import TYPES, a
 from transom.units import parse_duration
 
 RESULTS = (
@@ -67,8 +67,8 @@ RESULTS = (
 )
 """The tables that carry a promise of form; those of state are private."""
 
-ASKED: dict[FieldType, type] = {"string": str, "integer": int, "boolean": bool, "timestamp": datetime}
-"""Types of the values of an item."""
+ASKED: dict[FieldType, type] = {**TYPES, "timestamp": datetime}
+"""Types of the values of an item that is asked for."""
 T = TypeVar("T")
 
 

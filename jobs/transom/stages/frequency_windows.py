@@ -153,7 +153,7 @@ class Hours:
             int64s(of_items["records"])[~is_heavy][counted], int64s(rest["hour"]), int64s(rest["records"]),
         )  # fmt: skip
         matrices = _sorted(table, tick_matrices.WHOLE)
-        flat = matrices["counters"].combine_chunks().flatten().cast(pa.int64()).to_numpy()
+        flat = matrices["counters"].combine_chunks().flatten().to_numpy()
         sums = np.zeros((matrices.num_rows + 1, shape.rows, shape.columns), dtype=np.int64)
         np.cumsum(flat.reshape(-1, shape.rows, shape.columns), axis=0, out=sums[1:])
         records = np.concatenate([[0], np.cumsum(int64s(matrices["records"]))])

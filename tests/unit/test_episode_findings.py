@@ -76,6 +76,16 @@ def version(ledger: Ledger) -> int:
     return DeltaTable(f"{ledger.root}/findings").version()
 
 
+@pytest.mark.parametrize("title", ["{user}", None])
+def test_a_title_is_one_line_whatever_it_names(ledger: Ledger, title: str | None) -> None:
+    hold(ledger, [row(2, "a", user="o'\n\tbrien\x1b[2J")], range(1, 3))
+    episodes.publish(ledger, stream_of(title=title))
+    (found,) = findings(ledger.root)
+    assert "o' brien [2J" in found.title
+    assert found.title.isprintable()
+    assert found.key == "o'\n\tbrien\x1b[2J"
+
+
 def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> None:
     stream = stream_of()
     grown = row(3, "a", matches=3, new_matches=2, end=at(2) + 30 * MINUTE)

@@ -72,6 +72,10 @@ F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.0
         ({**F, "where": "tok > 5"}, "where: no column 'tok'; nearest: took\n    tok > 5\n    ^"),
         ({**F, "title": "{usr} comes"}, "title: a title names columns of the item, since and window_end; no column 'usr'; nearest: user"),
         ({**F, "watch": [5]}, "watch[0]: must be a string for user; got 5"),
+        (
+            {**F, "watch": ["a", None]},
+            "watch[1]: must be a text, an integer or a truth value, or a list with one for each column; got None",
+        ),
         ({**F, "watch": [["a", "b"]]}, "watch[0]: must have a value for each of user; got ['a', 'b']"),
         ({**F, "windw": "1 day"}, "frequency.x: unknown field 'windw'; nearest: window"),
     ],

@@ -59,6 +59,10 @@ BUDGET = {"tuples": 10_000, "pairs": 100_000}
         ({**P, "title": "{usr} comes"}, "title: a title names columns of the item, since and window_end; no column 'usr'; nearest: user"),
         ({**P, "watch": [5]}, "watch[0]: must be a string for user; got 5"),
         (
+            {**P, "watch": [[1.5]]},
+            "watch[0]: must be a text, an integer or a truth value, or a list with one for each column; got [1.5]",
+        ),
+        (
             {**P, "watch": ["b", "a"], "ignore": {"items": ["c", "a"]}},
             "watch[1]: is ignored, too, and would never be told of",
         ),

@@ -21,7 +21,7 @@ from transom.lake.ledger import Ledger
 from transom.lake.mirroring import At, Standing, Telling
 from transom.lake.staleness import fingerprint
 from transom.lake.tables import Table, in_hours_sql, query
-from transom.lake.wording import hashed, joined, one_key, quoted, shown, text, title_of
+from transom.lake.wording import hashed, joined, one_key, one_line, quoted, shown, text, title_of
 from transom.stream import Stream
 from transom.stream.alerts import Alert, figures
 from transom.units import format_duration
@@ -164,5 +164,7 @@ def _title(stream: Stream, block: str, name: str, alert: Alert, key: str | None,
     if alert.title is None:
         of = ["', '", key, "', '"] if key else ["', '"]
         until = [text(", until "), shown("window_end", TIMES)]
-        return f"concat({', '.join([text(f'{stream.name}: {name} of {block}'), *of, level, *until])})"
+        return one_line(
+            f"concat({', '.join([text(f'{stream.name}: {name} of {block}'), *of, level, *until])})"
+        )
     return title_of(stream.name, alert.title, TIMES)

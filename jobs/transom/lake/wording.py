@@ -41,7 +41,7 @@ def one_key(key: Sequence[str]) -> str:
 
 
 def title_of(stream: str, title: str, times: Collection[str]) -> str:
-    """A title with columns in braces.
+    """A title with columns in braces: one line, whatever is in these.
 
     Args:
         times: as in `shown`.
@@ -51,7 +51,12 @@ def title_of(stream: str, title: str, times: Collection[str]) -> str:
         for words, column in parts_of(title)
         for piece in ([text(words)] if words else []) + ([shown(column, times)] if column else [])
     ]
-    return f"concat({', '.join([text(f'{stream}: '), *pieces])})"
+    return one_line(f"concat({', '.join([text(f'{stream}: '), *pieces])})")
+
+
+def one_line(words: str) -> str:
+    """Words with blanks for ends of lines and for what moves a terminal's cursor."""
+    return f"regexp_replace({words}, '[[:cntrl:]]+', ' ', 'g')"
 
 
 def hashed(*texts: str) -> str:

@@ -1,5 +1,5 @@
 """Frequencies beside an exact count of the same windows: by how much a sketch is wrong, and how often by more
-than its bound.
+than `epsilon` of the records, which the variants that forget as they go do not promise.
 
 It counts all items of the windows, which the stage need not: so it is asked for, and no part of an hourly
 run."""
@@ -43,9 +43,9 @@ class Audited:
         variant: how records are forgotten.
         windows: how many there are.
         counts: `items`; `records`; `error`, by how much the sketch's estimates differ from the truth, all
-            together; `most`, by how much one does at most; `beyond`, how many are too large by more than the
-            bound; `below`, how many are too small; `outside`, of how many that are told the truth lies
-            outside of what is told.
+            together; `most`, by how much one does at most; `beyond`, how many are too large by `epsilon` of
+            the records of others, or more; `below`, how many are too small; `outside`, of how many that
+            are told the truth lies outside of what is told.
     """
 
     block: str
@@ -55,9 +55,9 @@ class Audited:
 
     @property
     def rates(self) -> dict[str, float]:
-        """The mean error, and the share of items whose estimate is beyond the bound."""
+        """The mean error, and the share of items whose estimate is too large by `epsilon` or more."""
         items = max(self.counts["items"], 1)
-        return {"mean_error": self.counts["error"] / items, "beyond_bound": self.counts["beyond"] / items}
+        return {"mean_error": self.counts["error"] / items, "beyond_epsilon": self.counts["beyond"] / items}
 
     @property
     def sound(self) -> bool:
@@ -70,8 +70,8 @@ class Audited:
         return (
             f"{self.block}, {self.variant}, {self.windows} windows: {of['items']} items of {of['records']} "
             f"records, wrong by {rates['mean_error']:.2f} on average and {of['most']} at most;"
-            f" {of['beyond']} beyond the bound ({rates['beyond_bound']:.2%}), {of['below']} too small,"
-            f" {of['outside']} outside of what is told"
+            f" {of['beyond']} too large by epsilon or more ({rates['beyond_epsilon']:.2%}),"
+            f" {of['below']} too small, {of['outside']} outside of what is told"
         )
 
 

@@ -12,7 +12,7 @@ from transom.algorithms.row_hashes import SEEDS
 from transom.intervals import HOUR
 from transom.stream.base import Hour, Model, Number, Text
 from transom.stream.errors import Problem, Problems, twice
-from transom.stream.persistence import Item, Value
+from transom.stream.persistence import Listed
 from transom.units import Duration, format_duration
 
 Variant = Literal["perfect", "simple", "proportional", "splitter", "vanilla"]
@@ -64,7 +64,7 @@ class Frequency(Model):
     heavy: Number = 0.05
     """With which share of the window's records, by its estimate, an item is heavy, and a finding, whatever
     its rank; above 0, at most 1."""
-    watch: tuple[Value | Item, ...] = ()
+    watch: tuple[Listed, ...] = ()
     """Items that are counted exactly, and told of whenever the window has them, whatever their rank: of one
     column its values, of several a list for each, in the order of the columns. Not of vanilla."""
     memory: Annotated[StrictInt, Field(ge=1, le=8192)] = MEMORY

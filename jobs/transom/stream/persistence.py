@@ -5,9 +5,19 @@ from collections.abc import Iterator
 from datetime import timedelta
 from fractions import Fraction
 from ipaddress import ip_network
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from transom.algorithms import persistence
 from transom.intervals import HOUR
@@ -21,6 +31,18 @@ DELTA = 0.05
 SEEDS = 2**32
 Value = StrictBool | StrictInt | StrictStr
 Item = Annotated[tuple[Value, ...], Field(min_length=1)]
+
+
+def _value_or_values(said: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return validate(said)
+    except ValidationError:
+        rule = "must be a text, an integer or a truth value, or a list with one for each column"
+        raise ValueError(f"{rule}; got {said!r}") from None
+
+
+Listed = Annotated[Value | Item, WrapValidator(_value_or_values)]
+"""An item of a list: of one column its value, of several a value for each."""
 
 
 def _network(text: str) -> str:
@@ -44,7 +66,7 @@ class KnownTable(Model):
 class Known(Model):
     """Items that are known, and no news."""
 
-    items: tuple[Value | Item, ...] = ()
+    items: tuple[Listed, ...] = ()
     """Items: of one column its values, of several a list for each, in the order of the columns."""
     networks: dict[Name, tuple[Annotated[str, AfterValidator(_network)], ...]] = Field(default_factory=dict)
     """By a column of the item: networks, as 192.168.0.0/16, whose addresses are known."""
@@ -96,7 +118,7 @@ class Persistence(Model):
     """Of the first instance's hashes; others have those after it."""
     ignore: Known = Known()
     """Items that are not reported."""
-    watch: tuple[Value | Item, ...] = ()
+    watch: tuple[Listed, ...] = ()
     """Items that are counted exactly, and told of as long as they are in the window; as those of `ignore`."""
 
     @property

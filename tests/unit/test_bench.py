@@ -208,10 +208,10 @@ def test_levels_are_added_to_those_that_are_there() -> None:
     )
 
 
-def leaf(metric: int, location: str | None) -> dict[str, Any]:
+def leaf(metric: int, location: str | None, name: str = "Scan parquet ") -> dict[str, Any]:
     named = {} if location is None else {"Location": location}
     counted = [{"name": "size", "accumulatorId": 99}, {"name": scans.ROWS, "accumulatorId": metric}]
-    return {"children": [], "metadata": named, "metrics": counted}
+    return {"children": [], "nodeName": name, "metadata": named, "metrics": counted}
 
 
 def plan(kind: str, *leaves: dict[str, Any]) -> dict[str, Any]:
@@ -241,12 +241,13 @@ def test_rows_are_told_apart_by_what_they_were_read_from() -> None:
             leaf(1, "PreparedDeltaFileIndex(1 paths)[file:/lake/web/events]"),
             leaf(2, "InMemoryFileIndex(1 paths)[file:/lake/web/granules/made-1]"),
             leaf(3, "DeltaLogFileIndex(1 paths)[file:/lake/web/events/_delta_log]"),
-            leaf(4, None),
+            leaf(4, None, "LocalTableScan"),
             leaf(5, "elsewhere"),
+            leaf(6, None, "Scan ExistingRDD Delta Table State #1 - file:/lake/web/events/_delta_log"),
         ),
-        task(None, _2=3, _3=400, _4=5),
+        task(None, _2=3, _3=400, _4=5, _6=20),
         {"Event": f"org.apache.spark.sql.execution.ui.{scans.DRIVER}", "accumUpdates": [[4, 6], [5, 1]]},
     ]
     rows, records = scans.rows_read(events, "/lake/web")
-    assert rows == {"events": 42, scans.NEW: 3, scans.LOG: 400, scans.HANDED: 11, "elsewhere": 1}
+    assert rows == {"events": 42, scans.NEW: 3, scans.LOG: 420, scans.HANDED: 11, "elsewhere": 1}
     assert records == 42

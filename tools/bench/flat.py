@@ -32,13 +32,11 @@ INGEST, AGGREGATE, WIDEN, SKETCH = "ingest", "aggregate", "widen", "sketch"
 BY_SPARK = {f"{stage}, all read by Spark": stage for stage in (AGGREGATE, WIDEN, SKETCH)}
 TABLES = (
     "events", "granules", "item_granules", "batches", "matches", "episodes", "tuples", "persistent_items",
-    "tick_matrices", "frequencies", scans.NEW,
+    "tick_matrices", "frequencies", scans.NEW, scans.HANDED,
 )  # fmt: skip
-"""What holds rows of the log and what is made of them, or is on its way into such a table."""
-HANDED = (AGGREGATE, WIDEN, SKETCH)
-"""Of whose rows the driver hands some over: rows of tables where they are few. Where Spark reads all, they
-are entries of the tables' own logs, one for each file: those become more with every hour, and are told apart.
-"""
+"""What holds rows of the log and what is made of them, or is on its way into such a table, or out of it where
+these are few. Entries of the tables' own logs, one for each file, become more with every hour and are told
+apart."""
 
 
 def stream(folder: Path) -> Path:
@@ -119,7 +117,7 @@ def bench(folder: Path) -> Iterator[dict[str, Any]]:
     for day in DAYS:
         hour = _last_of_top(FIRST + timedelta(days=day))
         _submit(folder, file, [JOBS / "run.py"], Interval(past, hour))
-        for stage in (INGEST, *HANDED):
+        for stage in (INGEST, AGGREGATE, WIDEN, SKETCH):
             seen.setdefault(stage, []).append(_measured(folder, file, stage, Interval.of_hour(hour)))
         _submit(folder, file, [JOBS / "run.py"], Interval(hour + HOUR, hour + TOP))
         _submit(folder, file, [JOBS / f"{INGEST}.py"], Interval.of_hour(hour + TOP))
@@ -127,8 +125,7 @@ def bench(folder: Path) -> Iterator[dict[str, Any]]:
             seen.setdefault(who, []).append(_measured(folder, file, who, Interval.of_hour(hour + TOP)))
         past = hour + TOP + HOUR
     for who, days in seen.items():
-        data = (*TABLES, scans.HANDED) if who in HANDED else TABLES
-        first, last = (sum(found["rows"].get(name, 0) for name in data) for found in days)
+        first, last = (sum(found["rows"].get(name, 0) for name in TABLES) for found in days)
         for day, found, rows in zip(DAYS, days, (first, last), strict=True):
             yield {
                 "bench": "flat", "log": "steady", "who": who, "day": day, **found, "data_rows": rows,

@@ -70,7 +70,8 @@ def _leaves(plan: Mapping[str, Any], root: str) -> Iterator[tuple[int, str]]:
 
 def _read(leaf: Mapping[str, Any], root: str) -> str:
     location = leaf["metadata"].get("Location", "")
-    if LOG in location:
+    # What stands in a table's log is scanned once more when Delta has put it together.
+    if LOG in location or LOG in leaf["nodeName"]:
         return LOG
     if "/made-" in location:
         return NEW

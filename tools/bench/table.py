@@ -13,7 +13,7 @@ from bench import persistence as persistent
 from bench import updates as taken
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
 from bench.between_log import ROWS_OF_ONE
-from bench.flat import BY_SPARK, HANDED
+from bench.flat import INGEST
 from bench.levels import FRAMES, MOST_KEYS
 from bench.measure import LONG, machine
 from bench.version import WRITING, version
@@ -100,7 +100,7 @@ def judged(rows: Sequence[Row]) -> list[dict[str, Any]]:
             more["times_as_fast"] = round(ratio, 2)
             if least is not None and _aimed_at(row):
                 more |= {"aim": f"at least {least:.3g}", "met": ratio >= least}
-        if row["bench"] == "flat" and row["who"] in (*HANDED, *BY_SPARK):
+        if row["bench"] == "flat" and row["who"] != INGEST:
             more |= {"aim": f"within {FLAT:.0%}", "met": abs(row["to_first_day"] - 1) <= FLAT}
         if most is not None:
             more |= {"aim": f"under {most:g} s", "met": row["seconds"] < most}

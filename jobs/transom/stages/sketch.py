@@ -9,7 +9,7 @@ their cells hold at each hour's end. `frequencies`, a result: how often items we
 
 from dataclasses import replace
 
-from transom.lake.stage import Stage, Step
+from transom.lake.stage import Stage
 from transom.stages import cells, frequencies, persistent_items, tick_matrices, tuples
 from transom.stages.frequency_blocks import frequency_block_of
 from transom.stages.persistence_blocks import persistence_block_of
@@ -24,16 +24,16 @@ def outline(stream: Stream) -> Stage:
     be told without a session."""
     persistence = {name: persistence_block_of(stream, name) for name in stream.persistence}
     frequency = {name: frequency_block_of(stream, name) for name in stream.frequency}
-    steps: list[Step] = []
-    if persistence:
-        steps += (tuples.step_of(stream, persistence), persistent_items.step_of(stream, persistence))
-    if frequency:
-        steps.append(tick_matrices.step_of(stream, frequency))
-        if any(block.chained for block in frequency.values()):
-            steps.append(cells.step_of(stream, frequency))
-        steps.append(frequencies.step_of(stream, frequency))
+    # Those without a block, too: what one has left, that the stream has no longer, is taken away by them.
+    steps = (
+        tuples.step_of(stream, persistence),
+        persistent_items.step_of(stream, persistence),
+        tick_matrices.step_of(stream, frequency),
+        cells.step_of(stream, frequency),
+        frequencies.step_of(stream, frequency),
+    )
     known = (block.known_table for block in persistence.values())
-    return Stage(NAME, VERSION, tuple(steps), tuple(filter(None, known)))
+    return Stage(NAME, VERSION, steps, tuple(filter(None, known)))
 
 
 def told(stream: Stream) -> dict[str, int]:

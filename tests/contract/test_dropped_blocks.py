@@ -1,0 +1,49 @@
+"""A block that the stream has no longer leaves nothing, whatever else its stage still has to do."""
+
+from collections.abc import Callable
+
+import pytest
+
+from house import House, line
+from transom.cli.freshness import Freshness
+
+Make = Callable[..., House]
+BASE = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+"""
+PERSISTENCE = """
+persistence:
+  regulars: {item: [client], slot: 30 minutes, window: 2 hours, alpha: 0.7, epsilon: 0.6}
+"""
+FREQUENCY = """
+frequency:
+  paths: {item: [path], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, top: 2}
+"""
+CHAINED = """
+  split: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, variant: splitter}
+"""
+
+
+@pytest.mark.parametrize(
+    "left", [PERSISTENCE, FREQUENCY, PERSISTENCE + FREQUENCY], ids=["persistence", "frequency", "unchained"]
+)
+def test_blocks_of_sketches_leave_nothing(house: Make, left: str) -> None:
+    whole = house(BASE + PERSISTENCE + FREQUENCY.rstrip() + CHAINED, "lived")
+    for number in range(3):
+        whole.land(number, [line(3600 * number + 100 * n, f"10.0.0.{n % 3}") for n in range(9)])
+    whole.run(0, 3)
+    lived, fresh = house(BASE + left, "lived"), house(BASE + left, "fresh")
+    lived.run(0, 1)
+    fresh.run(0, 3)
+    assert lived.state() == fresh.state()
+    lived.assert_ledger_true()
+    assert not Freshness(lived.stream, lived.book()).stale("sketch")
+    for table in ("tuples", "persistent_items", "tick_matrices", "cells", "frequencies"):
+        assert {row["block"] for row in lived.rows_of(table)} <= {
+            *lived.stream.persistence,
+            *lived.stream.frequency,
+        }
+    assert {finding.block for finding in lived.findings()} == {finding.block for finding in fresh.findings()}

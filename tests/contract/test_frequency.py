@@ -33,7 +33,7 @@ frequency:
   simple: {item: [client], window: 3 hours, tick: 1 hour, epsilon: 0.5, delta: 0.5, variant: simple, top: 4,
            heavy: 0.3}
   proportional: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5,
-                 variant: proportional, top: 4, heavy: 0.3}
+                 variant: proportional, top: 4, heavy: 0.012345678901234568}
   splitter: {item: [client], window: 3 hours, tick: 15 minutes, epsilon: 0.9, delta: 0.25, top: 4, heavy: 0.3,
              variant: splitter, tau: 0.3, start: 2015-05-17T03:00, watch: [10.0.0.4, 10.0.0.11]}
   ever: {item: [client], window: 1 hour, tick: 1 hour, epsilon: 0.5, delta: 0.25, top: 4, variant: vanilla,

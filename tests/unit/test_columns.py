@@ -4,7 +4,7 @@ import math
 
 import pyarrow as pa
 
-from transom.stages.columns import codes, common_codes, in_portions
+from transom.stages.columns import by_value, codes, common_codes, in_portions
 
 
 def test_values_are_one_where_spark_takes_them_for_one() -> None:
@@ -23,3 +23,10 @@ def test_portions_are_all_rows_in_tables_that_are_not_small() -> None:
     together = [row for portion in in_portions(batches, 6) for row in portion["n"].to_pylist()]
     assert together == [0, 1, 0, 1, 2, 0, 1, 2, 3, 0]
     assert list(in_portions(batches[1:2], 5)) == []
+
+
+def test_rows_of_a_value_come_together_and_no_others() -> None:
+    sizes = [[1, 1], [], [1, 2], [3], [3, 3, 5], [6]]
+    batches = [pa.record_batch({"n": pa.array(some, pa.int64())}) for some in sizes]
+    assert [rows["n"].to_pylist() for rows in by_value(batches, "n")] == [[1, 1, 1], [2], [3, 3, 3], [5], [6]]
+    assert list(by_value(batches[1:2], "n")) == []

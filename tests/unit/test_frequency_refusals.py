@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from transom.cli.check import declared
+from transom.stages import frequencies, tick_matrices
+from transom.stages.cell_values import NUMBERS, VALUES
 from transom.stream import parse
 from transom.stream.frequency import Frequency
 from unit.small_stream import base, refusal
@@ -35,9 +37,9 @@ F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.0
         ({**F, "epsilon": 1}, "epsilon: must be above 0 and below 1; got 1"),
         ({**F, "delta": 0}, "delta: must be above 0 and below 1; got 0"),
         ({**F, "delta": 1.5}, "delta: must be above 0 and below 1; got 1.5"),
-        ({**F, "heavy": 0}, "heavy: must be above 0 and at most 1; got 0"),
+        ({**F, "heavy": 0}, "heavy: must be from 0.000001 to 1; got 0"),
         ({**F, "top": 0}, "top: must be at least 1; got 0"),
-        ({**F, "variant": "splitter", "tau": 1.5}, "tau: must be above 0 and at most 1; got 1.5"),
+        ({**F, "variant": "splitter", "tau": 1.5}, "tau: must be from 0.000001 to 1; got 1.5"),
         ({**F, "variant": "splitter", "mu": 0.5}, "mu: must be 1 or more, or every rate is another one; got 0.5"),
         ({**F, "tau": 0.1}, "tau: is of the variant splitter alone; got variant perfect"),
         ({**F, "variant": "vanilla", "mu": 2}, "mu: is of the variant splitter alone; got variant vanilla"),
@@ -47,27 +49,38 @@ F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.0
         ({**F, "seed": 2**32}, "seed: must be from 0 up to 2^32; got 4294967296"),
         (
             {**F, "epsilon": 1e-6},
-            "epsilon: gives matrices that do not fit: of 7 rows and 2,718,282 columns, for each of 191 hours of a chunk of 7 days and the window before it, 27.1 GiB; memory is 1024 MiB",
+            "epsilon: does not fit: matrices of 7 rows and 2,718,282 columns for each of 287 hours (a chunk of 7 days, 2 days on either side, the window before), 40.7 GiB in all; memory is 1024 MiB",
         ),
         (
             {**F, "epsilon": 0.0001, "variant": "splitter"},
-            "epsilon: gives matrices that do not fit: of 7 rows and 27,183 columns, for each of 2016 ticks of a chunk of 7 days, and 3,805,620 sub-cells, 3.06 GiB; memory is 1024 MiB",
+            "epsilon: does not fit: matrices of 7 rows and 27,183 columns for each of 3168 ticks (a chunk of 7 days, 2 days on either side), and 3,805,620 sub-cells, 4.7 GiB in all; memory is 1024 MiB",
         ),
         (
             {**F, "epsilon": 2e-7, "tick": "1 hour", "window": "1 hour", "variant": "vanilla"},
-            "epsilon: gives matrices that do not fit: of 7 rows and 13,591,410 columns, for each of 168 hours of a chunk of 7 days, 119 GiB; memory is 1024 MiB",
+            "epsilon: does not fit: matrices of 7 rows and 13,591,410 columns for each of 264 hours (a chunk of 7 days, 2 days on either side), 187 GiB in all; memory is 1024 MiB",
         ),
         (
             {**F, "epsilon": 5e-5, "tick": "1 hour", "variant": "splitter"},
-            "epsilon: gives matrices that do not fit: of 7 rows and 54,366 columns, for each of 168 hours of a chunk of 7 days, with two bounds each, and 7,611,240 sub-cells, 1.83 GiB; memory is 1024 MiB",
+            "epsilon: does not fit: matrices of 7 rows and 54,366 columns for each of 264 hours (a chunk of 7 days, 2 days on either side), with two bounds each, and 7,611,240 sub-cells, 2.65 GiB in all; memory is 1024 MiB",
         ),
+        (
+            {**F, "heavy": 1e-6},
+            "heavy: does not fit: 1,000,000 items kept of each of 287 hours (a chunk of 7 days, 2 days on either side, the window before), 26.7 GiB in all; memory is 1024 MiB",
+        ),
+        (
+            {**F, "top": 10_000, "memory": 2048},
+            "top: does not fit: 100,000 items kept of each of 287 hours (a chunk of 7 days, 2 days on either side, the window before), 2.68 GiB in all; memory is 2048 MiB",
+        ),
+        ({**F, "heavy": 1e-320}, "heavy: must be from 0.000001 to 1; got 9.99989e-321"),
+        ({**F, "variant": "splitter", "tau": 1e-320}, "tau: must be from 0.000001 to 1; got 9.99989e-321"),
+        ({**F, "delta": 1e-320, "epsilon": 0.1, "memory": 1}, "epsilon: does not fit: matrices of 1064 rows and 28 columns for each of 287 hours (a chunk of 7 days, 2 days on either side, the window before), 70.7 MiB in all; memory is 1 MiB"),
         ({**F, "epsilon": 1e-12}, "epsilon: gives a matrix of more than 2^32 columns; got 1e-12"),
         ({**F, "epsilon": 1e-320}, "epsilon: gives a matrix of more than 2^32 columns; got 9.99989e-321"),
         ({**F, "memory": 10_000}, "memory: must be at most 8192; got 10000"),
         ({**F, "variant": "vanilla", "watch": ["a"]}, "watch: is of the variants that have windows, which vanilla has not"),
         (
             {**F, "epsilon": 0.0001, "tick": "10 seconds", "memory": 64},
-            "epsilon: gives matrices that do not fit: of 7 rows and 27,183 columns, for each of 360 ticks of an hour, 523 MiB; memory is 64 MiB",
+            "epsilon: does not fit: matrices of 7 rows and 27,183 columns for each of 360 ticks of an hour, 528 MiB in all; memory is 64 MiB",
         ),
         ({**F, "where": "tok > 5"}, "where: no column 'tok'; nearest: took\n    tok > 5\n    ^"),
         ({**F, "title": "{usr} comes"}, "title: a title names columns of the item, since and window_end; no column 'usr'; nearest: user"),
@@ -84,6 +97,15 @@ def test_what_frequency_is_refused_for(said: dict[str, Any], message: str) -> No
     data = base()
     data["frequency"] = {"x": {name: value for name, value in said.items() if value is not ...}}
     assert refusal(data).replace("app.yaml: frequency.x.", "").replace("app.yaml: ", "") == message
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, *VALUES, *frequencies.COLUMNS, *tick_matrices.COLUMNS])
+def test_no_item_is_called_as_what_is_computed_with_it(name: str) -> None:
+    data = base()
+    data["columns"][name] = "user"
+    data["frequency"] = {"x": {**F, "item": [name]}}
+    rule = "is a column that every"
+    assert f" {name} {rule}" in refusal(data)
 
 
 def test_two_sketches_of_one_stage_have_two_names() -> None:

@@ -7,8 +7,8 @@ from functools import cached_property
 from transom.lake.book import STANDS, Book, Node
 from transom.lake.fillers import Fillers
 from transom.lake.ledger import Ledger
-from transom.lake.stage import Step
-from transom.lake.staleness import Staleness, reach
+from transom.lake.stage import Part, Step
+from transom.lake.staleness import Staleness, among
 from transom.stages import aggregate, fill, frame, scene, sketch, widen
 from transom.stages.checks import accepted_of
 from transom.stream import Stream
@@ -64,18 +64,32 @@ class Freshness:
         return sorted(node for node in here if self.expected(node) is None)
 
     def reads(self, node: Node) -> list[Node]:
-        """The nodes that one is computed from."""
+        """The nodes that one is computed from, of hours that are due or of which the ledger has something."""
+        part = self._part(node)
+        return [
+            Node(reads.stage, reads.block, reads.table, hour)
+            for reads in (part.reads if part else ())
+            for hour in among(self._known(reads.stage, reads.block, reads.table), node.hour, reads)
+        ]
+
+    def _part(self, node: Node) -> Part | None:
         step = self._steps.get(node.table)
-        if step is None or node.block not in step.parts:
-            return []
-        return reach(step.parts[node.block], node.hour)
+        return step.parts.get(node.block) if step else None
+
+    def _known(self, *series: str) -> list[datetime]:
+        if series not in self._known_of:
+            self._known_of[series] = sorted(self.book.series(*series).keys() | self.book.due_of(*series))
+        return self._known_of[series]
+
+    @cached_property
+    def _known_of(self) -> dict[tuple[str, ...], list[datetime]]:
+        return {}
 
     def expected(self, node: Node) -> Mapping[str, str] | None:
         """The inputs of a node as they would be now; None for a block that the stream no longer has."""
         if node.stage == scene.STAGE:
             return scene.expected_of(self.stream, node.hour)
-        step = self._steps.get(node.table)
-        if step is None or node.block not in step.parts:
+        if self._part(node) is None:
             return None
         return self._of_stages[node.stage].recorded(node, self.book[node].status)
 
@@ -91,7 +105,7 @@ class Freshness:
 
     def stale_state(self, node: Node) -> list[Node]:
         """State of its own stage that a node that stands is computed from, and that is out of date."""
-        if self.book[node].status in ("writing", "blocked") or not self.reads(node):
+        if self.book[node].status in ("writing", "blocked") or self._part(node) is None:
             return []
         return self._of_stages[node.stage].stale_state(node)
 

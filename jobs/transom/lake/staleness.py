@@ -113,13 +113,8 @@ class Scope:
         return interval.widen(before=self.heal, after=self.heal)
 
 
-def reach(part: Part, hour: datetime) -> list[Node]:
-    """Every node that one hour of a block reads."""
-    return [node for reads in part.reads for node in reached_by(reads, hour)]
-
-
 def reached_by(reads: Reads, hour: datetime) -> list[Node]:
-    """Those of one table."""
+    """Every node of one table that an hour reads."""
     first, last = reads.span(hour)
     read = (first + offset * HOUR for offset in range((last - first) // HOUR + 1))
     return [Node(reads.stage, reads.block, reads.table, hour) for hour in read]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,21 @@ def in_portions(batches: Iterable[pa.RecordBatch], many: int) -> Iterator[pa.Tab
             held = []
     if any(batch.num_rows for batch in held):
         yield pa.Table.from_batches(held)
+
+
+def by_value(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[pa.Table]:
+    """The rows of each value of an integer column, of batches that are sorted by it: never more at once."""
+    held: list[pa.RecordBatch] = []
+    for batch in filter(len, batches):
+        edges = np.flatnonzero(np.diff(batch[name].to_numpy())) + 1
+        for begin, end in pairwise([0, *edges.tolist(), len(batch)]):
+            piece = batch.slice(begin, end - begin)
+            if held and held[0][name][0] != piece[name][0]:
+                yield pa.Table.from_batches(held).combine_chunks()
+                held = []
+            held.append(piece)
+    if held:
+        yield pa.Table.from_batches(held).combine_chunks()
 
 
 def codes(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:

@@ -3,6 +3,7 @@
 A window is a sum of the matrices of hours, or what cells hold; which items are asked for is known from those
 that each hour has kept. Of an hour before the targets it is read which items were heavy: a chain."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -133,8 +134,8 @@ class Told:
         before = np.array([*heavy], dtype=np.int64) if block.variant == "vanilla" else NOBODY
         window = hours.window(hour, before).ranked()
         item, low, high = window.seen.item, window.seen.low, window.seen.high
-        share = block.heavy
-        is_heavy = window.estimate * share.denominator >= window.records * share.numerator
+        # Exactly, and beyond 64 bits on the way.
+        is_heavy = window.estimate >= math.ceil(window.records * block.heavy)
         rank = np.arange(1, len(item) + 1)
         told = (rank <= block.top) | np.isin(item, hours.watched) | is_heavy
         now = {one: heavy.get(one, end) for one in item[told & is_heavy].tolist()}

@@ -24,7 +24,7 @@ from transom.algorithms.top_items import kept
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import ARROW_TYPES
 from transom.lake.tally import Tally
-from transom.stages.columns import codes, gathered, int64s, lists, made
+from transom.stages.columns import by_value, codes, gathered, int64s, lists, made
 from transom.stages.frequency_blocks import FrequencyBlock
 from transom.stages.frequency_checks import MISCOUNTED, matrix_checks
 from transom.stages.item_bytes import bytes_of
@@ -67,7 +67,8 @@ def tick_matrices_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> 
         rows = counts(request.pins.read("events", targets), block).repartition(*quoted(block.item))
         # Columns of items may be null in rows of none; the key of an hour is a number in between.
         between = ", ".join(f"`{field.name}` {_said(field.type)}" for field in _between(schema))
-        parts = rows.mapInArrow(Counted(block, _between(schema)), between).repartition(AT)
+        parts = rows.mapInArrow(Counted(block, _between(schema)), between)
+        parts = parts.repartition(AT).sortWithinPartitions(AT)
         shares.append(Share(name, parts, counted=Added(block, schema)))
     return Computed(shares)
 
@@ -162,16 +163,13 @@ class Added:
     schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
-        """The rows of some hours."""
-        table = gathered(batches)
-        if table is None:
-            return
-        table = without_long(table, list(self.block.item), AT, tally)
-        hours = int64s(table[AT])
-        for hour in np.unique(hours).tolist():
-            rows = table.filter(pa.array(hours == hour))
-            yield from self._matrices(hour, _of(rows, TICK), tally)
-            yield from self._items(hour, _of(rows, ITEM), _of(rows, REST))
+        """The rows of some hours, one after the other."""
+        for rows in by_value(batches, AT):
+            hour = rows[AT][0].as_py()
+            rows = without_long(rows, list(self.block.item), AT, tally)
+            if rows.num_rows:
+                yield from self._matrices(hour, _of(rows, TICK), tally)
+                yield from self._items(hour, _of(rows, ITEM), _of(rows, REST))
 
     def _matrices(self, hour: int, rows: pa.Table, tally: Tally) -> Iterator[pa.RecordBatch]:
         shape, tick = self.block.shape, int64s(rows["place"])

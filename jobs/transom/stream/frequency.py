@@ -20,6 +20,8 @@ CHAINED = ("splitter", "vanilla")
 """Those of which an hour is computed from the one before it."""
 MEMORY = 1024
 """MiB, where nothing is said."""
+LEAST = 1e-6
+"""Of shares that have no figure of their own that is too small."""
 KEPT = 10
 """Of each hour, as many times the `top` items are kept to be ranked."""
 
@@ -54,7 +56,7 @@ class Frequency(Model):
     start: Hour | None = None
     """The first hour, UTC, that counts; all where nothing is said. Splitter and vanilla depend on it."""
     tau: Number = 0.05
-    """Of splitter: with how many of M / columns records a sub-cell is looked at, above 0 and at most 1."""
+    """Of splitter: with how many of M / columns records a sub-cell is looked at, from 0.000001 to 1."""
     mu: Number = 1.5
     """Of splitter: by which factor rates may differ that are taken for one, 1 or more."""
     seed: StrictInt = 0
@@ -63,12 +65,12 @@ class Frequency(Model):
     """How many items are told of, the most frequent first."""
     heavy: Number = 0.05
     """With which share of the window's records, by its estimate, an item is heavy, and a finding, whatever
-    its rank; above 0, at most 1."""
+    its rank; from 0.000001 to 1."""
     watch: tuple[Listed, ...] = ()
     """Items that are counted exactly, and told of whenever the window has them, whatever their rank: of one
     column its values, of several a list for each, in the order of the columns. Not of vanilla."""
     memory: Annotated[StrictInt, Field(ge=1, le=8192)] = MEMORY
-    """How much memory, in MiB, the matrices that a run looks at together may take."""
+    """How much memory, in MiB, the matrices and the items may take that a run looks at together."""
 
     @property
     def steps(self) -> int:
@@ -104,7 +106,7 @@ class Frequency(Model):
     def kept(self) -> int:
         """How many items of each hour are kept to be ranked: all those among them that have the share `heavy`
         of its records."""
-        return max(KEPT * self.top, math.ceil(1 / self.heavy))
+        return max(KEPT * self.top, math.ceil(1 / Fraction(str(self.heavy))))
 
     @property
     def never_below(self) -> bool:
@@ -139,8 +141,8 @@ def _problems(said: Frequency) -> Iterator[Problem]:
     if math.e / said.epsilon > WIDEST:
         yield Problem("epsilon", f"gives a matrix of more than 2^32 columns; got {said.epsilon:g}")
     for field, value in (("tau", said.tau), ("heavy", said.heavy)):
-        if not 0 < value <= 1:
-            yield Problem(field, f"must be above 0 and at most 1; got {value:g}")
+        if not LEAST <= value <= 1:
+            yield Problem(field, f"must be from {LEAST:f} to 1; got {value:g}")
     if said.mu < 1:
         yield Problem("mu", f"must be 1 or more, or every rate is another one; got {said.mu:g}")
     for field in ("tau", "mu", "start"):

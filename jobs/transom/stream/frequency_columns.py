@@ -1,12 +1,13 @@
 """Rules of blocks of frequency beside others: their names, the columns of their items, and memory."""
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from transom.intervals import HOUR
 from transom.stream import item_rules
 from transom.stream.errors import Problem
-from transom.stream.frequency import CHAINED, Frequency
+from transom.stream.frequency import CHAINED, KEPT, Frequency
 from transom.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
 COLUMNS = (
     "hour", "block", "window_end", "heavy_id", "rank", "estimate", "low", "high", "window_records", "margin",
     "others", "watched", "change", "state", "entered", "since",
-    "row", "tick", "records", "items", "cells", "long", "place", "counters", "number",
+    "row", "tick", "records", "items", "cells", "long", "place", "counters", "number", "least", "most",
 )  # fmt: skip
 """Columns of `frequencies` and `tick_matrices` beside those of the item; and what is computed with them."""
 
-NUMBER, SUB_CELL = 8, 56
-"""Bytes: of a cell of a matrix, and of a sub-cell."""
+NUMBER, SUB_CELL, ITEM = 8, 56, 100
+"""Bytes: of a cell of a matrix, of a sub-cell, and about of an item that is kept."""
 
 
 def problems(stream: "Stream") -> Iterator[Problem]:
@@ -34,26 +35,35 @@ def problems(stream: "Stream") -> Iterator[Problem]:
 
 
 def _memory(place: str, said: Frequency, stream: "Stream") -> Iterator[Problem]:
-    """A task looks at the ticks of an hour, or at the hours of a chunk and of the window before it; one of a
-    chain at all ticks of a chunk, and at what its cells hold at one hour's end, then at what they come to at
-    the ends of all of them."""
-    shape, ticks, chunk = said.shape, HOUR // said.tick, stream.chunk // HOUR
-    of_hour, of_chunk = f"{ticks} ticks of an hour", f"a chunk of {format_duration(stream.chunk)}"
-    ways = [(ticks, of_hour)]
+    """A task looks at the ticks of an hour, or at the hours of a run and of the window before them; one of a
+    chain at all ticks of a run, and at what its cells hold at one hour's end, then at what they come to at
+    the ends of all of them. A run may have stale hours to see to on either side of its chunk."""
+    ticks, hours = HOUR // said.tick, (stream.chunk + 2 * stream.heal) // HOUR
+    of_run = [f"a chunk of {format_duration(stream.chunk)}"]
+    if stream.heal:
+        of_run.append(f"{format_duration(stream.heal)} on either side")
+    with_window = f"{hours + said.back} hours ({', '.join([*of_run, 'the window before'])})"
+    ways = [(ticks, f"{ticks} ticks of an hour")]
     if said.variant not in CHAINED:
-        ways.append((said.back + chunk, f"{said.back + chunk} hours of {of_chunk} and the window before it"))
+        ways.append((hours + said.back, with_window))
     elif said.variant == "vanilla":
-        ways.append((chunk, f"{chunk} hours of {of_chunk}"))
+        ways.append((hours, f"{hours} hours ({', '.join(of_run)})"))
     else:
-        ways.append((ticks * chunk, f"{ticks * chunk} ticks of {of_chunk}"))
-        ways.append((3 * chunk, f"{chunk} hours of {of_chunk}, with two bounds each"))
+        ways.append((ticks * hours, f"{ticks * hours} ticks ({', '.join(of_run)})"))
+        ways.append((3 * hours, f"{hours} hours ({', '.join(of_run)}), with two bounds each"))
     many, of = max(ways)
-    sub_cells = round(shape.cells / said.tau) if said.variant == "splitter" else 0
-    needed = shape.cells * NUMBER * many + sub_cells * SUB_CELL
-    if needed > said.memory * 2**20:
-        beside = f", and {sub_cells:,} sub-cells" if sub_cells else ""
-        yield Problem(
-            f"{place}.epsilon",
-            f"gives matrices that do not fit: of {shape.rows} rows and {shape.columns:,} columns, for each "
-            f"of {of}{beside}, {format_bytes(needed)}; memory is {said.memory} MiB",
+    shape = said.shape
+    # As many as a stream has whose rates stay: one of M records that grows has up to 1 + ln M times as many.
+    sub_cells = math.ceil(shape.cells / said.exact_tau) if said.variant == "splitter" else 0
+    matrices = shape.cells * NUMBER * many + sub_cells * SUB_CELL
+    items = said.kept * (hours + said.back) * ITEM
+    if matrices + items > said.memory * 2**20:
+        field = "epsilon" if matrices >= items else "top" if said.kept == KEPT * said.top else "heavy"
+        more = f", and {sub_cells:,} sub-cells" if sub_cells else ""
+        what = (
+            f"matrices of {shape.rows} rows and {shape.columns:,} columns for each of {of}{more}"
+            if field == "epsilon"
+            else f"{said.kept:,} items kept of each of {with_window}"
         )
+        total = f"{format_bytes(matrices + items)} in all; memory is {said.memory} MiB"
+        yield Problem(f"{place}.{field}", f"does not fit: {what}, {total}")

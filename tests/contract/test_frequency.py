@@ -1,5 +1,6 @@
 """Frequencies are what the listings say of the whole log, whatever the history of the lake."""
 
+import json
 import random
 import re
 from collections import Counter
@@ -7,10 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 import pytest
+from deltalake import DeltaTable
 
 from contract import sketched
 from contract.sketched import HOUR, Event, by_item, bytes_of, events_of, live, micros
 from house import House, hour, line
+from sketch import audited
 from transom.algorithms.countmin import Perfect, Proportional, Simple, Vanilla, WindowedCountMin
 from transom.algorithms.splitter import FixedPoint
 from transom.reading import NotFresh, frequency, read
@@ -33,7 +36,7 @@ frequency:
   simple: {item: [client], window: 3 hours, tick: 1 hour, epsilon: 0.5, delta: 0.5, variant: simple, top: 4,
            heavy: 0.3}
   proportional: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5,
-                 variant: proportional, top: 4, heavy: 0.012345678901234568}
+                 variant: proportional, top: 4, heavy: 0.020000000000000007}
   splitter: {item: [client], window: 3 hours, tick: 15 minutes, epsilon: 0.9, delta: 0.25, top: 4, heavy: 0.3,
              variant: splitter, tau: 0.3, start: 2015-05-17T03:00, watch: [10.0.0.4, 10.0.0.11]}
   ever: {item: [client], window: 1 hour, tick: 1 hour, epsilon: 0.5, delta: 0.25, top: 4, variant: vanilla,
@@ -73,8 +76,11 @@ def listing_of(block: FrequencyBlock, first: int) -> WindowedCountMin:
     return LISTINGS[block.variant](block.shape, block.steps, first - 1)
 
 
-def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> list[Event]:
-    """What hours that were asked for tell of a block, record by record."""
+Hour = tuple[int, WindowedCountMin, Mapping[int, Counter[bytes]]]
+
+
+def hours_of(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> Iterator[Hour]:
+    """Each hour that was asked for, with the listing as at its end, and what hours have of items."""
     block = frequency_block_of(house.stream, name)
     seen: dict[int, Counter[bytes]] = {}
     for event in events:
@@ -88,17 +94,23 @@ def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[i
         )
         for at in range(min(asked), max(asked) + HOUR, HOUR)
     }
-    watched = {bytes_of(item) for item in block.watched}
-    listing, heavy, rows = listing_of(block, min(asked) // block.tick), dict[bytes, int](), []
-    before = min(asked)
+    listing = listing_of(block, min(asked) // block.tick)
     for at in range(min(asked), max(asked) + HOUR, HOUR):
         counts = block.start is None or at >= block.start
         for tick in range(at // block.tick, (at + HOUR) // block.tick):
             for item, times in seen.get(tick, Counter()).items() if counts else ():
                 listing.update_sample(item, times)
             listing.update_tick()
-        if at not in asked:
-            continue
+        if at in asked:
+            yield at, listing, of_hours
+
+
+def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> list[Event]:
+    """What hours that were asked for tell of a block, record by record."""
+    block = frequency_block_of(house.stream, name)
+    watched = {bytes_of(item) for item in block.watched}
+    heavy, rows, before = dict[bytes, int](), [], min(asked)
+    for at, listing, of_hours in hours_of(house, name, events, asked):
         if at - before > block.hours * HOUR:
             heavy = {}  # of what was before the window nobody knows any more
         before, now = at, dict[bytes, int]()
@@ -115,6 +127,25 @@ def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[i
         ]
         heavy = now
     return rows
+
+
+def recounted(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> dict[str, int]:
+    """What an audit has to count of a block, over all windows."""
+    block = frequency_block_of(house.stream, name)
+    found = dict.fromkeys(("items", "records", "error", "most", "beyond", "below", "outside"), 0)
+    for at, listing, of_hours in hours_of(house, name, events, asked):
+        back = len(of_hours) if block.variant == "vanilla" else block.hours
+        first = max(at - (back - 1) * HOUR, block.start or 0)
+        truth = sum((many for one, many in of_hours.items() if first <= one <= at), Counter[bytes]())
+        for item, many in truth.items():
+            off = listing.estimate(item) - many
+            found["items"] += 1
+            found["records"] += many
+            found["error"] += abs(off)
+            found["most"] = max(found["most"], abs(off))
+            found["beyond"] += off > 0 and off >= block.shape.epsilon * (truth.total() - many)
+            found["below"] += off < 0
+    return found
 
 
 def told_of(
@@ -202,11 +233,19 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
     findings = [finding for finding in whole.findings() if finding.kind == "top"]
     assert len(findings) == len(stays) > 3
     assert {finding.block for finding in findings} == FREQUENCIES - {"answers"}
-    for found in audit(whole.spark, whole.stream, whole.context(0, HOURS).interval, whole.root):
-        assert found.sound
-        assert found.counts["items"] > 0
-    # Any item may be asked for, whether or not some hour has kept it.
     events, hours = whole.rows_of("events"), [micros(hour(number)) for number in range(HOURS)]
+    # In chunks of five hours, the last of which is not whole.
+    stream, interval = (
+        whole.stream.model_copy(update={"chunk": timedelta(hours=5)}),
+        whole.context(0, HOURS).interval,
+    )
+    audits = audit(whole.spark, stream, interval, whole.root)
+    assert {found.block for found in audits} == FREQUENCIES
+    for found in audits:
+        assert (found.windows, found.sound) == (HOURS, True)
+        assert found.counts == recounted(whole, found.block, events, hours)
+        assert found.counts["error"] > 0
+    # Any item may be asked for, whether or not some hour has kept it.
     for name in FREQUENCIES - {"answers"}:
         last = [
             row
@@ -241,3 +280,28 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
             frequency(whole.folder / "whole", whole.stream, sketch, item, at)
     with pytest.raises(NotFresh, match=r"^nobody has asked for 2015-05-17T12:00, in which the window ends"):
         frequency(whole.folder / "whole", whole.stream, "clients", "a", hour(HOURS + 1))
+
+
+def test_an_audit_is_in_the_ledger_and_ends_the_job_where_a_row_is_wrong(
+    house: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = house(FREQUENT, "one")
+    for number, lines in enumerate(requests(random.Random(5))[:6]):
+        one.land(number, lines)
+    one.run(0, 6)
+    interval = one.context(0, 6).interval
+    audited(one.spark, one.stream, interval, one.root)
+    run = one.ledger.runs()[-1]
+    work = json.loads(run["work"])
+    assert (run["cause"], run["from"], run["to"]) == ("audit", hour(0), hour(6))
+    assert work["clients.outside"] == 0
+    assert work["clients.mean_error_millionths"] == round(1e6 * work["clients.error"] / work["clients.items"])
+    assert "0 outside of what is told" in capsys.readouterr().out
+    # The truth is a record more than a row says.
+    first = "block = 'clients' AND rank = 1"
+    DeltaTable(f"{one.root}/frequencies").update(
+        updates={"low": "low - 1", "high": "low - 1"}, predicate=first
+    )
+    with pytest.raises(SystemExit, match="the audit has found items below the guarantee or outside"):
+        audited(one.spark, one.stream, interval, one.root)
+    assert json.loads(one.ledger.runs()[-1]["work"])["clients.outside"] == 6

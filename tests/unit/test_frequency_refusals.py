@@ -53,7 +53,7 @@ F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.0
         ),
         (
             {**F, "epsilon": 0.0001, "variant": "splitter"},
-            "epsilon: does not fit: matrices of 7 rows and 27,183 columns for each of 3168 ticks (a chunk of 7 days, 2 days on either side), and 3,805,620 sub-cells, 4.7 GiB in all; memory is 1024 MiB",
+            "epsilon: does not fit: matrices of 7 rows and 27,183 columns for each of 3168 ticks (a chunk of 7 days, 2 days on either side), and 4,186,182 sub-cells, 4.71 GiB in all; memory is 1024 MiB",
         ),
         (
             {**F, "epsilon": 2e-7, "tick": "1 hour", "window": "1 hour", "variant": "vanilla"},
@@ -61,7 +61,7 @@ F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.0
         ),
         (
             {**F, "epsilon": 5e-5, "tick": "1 hour", "variant": "splitter"},
-            "epsilon: does not fit: matrices of 7 rows and 54,366 columns for each of 264 hours (a chunk of 7 days, 2 days on either side), with two bounds each, and 7,611,240 sub-cells, 2.65 GiB in all; memory is 1024 MiB",
+            "epsilon: does not fit: matrices of 7 rows and 54,366 columns for each of 264 hours (a chunk of 7 days, 2 days on either side), with two bounds each, and 8,372,364 sub-cells, 2.69 GiB in all; memory is 1024 MiB",
         ),
         (
             {**F, "heavy": 1e-6},

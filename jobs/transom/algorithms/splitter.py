@@ -4,7 +4,9 @@ by record (Rivetti, Busnel and Mostefaoui, section 3.4).
 A cell is a queue of sub-cells, each of which has counted a stretch of steps, taken to have been seen evenly.
 What leaves the window is taken away from the oldest at its rate; the newest counts until it has `tau M / c2`
 records, and is then merged into the one before it, where their rates differ by a factor of `mu` at most,
-or stays as it is: a change of rate splits the cell. There are at most `c1 c2 / tau` sub-cells.
+or stays as it is: a change of rate splits the cell. There are at most `c1 c2 / tau` sub-cells, beside the
+oldest and the newest of each cell, of a window that has as many records all the time; `1 + ln M` times as
+many of one that grows to M records.
 
 The listing retracts every cell at every step, which costs as much as there are cells. It need not: between
 two records of a cell its oldest sub-cell is retracted at one rate, so it can be brought up to date just

@@ -70,8 +70,11 @@ class WindowSketch:
 
     def estimates(self, items: Sequence[bytes]) -> Int64s:
         """How often each of some items was seen: the smallest of its cells, to the nearest whole number."""
-        of = columns_of(items, self.shape.rows, self.shape.columns, self.shape.seed)
-        least = self.counts[np.arange(self.shape.rows)[:, None], of].min(axis=0)
+        return self.estimates_at(columns_of(items, self.shape.rows, self.shape.columns, self.shape.seed))
+
+    def estimates_at(self, columns: Int64s) -> Int64s:
+        """The same of items whose columns are known: `(rows, items)`."""
+        least = self.counts[np.arange(self.shape.rows)[:, None], columns].min(axis=0)
         # Half of a record goes to the even number, as in the listings.
         whole, rest = np.divmod(least, self.parts)
         up = (2 * rest > self.parts) | ((2 * rest == self.parts) & (whole % 2 == 1))

@@ -16,7 +16,8 @@ def print_frequencies(stream: Stream, root: str) -> None:
     """Prints the most frequent items of the last report of each block."""
     uri = f"{root}/frequencies"
     for name, said in stream.frequency.items():
-        window = format_duration(said.window)
+        # Vanilla has no window.
+        window = "" if said.variant == "vanilla" else f"in the {format_duration(said.window)} "
         of_block = f"SELECT * FROM t WHERE block = '{name}' AND low IS NOT NULL"
         last = f"hour = (SELECT max(hour) FROM ({of_block}))"
         rows = (
@@ -25,7 +26,7 @@ def print_frequencies(stream: Stream, root: str) -> None:
             else []
         )
         if not rows:
-            typer.echo(f"\n{name}: no {', '.join(said.item)} in the last {window}")
+            typer.echo(f"\n{name}: no {', '.join(said.item)} {window}up to the last report")
             continue
         shown = [
             [
@@ -38,7 +39,7 @@ def print_frequencies(stream: Stream, root: str) -> None:
         columns = ["rank", *said.item, "times", "between", "share", "heavy since"]
         first = rows[0]
         title = (
-            f"{name}: {', '.join(said.item)} in the {window} up to {first['window_end']:%Y-%m-%dT%H:%M}, "
+            f"{name}: {', '.join(said.item)} {window}up to {first['window_end']:%Y-%m-%dT%H:%M}, "
             f"{first['window_records']} records; others at most {first['others']} times"
         )
         table(title, columns, shown)

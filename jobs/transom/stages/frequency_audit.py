@@ -6,16 +6,17 @@ run."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from transom.algorithms.exact import Int64s
 from transom.algorithms.pieces import HOUR
+from transom.algorithms.row_hash_arrays import columns_of
 from transom.algorithms.window_sketch import WindowSketch
 from transom.intervals import Interval
 from transom.lake.book import Book
@@ -76,7 +77,7 @@ class Audited:
 
 
 def audit(spark: SparkSession, stream: Stream, interval: Interval, root: str) -> list[Audited]:
-    """Counts every block exactly over the windows that an interval's hours report.
+    """Counts every block exactly over the windows that an interval's hours report, chunk by chunk.
 
     Args:
         root: the stream's folder in the lake.
@@ -86,8 +87,13 @@ def audit(spark: SparkSession, stream: Stream, interval: Interval, root: str) ->
     for name in stream.frequency:
         block = frequency_block_of(stream, name)
         hours = standing(stream, book, name, frequencies.TABLE, interval.hours())
-        if hours:
-            found.append(Audited(name, block.variant, len(hours), _counted(store, book, block, hours)))
+        many = stream.chunk // timedelta(hours=1)
+        portions = [hours[n : n + many] for n in range(0, len(hours), many)]
+        each = [_counted(store, book, block, portion) for portion in portions]
+        if each:
+            sums = {name: sum(one[name] for one in each) for name in SUMS}
+            most = max(one[MOST] for one in each)
+            found.append(Audited(name, block.variant, len(hours), sums | {MOST: most}))
     return found
 
 
@@ -115,8 +121,10 @@ def _counted(store: Store, book: Book, block: FrequencyBlock, hours: Sequence[da
 
 
 def _sketches(pins: Pins, book: Book, block: FrequencyBlock, hours: Sequence[datetime]) -> list[WindowSketch]:
-    """What the windows of some hours hold: small, whatever there is in them."""
-    rows: DataFrame = rows_of_windows(pins, block, reached(hours, block.back) & book.due, hours)
+    """What the windows of some hours hold: a matrix each."""
+    rows = rows_of_windows(pins, block, reached(hours, block.back) & book.due, hours)
+    of_cells = F.col("row").isNull()
+    rows = rows.where(of_cells | (F.col("row") == tick_matrices.WHOLE))
     of = Hours.of(block, rows.toArrow().combine_chunks())
     return [of.sketch(number_of(hour)) for hour in hours]
 
@@ -134,7 +142,8 @@ class _Compared:
             return
         columns = list(self.block.item)
         item, firsts = codes(table, columns)
-        keys = bytes_of(table.select(columns).take(pa.array(firsts)))
+        keys, shape = bytes_of(table.select(columns).take(pa.array(firsts))), self.block.shape
+        of_items = columns_of(keys, shape.rows, shape.columns, shape.seed)
         is_told = pc.is_valid(table["low"]).to_numpy(zero_copy_only=False)
         hour, records = int64s(table[AT]), int64s(table["records"])
         low, high = int64s(table["low"]), int64s(table["high"])
@@ -147,7 +156,7 @@ class _Compared:
             told = is_told & (hour == last)
             of_told = truth[item[told]]
             found["outside"] += int(np.count_nonzero((of_told < low[told]) | (of_told > high[told])))
-            self._add(found, sketch, truth, sketch.estimates(keys))
+            self._add(found, sketch, truth, sketch.estimates_at(of_items))
         yield pa.RecordBatch.from_pylist([found])
 
     def _first(self, last: int) -> int:

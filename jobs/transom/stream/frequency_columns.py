@@ -53,8 +53,8 @@ def _memory(place: str, said: Frequency, stream: "Stream") -> Iterator[Problem]:
         ways.append((3 * hours, f"{hours} hours ({', '.join(of_run)}), with two bounds each"))
     many, of = max(ways)
     shape = said.shape
-    # As many as a stream has whose rates stay: one of M records that grows has up to 1 + ln M times as many.
-    sub_cells = math.ceil(shape.cells / said.exact_tau) if said.variant == "splitter" else 0
+    # As many as a stream has whose rates stay: one that grows to M records has up to 1 + ln M times as many.
+    sub_cells = math.ceil(shape.cells * (1 / said.exact_tau + 2)) if said.variant == "splitter" else 0
     matrices = shape.cells * NUMBER * many + sub_cells * SUB_CELL
     items = said.kept * (hours + said.back) * ITEM
     if matrices + items > said.memory * 2**20:

@@ -1,0 +1,33 @@
+"""What commands look at of hours of frequent items."""
+
+from datetime import UTC, datetime, timedelta
+
+import yaml
+
+from transom.cli.freshness import Freshness
+from transom.lake.book import Book, Entry, Node
+from transom.stream import parse
+
+FIRST = datetime(2015, 5, 17, tzinfo=UTC)
+TEXT = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+frequency:
+  ever: {item: [client], window: 1 hour, tick: 1 hour, epsilon: 0.1, delta: 0.1, variant: vanilla}
+"""
+
+
+def test_what_goes_back_for_ever_reads_hours_that_are_known_and_no_others() -> None:
+    hours = [FIRST + n * timedelta(hours=1) for n in (0, 1, 5)]
+    events = {Node("ingest", "events", "events", hour): Entry("published", "a") for hour in hours}
+    stream = parse(yaml.safe_load(TEXT))
+    unmade = Freshness(stream, Book(events))
+    made = [node for hour in hours for node in unmade.nodes("sketch", hour)]
+    of = Freshness(stream, Book({**events, **{node: Entry("published", "a") for node in made}}))
+    reads = of.reads(Node("sketch", "ever", "cells", hours[-1]))
+    assert [(node.table, node.hour) for node in reads] == [
+        ("tick_matrices", hours[2]), ("cells", hours[0]), ("cells", hours[1])
+    ]  # fmt: skip
+    assert of.stale("sketch") == {*hours}

@@ -39,8 +39,8 @@ from transom.stages import aggregate
 from transom.stages import sketch as sketches
 from transom.stages.blocks import block_of
 from transom.stages.checks import accepted_of
+from transom.stages.frequency_answers import Answer, frequency_of, sketch_of
 from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
-from transom.stages.frequency_windows import Answer, frequency_of, sketch_of
 from transom.stages.horizons import Figures, Horizon
 from transom.stages.item_columns import LONGEST
 from transom.stages.slices import micros, number_of, quoted
@@ -338,6 +338,8 @@ def _values(item: Any, block: FrequencyBlock, stream: Stream) -> tuple[Any, ...]
             raise ValueError(f"item: must be {a(kind)} for {name}; got {value!r}")
         if type(value) is int and not -(2**63) <= value < 2**63:
             raise ValueError(f"item: must be of 64 bits for {name}; got {value}")
+        if type(value) is str and value != value.encode(errors="ignore").decode():
+            raise ValueError(f"item: must be text that UTF-8 can write for {name}; got {value!r}")
     many = sum(len(value.encode()) for value in values if isinstance(value, str))
     if many > LONGEST:
         raise ValueError(f"item: one of more than {LONGEST:,} bytes is not counted; got {many:,}")

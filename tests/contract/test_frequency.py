@@ -271,6 +271,12 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
         ("clients", None, hour(HOURS), "item: must be a string for client; got None"),
         ("answers", ("a", True), hour(HOURS), "item: must be an integer for bytes; got True"),
         ("answers", ("a", 2**63), hour(HOURS), "item: must be of 64 bits for bytes; got 9223372036854775808"),
+        (
+            "clients",
+            "\ud800",
+            hour(HOURS),
+            "item: must be text that UTF-8 can write for client; got '\\ud800'",
+        ),
         ("clients", "x" * 4097, hour(HOURS), "item: one of more than 4,096 bytes is not counted; got 4,097"),
         ("clients", "a", "2015-05-17T10:00", "must be a datetime; got '2015-05-17T10:00'"),
         ("clients", "a", hour(HOURS) + timedelta(minutes=5), "at: must be the end of an hour; got 2015-"),

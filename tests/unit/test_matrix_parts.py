@@ -8,9 +8,10 @@ import pytest
 
 from transom.lake.tally import Tally
 from transom.stages import tick_matrices
+from transom.stages.frequency_answers import together
 from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
 from transom.stages.frequency_checks import MISCOUNTED
-from transom.stages.frequency_windows import Hours, _together
+from transom.stages.frequency_windows import Hours
 from transom.stages.tick_matrices import AT, TICK, WHOLE, Added, Counted, schema_of
 from transom.stream import parse
 from unit.small_stream import base
@@ -77,9 +78,9 @@ def test_a_record_that_a_matrix_lacks_is_seen(rows: int, monkeypatch: pytest.Mon
 def test_a_window_whose_rows_do_not_add_up_is_seen() -> None:
     of = block()
     rows, _ = added(of, counted(of, *TASKS))
-    assert Hours.of(of, _together(of, rows, None)).totals_off(HOUR) == 0
+    assert Hours.of(of, together(of, rows, None)).totals_off(HOUR) == 0
     changed = rows.to_pylist()
     (whole,) = (row for row in changed if row["row"] == WHOLE)
     whole["cells"][0] += 1
     again = pa.Table.from_pylist(changed, rows.schema)
-    assert Hours.of(of, _together(of, again, None)).totals_off(HOUR) == 1
+    assert Hours.of(of, together(of, again, None)).totals_off(HOUR) == 1

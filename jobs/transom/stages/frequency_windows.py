@@ -21,7 +21,7 @@ from transom.algorithms.top_items import NOBODY, Kept, Seen, ranked
 from transom.algorithms.window_sketch import WindowSketch
 from transom.lake.store import Pins
 from transom.stages import cells, tick_matrices
-from transom.stages.cell_values import SCHEMA, VALUES, CellValues, cell_values
+from transom.stages.cell_values import VALUES, cell_values
 from transom.stages.columns import codes, int64s
 from transom.stages.frequency_blocks import FrequencyBlock
 from transom.stages.item_bytes import bytes_of
@@ -157,10 +157,10 @@ class Hours:
         sums = np.zeros((matrices.num_rows + 1, shape.rows, shape.columns), dtype=np.int64)
         np.cumsum(flat.reshape(-1, shape.rows, shape.columns), axis=0, out=sums[1:])
         records = np.concatenate([[0], np.cumsum(int64s(matrices["records"]))])
-        of_item = columns.take(pa.array(firsts))
-        watched = _watched(block, of_item)
+        of_item, keys = columns.take(pa.array(firsts)), [keys[n] for n in order]
+        watched = _watched(block, of_item.schema, keys)
         return cls(
-            block, of_item, [keys[n] for n in order], watched, kept, int64s(matrices["hour"]), sums, records,
+            block, of_item, keys, watched, kept, int64s(matrices["hour"]), sums, records,
             _held(block, table), heavy,
         )  # fmt: skip
 
@@ -237,79 +237,6 @@ class Hours:
         return sums[behind] - sums[low]
 
 
-@dataclass(frozen=True)
-class Answer:
-    """How often an item was seen in a window.
-
-    Attributes:
-        estimate: by the sketch, within the bounds.
-        low, high: at least, and at most.
-        margin: the estimate is too large by more than this with probability `delta` at most; None where there
-            is no such bound.
-        records: of the window, of all items.
-    """
-
-    estimate: int
-    low: int
-    high: int
-    margin: float | None
-    records: int
-
-
-def frequency_of(
-    block: FrequencyBlock, item: Sequence[Any], rows: pa.Table, left: pa.Table | None, hour: int
-) -> Answer:
-    """How often one item was seen in the window that ends with an hour.
-
-    Args:
-        item: a value for each of its columns.
-        rows: of `tick_matrices`: those of whole hours, rests, and the item's, of the hours of the window.
-        left: of `cells`: those of the hour, of a chained variant.
-        hour: its number.
-    """
-    asked = {
-        name: pa.array([value], rows.schema.field(name).type)
-        for name, value in zip(block.item, item, strict=True)
-    }
-    table = _together(block, rows, left)
-    table = _joined(table, pa.table({"hour": [hour], "row": [HEAVY], "since": [0], **asked}))
-    hours = Hours.of(block, table)
-    (place,) = hours.heavy[hour]
-    window = hours.window(hour, np.array([place]))
-    (at,) = np.flatnonzero(window.seen.item == place)
-    margin = None if window.margin is None else float(window.margin[at])
-    low, high = int(window.seen.low[at]), int(window.seen.high[at])
-    return Answer(int(window.estimate[at]), low, high, margin, window.records)
-
-
-def sketch_of(block: FrequencyBlock, rows: pa.Table, left: pa.Table | None, hour: int) -> WindowSketch:
-    """What the matrix of the window holds that ends with an hour.
-
-    Args:
-        rows, left, hour: as of `frequency_of`, of no item.
-    """
-    return Hours.of(block, _together(block, rows, left)).sketch(hour)
-
-
-def _together(block: FrequencyBlock, rows: pa.Table, left: pa.Table | None) -> pa.Table:
-    """Rows of both tables, as `rows_of_windows` has them."""
-    as_number = pc.divide(rows["hour"].cast(pa.int64()), HOUR)
-    columns = {name: rows[name] for name in ("row", "records", *block.item)}
-    table = pa.table({"hour": as_number, "counters": rows["cells"], **columns})
-    if left is None:
-        return table
-    number = pc.divide(left["hour"].cast(pa.int64()), HOUR)
-    left = left.set_column(left.column_names.index("hour"), "hour", number)
-    left = left.rename_columns({"row": "number"})
-    if block.variant == "splitter":
-        left = pa.Table.from_batches(CellValues(block)(left.to_batches()), SCHEMA)
-    return _joined(table, left.select([name for name in SCHEMA.names if name in left.column_names]))
-
-
-def _joined(one: pa.Table, other: pa.Table) -> pa.Table:
-    return pa.concat_tables([one, other], promote_options="default").combine_chunks()
-
-
 def _sorted(table: pa.Table, kind: str) -> pa.Table:
     return table.filter(pc.equal(table["row"], kind)).sort_by("hour").combine_chunks()
 
@@ -330,15 +257,11 @@ def _held(block: FrequencyBlock, table: pa.Table) -> dict[int, Held]:
     return found
 
 
-def _watched(block: FrequencyBlock, of_item: pa.Table) -> Int64s:
-    """Which items are watched."""
+def _watched(block: FrequencyBlock, schema: pa.Schema, keys: Sequence[bytes]) -> Int64s:
+    """Which of some items are watched, which are of the schema's columns."""
     if not block.watched:
         return np.zeros(0, dtype=np.int64)
     lists = zip(*block.watched, strict=True)
-    wanted = pa.Table.from_arrays(
-        [pa.array(values, field.type) for values, field in zip(lists, of_item.schema, strict=True)],
-        names=of_item.column_names,
-    )
-    keys = {*bytes_of(wanted)}
-    found = [place for place, key in enumerate(bytes_of(of_item)) if key in keys]
-    return np.array(found, dtype=np.int64)
+    wanted = [pa.array(values, field.type) for values, field in zip(lists, schema, strict=True)]
+    watched = {*bytes_of(pa.Table.from_arrays(wanted, names=schema.names))}
+    return np.array([place for place, key in enumerate(keys) if key in watched], dtype=np.int64)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from transom import job
 from transom.intervals import Interval, format_hour
-from transom.lake import alerts, episodes, findings, frames, frequent, persistent
+from transom.lake import findings
 from transom.lake.book import EMPTY_DIGEST, Book, Node, Verdict
 from transom.lake.causes import Finding
 from transom.lake.digest import digest_of, row_hash, total_hash
@@ -140,10 +140,7 @@ class House:
         outcome = Outcome()
         for context in contexts:
             outcome.add(WORKS[stage](context))
-        findings.publish(self.ledger, self.stream.name, stage, outcome.stale)
-        for mirrored in (episodes, alerts, frames, persistent, frequent):
-            if stage == mirrored.STAGE:
-                mirrored.publish(self.ledger, self.stream)
+        job.tell(self.ledger, self.stream, stage, outcome.stale)
         return outcome
 
     def run(self, start: int, end: int) -> None:

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from transom import __version__
 from transom.intervals import Interval
 from transom.lake import alerts, episodes, findings, frames, frequent, persistent
+from transom.lake.book import FIRST, Entry, Node
 from transom.lake.ledger import Ledger, Run
 from transom.lake.refresh import Outcome
 from transom.lake.store import Store
@@ -133,10 +134,7 @@ def perform(
         total.add(work(Context(Store(spark, root), ledger, stream, interval, name, chunk, seconds)))
         tidy(ledger, stage)
     found = time.monotonic()
-    findings.publish(ledger, stream.name, stage, total.stale)
-    for mirrored in (episodes, alerts, frames, persistent, frequent):
-        if stage == mirrored.STAGE:
-            mirrored.publish(ledger, stream)
+    tell(ledger, stream, stage, total.stale)
     seconds["findings"] = round(time.monotonic() - found, 3)
     figures = {**total.work, **total.standing, **(sketch.told(stream) if stage == sketch.NAME else {})}
     published = f"{total.published} published"
@@ -167,6 +165,24 @@ def perform(
         + "".join(_noted(name, total) for name in NOTED if figures.get(name))
     )
     return total
+
+
+def tell(ledger: Ledger, stream: Stream, stage: str, stale: Mapping[Node, Entry | None]) -> None:
+    """Brings the findings of a stage up to date, and with the first one those of stages that the stream has
+    no longer.
+
+    Args:
+        stale: as in `findings.publish`.
+    """
+    findings.publish(ledger, stream.name, stage, stale)
+    told = {stage}
+    if stage == FIRST:
+        told |= findings.stages(ledger.root) - {*stream.stages}
+        for gone in told - {stage}:
+            findings.publish(ledger, stream.name, gone, {})
+    for mirrored in (episodes, alerts, frames, persistent, frequent):
+        if mirrored.STAGE in told:
+            mirrored.publish(ledger, stream)
 
 
 def record_audit(stage: str, root: str, interval: Interval, work: Mapping[str, int], began: float) -> None:

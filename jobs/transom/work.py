@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from transom.job import Context
-from transom.lake.refresh import Outcome, refresh
+from transom.lake.refresh import Outcome, forget, refresh
 from transom.lake.stage import Stage
 from transom.stages import aggregate, fill, frame, sketch, widen
 from transom.stages.checks import accepted_of
@@ -11,14 +11,22 @@ from transom.stages.ingest import ingest
 from transom.stages.ingest_tables import Tables
 
 Work = Callable[[Context], Outcome]
+LATER = {of.NAME: of.outline for of in (widen, aggregate, frame, fill, sketch)}
+"""Every stage behind the first one, as it is told without a session."""
 
 
 def _ingest(context: Context) -> Outcome:
     context.store.create(Tables.of(context.stream))
     with context.phase("ingest"):
-        return ingest(
+        outcome = ingest(
             context.store, context.ledger, context.stream, context.chunk, context.run_id, context.interval
         )
+        # No run of its own takes away what a stage has left that the stream has no longer.
+        gone = [name for name in LATER if name not in context.stream.stages]
+        if gone and context.ledger.book(gone):
+            for name in gone:
+                forget(context.store, context.ledger, LATER[name](context.stream), context.run_id)
+    return outcome
 
 
 def _aggregate(context: Context) -> Outcome:

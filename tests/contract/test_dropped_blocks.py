@@ -1,4 +1,5 @@
-"""A block that the stream has no longer leaves nothing, whatever else its stage still has to do."""
+"""A block that the stream has no longer leaves nothing, whatever else its stage still has to do; nor does a
+stage without one."""
 
 from collections.abc import Callable
 
@@ -47,3 +48,39 @@ def test_blocks_of_sketches_leave_nothing(house: Make, left: str) -> None:
             *lived.stream.frequency,
         }
     assert {finding.block for finding in lived.findings()} == {finding.block for finding in fresh.findings()}
+
+
+EVERYTHING = """
+aggregate:
+  traffic: {measures: {n: count}, levels: "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR",
+            alert: {many: n > 0}, recurring: [path]}
+patterns:
+  twice: {within: 2 hours, steps: [{id: two, where: status = 200, times: 2}]}
+frames:
+  served: {kind: threshold, where: status = 200, ties: max, idle: 1 hour}
+fills:
+  around: {frame: served}
+"""
+
+
+def test_stages_of_which_no_block_is_left_leave_nothing(house: Make) -> None:
+    whole = house(BASE + EVERYTHING + PERSISTENCE + FREQUENCY, "lived")
+    for number in range(3):
+        whole.land(number, [line(3600 * number + 100 * n, f"10.0.0.{n % 3}") for n in range(9)])
+    whole.run(0, 3)
+    before = {*whole.book()}
+    assert {node.stage for node in before} == {"ingest", "aggregate", "widen", "frame", "fill", "sketch"}
+    assert kinds(whole) >= {"alert", "episode", "frame", "persistent", "top"}
+    for left in (EVERYTHING, ""):
+        lived, fresh = house(BASE + left, "lived"), house(BASE + left, f"fresh{len(left)}")
+        lived.run(0, 1)
+        fresh.run(0, 3)
+        assert lived.state().keys() == fresh.state().keys()
+        lived.assert_ledger_true()
+        assert kinds(lived) == kinds(fresh)
+    gone = {node.table for node in before} - {node.table for node in lived.book()}
+    assert {table for table in gone if lived.rows_of(table)} == set()
+
+
+def kinds(house: House) -> set[str]:
+    return {finding.kind for finding in house.findings()}

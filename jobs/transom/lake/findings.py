@@ -51,6 +51,15 @@ def how_many(root: str, interval: Interval | None = None) -> int:
     return sum(row["many"] for row in rows)
 
 
+def stages(root: str) -> set[str]:
+    """The stages of which there are findings.
+
+    Args:
+        root: as in `findings`.
+    """
+    return {row["stage"] for row in _ask(root, "SELECT DISTINCT stage FROM t")}
+
+
 def _ask(root: str, sql: str) -> list[dict[str, Any]]:
     try:
         table = DeltaTable(f"{root}/{NAME}")

@@ -139,6 +139,16 @@ def refresh(
     return outcome
 
 
+def forget(store: Store, ledger: Ledger, stage: Stage, run_id: str) -> None:
+    """Takes away all that a stage has left of blocks that the specification has no longer.
+
+    Args:
+        stage: as the specification has it now, without blocks perhaps.
+    """
+    for step in stage.steps:
+        _forget_dropped(store, ledger, stage.name, step, run_id)
+
+
 def _forget_dropped(store: Store, ledger: Ledger, stage: str, step: Step, run_id: str) -> None:
     """Takes away the rows of blocks that the specification has no longer, and of hours that are not due."""
     book = ledger.book()

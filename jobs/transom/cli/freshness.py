@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 
+from transom.intervals import HOUR, Interval
 from transom.lake.book import STANDS, Book, Node
 from transom.lake.fillers import Fillers
 from transom.lake.ledger import Ledger
@@ -64,13 +65,15 @@ class Freshness:
         return sorted(node for node in here if self.expected(node) is None)
 
     def reads(self, node: Node) -> list[Node]:
-        """The nodes that one is computed from, of hours that are due or of which the ledger has something."""
-        part = self._part(node)
-        return [
-            Node(reads.stage, reads.block, reads.table, hour)
-            for reads in (part.reads if part else ())
-            for hour in among(self._known(reads.stage, reads.block, reads.table), node.hour, reads)
-        ]
+        """The nodes that one is computed from; of what it reads no hours before the first or behind the last
+        that are due or of which the ledger has something, of which there may be a century."""
+        part, found = self._part(node), []
+        for reads in part.reads if part else ():
+            series = reads.stage, reads.block, reads.table
+            known = among(self._known(*series), node.hour, reads)
+            hours = Interval(known[0], known[-1] + HOUR).hours() if known else ()
+            found += [Node(*series, hour) for hour in hours]
+        return found
 
     def _part(self, node: Node) -> Part | None:
         step = self._steps.get(node.table)

@@ -186,7 +186,8 @@ class Results:
 
         Args:
             sketch: a block of `frequency`.
-            item: a value for each of its columns, a tuple in their order; of one column the value itself.
+            item: a value for each of its columns, a tuple or a list in their order; of one column the value
+                itself.
             at: the end of the window, outside; the end of an hour, with a zone.
 
         Raises:
@@ -329,7 +330,7 @@ def _values(item: Any, block: FrequencyBlock, stream: Stream) -> tuple[Any, ...]
     Raises:
         ValueError: it is none.
     """
-    values = item if isinstance(item, tuple) else (item,)
+    values = tuple(item) if isinstance(item, tuple | list) else (item,)
     if len(values) != len(block.item):
         raise ValueError(f"item: must have a value for each of {', '.join(block.item)}; got {item!r}")
     for name, value in zip(block.item, values, strict=True):

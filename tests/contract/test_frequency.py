@@ -264,6 +264,8 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
     for client in ("10.0.0.5", "10.0.0.12", "nobody"):
         found = frequency(whole.folder / "whole", whole.stream, "clients", client, hour(HOURS))
         assert found.low <= window.count(client) <= found.high
+    pair, of_lake = ("10.0.0.9", 7), (whole.folder / "whole", whole.stream, "answers")
+    assert frequency(*of_lake, [*pair], hour(HOURS)) == frequency(*of_lake, pair, hour(HOURS))
     for sketch, item, at, message in (
         ("client", "a", hour(HOURS), "sketch: frequency has no block 'client'; nearest: clients"),
         ("clients", ("a", "b"), hour(HOURS), "item: must have a value for each of client; got ('a', 'b')"),

@@ -76,3 +76,12 @@ def test_more_records_than_can_be_added_are_refused() -> None:
 def test_a_matrix_of_another_shape_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^the matrix must be as Shape\(rows=3, columns=5, seed=1\) says"):
         replace(sketch([1] * len(ITEMS)), counts=np.zeros((5, 3), dtype=np.int64))
+
+
+def test_a_sketch_is_no_number_and_is_itself_alone() -> None:
+    one, other = sketch([1] * len(ITEMS)), sketch([1] * len(ITEMS))
+    assert one in [one]
+    assert one != other
+    assert len({one, other, one}) == 2
+    with pytest.raises(TypeError, match="unsupported operand"):
+        one + 3

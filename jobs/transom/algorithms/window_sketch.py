@@ -19,7 +19,7 @@ class UnmergeableError(ValueError):
     """Two sketches that do not add up."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WindowSketch:
     """What a matrix holds at the end of a tick.
 
@@ -57,6 +57,8 @@ class WindowSketch:
             UnmergeableError: they do not have the same shape, seed, variant, tick, window or end.
             OverflowError: there are more records than can be added exactly.
         """
+        if not isinstance(other, WindowSketch):
+            return NotImplemented
         for field in fields(self):
             one, another = getattr(self, field.name), getattr(other, field.name)
             if field.name not in ("records", "counts") and one != another:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 HOUR = timedelta(hours=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse(text: str, place: str = "hour") -> datetime:
@@ -40,7 +41,7 @@ def parse(text: str, place: str = "hour") -> datetime:
     return moment
 
 
-NO_HOUR = datetime(1970, 1, 1, tzinfo=UTC)
+NO_HOUR = EPOCH
 """Where a file is kept that has no time in its name and no event: it may belong to any hour."""
 
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.algorithms.batches import trimmed
-from transom.intervals import HOUR
-from transom.lake.parts import EPOCH
+from transom.intervals import EPOCH, HOUR
 from transom.lake.tables import ARROW_TYPES
 from transom.lake.tally import Tally
 from transom.stages.batches import Batches, kinds_of

@@ -1,20 +1,19 @@
 """What a try has found of persistent items, printed: those that the last report of each block names."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import typer
 from deltalake import DeltaTable
 
 from transom.cli.shown import table
-from transom.intervals import HOUR
+from transom.intervals import EPOCH, HOUR
 from transom.lake.ledger import Ledger
 from transom.lake.tables import in_hours_sql, query
 from transom.stream import Stream
 from transom.stream.persistence import Persistence
 from transom.units import format_duration
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ROWS = 10
 """Items of each block that are shown."""
 WIDE = 48

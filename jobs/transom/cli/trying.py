@@ -137,8 +137,7 @@ def try_in(
 def _told_by(stream: "Stream", covered: "Interval") -> "Interval":
     """The hours of some files, and those in which it is told what they hold: slow episodes come some time
     after their last record, the longest frames of a stretch with its end."""
-    from transom.intervals import HOUR, Interval
-    from transom.lake.parts import EPOCH
+    from transom.intervals import EPOCH, HOUR, Interval
 
     longest = max((pattern.top for pattern in stream.patterns.values()), default=timedelta(0))
     stretches = [frame.stretch for frame in stream.frames.values() if frame.stretch is not None]

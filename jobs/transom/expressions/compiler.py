@@ -10,6 +10,7 @@ from transom.expressions.errors import ExpressionError
 from transom.expressions.syntax import MAX_DEPTH, parse
 from transom.formats.layout import FieldType
 from transom.formats.pattern import PatternError, checked
+from transom.intervals import EPOCH
 
 FUNCTIONS = (
     "abs", "ceil", "coalesce", "contains", "ends_with", "floor", "greatest", "if", "least", "length",
@@ -344,7 +345,7 @@ class _Compiler:
         try:
             time = datetime.fromisoformat(str(node.this).strip())
             time = time.replace(tzinfo=UTC) if time.tzinfo is None else time
-            since = time - datetime(1970, 1, 1, tzinfo=UTC)
+            since = time - EPOCH
         except (ValueError, OverflowError):
             self.fail(node, f"must be a time such as '2015-05-17 10:00:00'; got {str(node.this)[:40]!r}")
         return f"timestamp_micros({since // timedelta(microseconds=1)}L)"

@@ -1,7 +1,7 @@
 """When each event happened: by fields of its record, or by the number of its line."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from transom.formats import rounding
 from transom.formats.layout import ByLines, Layout
 from transom.formats.times import APACHE, LAST, MICROSECOND, SPECIAL, beyond, instants, numbers, time_form
 from transom.formats.typed import ARROW, Refusals, mask
+from transom.intervals import EPOCH
 
 LONGEST_ADDED = 1e9
 """Seconds that a field may add to a time: some thirty years."""
@@ -68,7 +69,7 @@ def by_lines(
     if first is None:
         if start is None:
             raise ValueError("times count from the file's name, which has none")
-        first = (start - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        first = (start - EPOCH) // timedelta(microseconds=1)
     # A step may be longer than what 64 bits hold; and of the lines that have no time, all are as the first.
     most = (LAST - first) // rule.step + 2
     micros = first + (np.minimum(lines, most) - 1) * min(rule.step, 2 * LAST)

@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 
 from transom.formats import rounding
 from transom.formats.fixed_times import of_fixed_width
+from transom.intervals import EPOCH
 
 FIRST = 0
-LAST = (datetime(2262, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).days * 86_400_000_000
+LAST = (datetime(2262, 1, 1, tzinfo=UTC) - EPOCH).days * 86_400_000_000
 MICROSECOND = (1, 1_000_000)
 EPOCHS = {"epoch": MICROSECOND, "epoch_ms": (1, 1_000), "epoch_us": (1, 1)}
 NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
@@ -146,7 +147,7 @@ def one_instant(text: str, form: str, zone: str | None) -> tuple[int, str | None
             there = moment.astimezone(UTC).astimezone(ZoneInfo(zone))
             if there.replace(tzinfo=None) != moment.replace(tzinfo=None):
                 return 0, "no_such_local_time"
-        since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+        since = moment.astimezone(UTC) - EPOCH
     except (ValueError, OverflowError):
         # In the years 1 and 9999 UTC may lie outside of what a datetime holds.
         return 0, "bad_time"

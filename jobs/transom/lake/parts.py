@@ -8,7 +8,7 @@ until a commit names it: until then, or where a run is killed before, no reader 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from transom.intervals import EPOCH
 from transom.lake.systems import opened
 from transom.threads import in_order
 
@@ -25,7 +26,6 @@ HELD = 64 * 2**20
 MOST_HOURS = 500
 """Hours into which rows are divided, each with a file open; rows of more stay together."""
 MICROS = 3_600_000_000
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,14 @@
 """The events of a block, cut into granules, and what of them an hour's reports need."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.algorithms.exact import Int64s
-from transom.intervals import Interval, ranges
+from transom.intervals import EPOCH, Interval, ranges
 from transom.lake.stage import Request
 from transom.lake.store import in_hours
 from transom.stages.blocks import HOUR, MICROSECOND, Block
@@ -75,4 +75,4 @@ def number_of(hour: datetime) -> int:
 
 def micros(moment: datetime) -> int:
     """Microseconds since the epoch."""
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // MICROSECOND
+    return (moment - EPOCH) // MICROSECOND

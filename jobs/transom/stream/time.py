@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from transom.formats import layout
-from transom.intervals import HOUR
+from transom.intervals import EPOCH, HOUR
 from transom.stream.base import Model, Text, Zone
 from transom.stream.errors import Problem, Problems
 from transom.stream.fields import Paths, TimeFormat, split_paths, zone_problems
@@ -17,7 +17,6 @@ from transom.units import Duration, format_duration, microseconds
 NAME = "name"
 """Says that times count from the start of the stretch in the file's name."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = datetime(2262, 1, 1, tzinfo=UTC)
 _OF_FIELDS = ("plus", "format", "zone")
 
@@ -35,7 +34,7 @@ def _fields(value: Any) -> Any:
 def _start(text: str) -> str:
     if text != NAME:
         try:
-            known = _EPOCH <= _moment(text) < _LAST
+            known = EPOCH <= _moment(text) < _LAST
         except (ValueError, OverflowError):
             known = False
         if not known:
@@ -138,7 +137,7 @@ class Time(Model):
             return columns[text].field(text).paths if text in columns else split_paths(text)
 
         if self.lines is not None:
-            start = None if self.from_ in (None, NAME) else (_moment(str(self.from_)) - _EPOCH)
+            start = None if self.from_ in (None, NAME) else (_moment(str(self.from_)) - EPOCH)
             by_lines = layout.ByLines(
                 microseconds(self.lines), None if start is None else start // timedelta(microseconds=1)
             )

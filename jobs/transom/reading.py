@@ -42,11 +42,9 @@ from transom.stages.checks import accepted_of
 from transom.stages.frequency_answers import Answer, frequency_of, sketch_of
 from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
 from transom.stages.horizons import Figures, Horizon
-from transom.stages.item_columns import LONGEST
 from transom.stages.slices import micros, number_of, quoted
-from transom.stream import Stream, load
+from transom.stream import Stream, item_rules, load
 from transom.stream.errors import nearest
-from transom.stream.item_rules import TYPES, a
 from transom.units import parse_duration
 
 RESULTS = (
@@ -67,7 +65,7 @@ RESULTS = (
 )
 """The tables that carry a promise of form; those of state are private."""
 
-ASKED: dict[FieldType, type] = {**TYPES, "timestamp": datetime}
+ASKED: dict[FieldType, type] = {**item_rules.TYPES, "timestamp": datetime}
 """Types of the values of an item that is asked for."""
 T = TypeVar("T")
 
@@ -336,14 +334,11 @@ def _values(item: Any, block: FrequencyBlock, stream: Stream) -> tuple[Any, ...]
     for name, value in zip(block.item, values, strict=True):
         kind = stream.event_types[name]
         if type(value) is not ASKED[kind]:
-            raise ValueError(f"item: must be {a(kind)} for {name}; got {value!r}")
-        if type(value) is int and not -(2**63) <= value < 2**63:
-            raise ValueError(f"item: must be of 64 bits for {name}; got {value}")
-        if type(value) is str and value != value.encode(errors="ignore").decode():
-            raise ValueError(f"item: must be text that UTF-8 can write for {name}; got {value!r}")
-    many = sum(len(value.encode()) for value in values if isinstance(value, str))
-    if many > LONGEST:
-        raise ValueError(f"item: one of more than {LONGEST:,} bytes is not counted; got {many:,}")
+            raise ValueError(f"item: must be {item_rules.a(kind)} for {name}; got {value!r}")
+        for rule in item_rules.unwritable(name, value):
+            raise ValueError(f"item: {rule}")
+    for rule in item_rules.passed_over(values):
+        raise ValueError(f"item: {rule}")
     return values
 
 

@@ -538,7 +538,8 @@ def test_an_item_of_nearly_a_megabyte_is_passed_over_and_told(house: Make) -> No
     day = house(LONG_ITEMS)
     whole, more = "p" * 4095, "p" * 900_000
     day.land(2, ["at,user,path", *(f"2015-05-17T02:10:00Z,{row}" for row in (f"a,{whole}", f"b,{more}"))])
-    day.land(3, ["at,user,path", f"2015-05-17T03:10:00Z,b,{more}", f"2015-05-17T03:20:00Z,a,{whole}"])
+    log = [f"2015-05-17T03:{minute}:00Z,b,{more}" for minute in (10, 11)]
+    day.land(3, ["at,user,path", *log, f"2015-05-17T03:20:00Z,a,{whole}"])
     day.run(2, 4)
     assert {row["user"] for row in day.rows_of("persistent_items")} == {"a"}
     assert {row["user"] for row in day.rows_of("tuples")} == {"a"}
@@ -549,7 +550,7 @@ def test_an_item_of_nearly_a_megabyte_is_passed_over_and_told(house: Make) -> No
         (block, hour(number)) for block in ("paths", "often") for number in (2, 3)
     }
     for verdict in seen:
-        assert verdict.observed == 1
+        assert verdict.observed == (1 if verdict.node.hour == hour(2) else 2)
         assert verdict.sample == (f"b, {'p' * 60}",)
         assert day.book()[verdict.node].status == "published"
 

@@ -14,11 +14,12 @@ from pyspark.sql import functions as F
 from transom.lake.tables import Table
 from transom.lake.tally import NOTES, Tally
 from transom.stages.columns import int64s
+from transom.stream.item_rules import LONGEST
 
-LONGEST, BEGINNING = 4096, 60
-"""Bytes of an item at most, and characters that are told of one that has more."""
+BEGINNING = 60
+"""Characters that are told of an item that is too long."""
 SHORT, LONG = "items_short", "items_long"
-"""The check that no item is longer, and how many pairs of an item and an hour are passed over."""
+"""The check that no item is, and how many records of such items are passed over."""
 
 
 def item_columns(item: Mapping[str, str]) -> tuple[list[Column], Column]:
@@ -60,6 +61,7 @@ def without_long(rows: pa.Table, item: Sequence[str], hour: str, tally: Tally) -
     """Rows less those of items that are too long, which are counted and noted.
 
     Args:
+        rows: each with how many `records` it stands for.
         hour: the column of the rows' hours.
     """
     is_long = pc.fill_null(rows["long"], False)
@@ -67,7 +69,7 @@ def without_long(rows: pa.Table, item: Sequence[str], hour: str, tally: Tally) -
         return rows
     long = rows.filter(is_long)
     hours = int64s(long[hour])
-    tally.add(LONG, *np.unique(hours, return_counts=True))
+    tally.add(LONG, hours, int64s(long["records"]))
     items = pc.binary_join_element_wise(*(long[name].cast(pa.string()) for name in item), ", ")
     for at in np.unique(hours).tolist():
         # The first of each hour, as the tasks of a run keep them, too.

@@ -1,6 +1,6 @@
 """Rules of blocks of items: the columns of an item, which events are seen, items that are listed, titles."""
 
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from transom.expressions import Expression, ExpressionError, condition
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 TYPES: dict[FieldType, type] = {"string": str, "integer": int, "boolean": bool}
 """Types of columns of which values can be written in the stream's file."""
+LONGEST = 4096
+"""Bytes that the texts of an item have at most."""
 TOLD = ("since", "window_end")
 """What a title may name beside the item's columns."""
 
@@ -87,9 +89,29 @@ def _values(at: str, values: tuple[Any, ...], item: Sequence[str], stream: "Stre
         rule = f"must have a value for each of {', '.join(item)}"
         yield Problem(at, f"{rule}; got {list(values)}")
         return
+    unlike = []
     for column, value in zip(item, values, strict=True):
         kind = stream.event_types[column]
         if kind not in TYPES:
-            yield Problem(at, f"no value of {column} can be written here, which is {a(kind)}")
+            unlike.append(f"no value of {column} can be written here, which is {a(kind)}")
         elif type(value) is not TYPES[kind]:
-            yield Problem(at, f"must be {a(kind)} for {column}; got {value!r}")
+            unlike.append(f"must be {a(kind)} for {column}; got {value!r}")
+        else:
+            unlike += unwritable(column, value)
+    for rule in unlike or passed_over(values):
+        yield Problem(at, rule)
+
+
+def unwritable(column: str, value: Any) -> Iterator[str]:
+    """Yield why a value cannot be one of its column, which is of its type."""
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        yield f"must be of 64 bits for {column}; got {value}"
+    if type(value) is str and value != value.encode(errors="ignore").decode():
+        yield f"must be text that UTF-8 can write for {column}; got {value!r}"
+
+
+def passed_over(values: Iterable[Any]) -> Iterator[str]:
+    """Yield why an item is not counted, the values of which are what their columns hold."""
+    many = sum(len(value.encode()) for value in values if isinstance(value, str))
+    if many > LONGEST:
+        yield f"one of more than {LONGEST:,} bytes is passed over; got {many:,}"

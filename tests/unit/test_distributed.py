@@ -12,9 +12,11 @@ from transom.algorithms.countmin import Perfect, Proportional, Shape, Simple, Wi
 from transom.algorithms.distributed import DistributedCountMin
 from transom.algorithms.splitter import Splitter
 from unit.test_countmin import ITEMS
+from unit.test_splitter import MU, TAU
 
 SHAPE = Shape(2, 6, 2)
-RECORDS = st.lists(st.tuples(st.integers(0, 2), st.sampled_from(ITEMS)), max_size=150)
+RECORD = st.tuples(st.integers(0, 2), st.sampled_from(ITEMS))
+RECORDS, TICKS = st.lists(RECORD, max_size=150), st.lists(st.lists(RECORD, max_size=12), max_size=30)
 KINDS: tuple[type[WindowedCountMin], ...] = (Perfect, Simple, Proportional, Splitter)
 
 
@@ -36,6 +38,31 @@ def test_a_coordinator_lacks_no_more_than_it_may(
         for item in ITEMS:
             of_nodes = [sum(Fraction(node.value(cell)) for node in nodes) for cell in SHAPE.of(item)]
             assert together.estimate(item) == pytest.approx(min(of_nodes), abs=0.500001)
+
+
+@given(ticks=TICKS, steps=st.integers(1, 20), tau=TAU, mu=MU)
+def test_what_nodes_of_splitter_hold_together_is_what_one_holds_within_their_bounds(
+    ticks: list[list[tuple[int, bytes]]], steps: int, tau: Fraction, mu: Fraction
+) -> None:
+    nodes, one = (
+        [Splitter(SHAPE, steps, tau=tau, mu=mu) for _ in range(3)],
+        Splitter(SHAPE, steps, -1, tau, mu),
+    )
+    truth = Perfect(SHAPE, steps)
+    for tick in ticks:
+        for node, item in tick:
+            for sketch in (nodes[node], one, truth):
+                sketch.update_sample(item)
+        for sketch in (*nodes, one, truth):
+            sketch.update_tick()
+    for cell in {cell for item in ITEMS for cell in SHAPE.of(item)}:
+        bounds = [node.bounds_of(cell) for node in nodes]
+        low, high = (sum(some, Fraction(0)) for some in zip(*bounds, strict=True))
+        of_one = one.bounds_of(cell)
+        assert low <= truth.value(cell) <= high
+        assert of_one[0] <= truth.value(cell) <= of_one[1]
+        off = abs(sum(node.value(cell) for node in nodes) - one.value(cell))
+        assert off <= high - low + of_one[1] - of_one[0]
 
 
 @pytest.mark.parametrize(

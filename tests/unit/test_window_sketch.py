@@ -19,7 +19,9 @@ COUNTS = st.lists(st.integers(0, 50), min_size=len(ITEMS), max_size=len(ITEMS))
 
 def sketch(counts: list[int], parts: int = 1) -> WindowSketch:
     times = np.array(counts)
-    return WindowSketch(SHAPE, "perfect", 300, 12, 7, int(times.sum()), parts, matrix_of(SHAPE, ITEMS, times))
+    return WindowSketch(
+        SHAPE, "perfect", 300 * 10**6, 12, 7, int(times.sum()), parts, matrix_of(SHAPE, ITEMS, times)
+    )
 
 
 @given(one=COUNTS, other=COUNTS, third=COUNTS)
@@ -54,9 +56,9 @@ def test_parts_of_a_record_are_rounded_as_in_the_listing(counts: list[int], part
     ("change", "message"),
     [
         ({"shape": Shape(3, 5, 2)}, "sketches of different shape do not add up: Shape(rows=3, columns=5, "),
-        ({"tick": 60}, "sketches of different tick do not add up: 300 and 60"),
-        ({"steps": 24}, "sketches of different steps do not add up: 12 and 24"),
-        ({"step": 8}, "sketches of different step do not add up: 7 and 8"),
+        ({"tick": 60 * 10**6}, "sketches of different ticks do not add up: 5 minutes and 1 minute"),
+        ({"steps": 24}, "sketches of different windows do not add up: 1 hour and 2 hours"),
+        ({"step": 8}, "sketches of different ends do not add up: 1970-01-01T00:40:00Z and 1970-01-01T00:45"),
         ({"variant": "simple"}, "sketches of different variant do not add up: perfect and simple"),
     ],
 )  # fmt: skip

@@ -1,18 +1,26 @@
 """A Count-Min sketch that is done: what it counts, and what may be added to it (Rivetti, Busnel and
 Mostefaoui, section 3.5).
 
-Matrices of equal shape, hashes, window and ticks add up: what many nodes have counted of their own records
-is, cell by cell, what one has counted of them all, in whatever order they are added. Others do not, and are
-refused."""
+Matrices of equal shape, hashes, window and ticks add up, in whatever order; others do not, and are refused.
+What many nodes have counted of their own records is, cell by cell, what one has counted of them all. Only of
+Splitter it is not, which goes by the rates that each has seen: with the bounds of its cells
+(`transom.algorithms.splitter`), of nodes added up, the cells of both of them
+
+    low <= records of the cell in the window <= high
+    |cell of the sum - cell of one| <= (high - low) of the nodes + (high - low) of the one
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 
 import numpy as np
 
 from transom.algorithms.countmin import Shape
 from transom.algorithms.exact import BOUND, Int64s
 from transom.algorithms.row_hash_arrays import columns_of
+from transom.intervals import EPOCH
+from transom.units import format_duration
 
 
 class UnmergeableError(ValueError):
@@ -62,13 +70,24 @@ class WindowSketch:
         for field in fields(self):
             one, another = getattr(self, field.name), getattr(other, field.name)
             if field.name not in ("records", "counts") and one != another:
+                what, said = self._told(field.name)
                 raise UnmergeableError(
-                    f"sketches of different {field.name} do not add up: {one} and {another}"
+                    f"sketches of different {what} do not add up: {said} and {other._told(field.name)[1]}"
                 )
         if (self.records + other.records) * self.parts >= BOUND:
             many = self.records + other.records
             raise OverflowError(f"{many} records, in parts of 1 / {self.parts}, cannot be added exactly")
         return replace(self, records=self.records + other.records, counts=self.counts + other.counts)
+
+    def _told(self, field: str) -> tuple[str, str]:
+        """An attribute, and its value, for people."""
+        tick = timedelta(microseconds=self.tick)
+        told = {
+            "tick": ("ticks", format_duration(tick)),
+            "steps": ("windows", format_duration(self.steps * tick)),
+            "step": ("ends", f"{EPOCH + (self.step + 1) * tick:%Y-%m-%dT%H:%M:%SZ}"),
+        }
+        return told.get(field, (field, str(getattr(self, field))))
 
     def estimates(self, items: Sequence[bytes]) -> Int64s:
         """How often each of some items was seen: the smallest of its cells, to the nearest whole number."""

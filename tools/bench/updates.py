@@ -5,7 +5,6 @@ not, and costs the same whatever there are."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -82,7 +81,7 @@ def _added(shape: Shape, items: Sequence[bytes], numbers: Any) -> float:
 def _advanced(shape: Shape, items: Sequence[bytes], numbers: Any) -> float:
     began = time.perf_counter()
     steps = WINDOW // TICK
-    cells = SplitterCells(SubCells.none(shape.cells), shape.columns, steps, Fraction(1, 20), Fraction(3, 2))
+    cells = SplitterCells(SubCells.none(shape.cells), shape.columns, steps)
     for now, matrix in enumerate(_matrices(shape, items, numbers)):
         cells.advance(now, matrix.reshape(-1), min(now + 1, steps) * TICK)
     return time.perf_counter() - began

@@ -32,7 +32,7 @@ INGEST, AGGREGATE, WIDEN, SKETCH = "ingest", "aggregate", "widen", "sketch"
 BY_SPARK = {f"{stage}, all read by Spark": stage for stage in (AGGREGATE, WIDEN, SKETCH)}
 TABLES = (
     "events", "granules", "item_granules", "batches", "matches", "episodes", "tuples", "persistent_items",
-    "tick_matrices", "frequencies", scans.NEW, scans.HANDED,
+    "tick_matrices", "cells", "frequencies", scans.NEW, scans.HANDED,
 )  # fmt: skip
 """What holds rows of the log and what is made of them, or is on its way into such a table, or out of it where
 these are few. Entries of the tables' own logs, one for each file, become more with every hour and are told
@@ -81,7 +81,16 @@ def stream(folder: Path) -> Path:
                 "tick": "5 minutes",
                 "epsilon": 0.01,
                 "delta": 0.01,
-            }
+            },
+            # An hour of which goes on from what the one before it has left.
+            "clients": {
+                "item": ["client"],
+                "window": "3 days",
+                "tick": "5 minutes",
+                "epsilon": 0.1,
+                "delta": 0.1,
+                "variant": "splitter",
+            },
         },
     }
     file = folder / "steady.yaml"

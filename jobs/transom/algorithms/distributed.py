@@ -1,10 +1,10 @@
 """DistCM: nodes that sketch their own records, and a coordinator that adds what they send (Rivetti, Busnel
 and Mostefaoui, section 3.5).
 
-Each node sends its matrix whenever it has seen `epsilon N` records since it last did. So the coordinator
-lacks at most that many of each of k nodes:
+Each node sends its matrix, to whole records, whenever it has seen `epsilon N` records since it last did. So
+the coordinator lacks at most that many of each of k nodes, and what was rounded:
 
-    |sum of the nodes' cells - the coordinator's cell| <= k epsilon N
+    |sum of the nodes' cells - the coordinator's cell| <= k (epsilon N + 1/2)
     O(k / epsilon^2 log 1/delta log N) bits are sent in a window
 
 Not so of Simple: a matrix that begins anew loses more at once than it is given.
@@ -12,11 +12,11 @@ Not so of Simple: a matrix that begins anew loses more at once than it is given.
 Spark's partitions are such nodes; they send once, at the end, and nothing is lacking."""
 
 from collections.abc import Sequence
-from math import ceil, log2
+from fractions import Fraction
 
 from transom.algorithms.countmin import Cell, WindowedCountMin
 
-Matrix = dict[Cell, float]
+Matrix = dict[Cell, int]
 
 
 class DistributedCountMin:
@@ -31,6 +31,7 @@ class DistributedCountMin:
 
     Attributes:
         sent: how many matrices have been sent.
+        bits: how many binary digits all their cells have.
     """
 
     def __init__(self, nodes: Sequence[WindowedCountMin], every: int) -> None:
@@ -43,37 +44,39 @@ class DistributedCountMin:
         self._nodes, self._every = nodes, every
         self._since = [0] * len(nodes)
         self._known: list[Matrix] = [{} for _ in nodes]
-        self.sent = 0
+        self.sent = self.bits = 0
 
     def update(self, node: int, item: bytes) -> None:
         """A record that a node sees."""
         self._nodes[node].update(item)
         self._since[node] += 1
         if self._since[node] == self._every:
-            self._known[node] = self._matrix(node)
-            self._since[node] = 0
-            self.sent += 1
+            self._send(node)
 
-    @property
-    def bits(self) -> int:
-        """How many bits have been sent: cells of as many as a count of a window takes."""
-        shape, steps = self._nodes[0].shape, self._nodes[0].steps
-        return self.sent * shape.cells * ceil(log2(steps + 1))
+    def _send(self, node: int) -> None:
+        matrix = {cell: round(value) for cell, value in self._values(node).items()}
+        self._known[node], self._since[node] = matrix, 0
+        self.sent += 1
+        self.bits += sum(max(1, value.bit_length()) for value in matrix.values())
 
     def estimate(self, item: bytes) -> int:
         """How often the coordinator takes an item to have been seen."""
         cells = self._nodes[0].shape.of(item)
-        return round(min(sum(known.get(cell, 0.0) for known in self._known) for cell in cells))
+        return min(sum(known.get(cell, 0) for known in self._known) for cell in cells)
 
     def lacking(self) -> float:
         """By how much a cell of the coordinator differs from those of the nodes, at most."""
-        nodes = [self._matrix(number) for number in range(len(self._nodes))]
+        nodes = [self._values(number) for number in range(len(self._nodes))]
         return max(
-            abs(sum(matrix[cell] for matrix in nodes) - sum(known.get(cell, 0.0) for known in self._known))
+            abs(
+                float(
+                    sum(values[cell] for values in nodes) - sum(known.get(cell, 0) for known in self._known)
+                )
+            )
             for cell in nodes[0]
         )
 
-    def _matrix(self, node: int) -> Matrix:
+    def _values(self, node: int) -> dict[Cell, int | Fraction]:
         shape = self._nodes[node].shape
         cells = (Cell(row, column) for row in range(shape.rows) for column in range(shape.columns))
-        return {cell: float(self._nodes[node].value(cell)) for cell in cells}
+        return {cell: self._nodes[node].value(cell) for cell in cells}

@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
+from transom.lake.tables import Table
 from transom.lake.tally import Tally
-from transom.stages import tick_matrices
+from transom.stages import cells, tick_matrices
+from transom.stages.chained import Stretch
 from transom.stages.frequency_answers import together
 from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
 from transom.stages.frequency_checks import MISCOUNTED
@@ -19,8 +22,9 @@ from unit.small_stream import base
 HOUR = 7
 
 
-def block() -> FrequencyBlock:
+def block(variant: str = "perfect") -> FrequencyBlock:
     said = {"item": ["user"], "window": "2 hours", "tick": "20 minutes", "epsilon": 0.6, "delta": 0.2}
+    said["variant"] = variant
     return frequency_block_of(parse(base() | {"frequency": {"x": said}}), "x")
 
 
@@ -49,11 +53,10 @@ TASKS = [("a", 0, 5), ("b", 0, 1), ("a", 2, 7)], [("c", 0, 3), ("d", 1, 2)]
 
 def test_parts_of_tasks_add_up() -> None:
     apart, wrong = added(block(), counted(block(), *TASKS))
-    together, _ = added(block(), counted(block(), TASKS[0] + TASKS[1]))
+    whole, _ = added(block(), counted(block(), TASKS[0] + TASKS[1]))
     assert wrong == 0
-    assert apart.sort_by([("row", "ascending"), ("tick", "ascending"), ("user", "ascending")]).equals(
-        together.sort_by([("row", "ascending"), ("tick", "ascending"), ("user", "ascending")])
-    )
+    order = [(column, "ascending") for column in ("row", "tick", "user")]
+    assert apart.sort_by(order).equals(whole.sort_by(order))
     rows = apart.to_pylist()
     assert [row["records"] for row in rows if row["row"] == TICK] == [9, 2, 7]
     (whole,) = (row for row in rows if row["row"] == WHOLE)
@@ -75,12 +78,41 @@ def test_a_record_that_a_matrix_lacks_is_seen(rows: int, monkeypatch: pytest.Mon
     assert wrong == 1
 
 
-def test_a_window_whose_rows_do_not_add_up_is_seen() -> None:
-    of = block()
+def left_of(of: FrequencyBlock, rows: pa.Table) -> pa.Table | None:
+    """What cells hold at the end of the hour, of a chained variant."""
+    if not of.chained:
+        return None
+    ticks = rows.filter(pc.equal(rows["row"], WHOLE if of.variant == "vanilla" else TICK))
+    start = pc.coalesce(ticks["tick"], ticks["hour"]).cast(pa.int64())
+    given = pa.table({"tick": start, "records": ticks["records"], "counters": ticks["cells"]})
+    advanced = cells.Advanced(of, [Stretch(None, HOUR, HOUR + 1)], Table.load(cells.TABLE).block_schema())
+    return pa.Table.from_batches(list(advanced(given.to_batches(), Tally())))
+
+
+@pytest.mark.parametrize("hour", [HOUR, HOUR + 1])
+@pytest.mark.parametrize("variant", ["perfect", "simple", "proportional"])
+def test_a_window_whose_rows_do_not_add_up_is_seen(variant: str, hour: int) -> None:
+    of = block(variant)
     rows, _ = added(of, counted(of, *TASKS))
-    assert Hours.of(of, together(of, rows, None)).totals_off(HOUR) == 0
+    assert Hours.of(of, together(of, rows, None)).totals_off(hour) == 0
     changed = rows.to_pylist()
     (whole,) = (row for row in changed if row["row"] == WHOLE)
     whole["cells"][0] += 1
     again = pa.Table.from_pylist(changed, rows.schema)
-    assert Hours.of(of, together(of, again, None)).totals_off(HOUR) == 1
+    # Hour 8 is divisible by the two of a window: simple has begun anew.
+    off = int((variant, hour) != ("simple", HOUR + 1))
+    assert Hours.of(of, together(of, again, None)).totals_off(hour) == off
+
+
+@pytest.mark.parametrize(("variant", "column"), [("vanilla", "counters"), ("splitter", "wholes")])
+@pytest.mark.parametrize("by", [1, -1])
+def test_what_cells_hold_that_does_not_add_up_is_seen(variant: str, column: str, by: int) -> None:
+    of = block(variant)
+    rows, _ = added(of, counted(of, *TASKS))
+    left = left_of(of, rows)
+    assert left is not None
+    assert Hours.of(of, together(of, rows, left)).totals_off(HOUR) == 0
+    changed = left.to_pylist()
+    changed[1][column][0] += by
+    again = pa.Table.from_pylist(changed, left.schema)
+    assert Hours.of(of, together(of, rows, again)).totals_off(HOUR) == 1

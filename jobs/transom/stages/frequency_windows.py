@@ -214,12 +214,16 @@ class Hours:
         return self.held.get(hour) or Held.nothing(self.block.shape.cells)
 
     def totals_off(self, hour: int) -> int:
-        """How many rows of the matrix of the window do not add up to its records; of splitter, cannot. Of
-        simple and proportional nobody knows what they have to add up to."""
-        if self.block.variant in UNBOUNDED:
-            return 0
+        """How many rows of the matrix of the window do not add up to the records that it is to hold; of
+        splitter, cannot."""
         sketch = self.sketch(hour)
-        low = high = sketch.counts // sketch.parts
+        if not self.block.chained:
+            due = sum(
+                share.parts * int(self._between(self.records, share.first, share.last))
+                for share in shares(self.block.variant, self.block.hours, hour)
+            )
+            return int(np.count_nonzero(sketch.counts.sum(axis=1) != due))
+        low = high = sketch.counts
         if self.block.variant == "splitter":
             held = self._held(hour)
             low, high = (some.reshape(sketch.counts.shape) for some in (held.least, held.most))

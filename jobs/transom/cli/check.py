@@ -92,8 +92,11 @@ def frequent(said: Frequency) -> str:
         )
     elif said.variant == "splitter":
         wrong = "too small or too large; by how much is told of each, as its margin"
+    ticks = f"by ticks of {format_duration(said.tick)}"
+    # Vanilla has no window.
+    window = "" if said.variant == "vanilla" else f" in {format_duration(said.window)} {ticks}"
     return (
-        f"{', '.join(said.item)} in {format_duration(said.window)} by ticks of {format_duration(said.tick)}, "
+        f"{', '.join(said.item)}{window}, "
         f"{said.variant}; {shape.rows} rows of {shape.columns} columns, an estimate is {wrong}"
     )
 

@@ -31,6 +31,7 @@ from transom.stages.slices import hour_number, number_of, quoted, reached
 from transom.stages.standing import standing
 from transom.stages.tick_matrices import AT, counts
 from transom.stream import Stream
+from transom.stream.frequency import NEVER_BELOW
 
 SUMS = ("items", "records", "error", "beyond", "below", "outside")
 MOST = "most"
@@ -63,8 +64,7 @@ class Audited:
     @property
     def sound(self) -> bool:
         """Whether what does not depend on chance holds."""
-        never_below = self.variant in ("perfect", "vanilla")
-        return not (self.counts["outside"] or (never_below and self.counts["below"]))
+        return not (self.counts["outside"] or (self.variant in NEVER_BELOW and self.counts["below"]))
 
     def __str__(self) -> str:
         of, rates = self.counts, self.rates

@@ -7,7 +7,6 @@ from typing import Any
 
 from transom.algorithms.countmin import Shape
 from transom.lake.tables import SPARK_TYPES
-from transom.stages.blocks import HOUR
 from transom.stages.slices import micros
 from transom.stream import Stream, item_rules
 from transom.stream.frequency import CHAINED
@@ -71,7 +70,7 @@ def frequency_block_of(stream: Stream, name: str) -> FrequencyBlock:
         variant=said.variant,
         tick=microseconds(said.tick),
         steps=said.steps,
-        hours=said.window // HOUR,
+        hours=said.hours,
         back=said.back,
         start=None if said.start is None else micros(said.start),
         tau=said.exact_tau,

@@ -16,6 +16,8 @@ from transom.stream.persistence import Listed
 from transom.units import Duration, format_duration
 
 Variant = Literal["perfect", "simple", "proportional", "splitter", "vanilla"]
+NEVER_BELOW = ("perfect", "vanilla")
+"""Those of which no estimate is too small."""
 CHAINED = ("splitter", "vanilla")
 """Those of which an hour is computed from the one before it."""
 MEMORY = 1024
@@ -111,7 +113,7 @@ class Frequency(Model):
     @property
     def never_below(self) -> bool:
         """Whether no estimate is too small."""
-        return self.variant in ("perfect", "vanilla")
+        return self.variant in NEVER_BELOW
 
     @model_validator(mode="after")
     def _possible(self) -> "Frequency":

@@ -1,0 +1,27 @@
+"""What an audit says of what it has counted."""
+
+import pytest
+
+from transom.stages.frequency_audit import Audited
+
+COUNTS = {"items": 4, "records": 40, "error": 6, "most": 5, "beyond": 1, "below": 0, "outside": 0}
+
+
+@pytest.mark.parametrize("variant", ["perfect", "vanilla", "simple", "proportional", "splitter"])
+def test_what_does_not_depend_on_chance_has_to_hold(variant: str) -> None:
+    def sound(**changes: int) -> bool:
+        return Audited("pages", variant, 2, {**COUNTS, **changes}).sound
+
+    assert sound()
+    assert not sound(outside=1)
+    # The others may forget too early.
+    assert sound(below=1) == (variant not in ("perfect", "vanilla"))
+
+
+def test_rates_and_words_are_of_the_counts() -> None:
+    found = Audited("pages", "perfect", 2, COUNTS)
+    assert found.rates == {"mean_error": 1.5, "beyond_epsilon": 0.25}
+    assert str(found) == (
+        "pages, perfect, 2 windows: 4 items of 40 records, wrong by 1.50 on average and 5 at most;"
+        " 1 too large by epsilon or more (25.00%), 0 too small, 0 outside of what is told"
+    )

@@ -1,6 +1,5 @@
 """The listings of Count-Min sketches, and what they promise."""
 
-import math
 import random
 import re
 from collections import Counter
@@ -134,7 +133,8 @@ def test_a_tick_for_each_record_is_a_window_of_records(stream: list[bytes], step
 
 
 def test_estimates_are_too_large_as_seldom_as_promised() -> None:
-    epsilon, delta = 0.1, 0.1
+    # With one row, or rows that are alike, one in fifteen is.
+    epsilon, delta = 0.1, 0.01
     dice = np.random.default_rng(8)
     stream = [b"%d" % n for n in dice.zipf(1.3, 4000) % 500]
     truth, beyond, items = Counter(stream), 0, 0
@@ -145,5 +145,4 @@ def test_estimates_are_too_large_as_seldom_as_promised() -> None:
             assert estimate >= often
             beyond += estimate - often >= epsilon * (len(stream) - often)
             items += 1
-    assert 0 <= beyond / items <= delta
-    assert math.isclose(sketch.shape.delta, 2**-4)
+    assert beyond / items <= delta

@@ -79,7 +79,7 @@ def test_an_attack_has_the_shares_that_the_paper_tells() -> None:
 
 def point(figure: str, of: str, at: float, **values: float) -> dict[str, Any]:
     usual: dict[str, Any] = {"Simple": 1.2e7, "Proportional": 2e5, "Splitter": 100, "splits": 50}
-    most = {"most Splitter": 900, "most Proportional": 1e4, "most splits": 60}
+    most = {"most Splitter": 900, "most Proportional": 1e4, "most splits": 60, "least Simple": 6e3}
     return {"figure": figure, "of": of, "at": at, "seed": 0, **usual, **most, **values}
 
 
@@ -120,20 +120,36 @@ def test_what_is_not_so_is_said() -> None:
     assert len(told(rows(window={"Splitter": 3e6}))) == 3
     assert len(told(rows(window={"splits": 95}))) == 1
     assert len(told(rows(changing={"Splitter": 1e6, "most Splitter": 900}))) == 2
-    assert len(told(rows(attack={"Simple": 5e3}))) == 2
+    assert len(told(rows(attack={"Simple": 5e3}))) == 1
+    assert len(told(rows(attack={"least Simple": 5e3}))) == 1
     assert len(told(rows(period={"splits": 9}))) == 2
+    one = rows()
+    one.loc[(one.figure == "period") & (one["at"] == 1000) & (one.of == "Normal"), "Simple"] = 9e5
+    assert len(told(one)) == 1
     assert len(told(rows(rows={"Simple": 9e4}))) == 2
     assert len(told(rows(rows={"Proportional": 1e6}))) == 1
     assert len(told(rows(changing={"most Splitter": 6e3}))) == 1
     assert len(told(rows(attack={"splits": 1}))) == 1
-    # All the same is no trend to the contrary.
-    assert told(rows(mu={"splits": 9})) == []
+    # All the same is no trend.
+    assert len(told(rows(mu={"splits": 9}))) == 1
+    assert len(told(rows(tau={"Splitter": 9.0}))) == 1
     for figure in ("mu", "tau"):
         contrary = rows()
         contrary.loc[contrary.figure == figure, "splits"] *= -1
         assert len(told(contrary)) == 1
     assert len(told(rows(), lacking=11)) == 1
     assert len(told(rows(), bits=8)) == 1
+
+
+def test_it_is_said_why_what_is_not_so_is_not() -> None:
+    good, bad, attack = "yes: rows: so", "NO: rows: not so", "NO: attack: not so"
+    assert study.why_not([good]) == []
+    for said, whys in (
+        ([bad, good], [study.WHY]),
+        ([good, attack], [study.WHY_OF_ATTACK]),
+        ([bad, attack], [study.WHY, study.WHY_OF_ATTACK]),
+    ):
+        assert study.why_not(said)[1:] == [f"- {why}" for why in whys]
 
 
 def test_means_leave_out_the_outer_tenths() -> None:

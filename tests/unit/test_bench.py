@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import between, framing, scans, table, version
+from bench import between, framing, scans, table, updates, version
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
 from bench.flat import AGGREGATE as STEADY
 from bench.ingest import in_turn
@@ -47,6 +47,11 @@ def joined(who: str, seconds: float, case: str, compared: int | None = None) -> 
 def framed(who: str, seconds: float) -> dict[str, Any]:
     figures = {"found": 4, "cold": 9.0, "seconds": seconds, "per_second": 7000, "peak_mib": 800}
     return {"bench": "frames", "case": "threshold", "events": 10, "who": who, **figures}
+
+
+def updated(who: str, columns: int, seconds: float, to_fewest: float) -> dict[str, Any]:
+    figures = {"events": 10, "seconds": seconds, "a_second": 7, "to_fewest": to_fewest}
+    return {"bench": "updates", "who": who, "columns": columns, **figures}
 
 
 def ingested(who: str, seconds: float, layout: str = "plain") -> dict[str, Any]:
@@ -94,7 +99,12 @@ ROWS: list[dict[str, Any]] = [
     framed(OURS, 3.0),
     framed(framing.FLOOR, 2.5),
     framed(framing.ISLANDS, 6.0),
+    updated(updates.LISTED, 28, 4.0, 1.0),
+    updated(updates.LAZY, 28, 1.0, 1.0),
+    updated(updates.LISTED, 2800, 40.0, 10.0),
+    updated(updates.LAZY, 2800, 1.6, 1.6),
 ]  # fmt: skip
+STEADIER = "at most 1.5 times the time of 28 columns"
 JUDGED = [
     (None, None, None), (1.5, "at least 1", True), (0.95, "at least 1", False),
     (None, None, None), (1.0, "at least 1", True),
@@ -107,6 +117,7 @@ JUDGED = [
     (None, None, None), (0.68, "at least 0.667", True), (1.25, None, None),
     (None, None, None), (0.65, "at least 0.667", False), (7.1, "at least 7", True),
     (None, None, None), (0.83, "at least 0.769", True), (2.0, None, None),
+    (4.0, None, None), (None, STEADIER, True), (25.0, None, None), (None, STEADIER, False),
 ]  # fmt: skip
 
 
@@ -136,9 +147,10 @@ def test_markdown_and_json_hold_the_same(tmp_path: Path) -> None:
     skewed = f"{between.SKEW} | 10 | {between.RANGE} | 9.0 | 42.6 | 7.1 | at least 7 | yes | 50 | 1,800.0"
     assert f"| {skewed} | 800 |" in lines
     assert f"| threshold | 10 | 4 | {framing.ISLANDS} | 9.0 | 6.0 | 7,000 | 2.0 |  |  | 800 |" in lines
+    assert f"| 2800 | {updates.LAZY} | 10 | 1.6 | 7 | 1.6 |  | {STEADIER} | no |" in lines
     assert [line for line in lines if line.startswith("## ")] == [
         "## Ingest", "## Aggregate", "## Levels", "## Flat", "## Hour", "## Try",
-        "## Between", "## Frames",
+        "## Between", "## Updates", "## Frames",
     ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from bench.draw import END
 from bench.duck import THREADS
-from bench.frequency_log import WINDOW
+from bench.frequency_log import TOP, WINDOW
 from bench.ways import timed
 from transom.stream import load
 
@@ -21,7 +21,7 @@ EXACT = f"""WITH of_hours AS ({HOURS}), of_windows AS (
   SELECT client, hour + number * INTERVAL 1 HOUR AS ends, sum(records) AS records
   FROM of_hours, range({WINDOW}) r(number) GROUP BY ALL)
 SELECT * FROM of_windows WHERE ends < '{END.isoformat()}'
-QUALIFY row_number() OVER (PARTITION BY ends ORDER BY records DESC, client) <= 20"""
+QUALIFY row_number() OVER (PARTITION BY ends ORDER BY records DESC, client) <= {TOP}"""
 
 
 def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:

@@ -8,12 +8,14 @@ from bench import held
 WINDOW = 24
 """Hours."""
 EPSILON, DELTA = 0.01, 0.01
+TOP = 20
+"""Hosts of each window that are told of."""
 
 
 def stream_of(folder: Path) -> Path:
     """The stream file."""
     hosts = {
         "item": ["client"], "tick": "5 minutes", "window": f"{WINDOW} hours",
-        "epsilon": EPSILON, "delta": DELTA, "top": 20,
+        "epsilon": EPSILON, "delta": DELTA, "top": TOP,
     }  # fmt: skip
     return held.stream_of(folder / "often.yaml", frequency={"hosts": hosts})

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from bench.draw import END, FIRST
-from bench.frequency_log import DELTA, EPSILON, WINDOW
+from bench.frequency_log import DELTA, EPSILON, TOP, WINDOW
 from bench.given import Given, ddl
 from bench.staged import staged
 from bench.ways import timed
@@ -35,7 +36,6 @@ from transom.stream import load
 
 INTERVAL = Interval(FIRST, END)
 LAST = END - HOUR
-TOP = 20
 SEED = 0
 SAMPLED = 200
 """Hosts over which errors are taken."""
@@ -80,6 +80,12 @@ def most(counts: DataFrame) -> DataFrame:
     return sums.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= TOP)
 
 
+def most_of_one(counts: DataFrame) -> DataFrame:
+    """The hosts that were seen most in one window, by its counts."""
+    sums = counts.groupBy("client").agg(F.sum("records").alias("records"))
+    return sums.orderBy(F.desc("records"), "client").limit(TOP)
+
+
 def rebuilt(events: DataFrame) -> DataFrame:
     """Spark's own sketch, of the records of each window."""
     windows = F.explode(F.expr(f"sequence(hour, hour + INTERVAL {WINDOW - 1} HOURS, INTERVAL 1 HOUR)"))
@@ -100,19 +106,19 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     hours, window = list(INTERVAL.hours()), [LAST - n * HOUR for n in range(WINDOW - 1, -1, -1)]
     last, past = (events.where(F.col("hour") == F.lit(LAST)), events.where(F.col("hour").isin(window[:-1])))
     held = events
-    if way == "hour":
-        matrices(past, block, store, window[:-1]).write.parquet(str(kept / "held"))
-    elif way == "exact_hour":
-        by_hour(past).write.parquet(str(kept / "held"))
     if way in ("hour", "exact_hour"):
+        # What the hours before the last one have left, and that one, which counts among what is kept.
+        for folder, some, of in (("held", past, window[:-1]), ("now", last, window[-1:])):
+            left = by_hour(some) if way == "exact_hour" else matrices(some, block, store, of)
+            left.write.parquet(str(kept / folder))
         held = spark.read.parquet(str(kept / "held"))
     ways: dict[str, Callable[[], DataFrame]] = {
-        "computed": lambda: told(matrices(events, block, store, hours).persist(), block, store, hours),
+        "computed": lambda: told(matrices(events, block, store, hours), block, store, hours),
         "exact": lambda: most(by_hour(events)),
         "rebuilt": lambda: rebuilt(events),
         "floor": lambda: by_hour(events),
         "hour": lambda: told(held.unionByName(matrices(last, block, store, [LAST])), block, store, [LAST]),
-        "exact_hour": lambda: most(held.unionByName(by_hour(last))).where(F.col("at") == F.lit(LAST)),
+        "exact_hour": lambda: most_of_one(held.unionByName(by_hour(last))),
     }
     if way == "stage":
         seconds = staged(spark, "sketch", stream, INTERVAL, lake, kept, passes)
@@ -132,8 +138,9 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         off = [estimate - many for estimate, (_, many) in zip(of_hosts, sample, strict=True)]
         facts |= {"error": float(np.mean(off)), "most": max(off)}
     elif way in ("hour", "exact_hour"):
-        files = list((kept / "held").glob("*.parquet"))
-        facts |= {"kept": held.count(), "kept_bytes": sum(file.stat().st_size for file in files)}
+        files = list(kept.glob("*/*.parquet"))
+        rows = sum(pq.read_metadata(file).num_rows for file in files)
+        facts |= {"kept": rows, "kept_bytes": sum(file.stat().st_size for file in files)}
     elif way == "rebuilt":
         facts |= _of_spark(spark, rebuilt(events).where(F.col("at") == F.lit(LAST)), _sample(events, window))
     shutil.rmtree(kept, ignore_errors=True)

@@ -1,9 +1,9 @@
 """A Count-Min sketch that is done: what it counts, and what may be added to it (Rivetti, Busnel and
 Mostefaoui, section 3.5).
 
-Matrices of equal shape, hashes, window and ticks add up, in whatever order; others do not, and are refused.
-What many nodes have counted of their own records is, cell by cell, what one has counted of them all. Only of
-Splitter it is not, which goes by the rates that each has seen: with the bounds of its cells
+Matrices of equal shape, hashes, variant, ticks, window and end add up, in whatever order; others do not, and
+are refused. What many nodes have counted of their own records is, cell by cell, what one has counted of them
+all. Only of Splitter it is not, which goes by the rates that each has seen: with the bounds of its cells
 (`transom.algorithms.splitter`), of nodes added up, the cells of both of them
 
     low <= records of the cell in the window <= high

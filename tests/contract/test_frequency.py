@@ -5,6 +5,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
 from datetime import timedelta
 
 import pytest
@@ -33,19 +34,22 @@ frequency:
   clients: {item: [client], window: 4 hours, tick: 5 minutes, epsilon: 0.4, delta: 0.3, top: 2, heavy: 0.2}
   answers: {item: [client, bytes], where: status = 200, window: 3 hours, tick: 20 minutes, epsilon: 0.6,
             delta: 0.5, top: 3, seed: 5, heavy: 0.3, watch: [[10.0.0.9, 7]], finding: false}
-  simple: {item: [client], window: 3 hours, tick: 1 hour, epsilon: 0.5, delta: 0.5, variant: simple, top: 4,
+  simple: {item: [client], window: 3 hours, tick: 1 hour, epsilon: 0.5, delta: 0.5, variant: simple, top: 2,
            heavy: 0.3}
   proportional: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5,
-                 variant: proportional, top: 4, heavy: 0.020000000000000007}
-  splitter: {item: [client], window: 3 hours, tick: 15 minutes, epsilon: 0.9, delta: 0.25, top: 4, heavy: 0.3,
+                 variant: proportional, top: 2, heavy: 0.020000000000000007}
+  splitter: {item: [client], window: 3 hours, tick: 15 minutes, epsilon: 0.9, delta: 0.25, top: 2, heavy: 0.3,
              variant: splitter, tau: 0.3, start: 2015-05-17T03:00, watch: [10.0.0.4, 10.0.0.11]}
-  ever: {item: [client], window: 1 hour, tick: 1 hour, epsilon: 0.5, delta: 0.25, top: 4, variant: vanilla,
+  ever: {item: [client], window: 1 hour, tick: 1 hour, epsilon: 0.5, delta: 0.25, top: 2, variant: vanilla,
          heavy: 0.4}
 """
 LISTINGS: Mapping[str, Callable[..., WindowedCountMin]] = {
     "perfect": Perfect, "simple": Simple, "proportional": Proportional, "vanilla": Vanilla
 }  # fmt: skip
 FREQUENCIES = {"clients", "answers", "simple", "proportional", "splitter", "ever"}
+ASKED = (1, 8)
+"""Hours of which any item is asked for: one of a window that begins before the log, and one that goes on from
+hours of all kinds."""
 KEPT = 3
 """As many times `top` items are kept of an hour: few, so that some are left out."""
 
@@ -102,7 +106,8 @@ def hours_of(house: House, name: str, events: Sequence[Event], asked: Sequence[i
                 listing.update_sample(item, times)
             listing.update_tick()
         if at in asked:
-            yield at, listing, of_hours
+            # One that is looked at writes down what it finds.
+            yield at, deepcopy(listing), of_hours
 
 
 def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> list[Event]:
@@ -129,14 +134,19 @@ def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[i
     return rows
 
 
+def truth_of(block: FrequencyBlock, of_hours: Mapping[int, Counter[bytes]], at: int) -> Counter[bytes]:
+    """How often each item was seen in the window that ends with an hour; of vanilla, ever."""
+    back = len(of_hours) if block.variant == "vanilla" else block.hours
+    first = max(at - (back - 1) * HOUR, block.start or 0)
+    return sum((many for one, many in of_hours.items() if first <= one <= at), Counter[bytes]())
+
+
 def recounted(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> dict[str, int]:
     """What an audit has to count of a block, over all windows."""
     block = frequency_block_of(house.stream, name)
     found = dict.fromkeys(("items", "records", "error", "most", "beyond", "below", "outside"), 0)
     for at, listing, of_hours in hours_of(house, name, events, asked):
-        back = len(of_hours) if block.variant == "vanilla" else block.hours
-        first = max(at - (back - 1) * HOUR, block.start or 0)
-        truth = sum((many for one, many in of_hours.items() if first <= one <= at), Counter[bytes]())
+        truth = truth_of(block, of_hours, at)
         for item, many in truth.items():
             off = listing.estimate(item) - many
             found["items"] += 1
@@ -222,6 +232,27 @@ def check(house: House, asked: Sequence[int]) -> None:
         assert len({row["item"] for row in rows}) > 2, name
 
 
+def check_asked(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> int:
+    """Any item may be asked for at any hour, kept or not: how often one was that none has kept."""
+    block, lake = frequency_block_of(house.stream, name), read(house.folder / "whole", house.stream)
+    values = {tuple(event[column] for column in block.item) for event in events if event["bytes"] is not None}
+    nobody = ("nobody", 7)[: len(block.item)]
+    by_key, not_kept = {bytes_of(of): of for of in values | {nobody}}, 0
+    for number, (at, listing, of_hours) in enumerate(hours_of(house, name, events, asked)):
+        if number not in ASKED:
+            continue
+        truth, keys = truth_of(block, of_hours, at), sorted(by_key)
+        estimates = dict(zip(keys, lake.sketch(name, hour(number + 1)).estimates(keys).tolist(), strict=True))
+        assert estimates == {key: listing.estimate(key) for key in keys}, (name, number)
+        seldom = sorted(truth, key=lambda key: (truth[key], key))
+        for key in (bytes_of(nobody), *seldom[:1], *seldom[-1:]):
+            found = lake.frequency(name, by_key[key], hour(number + 1))
+            assert found.low <= truth[key] <= found.high, (name, number, key)
+            assert found.estimate == min(max(estimates[key], found.low), found.high), (name, number, key)
+            not_kept += found.low == 0 < truth[key]
+    return not_kept
+
+
 def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make) -> None:
     log = requests(random.Random(4))
     lived, whole = house(FREQUENT, "lived"), house(FREQUENT, "whole")
@@ -245,7 +276,9 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
         assert (found.windows, found.sound) == (HOURS, True)
         assert found.counts == recounted(whole, found.block, events, hours)
         assert found.counts["error"] > 0
-    # Any item may be asked for, whether or not some hour has kept it.
+    # Of the others every hour keeps all.
+    of_not_kept = {name for name in FREQUENCIES if check_asked(whole, name, events, hours)}
+    assert of_not_kept == {"clients", "simple", "splitter", "ever"}
     for name in FREQUENCIES - {"answers"}:
         last = [
             row

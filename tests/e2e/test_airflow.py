@@ -148,7 +148,7 @@ def whole(run: str) -> tuple[str, dict[str, str]]:
     return run, {"from": format_hour(HOURS[0]), "to": format_hour(HOURS[-1] + HOUR)}
 
 
-def test_a_file_of_junk_stops_the_run_at_the_first_gate_until_it_is_mended(
+def test_a_run_stops_at_the_gate_that_fails_until_what_is_wrong_is_mended(
     folder: Path, server: Airflow
 ) -> None:
     hours = sample_logs.apache()
@@ -171,11 +171,31 @@ def test_a_file_of_junk_stops_the_run_at_the_first_gate_until_it_is_mended(
     assert {node.stage for node in book} == {"ingest"}
     assert told(folder) == [("ingest", "gate", JUNK, JUNK + HOUR)]
 
+    loud = hours[CROWDED][0].split()[0]
     land(folder, WEB, JUNK, hours[JUNK])
+    land(folder, WEB, CROWDED, [*hours[CROWDED], *hours[CROWDED][:1] * 300])
+    server.clear("web", run, "ingest")
+    assert server.wait("web", run, 300) == {
+        **dict.fromkeys(["settle", *behind("ingest", "widen"), "aggregate"], "success"),
+        "aggregate_gate": "failed",
+        **dict.fromkeys(behind("frame", "fill"), "upstream_failed"),
+        "report": "upstream_failed",
+    }
+    said = server.task_log("web", run, "aggregate_gate")
+    for words in (format_hour(CROWDED), "nobody_alone", "expected at least 1", f"client {loud}, count 30"):
+        assert words in said, said
+    assert not_published(ledger(folder).book()) == {("aggregates", CROWDED)}
+    assert told(folder) == [("aggregate", "gate", CROWDED, CROWDED + HOUR)]
+    assert figures(folder, 0, CROWDED + HOUR) == {}
+    # The next hour's reports hold the crowd in their wider windows, and are published.
+    assert figures(folder, 1, FIRST + 8 * HOUR)[loud] > 300
+
+    land(folder, WEB, CROWDED, hours[CROWDED])
     server.clear("web", run, "ingest")
     assert set(server.wait("web", run, 300).values()) == {"success"}
     assert not_published(ledger(folder).book()) == set()
     assert told(folder) == []
+    assert figures(folder, 0, CROWDED + HOUR) == sample_logs.requests(hours, CROWDED, CROWDED + HOUR)
     for end in (FIRST + 5 * HOUR, FIRST + 8 * HOUR):
         assert figures(folder, 1, end) == sample_logs.requests(hours, end - 6 * HOUR, end)
     assert found(folder) == lost(hours) != []
@@ -187,44 +207,6 @@ def test_a_file_of_junk_stops_the_run_at_the_first_gate_until_it_is_mended(
     assert all(row["rows_matched"] >= 20 for row in fills)
     episodes = [f for f in findings(str(folder / "lake/web")) if f.kind == "episode"]
     assert {(f.key, f.start) for f in episodes} <= {(client, start) for client, start, _ in lost(hours)}
-
-
-def test_a_report_that_fails_its_check_stops_the_run_at_the_second_gate_until_it_is_mended(
-    folder: Path, server: Airflow
-) -> None:
-    hours = sample_logs.apache()
-    stood = figures(folder, 0, CROWDED + HOUR)
-    loud = hours[CROWDED][0].split()[0]
-    land(folder, WEB, CROWDED, [*hours[CROWDED], *hours[CROWDED][:1] * 300])
-    run, stretch = whole("crowded")
-    server.trigger("web", run, **stretch)
-    assert server.wait("web", run, 300) == {
-        "settle": "success",
-        "ingest": "success",
-        "ingest_gate": "success",
-        "widen": "success",
-        "widen_gate": "success",
-        "aggregate": "success",
-        "aggregate_gate": "failed",
-        **dict.fromkeys(behind("frame", "fill"), "upstream_failed"),
-        "report": "upstream_failed",
-    }
-    said = server.task_log("web", run, "aggregate_gate")
-    for words in (format_hour(CROWDED), "nobody_alone", "expected at least 1", f"client {loud}, count 30"):
-        assert words in said, said
-    assert not_published(ledger(folder).book()) == {("aggregates", CROWDED)}
-    assert told(folder) == [("aggregate", "gate", CROWDED, CROWDED + HOUR)]
-    assert figures(folder, 0, CROWDED + HOUR) == stood
-    # The next hour's reports hold the crowd in their wider windows, and are published.
-    assert figures(folder, 1, FIRST + 8 * HOUR)[loud] > 300
-
-    land(folder, WEB, CROWDED, hours[CROWDED])
-    server.clear("web", run, "ingest")
-    assert set(server.wait("web", run, 300).values()) == {"success"}
-    assert not_published(ledger(folder).book()) == set()
-    assert figures(folder, 0, CROWDED + HOUR) == stood
-    end = FIRST + 8 * HOUR
-    assert figures(folder, 1, end) == sample_logs.requests(hours, end - 6 * HOUR, end)
 
 
 def test_stages_that_run_together_stop_at_the_first_gate_as_well_and_leave_the_same_tables(

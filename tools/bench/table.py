@@ -32,7 +32,7 @@ AIMS = {
     f"least {joins.SKEWED:g} times as fast as Spark's range join",
     "persistence": "not slower than counting exactly, and an hour by the rows of that hour alone, at most "
     "twice its pairs",
-    "frequency": "not slower than counting exactly",
+    "frequency": "not slower than counting exactly, and in less memory",
     "updates": f"Splitter in at most {taken.SLOWER:g} times the time, whatever the columns; the listing "
     "takes longer",
     "frames": f"within {framing.NEAR:g} times shuffling the readings into Arrow",

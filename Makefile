@@ -2,9 +2,12 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || echo python3)
 ENV := . .transom/env &&
 CODE := jobs dags plugins tools tests
+# A worker takes the next test when it is free; tests of one group stay on one worker, in order.
+WORKERS ?= 3
+PYTEST := pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint typing test test-unit test-spark test-dags test-e2e three-ways attack histories airflow cluster demo bench reproduce-multigranular reproduce-widening reproduce-frames reproduce-persistence reproduce-countmin schema format clean
+.PHONY: help setup lock lint typing test test-full test-quick test-all test-unit test-spark test-dags test-e2e three-ways attack histories airflow cluster demo bench reproduce-multigranular reproduce-widening reproduce-frames reproduce-persistence reproduce-countmin schema format clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 28
@@ -25,20 +28,35 @@ format: setup ## ruff: mend what can be mended
 typing: setup ## mypy
 	@$(ENV) mypy
 
-test-unit: setup ## tests without a JVM
-	@$(ENV) pytest tests/unit
+test-unit: setup ## quick tests without a JVM (under a minute)
+	@$(ENV) $(PYTEST) tests/unit
 
-test-spark: setup ## tests of the stages and of the promise, on Spark and Delta
-	@$(ENV) pytest tests/spark tests/contract
+test-spark: setup ## quick tests of the stages and of the promise, on Spark and Delta
+	@$(ENV) $(PYTEST) tests/spark tests/contract
 
 test-dags: setup ## tests of the DAGs, without a server
 	@$(ENV) pytest tests/dags
 
-test-e2e: setup ## a real Airflow runs the real DAG
+test-e2e: setup ## quick tests with a real Airflow
 	@$(ENV) pytest tests/e2e
 
-test: lint typing ## every linter, type check and test
-	@$(ENV) pytest tests -n 2 --dist loadfile --no-loadscope-reorder && echo "make test: passed"
+test-quick: setup
+	@$(ENV) $(PYTEST)
+
+test-all: setup
+	@$(ENV) $(PYTEST) -m "not long" --hypothesis-profile=full --durations=40
+
+test: ## linters, types and quick tests, side by side (ten minutes)
+	@$(call verdict,test-quick)
+
+test-full: ## linters, types and every test but the long targets (forty minutes)
+	@$(call verdict,test-all)
+
+# Runs linters, types and a target with tests side by side, and says at the end how that went.
+define verdict
+if $(MAKE) --no-print-directory -j3 lint typing $(1); then echo "make $@: passed"; \
+  else echo "make $@: FAILED"; exit 1; fi
+endef
 
 three-ways: setup ## 84 hours triggered, hourly and by backfill: the same tables (an hour or two)
 	@$(ENV) pytest tests/long/test_three_ways.py -m long -s
@@ -46,10 +64,13 @@ three-ways: setup ## 84 hours triggered, hourly and by backfill: the same tables
 attack: setup ## a day of a real log, twenty drivers killed at their work: the same tables (half an hour)
 	@$(ENV) pytest tests/long/test_attack.py -m long -s
 
-histories: setup ## other drawn histories than those of the suite (TRANSOM_LAKES=20 of each kind, TRANSOM_SEED)
+# What `make histories` runs: any randomised test, by the name that its failure prints.
+TEST ?= tests/contract/test_drawn_histories.py tests/contract/test_promise.py tests/unit/test_chains.py
+PROFILE ?= full
+histories: setup ## randomised tests with another seed, or one again (TRANSOM_SEED, TRANSOM_LAKES=20, TEST, PROFILE)
 	@$(ENV) export TRANSOM_LAKES=$${TRANSOM_LAKES:-20} TRANSOM_SEED=$${TRANSOM_SEED:-$$(date +%s)} && \
 	  echo "TRANSOM_LAKES=$$TRANSOM_LAKES TRANSOM_SEED=$$TRANSOM_SEED" && \
-	  pytest tests/contract/test_drawn_hold.py tests/contract/test_drawn_replace.py -n 2 --dist loadfile
+	  $(PYTEST) $(TEST) -m "" --hypothesis-profile=$(PROFILE)
 
 airflow: setup ## Airflow on the streams of this checkout, until Ctrl-C (PORT=8080)
 	@$(ENV) python tools/airflow_server.py

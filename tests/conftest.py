@@ -1,26 +1,37 @@
-"""One lazy Spark session for the whole run, and folders of their own for the streams."""
+"""Hypothesis profiles, the seed of a run, and fixtures: one lazy Spark session, folders for streams."""
 
 import logging
 import os
 import random
+import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
+from replay import FIXED_SEED, replay_command
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from house import House
 
-# A machine that does other work is no fault of what is tested.
-hypothesis.settings.register_profile(
-    "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("tests")
+# No deadline: a test may run beside other work. `--hypothesis-profile` chooses another profile than `quick`.
+for _profile, _examples in (("quick", 25), ("full", 100)):
+    hypothesis.settings.register_profile(
+        _profile,
+        max_examples=_examples,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+hypothesis.settings.load_profile("quick")
+
+FOLDERS = ("e2e", "contract", "spark", "dags", "unit")
+"""The order in which test folders run: those with the longest tests first, so that no worker ends alone."""
 
 ZONE = "Asia/Kolkata"
 """Of the machine that the tests run on: half an hour off the hours, so that a time which goes by it shows."""
@@ -29,13 +40,43 @@ os.environ["TZ"] = ZONE
 time.tzset()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Gives Hypothesis one seed for all workers: TRANSOM_SEED, or a new one for each run."""
+    if config.getoption("hypothesis_seed") is None:
+        config.option.hypothesis_seed = os.environ.get("TRANSOM_SEED") or str(secrets.randbelow(10**6))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the folders with the longest tests first."""
+    tests = Path(__file__).parent
+
+    def place(item: pytest.Item) -> int:
+        folder = item.path.relative_to(tests).parts[0]
+        return FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS)
+
+    items.sort(key=place)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Function,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds to the report of a randomised test that fails the command that replays it."""
+    report = yield
+    randomised = hypothesis.is_hypothesis_test(item.obj) or "run_seed" in item.fixturenames
+    if report.failed and report.when == "call" and randomised:
+        report.sections.append(("Replay", replay_command(item)))
+    return report
+
+
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
     """The session of the jobs, with the settings of set-up; tests without Spark start no JVM.
 
     One that lives for minutes wants Java's full compiler, which the settings leave out for short jobs. A
     thousand plans over a few rows each want no code generated for them, nor to be planned again half-way: two
-    fifths of the time. The jobs that Airflow submits in the end-to-end tests have both. Driver, Java and
+    fifths of the time; nor more tasks than two. The jobs that Airflow submits in the end-to-end tests have both. Driver, Java and
     workers are in the machine's zone, from which jobs and set-up keep them: no row may need that.
     """
     from transom.lake.session import session
@@ -47,6 +88,7 @@ def spark() -> "Iterator[SparkSession]":
         f"--properties-file {properties} --driver-java-options '{options}' "
         "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN "
         "--conf spark.sql.adaptive.enabled=false "
+        "--conf spark.sql.shuffle.partitions=2 --conf spark.databricks.delta.snapshotPartitions=1 "
         f"--conf spark.executorEnv.TZ={ZONE} pyspark-shell"
     )
     with pytest.MonkeyPatch.context() as patch:
@@ -75,6 +117,12 @@ def house(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture
-def dice() -> random.Random:
-    """A generator with a fixed seed, for cuts and orders that are drawn once."""
-    return random.Random(20150517)
+def run_seed() -> int:
+    """The seed of what a test draws once: the same in every run, unless TRANSOM_SEED gives another one."""
+    return int(os.environ.get("TRANSOM_SEED") or FIXED_SEED)
+
+
+@pytest.fixture
+def dice(run_seed: int) -> random.Random:
+    """A generator for cuts and orders that a test draws once."""
+    return random.Random(run_seed)

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
+from examples import rare_case
 from transom.algorithms.patterns import Element, Instance, Never, Pattern, Step, Stretch, minimal_instances
 from transom.algorithms.widening import Widening
 
@@ -68,7 +68,7 @@ ROW = st.tuples(
 ROWS = st.lists(ROW, max_size=14)
 KEYS = st.lists(ROWS, min_size=1, max_size=3)
 ENDS = st.lists(st.integers(0, 90), max_size=4)
-CASE = settings(max_examples=400)
+CASE = rare_case(4)
 
 
 def everywhere(detector: Detector, widening: Widening, records: list[Record]) -> list[tuple[Record, ...]]:

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import rare_case
 from transom.algorithms.between import Between, Interval, nested_loop
 from transom.algorithms.readings import Ordered, in_order
 
@@ -18,7 +19,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=1000)
+@rare_case(10)
 @given(intervals=INTERVALS, rows=ROWS)
 def test_intervals_have_what_a_nested_loop_finds(
     intervals: list[Interval], rows: list[tuple[int, int, int]]

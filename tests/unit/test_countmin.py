@@ -132,6 +132,7 @@ def test_a_tick_for_each_record_is_a_window_of_records(stream: list[bytes], step
         assert [one.estimate(item) for item in ITEMS] == [other.estimate(item) for item in ITEMS]
 
 
+@pytest.mark.full
 def test_estimates_are_too_large_as_seldom_as_promised() -> None:
     # With one row, or rows that are alike, one in fifteen is.
     epsilon, delta = 0.1, 0.01

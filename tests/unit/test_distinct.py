@@ -68,6 +68,7 @@ def test_windows_count_as_the_set_of_their_values_does(
         assert found.error[index] == pytest.approx((estimate * (share - 1)) ** 0.5)
 
 
+@pytest.mark.full
 def test_a_large_set_is_off_by_about_its_standard_error() -> None:
     """Of 200 sets of 20,000 values: the errors that are seen are those that are told."""
     rng = np.random.default_rng(7)

@@ -5,9 +5,10 @@ from dataclasses import astuple, replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import rare_case
 from transom.algorithms.episodes import (
     FINAL,
     HOUR,
@@ -23,7 +24,7 @@ from transom.algorithms.episodes import (
 
 QUARTER = HOUR // 4
 HOURS = 40
-CASE = settings(max_examples=300, deadline=None)
+CASE = rare_case(3)
 
 
 @st.composite

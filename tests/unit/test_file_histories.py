@@ -4,9 +4,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import rare_case
 from transom.intervals import Interval
 from transom.lake.staleness import Scope
 from transom.stages.decisions import Decisions, decide
@@ -87,7 +88,7 @@ def whole_run(
 
 
 @pytest.mark.parametrize("replacing", [True, False])
-@settings(max_examples=600)
+@rare_case(6)
 @given(history=steps)
 def test_any_history_of_files_keeps_rows_and_their_description_together(
     history: list[Step], replacing: bool
@@ -165,7 +166,7 @@ def one_chunk(known: dict[str, File], asked: set[datetime], disk: Disk, scope: S
     return after(known, decide(known, there, read, paths, rules))
 
 
-@settings(max_examples=400)
+@rare_case(4)
 @given(disks, disks, st.integers(0, 4), st.integers(1, 8), st.integers(1, 4))
 def test_chunks_leave_no_trace_among_files(
     earlier: Disk, disk: Disk, start: int, hours: int, chunk: int

@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import rare_case
 from transom.algorithms.frames import Reports, advance, whole
 from transom.algorithms.framing import Aggregate, Framing, Reading, Report, Threshold, Trend, alone
 from transom.algorithms.framing import reports as expected_reports
@@ -89,7 +90,7 @@ def in_runs(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None:
-    @settings(max_examples=400)
+    @rare_case(4)
     @given(case=cases(kind))
     def check(case: tuple[Framing, list[Key], list[int]]) -> None:
         framing, keys, ends = case
@@ -110,7 +111,7 @@ def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None
 @pytest.mark.parametrize("kind", ["delta", "aggregate", "threshold"])
 @pytest.mark.parametrize("longest", [False, True])
 def test_frames_of_a_stretch_by_itself(kind: str, longest: bool) -> None:
-    @settings(max_examples=400)
+    @rare_case(4)
     @given(case=cases(kind), overlap=st.booleans())
     def check(case: tuple[Framing, list[Key], list[int]], overlap: bool) -> None:
         framing, keys, ends = case

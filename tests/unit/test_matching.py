@@ -5,9 +5,10 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from examples import rare_case
 from transom.algorithms import instances as finding
 from transom.algorithms.instances import smallest
 from transom.algorithms.matching import Windows, _reaching, _Search, minimal
@@ -148,7 +149,7 @@ def chain(*steps: Step, nevers: tuple[Never, ...] = (), most: int | None = None)
 BB = Step("b", 1, 2)
 
 
-@settings(max_examples=500)
+@rare_case(5)
 @example(case=(chain(A, BB, nevers=(Never(3, "a", "b"),)), [[(0, 1, 0, 0), (1, 10, 0, 0), (1, 2, 0, 0)]]))
 @example(case=(chain(A, B, C, nevers=(Never(3, "a", "c"),)), [[(0, 1, 0, 0), (1, 10, 0, 0), (1, 4, 0, 0)]]))
 @example(
@@ -177,7 +178,6 @@ def test_minimal_instances_are_those_of_the_definition(case: tuple[Pattern, list
     assert [*zip(firsts.tolist(), lasts.tolist(), strict=True)] == expected
 
 
-@settings(max_examples=150)
 @example(case=(UNLIKE, [[(0, 1, 1, 1), (1, 1, 2, -1), (1, 1, 1, 2)]]))
 @given(case=cases())
 def test_the_smallest_instance_of_a_stretch_is_that_of_the_definition(

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.algorithms.fits import ONE, mean
@@ -86,7 +86,6 @@ events_of = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(
     events_of,
     st.sampled_from([0, TODAY]),
@@ -134,7 +133,6 @@ def test_lines_are_those_of_the_records_of_each_window(
         assert row["intercept_took"] == pytest.approx(first, rel=1e-6, abs=1e-7)
 
 
-@settings(deadline=None)
 @given(events_of, st.sampled_from([0, TODAY]))
 def test_aged_means_are_those_of_the_records_of_each_ring(drawn: list[Event], start: int) -> None:
     of = block(aging=[0.25, 1])
@@ -157,7 +155,6 @@ def test_aged_means_are_those_of_the_records_of_each_ring(drawn: list[Event], st
         assert "aged_mean_n" not in row
 
 
-@settings(deadline=None)
 @given(events_of, st.sampled_from([0, TODAY]), st.sampled_from([1, 2**17]))
 def test_distinct_values_are_those_of_the_records_of_each_window(
     drawn: list[Event], start: int, at_a_time: int
@@ -174,7 +171,6 @@ def test_distinct_values_are_those_of_the_records_of_each_window(
         assert (row["kinds"], row["error_kinds"]) == (len(values - {None}), 0.0)
 
 
-@settings(deadline=None)
 @given(events_of, st.sampled_from([0, TODAY]))
 def test_recurring_items_are_in_every_ring_of_the_records(drawn: list[Event], start: int) -> None:
     """Items are what an event took, here: of few values, so that they come back."""
@@ -300,6 +296,7 @@ def test_a_window_that_begins_inside_an_incomplete_hour_is_incomplete() -> None:
     assert reaches(end - 1800 * 1_000_000, end, hours).tolist() == [not complete for _, complete in ends]
 
 
+@pytest.mark.full
 def test_a_million_keys_of_one_event_each() -> None:
     """Each has an event in one of the hour's three units, which tells its line."""
     of = block(

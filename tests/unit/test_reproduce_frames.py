@@ -80,6 +80,7 @@ def test_what_is_not_so_is_said(one: list[Mapping[str, Any]], steady: Mapping[st
     assert study.verdicts(slow, costs(frames=1.0, windows=2.0), steady)[7].startswith("NO")
 
 
+@pytest.mark.full
 def test_the_report_has_a_line_for_each_of_them(
     one: list[Mapping[str, Any]], steady: Mapping[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,7 @@ def test_what_is_not_so_is_said(found: pd.DataFrame) -> None:
     assert verdicts(found, **good | {"more missed": 1}).count("NO") == 3
 
 
+@pytest.mark.full
 def test_the_report_has_a_table_for_each_figure(
     found: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ def test_a_line_that_is_no_call_is_refused() -> None:
         parsed(["close fd=3 => 0", "close 3"])
 
 
+@pytest.mark.full
 def test_what_the_paper_says_of_delays_is_so() -> None:
     rows = [*study.delays(DURATIONS, 12)]
     said = study.delay_verdicts(rows)
@@ -47,6 +48,7 @@ def test_what_the_paper_says_of_delays_is_so() -> None:
     assert table[-1].split(" | ")[1::2] == ["missed", "missed"]
 
 
+@pytest.mark.full
 def test_what_the_paper_says_of_work_is_so() -> None:
     rows = [*study.works((8, 80, 300, study.LONGEST), 6, (1, 64, 200))]
     said = study.work_verdicts(rows)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from unittest import mock
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.algorithms.batches import Rows, shown, trimmed
@@ -133,7 +133,6 @@ def test_many_keys_at_once_come_to_the_same(
     assert sorted(found) == expected_of(*case, keys, stretches)
 
 
-@settings(max_examples=50)
 @given(
     elements=st.sampled_from(["ab", "aab", "a a"]),
     most=st.integers(3, 4),
@@ -152,7 +151,6 @@ def test_a_batch_of_too_many_records_holds_what_any_other_does(
     assert all(np.bincount(windows).max() <= 4 * most for windows in shown if len(windows))
 
 
-@settings(max_examples=200)
 @given(case=widenings(), keys=KEYS, ends=ENDS)
 def test_runs_of_many_keys_carry_what_the_listing_carries(
     case: tuple[Pattern, Widening], keys: list[list[tuple[int, int]]], ends: list[int]

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import rare_case
 from transom.algorithms.countmin import Cell, Perfect, Shape
 from transom.algorithms.splitter import UNIT, FixedPoint, Splitter, SplitterAsListed, SubCell, error
 from transom.algorithms.splitter_cells import FIELDS, SplitterCells, SubCells, bounds, values
@@ -137,7 +138,7 @@ def at_once(
     return cells, len(ticks) - 1
 
 
-@settings(max_examples=300)
+@rare_case(3)
 @given(ticks=TICKS, steps=st.integers(1, 25), tau=TAU, mu=MU, cuts=st.sets(st.integers(0, 39), max_size=4))
 def test_all_cells_at_once_are_those_one_by_one_to_the_last_bit(
     ticks: list[dict[bytes, int]], steps: int, tau: Fraction, mu: Fraction, cuts: set[int]
@@ -189,6 +190,7 @@ def test_bounds_of_a_steady_cell_are_no_more_than_all_records() -> None:
     assert lazy.bounds(ITEMS[0])[1] == high.max() == 60
 
 
+@pytest.mark.full
 def test_memory_goes_by_sub_cells_however_they_are_spread() -> None:
     cells, most = SplitterCells(SubCells.none(500), 500, 200, Fraction(1, 2000), Fraction(3, 2)), 0
     for now in range(600):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.algorithms.batches import trimmed
@@ -55,7 +55,6 @@ def stored(events: pa.Table, of: PatternBlock, tally: Tally | None = None) -> pa
     return pa.Table.from_batches(found, schema).sort_by([("user", "ascending"), ("source_line", "ascending")])
 
 
-@settings(max_examples=200)
 @given(
     records=RECORDS,
     batch=st.sampled_from(sorted(BATCHES)),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from transom.algorithms.persistence import Tracked
 from transom.algorithms.pieces import HOUR
@@ -18,7 +18,6 @@ def rows_of(tuples: Tuples) -> Iterator[tuple[int, ...]]:
     yield from zip(*(getattr(tuples, name).tolist() for name in NAMES), strict=True)
 
 
-@settings(max_examples=150)
 @given(case=cases())
 def test_runs_remember_and_name_what_the_listing_does(case: Case) -> None:
     expected = {hour: (tuples, named, left) for hour, tuples, named, left in plain(case)}
@@ -41,7 +40,6 @@ def test_runs_remember_and_name_what_the_listing_does(case: Case) -> None:
     assert hours == list(case.due)
 
 
-@settings(max_examples=60)
 @given(case=cases())
 def test_slots_records_and_gaps_are_those_of_the_records(case: Case) -> None:
     for state in fast(case):
@@ -57,7 +55,6 @@ def test_slots_records_and_gaps_are_those_of_the_records(case: Case) -> None:
             assert tuples.squares[row] == sum((later - one) ** 2 for one, later in pairwise(firsts))
 
 
-@settings(max_examples=60)
 @given(case=cases())
 def test_pairs_and_starts_are_counted_hour_by_hour(case: Case) -> None:
     before: set[tuple[int, int, int]] = set()

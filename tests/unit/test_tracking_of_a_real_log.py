@@ -29,6 +29,7 @@ def requests() -> Sequence[tuple[int, bytes]]:
     return sorted(found)
 
 
+@pytest.mark.full
 def test_many_clients_at_once_are_as_the_listing_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     records = requests()
     clients = tuple(sorted({client for _, client in records}))

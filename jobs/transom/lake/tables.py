@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,13 @@ def descriptions() -> Path:
     return Path(named) if named else Path(__file__).parents[3] / "schemas" / "tables"
 
 
+@lru_cache
+def _description(path: Path) -> Mapping[str, Any]:
+    """A description as YAML has it. Cached, as a run asks for each of them many times."""
+    text: Mapping[str, Any] = yaml.safe_load(path.read_text())
+    return text
+
+
 @dataclass(frozen=True)
 class Table:
     """A table's description.
@@ -96,7 +104,7 @@ class Table:
     @classmethod
     def load(cls, name: str) -> "Table":
         """Reads `schemas/tables/<name>.yaml`."""
-        text = yaml.safe_load((descriptions() / f"{name}.yaml").read_text())
+        text = _description(descriptions() / f"{name}.yaml")
         columns = text["columns"]
         return cls(
             name,

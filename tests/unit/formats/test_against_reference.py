@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
@@ -34,7 +34,6 @@ def apache_lines(draw: DrawFn, variant: str, strange: bool) -> str:
 
 
 @pytest.mark.parametrize("name", ["apache", "apache common"])
-@settings(max_examples=80)
 @given(st.data())
 def test_apache(name: str, data: st.DataObject) -> None:
     variant = str(LAYOUTS[name].options.get("variant"))
@@ -68,7 +67,6 @@ def csv_files(draw: DrawFn, layout: Layout) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["csv", "csv semicolons", "csv names"])
-@settings(max_examples=75)
 @given(st.data())
 def test_csv(name: str, data: st.DataObject) -> None:
     agree(data.draw(csv_files(LAYOUTS[name])), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
@@ -110,7 +108,6 @@ def zeek_files(draw: DrawFn, layout: Layout) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["zeek", "zeek tsv"])
-@settings(max_examples=80)
 @given(st.data())
 def test_zeek(name: str, data: st.DataObject) -> None:
     agree(data.draw(zeek_files(LAYOUTS[name])), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
@@ -127,7 +124,6 @@ letter_lines = st.lists(st.sampled_from("abcde\r"), max_size=6).map("".join)
 
 
 @pytest.mark.parametrize("name", ["regex", "regex lines"])
-@settings(max_examples=80)
 @given(st.data())
 def test_regex(name: str, data: st.DataObject) -> None:
     good = regex_lines if name == "regex" else letter_lines
@@ -173,7 +169,6 @@ def kv_lines(draw: DrawFn, layout: Layout, strange: bool) -> str:
 
 
 @pytest.mark.parametrize("name", ["kv", "kv commas", "kv lead", "kv lead commas"])
-@settings(max_examples=150)
 @given(st.data())
 def test_kv(name: str, data: st.DataObject) -> None:
     layout = LAYOUTS[name]
@@ -208,7 +203,6 @@ def call_lines(draw: DrawFn, lead: bool, strange: bool) -> str:
 
 
 @pytest.mark.parametrize("name", ["syscalls", "syscalls lead"])
-@settings(max_examples=150)
 @given(st.data())
 def test_syscalls(name: str, data: st.DataObject) -> None:
     lead = name == "syscalls lead"
@@ -216,7 +210,6 @@ def test_syscalls(name: str, data: st.DataObject) -> None:
     agree(data.draw(drawn), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
 
 
-@settings(max_examples=80)
 @given(st.data())
 def test_joined_times(data: st.DataObject) -> None:
     days = st.sampled_from(["2024-07-01", "2024-03-31", "2024-02-30", "", "1969-12-31"])
@@ -231,7 +224,6 @@ def test_joined_times(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-@settings(max_examples=40)
 @given(data=st.binary(max_size=60), block=blocks)
 def test_any_bytes(name: str, data: bytes, block: int) -> None:
     agree(data, LAYOUTS[name], block)

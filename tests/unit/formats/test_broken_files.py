@@ -9,7 +9,7 @@ from itertools import accumulate
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.formats.compression import Broken, unpacked
@@ -46,7 +46,6 @@ class Short(io.BytesIO):
 
 
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
-@settings(max_examples=60)
 @given(at=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255), most=st.integers(1, 5000))
 def test_a_flipped_byte_gives_the_lines_before_it_however_the_file_is_read(
     name: str, at: float, change: int, most: int

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from examples import rare_case
 from transom.formats.compression import PIECE, READ, STEP, Broken, unpacked
 
 ZSTD_BLOCK = 2**17
@@ -129,7 +130,7 @@ def damaged(draw: DrawFn, name: str) -> tuple[str, bytes, bytes]:
 
 
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
-@settings(max_examples=400)
+@rare_case(4)
 @given(data=st.data(), largest=st.integers(1, 300), most=st.one_of(st.integers(1, 60), st.just(READ)))
 def test_all_before_the_break_comes_out_in_any_pieces(
     name: str, data: st.DataObject, largest: int, most: int
@@ -160,6 +161,7 @@ def test_a_gzip_cut_anywhere_gives_all_that_its_bytes_mean() -> None:
         assert unpack(stored[:end], "log.gz", 100, 3) == expected
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
 def test_breaks_far_into_a_large_file(name: str) -> None:
     content = LOG * 2 + random.Random(1).randbytes(3 * STEP) + LOG

@@ -4,7 +4,7 @@ import json
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
@@ -99,7 +99,6 @@ def json_lines(draw: DrawFn, time: EventTime, strange: bool) -> str:
     "name",
     ["json", "json micros", "json local", "json joined", "json lines", "json twice", "zeek json", "zeek"],
 )
-@settings(max_examples=75)
 @given(st.data())
 def test_json(name: str, data: st.DataObject) -> None:
     time = LAYOUTS[name].time
@@ -136,7 +135,6 @@ def json_documents(draw: DrawFn, time: EventTime, strange: bool) -> str:
     return draw(st.sampled_from(forms)) % inside
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_json_records(data: st.DataObject) -> None:
     layout = LAYOUTS["json records"]

@@ -11,9 +11,10 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import rare_case
 from transom.formats.compression import PIECE
 from transom.formats.layout import EventTime, Field, Layout
 from transom.formats.lines import BLOCK, KEPT, LINES, LONGEST, MARK, blocks, split
@@ -32,7 +33,7 @@ parts = st.one_of(
 )
 
 
-@settings(max_examples=1000)
+@rare_case(10)
 @given(
     st.lists(parts, max_size=12),
     st.integers(1, 40),

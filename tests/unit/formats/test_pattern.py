@@ -7,9 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import rare_case
 from transom.formats.pattern import Pattern, PatternError, checked
 
 parts = st.recursive(
@@ -52,7 +53,7 @@ parts = st.recursive(
 )
 
 
-@settings(max_examples=400)
+@rare_case(4)
 @given(parts, st.text("aébA.\x1f ]{", max_size=5))
 def test_what_is_taken_means_the_same_to_arrow_and_to_python(text: str, line: str) -> None:
     text = f"(?P<all>{text})"
@@ -283,7 +284,7 @@ def steps(tree: Tree, text: str, patience: int) -> int:
     return engine.steps
 
 
-@settings(max_examples=300, deadline=None)
+@rare_case(3)
 @given(trees, st.text("ab", min_size=1, max_size=4), st.text("ab", max_size=2))
 def test_an_engine_that_tries_again_comes_to_an_end_over_what_is_taken(
     tree: Tree, again: str, first: str

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from transom.formats.layout import ByLines, EventTime, Field, Layout
@@ -40,7 +40,6 @@ pieces = st.one_of(
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-@settings(max_examples=60)
 @given(parts=st.lists(pieces, max_size=30), block=st.integers(1, 200))
 @example(parts=[b"\xef\xbb\xbf"], block=1)
 def test_every_line_is_accounted_for_whatever_the_blocks(name: str, parts: list[bytes], block: int) -> None:
@@ -53,7 +52,6 @@ def test_every_line_is_accounted_for_whatever_the_blocks(name: str, parts: list[
     assert read(gzip.compress(data), LAYOUTS[name], "log.gz") == whole
 
 
-@settings(max_examples=40)
 @given(
     st.lists(
         st.fixed_dictionaries(

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import Result
 
+from examples import rare_case
 from transom.cli.asked import Refusal
 from transom.cli.drafting.draft import draft
 from transom.cli.drafting.log import Near
@@ -220,7 +221,7 @@ lines = st.lists(words, min_size=1, max_size=8).flatmap(
 )
 
 
-@settings(max_examples=300)
+@rare_case(3)
 @given(
     st.lists(lines, min_size=1, max_size=6), st.integers(1, 4), st.sampled_from(["a.log", "a.2024-05-01.log"])
 )

@@ -1,12 +1,19 @@
 """Faults that are put between what a step computes and what is published of it."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from transom.lake import refresh
+from transom.lake.book import Node, Verdict
+from transom.lake.parts import number_of
 from transom.lake.stage import Computed, Request, Share, Stage, Step
 from transom.lake.tally import Tally
 
@@ -78,3 +85,67 @@ def one_more_where(condition: str) -> Callable[[DataFrame], DataFrame]:
         return rows.withColumns({name: F.col(name) + more for name in names})
 
     return change
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What a step hands to its checks.
+
+    Attributes:
+        nodes: the hours that were computed, all of them due to be judged.
+        counted: what the tasks have counted, by block.
+    """
+
+    step: Step
+    rows: DataFrame
+    computed: Computed
+    nodes: tuple[Node, ...]
+    counted: Mapping[str, Tally]
+
+    def node(self, block: str, hour: datetime) -> Node:
+        """The node of a block and an hour."""
+        (node,) = (node for node in self.nodes if (node.block, node.hour) == (block, hour))
+        return node
+
+    def with_rows(self, node: Node, change: Callable[[DataFrame], DataFrame]) -> "Audit":
+        """The same, with the rows of one node changed."""
+        of_node = (F.col("block") == node.block) & (F.col("hour") == F.lit(node.hour))
+        return replace(self, rows=self.rows.where(~of_node).unionByName(change(self.rows.where(of_node))))
+
+    def with_counts(self, node: Node, more: Mapping[str, int]) -> "Audit":
+        """The same, where the tasks say that they have counted more of one node."""
+        tally = Tally.of_json(self.counted.get(node.block, Tally()).to_json())
+        for name, amount in more.items():
+            (tally.at_least if name.startswith("longest") else tally.add)(
+                name, [number_of(node.hour)], [amount]
+            )
+        return replace(self, counted={**self.counted, node.block: tally})
+
+    def failures(self) -> list[Verdict]:
+        """What the step's own figures and checks find wrong."""
+        figures = refresh.measure(self.step, self.rows, self.computed, self.nodes, self.counted)
+        return [verdict for verdict in refresh.audit(self.step, figures, ()) if not verdict.success]
+
+
+@contextmanager
+def audits() -> Iterator[dict[str, Audit]]:
+    """What each step hands to its checks while stages run, by table, without what its rows were read from."""
+    seen: dict[str, Audit] = {}
+    measure = refresh.measure
+
+    def watched(
+        step: Step,
+        rows: DataFrame,
+        computed: Computed,
+        nodes: Iterable[Node],
+        counted: Mapping[str, Tally],
+    ) -> dict[Node, dict[str, Any]]:
+        nodes = tuple(nodes)
+        # The files that tasks have written are the table's afterwards, or gone.
+        there = rows.sparkSession.createDataFrame(rows.toArrow(), rows.schema)
+        seen[step.table.name] = Audit(step, there, computed, nodes, counted)
+        return measure(step, rows, computed, nodes, counted)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(refresh, "measure", watched)
+        yield seen

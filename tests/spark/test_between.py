@@ -4,6 +4,7 @@
 
 import math
 import random
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -24,32 +25,40 @@ def minutes(number: int | None) -> datetime | None:
     return None if number is None else MORNING + timedelta(minutes=number)
 
 
-@pytest.fixture(params=["few", "many"], autouse=True)
+FRAMES = "shape string, id int, host string, start timestamp, end timestamp"
+ROWS = "shape string, host string, at timestamp, size int, took double"
+ON = ("start", "end", "at")
+KEY = ["shape", "host"]
+
+
+@pytest.fixture(params=["few", "many"])
 def number_of_frames(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames that go to where the rows are, and frames that are too many for that."""
     if request.param == "many":
         monkeypatch.setattr(between, "FEW", 0)
 
 
-@pytest.fixture(params=["alike", "one", "nested"])
-def both(request: pytest.FixtureRequest, spark: SparkSession) -> tuple[DataFrame, DataFrame]:
-    """Frames and rows: of keys that are alike, mostly of one key, and frames inside of others."""
+def drawn(spark: SparkSession, longest: int) -> tuple[DataFrame, DataFrame]:
+    """Frames and rows side by side: of keys that are alike, and mostly of one key.
+
+    Frames are of one length at most in a draw: time is cut into slices by how long they are on average.
+    """
     dice = random.Random(7)
-    hosts = ["a"] * 9 + ["b"] if request.param == "one" else ["a", "b", "c", None]
-    longest = 900 if request.param == "nested" else 60
-    frames = [
-        (number, dice.choice(hosts), minutes(start), minutes(None if number == 3 else start + dice.randint(-5, longest)))
-        for number in range(40)
-        for start in (dice.randint(0, 1000),)
-    ]  # fmt: skip
-    rows = [
-        (dice.choice(hosts), minutes(dice.choice([None, *range(0, 1100)])), dice.choice([None, 1, 2, 50]), dice.random())
-        for _ in range(400)
-    ]  # fmt: skip
-    return (
-        spark.createDataFrame(frames, "id int, host string, start timestamp, end timestamp"),
-        spark.createDataFrame(rows, "host string, at timestamp, size int, took double"),
-    )
+    frames, rows = [], []
+    for shape, hosts in (("alike", ["a", "b", "c", None]), ("one", ["a"] * 9 + ["b"])):
+        for number in range(40):
+            start = dice.randint(0, 1000)
+            end = None if number == 3 else start + dice.randint(-5, longest)
+            frames.append((shape, len(frames), dice.choice(hosts), minutes(start), minutes(end)))
+        for _ in range(400):
+            at, size = dice.choice([None, *range(0, 1100)]), dice.choice([None, 1, 2, 50])
+            rows.append((shape, dice.choice(hosts), minutes(at), size, dice.random()))
+    return local(spark.createDataFrame(frames, FRAMES)), local(spark.createDataFrame(rows, ROWS))
+
+
+def local(rows: DataFrame) -> DataFrame:
+    """The same rows as Arrow, which need no Python worker each time that they are read."""
+    return rows.sparkSession.createDataFrame(rows.toArrow(), rows.schema)
 
 
 def plain(frames: DataFrame, rows: DataFrame, by: list[str], lead: int, lag: int, shift: int) -> DataFrame:
@@ -65,36 +74,55 @@ def plain(frames: DataFrame, rows: DataFrame, by: list[str], lead: int, lag: int
     return f.join(r, inside, "left")
 
 
-@pytest.mark.parametrize("by", [["host"], []])
+@pytest.mark.parametrize(
+    ("by", "longest"),
+    [
+        pytest.param(KEY, 60, id="by_key-short"),
+        pytest.param([], 900, id="no_key-nested"),
+        pytest.param(KEY, 900, id="by_key-nested", marks=pytest.mark.full),
+        pytest.param([], 60, id="no_key-short", marks=pytest.mark.full),
+    ],
+)
 @pytest.mark.parametrize(("lead", "lag", "shift"), [(0, 0, 0), (30, 5, 0), (0, 10, 120)])
-def test_a_frame_has_the_rows_and_what_they_come_to(
-    both: tuple[DataFrame, DataFrame], by: list[str], lead: int, lag: int, shift: int
+def test_frames_match_the_rows_of_a_plain_join_and_their_aggregates(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    by: list[str],
+    longest: int,
+    lead: int,
+    lag: int,
+    shift: int,
 ) -> None:
-    frames, rows = both
-    rows = rows if by else rows.withColumnRenamed("host", "from")
-    told = {"lead": timedelta(minutes=lead), "lag": timedelta(minutes=lag), "shift": timedelta(minutes=shift)}
+    frames, rows = drawn(spark, longest)
+    rows = rows if by else rows.withColumnsRenamed({"host": "from", "shape": "of"})
+    times = {
+        "lead": timedelta(minutes=lead),
+        "lag": timedelta(minutes=lag),
+        "shift": timedelta(minutes=shift),
+    }
     joined = plain(frames, rows, by, lead, lag, shift)
     expected = joined.groupBy("f.id").agg(
         F.count("r.at"), F.sum("r.size"), F.avg("r.size"), F.min("r.size"), F.max("r.took")
     )
-    on = ("start", "end", "at")
-    found = between_join(frames, rows, on=on, by=by, how=AGGREGATES, **told)
-    assert found.columns == ["id", "host", "start", "end", *AGGREGATES]
-    assert sorted(map(tuple, found.select("id", *AGGREGATES).collect())) == sorted(
-        map(tuple, expected.collect())
-    )
-    matched = between_join(frames, rows, on=on, by=by, **told)
-    pairs = joined.where("r.at IS NOT NULL").select("f.id", "r.at", "r.size", "r.took")
-    assert matched.select("id", "at", "size", "took").exceptAll(pairs).isEmpty()
-    assert matched.count() == pairs.count() > 0
-    ordered = [
-        (row["host"] or "", row["start"], row["end"])
-        for row in matched.select("host", "start", "end").collect()
-    ]
-    assert ordered == sorted(ordered, key=lambda row: row if by else row[1:])
+    aggregated = sorted(map(tuple, expected.collect()))
+    assert len(aggregated) == 80
+    for few in (between.FEW, 0):
+        # Frames go to where the rows are; and frames are too many for that.
+        monkeypatch.setattr(between, "FEW", few)
+        found = between_join(frames, rows, on=ON, by=by, how=AGGREGATES, **times)
+        assert found.columns == ["shape", "id", "host", "start", "end", *AGGREGATES]
+        assert sorted(map(tuple, found.select("id", *AGGREGATES).collect())) == aggregated
+    pairs = joined.where("r.at IS NOT NULL").select("f.id", "r.at", "r.size", "r.took").collect()
+    matched = between_join(frames, rows, on=ON, by=by, **times).collect()
+    counts = Counter((row["id"], row["at"], row["size"], row["took"]) for row in matched)
+    assert counts == Counter(map(tuple, pairs))
+    assert counts
+    ordered = [tuple(row[name] or "" for name in (*by, "start", "end")) for row in matched]
+    assert ordered == sorted(ordered)
 
 
-def test_what_is_no_number_is_larger_than_every_number_as_in_spark(spark: SparkSession) -> None:
+@pytest.mark.usefixtures("number_of_frames")
+def test_nan_is_larger_than_every_number_as_in_spark(spark: SparkSession) -> None:
     rows = spark.createDataFrame(
         [(minutes(1), float("nan")), (minutes(50), 2.0)], "at timestamp, took double"
     )
@@ -105,13 +133,14 @@ def test_what_is_no_number_is_larger_than_every_number_as_in_spark(spark: SparkS
         ]
         frames = spark.createDataFrame(spans, "id int, start timestamp, end timestamp")
         how = {"least": "min(took)", "most": "max(took)"}
-        found = between_join(frames, rows, on=("start", "end", "at"), how=how).where("id = 0").first()
+        found = between_join(frames, rows, on=ON, how=how).where("id = 0").first()
         assert found is not None
         assert found["least"] == 2.0
         assert math.isnan(found["most"])
 
 
-def test_frames_of_one_stretch_are_in_order_too(spark: SparkSession) -> None:
+@pytest.mark.usefixtures("number_of_frames")
+def test_frames_of_the_same_times_are_in_order(spark: SparkSession) -> None:
     rows = spark.createDataFrame([(minutes(1),)], "at timestamp")
     frames = spark.createDataFrame(
         [(number, minutes(0), minutes(60)) for number in random.Random(2).sample(range(40), 40)],
@@ -119,7 +148,7 @@ def test_frames_of_one_stretch_are_in_order_too(spark: SparkSession) -> None:
     )
     for many in (3, 7):
         parted = frames.repartition(many)
-        found = between_join(parted, rows, on=("start", "end", "at"), how={"many": "count"}).collect()
+        found = between_join(parted, rows, on=ON, how={"many": "count"}).collect()
         assert [row["id"] for row in found] == list(range(40))
 
 
@@ -137,7 +166,8 @@ def test_frames_of_one_stretch_are_in_order_too(spark: SparkSession) -> None:
         ({"how": {"id": "count"}}, "how: id is a column of frames; choose another name"),
     ],
 )  # fmt: skip
-def test_what_is_refused(both: tuple[DataFrame, DataFrame], changes: dict[str, object], message: str) -> None:
-    asked = {"on": ("start", "end", "at"), "by": ["host"], **changes}
+def test_wrong_arguments_are_refused(spark: SparkSession, changes: dict[str, object], message: str) -> None:
+    frames, rows = (spark.createDataFrame([], of.partition(", ")[2]) for of in (FRAMES, ROWS))
+    asked = {"on": ON, "by": ["host"], **changes}
     with pytest.raises(ValueError, match=exactly(message)):
-        between_join(*both, **asked)  # type: ignore[arg-type]
+        between_join(frames, rows, **asked)  # type: ignore[arg-type]

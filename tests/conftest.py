@@ -17,7 +17,7 @@ from replay import FIXED_SEED, replay_command
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from house import House
+    from house import House, Templates
 
 # No deadline: a test may run beside other work. `--hypothesis-profile` chooses another profile than `quick`.
 for _profile, _examples in (("quick", 25), ("full", 100)):
@@ -76,8 +76,9 @@ def spark() -> "Iterator[SparkSession]":
 
     One that lives for minutes wants Java's full compiler, which the settings leave out for short jobs. A
     thousand plans over a few rows each want no code generated for them, nor to be planned again half-way: two
-    fifths of the time; nor more tasks than two. The jobs that Airflow submits in the end-to-end tests have both. Driver, Java and
-    workers are in the machine's zone, from which jobs and set-up keep them: no row may need that.
+    fifths of the time; nor more than two tasks. The jobs that Airflow submits in the end-to-end tests have
+    all of that. Driver, Java and workers are in the machine's zone, from which jobs and set-up keep them: no
+    row may need that.
     """
     from transom.lake.session import session
 
@@ -107,13 +108,34 @@ def spark() -> "Iterator[SparkSession]":
     gateway.proc.wait(timeout=60)
 
 
+@pytest.fixture(scope="session")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> "Templates":
+    """Lakes that are built once and copied into the tests that begin with them."""
+    from house import Templates
+
+    return Templates(tmp_path_factory.mktemp("templates"))
+
+
 @pytest.fixture
-def house(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Callable[..., House]":
-    """Makes streams that share one landing folder; each `lake` is one of its own."""
+def house(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch, templates: "Templates"
+) -> "Callable[..., House]":
+    """Makes streams that share one landing folder; each `lake` is one of its own.
+
+    With `ready`, a function that lands files and runs stages, the lake and its landing folder are a copy of a
+    template that this function has built.
+    """
     from house import WEB, House
 
     monkeypatch.setenv("TRANSOM_HOME", str(tmp_path))
-    return lambda text=WEB, lake="lake": House(spark, tmp_path, text, lake)
+
+    def make(text: str = WEB, lake: str = "lake", ready: "Callable[[House], object] | None" = None) -> House:
+        made = House(spark, tmp_path, text, lake)
+        if ready is not None:
+            templates.copy(ready, text, made)
+        return made
+
+    return make
 
 
 @pytest.fixture

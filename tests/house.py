@@ -1,14 +1,17 @@
 """A stream in a folder of its own, run by the jobs' own code in one Spark session."""
 
 import gzip
+import os
+import shutil
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pyarrow as pa
 import yaml
@@ -283,3 +286,32 @@ class House:
             for name in sorted(mine.keys() | others.keys())
         ]
         assert not any(problems), "\n".join([str(note), *filter(None, problems)])
+
+
+class Templates:
+    """Lakes that several tests begin with, each built once.
+
+    A lake can be copied, as Delta's logs hold relative paths, and so does the ledger.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._built: dict[tuple[object, str], House] = {}
+
+    def copy(self, build: Callable[[House], object], text: str, to: House) -> None:
+        """Copy a template's lake and landing folder into those of a test.
+
+        Args:
+            build: lands files and runs stages, with nothing changed in transom's code.
+            text: the stream's file.
+            to: an empty lake of the same stream.
+        """
+        template = self._built.get((build, text))
+        if template is None:
+            template = House(to.spark, self.folder / str(len(self._built)), text)
+            with patch.dict(os.environ, TRANSOM_HOME=str(template.folder)):
+                build(template)
+            self._built[build, text] = template
+        # With the times of files, by which ingest sees that they are the same.
+        shutil.copytree(template.folder / "landing", to.folder / "landing", dirs_exist_ok=True)
+        shutil.copytree(template.root, to.root)

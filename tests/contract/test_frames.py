@@ -289,7 +289,17 @@ def fills_told(house: House, name: str) -> list[tuple[object, ...]]:
     )
 
 
+def test_frames_and_fills_of_one_run_are_those_of_the_definitions(house: Make) -> None:
+    day, hours = house(FRAMING), 6
+    for number, lines in enumerate(requests(random.Random(5), hours)):
+        day.land(number, lines)
+    day.run(0, hours)
+    check(day, range(hours))
+
+
+@pytest.mark.full
 def test_frames_and_fills_are_what_the_definitions_say_whatever_the_history(house: Make) -> None:
+    """Slow (a minute): nine blocks of frames and two fills, eight runs, each hour beside the definitions."""
     dice = random.Random(5)
     log = requests(dice, 14)
     lived, whole = house(FRAMING, "lived"), house(FRAMING, "whole")

@@ -253,7 +253,17 @@ def check_asked(house: House, name: str, events: Sequence[Event], asked: Sequenc
     return not_kept
 
 
+def test_frequencies_of_one_run_are_those_of_the_listings(house: Make) -> None:
+    day, hours = house(FREQUENT), 5
+    for number, lines in enumerate(requests(random.Random(4))[:hours]):
+        day.land(number, lines)
+    day.run(0, hours)
+    check(day, range(hours))
+
+
+@pytest.mark.full
 def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make) -> None:
+    """Slow (a minute): six blocks, six runs and an audit, each hour beside the listing."""
     log = requests(random.Random(4))
     lived, whole = house(FREQUENT, "lived"), house(FREQUENT, "whole")
     late = {2: log[2][1::2], 4: log[4][::2]}

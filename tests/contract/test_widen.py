@@ -7,6 +7,8 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
 
+import pytest
+
 from contract.test_promise import assert_equal
 from house import House, hour, line
 from transom.algorithms.patterns import NULL, Instance, Stretch, minimal_instances
@@ -174,7 +176,18 @@ def last_told(house: House, name: str) -> list[tuple[object, ...]]:
     return sorted(tuple(row[c] for c in columns) for row in last.values() if row["state"] != "joined")
 
 
+def test_matches_of_one_run_are_those_of_the_definition(house: Make) -> None:
+    day, hours = house(GUESSING), 6
+    for number, lines in enumerate(requests(random.Random(1), hours)):
+        day.land(number, lines)
+    day.run(0, hours)
+    for name in day.stream.patterns:
+        assert told(day, name) == expected(day, name, range(hours)) != [], name
+
+
+@pytest.mark.full
 def test_what_matches_is_what_the_definition_says_whatever_the_history(house: Make) -> None:
+    """Slow (half a minute): four patterns, six runs, and every match beside the definition."""
     dice, hours = random.Random(1), 12
     lived, whole = house(GUESSING, "lived"), house(GUESSING, "whole")
     files = requests(dice, hours)

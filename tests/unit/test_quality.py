@@ -1,0 +1,29 @@
+"""Great Expectations' verdicts on a table of metrics are those of a comparison by hand."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transom.lake.quality import Check, judge
+
+BOUNDS = st.none() | st.sampled_from([-1.0, 0.0, 0.3, 1.0, 2.0**53])
+VALUES = st.none() | st.sampled_from([-1, 0, 0.1 + 0.2, 0.3, 1, 3, 2**53, 2**62, 1e-320, 1e300])
+METRICS = st.lists(st.fixed_dictionaries({"one": VALUES, "other": VALUES}), max_size=4)
+CHECKS = st.lists(st.tuples(st.sampled_from(["one", "other", "absent"]), BOUNDS, BOUNDS), max_size=4)
+
+
+@given(CHECKS, METRICS)
+def test_each_value_is_judged_by_both_bounds(
+    bounds: list[tuple[str, float | None, float | None]], metrics: list[dict[str, float | None]]
+) -> None:
+    checks = [
+        Check(f"check {number}", metric, at_least=least, at_most=most)
+        for number, (metric, least, most) in enumerate(bounds)
+    ]
+    expected = [
+        (check.name, row, value, (least is None or value >= least) and (most is None or value <= most))
+        for check, (metric, least, most) in zip(checks, bounds, strict=True)
+        for row, values in enumerate(metrics)
+        if (value := values.get(metric)) is not None
+    ]
+    findings = [(f.check.name, f.row, f.observed, f.success) for f in judge(checks, metrics)]
+    assert findings == expected

@@ -112,7 +112,7 @@ def set_to(column: str, value: object) -> Callable[[DataFrame], DataFrame]:
             2,
             ("site", "granules"),
         ),
-        (
+        pytest.param(
             frame_stage.stage,
             "fine",
             "frames",
@@ -120,8 +120,18 @@ def set_to(column: str, value: object) -> Callable[[DataFrame], DataFrame]:
             "frames_exact",
             1,
             ("fine", "open_frames"),
+            marks=pytest.mark.full,
         ),
-        (fill_stage.stage, "around", "fills", set_to("rows_matched", 9), "fills_counted", 0, None),
+        pytest.param(
+            fill_stage.stage,
+            "around",
+            "fills",
+            set_to("rows_matched", 9),
+            "fills_counted",
+            0,
+            None,
+            marks=pytest.mark.full,
+        ),
         (
             sketch_stage.stage,
             "answers",
@@ -144,6 +154,7 @@ def test_table_with_a_fault_is_withheld_and_others_are_published(
     samples: int,
     good: tuple[str, str] | None,
 ) -> None:
+    """Two stages in the quick tier: every stage is published by the same means."""
     stage = make(day.stream)
     if stage.name == "fill":
         run(day, frame_stage.stage(day.stream))
@@ -264,6 +275,7 @@ aggregate:
 """
 
 
+@pytest.mark.full
 @makes_fail("sums_exact")
 def test_sum_that_might_not_be_exact_is_withheld_or_left_out(house: Make) -> None:
     day = house(LARGE)
@@ -300,6 +312,7 @@ def test_sum_that_might_not_be_exact_is_withheld_or_left_out(house: Make) -> Non
     ]  # fmt: skip
 
 
+@pytest.mark.full
 @makes_fail("lines_exact")
 def test_line_that_might_not_be_exact_is_withheld(house: Make) -> None:
     """A unit of 2**42 bytes, after two of half as many."""

@@ -36,7 +36,9 @@ from transom.stream import load
 LINES = 2_000
 
 
-@pytest.mark.parametrize("name", list(LOGS))
+@pytest.mark.parametrize(
+    "name", ["apache", *(pytest.param(name, marks=pytest.mark.full) for name in LOGS if name != "apache")]
+)
 def test_every_way_gives_the_same(spark: SparkSession, tmp_path: Path, name: str) -> None:
     case = Case(name, "plain", LINES, tmp_path / "case")
     stream, plain = load(case.stream), Path(case.files(tmp_path))
@@ -70,6 +72,7 @@ def of_levels(windows: Sequence[DataFrame]) -> DataFrame:
     return reduce(DataFrame.unionByName, levels).select("level", *sorted(windows[0].columns))
 
 
+@pytest.mark.full
 def test_every_way_gives_the_same_of_six_levels_and_of_keys_with_few_events(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -40,8 +40,11 @@ LAKES = {
 key: [client]
 aggregate:
   site:
-    {key: [], measures: {n: count, most: max(bytes)}, levels: "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR",
-     fit: 1 hour, recurring: [status]}
+    key: []
+    measures: {n: count, most: max(bytes), sent: mean(bytes)}
+    levels: RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR
+    fit: 1 hour
+    recurring: [status]
 checks:
   calm: {stage: aggregate, every: "n <= 100"}
   few_rows: {stage: aggregate, rows: {at_most: 2}}
@@ -52,21 +55,13 @@ checks:
     "widen": Lake(
         SOURCE
         + """
-patterns:
-  of_client: {key: [client], within: 1 minute, steps: [{id: two, where: status = 200, times: 2}]}
-  of_all: {key: [], within: 1 minute, steps: [{id: two, where: status = 200, times: 2}]}
-""",
-        {2: GOOD},
-        ("widen",),
-    ),
-    "batches": Lake(
-        SOURCE
-        + """
 key: [client]
 patterns:
-  of_client: {within: 3 hours, max_records: 5, steps: [{id: two, where: status = 404, times: 2}]}
+  two_of_client: {within: 1 minute, steps: [{id: two, where: status = 200, times: 2}]}
+  two_of_all: {key: [], within: 1 minute, steps: [{id: two, where: status = 200, times: 2}]}
+  bounded: {within: 3 hours, max_records: 5, steps: [{id: two, where: status = 404, times: 2}]}
 """,
-        {2: [line(2 * 3600 + 60, status=404)]},
+        {2: [*GOOD, line(2 * 3600 + 60, status=404)]},
         ("widen",),
     ),
     "frames": Lake(
@@ -151,6 +146,8 @@ CASES = [
         set_to(window_end="window_end + INTERVAL 1 MICROSECOND"),
         {"ends_inside_hour": 2},
     ),
+    Case("aggregate", "granules", "site", set_to(sum_bytes="null"), {"sums_exact": 1}),
+    Case("aggregate", "aggregates", "site", set_to(sum_sent="null"), {"sums_exact": 2}),
     Case("aggregate", "aggregates", "site", set_to(slope_n="1.0"), {"lines_of_two": 1}),
     Case("aggregate", "aggregates", "site", set_to(slope_n="null"), {"lines_exact": 1}),
     Case("aggregate", "aggregates", "site", one_more_where("false"), {}),
@@ -163,15 +160,21 @@ CASES = [
         set_to(counts="array(counts[0], 0L)"),
         {"recurring_in_every_ring": 1},
     ),
-    Case("widen", "episodes", "of_client", set_to(end="hour + INTERVAL 1 HOUR"), {"episodes_inside_hour": 1}),
-    Case("widen", "episodes", "of_all", set_to(new_matches="8"), {"matches_in_episodes": 1}),
+    Case(
+        "widen",
+        "episodes",
+        "two_of_client",
+        set_to(end="hour + INTERVAL 1 HOUR"),
+        {"episodes_inside_hour": 1},
+    ),
+    Case("widen", "episodes", "two_of_all", set_to(new_matches="8"), {"matches_in_episodes": 1}),
     # An hour holds parts of a batch, each of 2L records at most.
-    Case("batches", "batches", "of_client", {"longest_batch": 12}, {"batches_within_bound": 2}),
+    Case("widen", "batches", "bounded", {"longest_batch": 12}, {"batches_within_bound": 2}),
     # Of one key 12, 6, 3, 1, 1, 1 and 0 windows end in the hour, at levels of 5 minutes to 5 hours.
     Case(
-        "batches",
+        "widen",
         "matches",
-        "of_client",
+        "bounded",
         {"longest_batch": 11, "longest_window": 21, "records_shown": 482, "detector_failures": 1},
         {"batches_within_bound": 1, "windows_within_bound": 1, "work_within_bound": 2, "detector_ran": 1},
     ),

@@ -71,10 +71,10 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture(scope="session")
-def spark() -> "Iterator[SparkSession]":
+def spark(pytestconfig: pytest.Config) -> "Iterator[SparkSession]":
     """The session of the jobs, with the settings of set-up; tests without Spark start no JVM.
 
-    One that lives for minutes wants Java's full compiler, which the settings leave out for short jobs. A
+    Java's full compiler, which the settings leave out for short jobs, pays off in the long tier alone. A
     thousand plans over a few rows each want no code generated for them, nor to be planned again half-way: two
     fifths of the time; nor more than two tasks. The jobs that Airflow submits in the end-to-end tests have
     all of that. Driver, Java and workers are in the machine's zone, from which jobs and set-up keep them: no
@@ -84,7 +84,9 @@ def spark() -> "Iterator[SparkSession]":
 
     properties = os.environ["TRANSOM_SPARK_PROPERTIES"]
     options = Path(properties).read_text().partition("extraJavaOptions ")[2].splitlines()[0]
-    options = options.replace("-XX:TieredStopAtLevel=1", "").replace("timezone=UTC", f"timezone={ZONE}")
+    options = options.replace("timezone=UTC", f"timezone={ZONE}")
+    if pytestconfig.getoption("hypothesis_profile") == "full":
+        options = options.replace("-XX:TieredStopAtLevel=1", "")
     arguments = (
         f"--properties-file {properties} --driver-java-options '{options}' "
         "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN "

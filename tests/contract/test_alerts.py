@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from pyspark.sql import functions as F
 
 from contract.test_promise import assert_equal
@@ -35,6 +36,7 @@ def grown(day: House, hours: int) -> None:
         day.land(number, [*more, line(3600 * number + 5, "10.0.0.2", 7)])
 
 
+@pytest.mark.full
 def test_reports_that_meet_a_condition_are_told_whatever_the_history(house: Make) -> None:
     lived = house(ALERTING, "lived")
     grown(lived, 3)
@@ -72,6 +74,7 @@ def test_reports_that_meet_a_condition_are_told_whatever_the_history(house: Make
     assert left.table("alerts").where("alert = 'many'").isEmpty()
 
 
+@pytest.mark.full
 def test_a_kill_between_alerts_and_what_is_told_of_them_is_made_good(house: Make) -> None:
     never = house(ALERTING, "never")
     grown(never, 2)

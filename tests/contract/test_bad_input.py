@@ -83,6 +83,7 @@ aggregate: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 
     assert (entry.status, entry.rows) == ("published", 0)
 
 
+@pytest.mark.full
 def test_a_file_that_is_still_being_written_is_taken_again_when_it_has_grown(house: Make) -> None:
     day = house()
     lines = [line(7200 + i, f"10.0.0.{i % 3}") for i in range(40)]
@@ -161,6 +162,7 @@ aggregate: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 
     assert clock(day.table("events")) == {4, 5}
 
 
+@pytest.mark.full
 def test_two_runs_of_one_stream_at_once_cannot_both_be_right(
     house: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +238,7 @@ aggregate: {all: {key: [], measures: {total: sum(n)}, levels: RANGES 1 HOUR SLID
     assert [row.total for row in day.table("aggregates").collect()] == [9]
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of another process are Linux's")
 @pytest.mark.parametrize(
     ("table", "most"), [("events", small.MOST), ("granules", 0), ("events", 0), ("aggregates", small.MOST)]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
+import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -93,6 +94,7 @@ def values(day: House) -> list[tuple[int, int]]:
     return sorted((row[0], row[1]) for row in rows)
 
 
+@pytest.mark.full
 def test_a_chain_in_runs_of_an_hour_is_that_of_one_run(house: Make) -> None:
     """Also with an hour that is withheld for a while, late events, and hours that have no rows."""
     day, toy = house(REPLACED, "day"), Chained()

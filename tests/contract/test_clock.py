@@ -37,6 +37,7 @@ class Jumping(datetime):
         return cls(next(cls.years), 1, 1, tzinfo=UTC)
 
 
+@pytest.mark.full
 def test_a_clock_that_jumps_leaves_no_trace(
     spark: SparkSession, house: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

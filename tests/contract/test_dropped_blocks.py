@@ -28,6 +28,7 @@ CHAINED = """
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "left", [PERSISTENCE, FREQUENCY, PERSISTENCE + FREQUENCY], ids=["persistence", "frequency", "unchained"]
 )
@@ -63,6 +64,7 @@ fills:
 """
 
 
+@pytest.mark.full
 def test_stages_of_which_no_block_is_left_leave_nothing(house: Make) -> None:
     whole = house(BASE + EVERYTHING + PERSISTENCE + FREQUENCY, "lived")
     for number in range(3):

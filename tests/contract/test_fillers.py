@@ -79,6 +79,7 @@ def told(house: House, name: str) -> dict[tuple[Any, ...], dict[str, Any]]:
     return {(row["hour"], row["frame_id"], row["fragment"]): row for row in rows}
 
 
+@pytest.mark.full
 def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(house: Make, tmp_path: Path) -> None:
     text = STREAM.format(name="web") + FRAMES + BESIDE % (tmp_path / "history")
     append(tmp_path / "history", EARLY)
@@ -136,6 +137,7 @@ def check(lake: House, rows: list[Row], last: int) -> None:
     assert told(lake, "beside")
 
 
+@pytest.mark.full
 def test_rows_that_are_deleted_beside_their_files_are_missed(house: Make, tmp_path: Path) -> None:
     path = tmp_path / "history"
     text = STREAM.format(name="web") + FRAMES + BESIDE % path
@@ -155,6 +157,7 @@ def test_rows_that_are_deleted_beside_their_files_are_missed(house: Make, tmp_pa
     assert sum(fill["rows_matched"] or 0 for fill in told(web, "beside").values()) == 1
 
 
+@pytest.mark.full
 def test_another_stream_fills_as_ones_own_events_do(house: Make) -> None:
     text = STREAM.format(name="web") + FRAMES + ELSEWHERE
     web, copy = house(text), house(STREAM.format(name="copy"))
@@ -220,6 +223,7 @@ def test_a_table_whose_log_says_no_times_is_refused(house: Make, tmp_path: Path)
         web.fill(0, 1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("setting", "property_", "said"),
     [

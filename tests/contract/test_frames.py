@@ -339,6 +339,7 @@ def _nothing_asked() -> Iterator[None]:
     ASKED.clear()
 
 
+@pytest.mark.full
 def test_a_baseline_is_of_the_readings_that_ties_leave(house: Make) -> None:
     text = (
         FRAMING[: FRAMING.index("aggregate:")]

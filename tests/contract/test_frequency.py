@@ -333,6 +333,7 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
         frequency(whole.folder / "whole", whole.stream, "clients", "a", hour(HOURS + 1))
 
 
+@pytest.mark.full
 def test_an_audit_is_in_the_ledger_and_ends_the_job_where_a_row_is_wrong(
     house: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -83,6 +83,7 @@ def lines(number: int, count: int) -> list[str]:
     return [line(3600 * number + i) for i in range(count)]
 
 
+@pytest.mark.full
 def test_what_is_said_to_mend_an_hour_mends_it(house: Make) -> None:
     day = house(TEXT)
     asked = Asked(day, TEXT)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from pyspark.sql import functions as F
 
 from house import WEB, House, hour, line
@@ -65,6 +66,7 @@ def test_an_accepted_value_passes_and_lapses_with_the_value(house: Make) -> None
     assert day.table("events").count() == 1
 
 
+@pytest.mark.full
 def test_a_declared_check_withholds_reports_and_keeps_what_stood(house: Make) -> None:
     checked = WEB + (
         "checks: {not_too_many: {stage: aggregate, block: site, every: 'n <= 5', severity: error}}\n"

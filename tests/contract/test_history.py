@@ -46,6 +46,7 @@ def afterwards(house: House) -> None:
     house.land(5, []).unlink()
 
 
+@pytest.mark.full
 def test_a_killed_run_leaves_no_trace_whatever_becomes_of_its_files(house: Make) -> None:
     never = house(lake="never")
     before(never)
@@ -80,6 +81,7 @@ def test_a_run_of_later_hours_heals_those_that_a_killed_one_left(house: Make) ->
     assert {entry.status for entry in day.book().values()} == {"published"}
 
 
+@pytest.mark.full
 def test_withheld_hours_get_back_what_a_killed_run_took(house: Make) -> None:
     careful = WEB + "checks: {few: {stage: aggregate, block: site, every: n < 3 }}\n"
     day = house(careful)
@@ -112,6 +114,7 @@ def daily(house: House, day: int, *hours: int) -> Path:
     return path
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("chunk", [10, 24])
 def test_chunks_leave_no_trace(house: Make, chunk: int) -> None:
     # Each file of a day holds an hour of the other: a chunk begins where they meet, or does not.
@@ -130,6 +133,7 @@ def test_chunks_leave_no_trace(house: Make, chunk: int) -> None:
     assert clock(cut.table("events")) == {23, 20, 21, 0, 1, 4}
 
 
+@pytest.mark.full
 def test_what_decides_completeness_reaches_hours_that_stand(house: Make) -> None:
     day = house(WEB.replace("expect: 1", "expect: 2"))
     before(day)
@@ -171,6 +175,7 @@ def test_a_file_that_differs_is_a_warning_and_what_it_lacks_stays_lacking(house:
     assert any("files_unchanged" in warning and "bytes now differ" in warning for warning in verdict.warnings)
 
 
+@pytest.mark.full
 def test_two_files_in_an_hour_one_of_them_junk(house: Make) -> None:
     day = house()
     day.land(0, hourly(0, "10.0.0.1", "10.0.0.2"))
@@ -197,6 +202,7 @@ def test_two_files_in_an_hour_one_of_them_junk(house: Make) -> None:
     assert checked() == ["access.00.log.gz", "access.00.third.log.gz"]
 
 
+@pytest.mark.full
 def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(house: Make) -> None:
     nameless = house(NAMELESS)
     folder = nameless.folder / "landing/web"
@@ -245,6 +251,7 @@ def test_an_hour_that_only_a_late_file_touches_stays_stale(house: Make) -> None:
     assert clock(waiting) == {0}
 
 
+@pytest.mark.full
 def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(house: Make) -> None:
     brief = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
     day = house(brief)
@@ -265,6 +272,7 @@ def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(house: Make
     assert day.findings() == []
 
 
+@pytest.mark.full
 def test_rows_that_another_version_takes_over_are_not_those_of_files_read_otherwise(
     house: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from contract.test_promise import assert_equal
 from house import House, hour
 
@@ -51,6 +53,7 @@ def land(house: House, number: int, rows: Sequence[Row], name: str = "") -> None
     house.land(number, ["at,user,n,m", *said], name)
 
 
+@pytest.mark.full
 def test_frames_that_stay_open_for_days_whatever_the_runs(house: Make) -> None:
     dice = random.Random(11)
     log = drawn(dice)

@@ -123,6 +123,7 @@ def test_what_tasks_make_is_taken_where_they_have_written_it(house: Make) -> Non
     changed.assert_same(fresh)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("bound", "most"), [("MOST_HOURS", 1), ("MOST_FILES", 0)])
 def test_what_tasks_make_comes_to_the_same_where_it_is_written_otherwise(
     house: Make, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
@@ -139,6 +140,7 @@ def test_what_tasks_make_comes_to_the_same_where_it_is_written_otherwise(
         assert there(other, table) == named(other, table)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("table", AGGREGATE)
 def test_rows_that_are_lost_after_they_were_made_are_not_left_out(
     house: Make, monkeypatch: pytest.MonkeyPatch, table: str
@@ -165,6 +167,7 @@ def test_rows_that_are_lost_after_they_were_made_are_not_left_out(
     day.assert_ledger_true()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("stands", [False, True])
 @pytest.mark.parametrize("table", ["events", "rejected"])
 def test_rows_that_are_lost_after_they_were_read_are_not_left_out(

@@ -243,6 +243,7 @@ IGNORING = """
 """
 
 
+@pytest.mark.full
 def test_what_is_known_is_not_told_and_is_remembered(house: Make, tmp_path: Path) -> None:
     text = PERSISTENT[: PERSISTENT.index("  clients")] + IGNORING
     path = tmp_path / "known"

@@ -9,6 +9,8 @@ import random
 from collections.abc import Callable
 from itertools import pairwise
 
+import pytest
+
 from failpoints import killed_at
 from house import WEB, House, clock, hour, line
 from transom.intervals import Interval
@@ -71,6 +73,7 @@ def lived_as_whole(house: Make, text: str, hours: int, dice: random.Random) -> H
     return lived
 
 
+@pytest.mark.full
 def test_any_history_equals_one_run(house: Make, dice: random.Random) -> None:
     lived = lived_as_whole(house, LOUD.replace("expect: 2", "expect: 1"), 12, dice)
     told = {(finding.kind, finding.severity): finding.start for finding in lived.findings()}
@@ -87,6 +90,7 @@ frequency:
 """
 
 
+@pytest.mark.full
 def test_any_history_of_sketches_equals_one_run(house: Make, dice: random.Random) -> None:
     lived = lived_as_whole(house, WEB[: WEB.index("aggregate:")] + SKETCHES, 9, dice)
     assert {finding.kind for finding in lived.findings()} == {"silent", "persistent", "top"}
@@ -131,6 +135,7 @@ def test_a_late_file_heals_exactly_the_hours_that_it_reaches(house: Make) -> Non
     assert outcome.stale_since is None
 
 
+@pytest.mark.full
 def test_hours_that_a_gate_kept_from_a_stage_are_in_its_windows(house: Make) -> None:
     """Ingest withholds an hour of a run, so that aggregate is run for none; the hour is mended by itself."""
     kept = house(WEB, "kept")
@@ -161,6 +166,7 @@ def test_an_empty_hour_is_knowledge_and_a_missing_file_is_not(house: Make) -> No
     assert clock(incomplete) == {2}
 
 
+@pytest.mark.full
 def test_blocks_that_come_and_go_leave_no_trace(house: Make) -> None:
     late = (
         "  late: {key: [], measures: {n: count, worst: max(status)}, levels: RANGES 3 HOURS SLIDES 1 HOUR}\n"
@@ -188,6 +194,7 @@ def test_blocks_that_come_and_go_leave_no_trace(house: Make) -> None:
     assert_equal(house(renamed, "lived"), fresh)
 
 
+@pytest.mark.full
 def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_be_stale(house: Make) -> None:
     brief = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
     lived = house(brief)
@@ -207,6 +214,7 @@ def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_b
     assert row.values_worst == lived.table("events").count()
 
 
+@pytest.mark.full
 def test_an_only_block_that_is_renamed_is_computed_from_whole_windows(house: Make) -> None:
     text = """
 name: web
@@ -229,6 +237,7 @@ aggregate:
     assert_equal(lived, whole)
 
 
+@pytest.mark.full
 def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(house: Make) -> None:
     """Files of other hours have put rows in them: half an hour must not be taken for a whole one."""
     text = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
@@ -258,6 +267,7 @@ def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(house: Make)
     assert_equal(lived, whole)
 
 
+@pytest.mark.full
 def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(house: Make) -> None:
     """Its rows are in: where a window of the run reaches them, the state made of them is made first, however
     fresh that window was."""

@@ -11,6 +11,7 @@ from transom.cli.freshness import Freshness
 from transom.cli.reasons import Reasons
 
 Make = Callable[..., House]
+pytestmark = pytest.mark.full
 
 BRIEF = WEB.replace("expect: 1", "expect: 1, holds: {before: 4 hours}").replace(
     "key: [client]", "key: [client]\nheal: 1 hour\nunique: [client]"

@@ -250,6 +250,7 @@ def apart(one: dict[str, Any], other: dict[str, Any]) -> timedelta:
     return time
 
 
+@pytest.mark.full
 def test_a_detector_of_an_operator_sees_every_window_whatever_the_history(house: Make) -> None:
     dice, hours = random.Random(5), 5
     lived, whole = house(DETECTED, "lived"), house(DETECTED, "whole")
@@ -299,6 +300,7 @@ def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_sta
     assert all(finding.evidence[-1].startswith("to mend it: mend the detector, then run") for finding in told)
 
 
+@pytest.mark.full
 def test_hours_that_nobody_asked_for_count_as_empty_until_somebody_does(house: Make) -> None:
     """The file of an hour has put a record in the one before, which is half of a match."""
     text = DETECTED[: DETECTED.index("  entered")] + (

@@ -61,7 +61,7 @@ endef
 three-ways: setup ## 84 hours triggered, hourly and by backfill: the same tables (an hour or two)
 	@$(ENV) pytest tests/long/test_three_ways.py -m long -s
 
-attack: setup ## a day of a real log, twenty drivers killed at their work: the same tables (half an hour)
+attack: setup ## a day of a real log, drivers of every stage killed at their work: the same tables (an hour)
 	@$(ENV) pytest tests/long/test_attack.py -m long -s
 
 # What `make histories` runs: any randomised test, by the name that its failure prints.

@@ -228,7 +228,10 @@ def check(house: House, asked: Sequence[int]) -> None:
     for name in house.stream.frequency:
         rows = by_item(told(house, name))
         assert rows == by_item(expected(house, name, events, hours)), name
-        assert {row["change"] for row in rows} >= {"entered", "stays"}, name
+        # In five hours nothing of `answers` stays.
+        assert {row["change"] for row in rows} >= ({"entered", "stays"} if len(asked) > 5 else {"entered"}), (
+            name
+        )
         assert len({row["item"] for row in rows}) > 2, name
 
 

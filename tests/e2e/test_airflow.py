@@ -1,10 +1,12 @@
 """A real Airflow runs the real DAG on hours of the real log: green, red on bad data, green when mended."""
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import airflow_server
 import pytest
@@ -19,9 +21,12 @@ from transom.lake.book import Book
 from transom.lake.findings import findings
 from transom.lake.ledger import Ledger
 from transom.lake.tables import instant, read_rows
+from transom.work import WORKS
 
+# One Airflow serves all tests: they stay on one worker.
+pytestmark = pytest.mark.xdist_group("airflow")
 ROOT = Path(__file__).resolve().parents[2]
-STAGES = ("ingest", "widen", "aggregate", "frame", "fill")
+STAGES = tuple(WORKS)
 HOUR = timedelta(hours=1)
 SECOND = 1_000_000
 FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
@@ -43,11 +48,21 @@ frames:
   served: {kind: threshold, where: status = 200, ties: max, min_records: 20, idle: 2 hours}
 fills:
   sent: {frame: served, by: [], lead: 10 minutes, measures: {sent: sum(bytes)}}
+persistence:
+  regulars: {item: [client], slot: 1 hour, window: 8 hours, alpha: 0.7, epsilon: 0.3}
+frequency:
+  pages: {item: [path], window: 6 hours, tick: 10 minutes, epsilon: 0.01, delta: 0.01, top: 5}
+  answers: {item: [client, status], window: 4 hours, tick: 1 hour, epsilon: 0.1, delta: 0.1,
+            variant: splitter}
 checks:
   nobody_alone: {stage: aggregate, every: "n < 200 or level > 0"}
 start: 2015-05-17T10:00
 schedule: false
 """
+RESULTS = ("episode", "frame", "persistent", "top")
+"""Kinds of findings that tell of the log, not of a run."""
+TOGETHER = ("green", "together")
+"""Streams whose stages run in one application: one of good files alone, one with a bad file at first."""
 
 
 @pytest.fixture(scope="module")
@@ -60,15 +75,16 @@ def server(folder: Path) -> Iterator[Airflow]:
     streams = folder / "streams"
     streams.mkdir()
     (streams / "web.yaml").write_text(STREAM)
-    together = STREAM.replace("name: web", "name: together\nsubmit: together")
-    (streams / "together.yaml").write_text(together)
+    for name in TOGETHER:
+        together = STREAM.replace("name: web", f"name: {name}\nsubmit: together")
+        (streams / f"{name}.yaml").write_text(together)
     places = {
         "TRANSOM_LAKE": str(folder / "lake"),
         "TRANSOM_LANDING": str(folder),
         "TRANSOM_STREAMS": str(streams),
     }
     with airflow_server.running(folder / "airflow", places) as running:
-        for dag in ("web", "together"):
+        for dag in ("web", *TOGETHER):
             running.pause(dag, False)
         yield running
 
@@ -77,15 +93,54 @@ def ledger(folder: Path, stream: str = "web") -> Ledger:
     return Ledger(str(folder / "lake" / stream))
 
 
-def figures(folder: Path, level: int, end: datetime) -> dict[str, int]:
-    table = DeltaTable(str(folder / "lake/web/aggregates"))
-    rows = read_rows(table, f"level = {level} AND window_end = {instant(end)}")
+def rows_of(folder: Path, table: str, where: str = "TRUE", stream: str = "web") -> list[dict[str, Any]]:
+    return read_rows(DeltaTable(str(folder / "lake" / stream / table)), where)
+
+
+def figures(folder: Path, level: int, end: datetime, stream: str = "web") -> dict[str, int]:
+    rows = rows_of(folder, "aggregates", f"level = {level} AND window_end = {instant(end)}", stream)
     return {row["client"]: row["n"] for row in rows}
 
 
-def found(folder: Path) -> list[tuple[str, datetime, datetime]]:
-    rows = read_rows(DeltaTable(str(folder / "lake/web/matches")))
-    return sorted((row["client"], row["first_time"], row["last_time"]) for row in rows)
+def assert_recounted(folder: Path, stream: str, hours: Hours) -> None:
+    """Assert that every result table of a stream is what the lines of the log say."""
+    end = HOURS[-1] + HOUR
+    for until in (FIRST + 5 * HOUR, end):
+        expected = sample_logs.requests(hours, until - 6 * HOUR, until)
+        assert figures(folder, 1, until, stream) == expected
+    matches = rows_of(folder, "matches", stream=stream)
+    seen = sorted((row["client"], row["first_time"], row["last_time"]) for row in matches)
+    assert seen == lost(hours) != []
+    frames = rows_of(folder, "frames", "state = 'final'", stream)
+    seen_frames = sorted((row["client"], row["start"], row["end"], row["records"]) for row in frames)
+    assert seen_frames == served(hours) != []
+    fills = rows_of(folder, "fills", "state = 'final'", stream)
+    assert {row["frame_id"] for row in fills} == {row["frame_id"] for row in frames}
+    assert all(row["rows_matched"] >= 20 for row in fills)
+    assert_items_recounted(folder, stream, hours)
+
+
+def assert_items_recounted(folder: Path, stream: str, hours: Hours) -> None:
+    """Assert that the items of both sketches are within the bounds that the rows give."""
+    end = HOURS[-1] + HOUR
+    at_end = f"window_end = {instant(end)} AND low IS NOT NULL"
+    slots = Counter(client for hour in HOURS for client in {request_of(line)[0] for line in hours[hour]})
+    persistent = {row["client"]: row for row in rows_of(folder, "persistent_items", at_end, stream)}
+    assert all(row["low"] <= slots[client] <= row["high"] for client, row in persistent.items())
+    assert {client for client, times in slots.items() if times == len(HOURS)} <= persistent.keys() != set()
+    window = [line for hour in HOURS[-6:] for line in hours[hour]]
+    pages = Counter(line.split('"')[1].split()[1] for line in window)
+    answers = Counter((of[0], int(of[2])) for hour in HOURS[-4:] for of in map(request_of, hours[hour]))
+    rows = rows_of(folder, "frequencies", at_end, stream)
+    by_block: dict[str, dict[Any, dict[str, Any]]] = {"pages": {}, "answers": {}}
+    for row in rows:
+        item = row["path"] if row["block"] == "pages" else (row["client"], row["status"])
+        by_block[row["block"]][item] = row
+    for block, counts in (("pages", pages), ("answers", answers)):
+        found = by_block[block]
+        assert all(row["low"] <= counts[item] <= row["high"] for item, row in found.items())
+        assert counts.most_common(1)[0][0] in found
+        assert {row["window_records"] for row in found.values()} == {counts.total()}
 
 
 def lost(hours: Hours) -> list[tuple[str, datetime, datetime]]:
@@ -141,26 +196,45 @@ def not_published(book: Book) -> set[tuple[str, datetime]]:
 
 def told(folder: Path) -> list[tuple[str, str, datetime | None, datetime | None]]:
     of_lake = findings(str(folder / "lake/web"))
-    return [(f.stage, f.kind, f.start, f.end) for f in of_lake if f.kind not in ("episode", "frame")]
+    return [(f.stage, f.kind, f.start, f.end) for f in of_lake if f.kind not in RESULTS]
 
 
 def whole(run: str) -> tuple[str, dict[str, str]]:
     return run, {"from": format_hour(HOURS[0]), "to": format_hour(HOURS[-1] + HOUR)}
 
 
+def test_green_run_goes_through_every_stage_and_publishes_what_the_log_says(
+    folder: Path, server: Airflow
+) -> None:
+    """Slow (a minute or two): Airflow starts, and a real submit runs every stage over eight hours."""
+    hours = sample_logs.apache()
+    for hour in HOURS:
+        land(folder, WEB, hour, hours[hour])
+    run, interval = whole("green")
+    server.trigger("green", run, **interval)
+    gates = {f"{stage}_gate" for stage in STAGES}
+    assert server.wait("green", run, 600) == dict.fromkeys(["settle", "run", *gates, "report"], "success")
+    book = ledger(folder, "green").book()
+    assert {node.stage for node in book} == {*STAGES}
+    assert not_published(book) == set()
+    assert_recounted(folder, "green", hours)
+
+
+@pytest.mark.full
 def test_a_run_stops_at_the_gate_that_fails_until_what_is_wrong_is_mended(
     folder: Path, server: Airflow
 ) -> None:
+    """Slow (minutes): three runs, a submit for each stage."""
     hours = sample_logs.apache()
     for hour in HOURS:
         land(folder, WEB, hour, ["no log line\n"] * 5 if hour == JUNK else hours[hour])
     run, stretch = whole("junk")
     server.trigger("web", run, **stretch)
-    assert server.wait("web", run, 300) == {
+    assert server.wait("web", run, 900) == {
         "settle": "success",
         "ingest": "success",
         "ingest_gate": "failed",
-        **dict.fromkeys(behind("widen", "aggregate", "frame", "fill"), "upstream_failed"),
+        **dict.fromkeys(behind(*STAGES[1:]), "upstream_failed"),
         "report": "upstream_failed",
     }
     said = server.task_log("web", run, "ingest_gate")
@@ -175,8 +249,8 @@ def test_a_run_stops_at_the_gate_that_fails_until_what_is_wrong_is_mended(
     land(folder, WEB, JUNK, hours[JUNK])
     land(folder, WEB, CROWDED, [*hours[CROWDED], *hours[CROWDED][:1] * 300])
     server.clear("web", run, "ingest")
-    assert server.wait("web", run, 300) == {
-        **dict.fromkeys(["settle", *behind("ingest", "widen"), "aggregate"], "success"),
+    assert server.wait("web", run, 900) == {
+        **dict.fromkeys(["settle", *behind("ingest", "widen", "sketch"), "aggregate"], "success"),
         "aggregate_gate": "failed",
         **dict.fromkeys(behind("frame", "fill"), "upstream_failed"),
         "report": "upstream_failed",
@@ -192,31 +266,25 @@ def test_a_run_stops_at_the_gate_that_fails_until_what_is_wrong_is_mended(
 
     land(folder, WEB, CROWDED, hours[CROWDED])
     server.clear("web", run, "ingest")
-    assert set(server.wait("web", run, 300).values()) == {"success"}
+    assert set(server.wait("web", run, 900).values()) == {"success"}
     assert not_published(ledger(folder).book()) == set()
     assert told(folder) == []
     assert figures(folder, 0, CROWDED + HOUR) == sample_logs.requests(hours, CROWDED, CROWDED + HOUR)
-    for end in (FIRST + 5 * HOUR, FIRST + 8 * HOUR):
-        assert figures(folder, 1, end) == sample_logs.requests(hours, end - 6 * HOUR, end)
-    assert found(folder) == lost(hours) != []
-    rows = read_rows(DeltaTable(str(folder / "lake/web/frames")), "state = 'final'")
-    frames = sorted((row["client"], row["start"], row["end"], row["records"]) for row in rows)
-    assert frames == served(hours) != []
-    fills = read_rows(DeltaTable(str(folder / "lake/web/fills")), "state = 'final'")
-    assert {row["frame_id"] for row in fills} == {row["frame_id"] for row in rows}
-    assert all(row["rows_matched"] >= 20 for row in fills)
+    assert_recounted(folder, "web", hours)
     episodes = [f for f in findings(str(folder / "lake/web")) if f.kind == "episode"]
     assert {(f.key, f.start) for f in episodes} <= {(client, start) for client, start, _ in lost(hours)}
 
 
+@pytest.mark.full
 def test_stages_that_run_together_stop_at_the_first_gate_as_well_and_leave_the_same_tables(
     folder: Path, server: Airflow
 ) -> None:
+    """Slow (minutes): two runs of one application with every stage."""
     hours = sample_logs.apache()
     land(folder, WEB, JUNK, ["no log line\n"] * 5)
     run, stretch = whole("junk")
     server.trigger("together", run, **stretch)
-    assert server.wait("together", run, 300) == {
+    assert server.wait("together", run, 900) == {
         "settle": "success",
         "run": "success",
         "ingest_gate": "failed",
@@ -233,7 +301,7 @@ def test_stages_that_run_together_stop_at_the_first_gate_as_well_and_leave_the_s
 
     land(folder, WEB, JUNK, hours[JUNK])
     server.clear("together", run, "run")
-    assert set(server.wait("together", run, 300).values()) == {"success"}
+    assert set(server.wait("together", run, 900).values()) == {"success"}
     runs = [row["run_id"].rpartition(" ")[0] for row in own.runs()]
     assert runs == ["junk run 1 ingest", *(f"junk run 2 {stage}" for stage in STAGES)]
     promised, stands = (

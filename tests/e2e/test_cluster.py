@@ -33,9 +33,11 @@ def standing(lake: Path) -> dict[Node, tuple[object, ...]]:
     return {node: told(entry) for node, entry in Ledger(str(lake / "web")).book().items()}
 
 
+@pytest.mark.full
 def test_a_cluster_leaves_the_tables_that_one_machine_leaves(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Slow (a minute): it starts a master, two workers and an application."""
     logs = sample_logs.apache()
     for hour in HOURS.hours():
         land(tmp_path, WEB, hour, logs[hour])

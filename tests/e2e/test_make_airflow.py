@@ -18,6 +18,7 @@ import pytest
 from processes import free_port
 
 SCRIPT = Path(airflow_server.__file__)
+pytestmark = [pytest.mark.full, pytest.mark.xdist_group("airflow")]
 README = (SCRIPT.parents[1] / "README.md").read_text()
 
 

@@ -29,33 +29,49 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 
 
-def blocks(kind: str) -> list[str]:
-    found: list[str] = re.findall(rf"^```{kind}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    return found
+FENCE = re.compile(r"^```(?P<kind>\w+)(?: title=\"(?P<title>\w+)\")?\n(?P<text>.*?)^```$", re.M | re.S)
+"""A block of code, with its name where it has one."""
 
 
-def block(kind: str, number: int = 0) -> str:
-    return blocks(kind)[number]
+def block(title: str) -> str:
+    """The block of code with a name."""
+    (text,) = (found["text"] for found in FENCE.finditer(README) if found["title"] == title)
+    return text
+
+
+def stream_file(name: str) -> str:
+    """The stream file that is shown, by the stream's name."""
+    (text,) = (text for text in of_kind("yaml") if yaml.safe_load(text)["name"] == name)
+    return text
+
+
+def of_kind(kind: str) -> list[str]:
+    return [found["text"] for found in FENCE.finditer(README) if found["kind"] == kind]
 
 
 def test_nothing_in_it_is_left_to_be_written() -> None:
     assert "<!--" not in README
 
 
-def test_the_stream_files_are_such() -> None:
-    streams = [parse(yaml.safe_load(text)) for text in blocks("yaml")]
-    assert [list(stream.aggregate) for stream in streams] == [
-        ["traffic", "errors"],
-        ["warmth"],
-        [],
-        ["flow"],
-        [],
-        [],
-    ]
-    assert [list(stream.patterns) for stream in streams] == [[], [], ["guessed"], [], [], []]
-    assert [list(stream.frames) for stream in streams] == [[], [], [], ["jam", "hundred", "unusual"], [], []]
-    assert [list(stream.persistence) for stream in streams][-2:] == [["beacons", "regulars"], []]
-    assert [list(stream.frequency) for stream in streams][-2:] == [[], ["sources", "pairs"]]
+def test_stream_files_can_be_read_and_have_these_blocks() -> None:
+    streams = [parse(yaml.safe_load(text)) for text in of_kind("yaml")]
+    kinds = ("aggregate", "patterns", "frames", "fills", "persistence", "frequency")
+    blocks = {stream.name: [name for kind in kinds for name in getattr(stream, kind)] for stream in streams}
+    assert len(blocks) == len(streams)
+    assert blocks == {
+        "web": ["traffic", "errors"],
+        "sensors": ["warmth"],
+        "doors": ["guessed"],
+        "roads": ["flow", "jam", "hundred", "unusual", "week_before", "upstream", "rain", "works"],
+        "calls": ["beacons", "regulars"],
+        "flows": ["sources", "pairs"],
+    }
+
+
+def test_every_block_of_code_has_a_name_of_its_own() -> None:
+    titles = [found["title"] for found in FENCE.finditer(README) if found["kind"] in ("python", "sh")]
+    assert None not in titles
+    assert len({*titles}) == len(titles)
 
 
 def test_what_a_stream_may_say_is_listed() -> None:
@@ -67,7 +83,7 @@ def test_what_a_stream_may_say_is_listed() -> None:
 
 
 def test_the_second_stream_reads_such_a_log(spark: SparkSession, tmp_path: Path) -> None:
-    house = House(spark, tmp_path, blocks("yaml")[1].replace('"landing/', f'"{tmp_path}/'))
+    house = House(spark, tmp_path, stream_file("sensors").replace('"landing/', f'"{tmp_path}/'))
     log = tmp_path / "sensors/roof/2015-05-17.csv.gz"
     log.parent.mkdir(parents=True)
     # By the local clock, in a file of the local day.
@@ -97,7 +113,7 @@ def test_the_join_is_used_as_shown(spark: SparkSession) -> None:
         "outages": spark.createDataFrame(outages, "id int, router string, start timestamp, end timestamp"),
         "flows": spark.createDataFrame(flows, "router string, at timestamp, bytes int"),
     }
-    exec(compile(block("python"), "README.md", "exec"), names)
+    exec(compile(block("between_join"), "README.md", "exec"), names)
     told = names["told"].select("id", "flows", "sent", "largest").collect()
     assert list(map(tuple, told)) == [(1, 2, 12, 7), (2, 0, None, None)]
     assert list(map(tuple, names["pairs"].select("id", "router", "bytes").collect())) == [(2, "b", 3)]
@@ -114,7 +130,7 @@ def test_what_is_wrong_is_found_as_shown(tmp_path: Path, capsys: pytest.CaptureF
     ledger.record_checks("ingest", seen, "a")
     ledger.record_checks("ingest", seen, "an earlier run")
     ledger.publish("ingest", {node: Entry("quarantined", "a")}, "a")
-    exec(compile(block("python", 4).replace(".transom/lake", str(tmp_path)), "README.md", "exec"), {})
+    exec(compile(block("failed_checks").replace(".transom/lake", str(tmp_path)), "README.md", "exec"), {})
     head, *rows = capsys.readouterr().out.splitlines()
     assert head.split() == ["hour", "stage", "check", "severity", "observed", "expected", "subject", "first"]
     (row,) = rows
@@ -126,7 +142,7 @@ def test_the_picture_is_the_dag() -> None:
     from stream_dag import build
     from transom.stream.folder import streams
 
-    chains = [re.findall(r"\w+", row) for row in block("mermaid").splitlines()[1:]]
+    chains = [re.findall(r"\w+", row) for (graph,) in [of_kind("mermaid")] for row in graph.splitlines()[1:]]
     drawn = behind({edge for chain in chains for edge in pairwise(chain)})
     seen = set()
     for file, stream in streams()[0].items():
@@ -145,10 +161,12 @@ def behind(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:
     return edges
 
 
+@pytest.mark.full
 def test_the_jobs_run_and_a_notebook_reads_without_airflow_as_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = block("sh").replace(".transom/try", str(tmp_path)).replace("$PWD/", "")
+    """Slow (a minute): it submits real jobs."""
+    text = block("without_airflow").replace(".transom/try", str(tmp_path)).replace("$PWD/", "")
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", text],
         cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False,
@@ -160,8 +178,8 @@ def test_the_jobs_run_and_a_notebook_reads_without_airflow_as_shown(
     end = datetime.fromisoformat(f"{day}T{time}")
     assert sample_logs.requests(sample_logs.apache(), end - 24 * HOUR, end)[client] == int(count)
     said = []
-    for number in (1, 2, 3):
-        text = block("python", number).replace(".transom/lake", f"{tmp_path}/lake")
+    for title in ("persistent_items", "frequency", "results"):
+        text = block(title).replace(".transom/lake", f"{tmp_path}/lake")
         exec(compile(text.replace("schemas/", f"{ROOT}/schemas/"), "README.md", "exec"), {})
         said.append(capsys.readouterr().out)
     # A day is too short for anybody to be there in most hours of three.

@@ -10,7 +10,7 @@ from transom.lake.gate import judge
 from transom.work import WORKS
 
 Make = Callable[..., House]
-HOURS = 4
+HOURS = 3
 LATE = 1
 """The hour of a file that comes when the hour has been run."""
 

@@ -43,6 +43,7 @@ def published(house: House) -> Published:
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("stage", ["ingest", "aggregate"])
 def test_a_run_between_any_two_steps_of_another(house: Make, stage: str) -> None:
     """Nothing that is called fresh is anything but what one of them computed from what it found; the one that
@@ -89,6 +90,7 @@ def test_a_run_between_any_two_steps_of_another(house: Make, stage: str) -> None
     new.assert_ledger_true()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("second", "texts"), [(1, ["junk", "junk"]), (2, [line(0), line(3600, "10.0.0.2"), line(7200)])]
 )

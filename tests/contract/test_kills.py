@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from failpoints import remains
 from house import House, line
@@ -74,25 +75,32 @@ def then(day: House) -> None:
     day.land(1, [line(3600, "10.0.0.1"), line(3599, "10.0.0.9")])
 
 
+def full(stage: str, again: bool, most: int) -> ParameterSet:
+    """A case of the full tier."""
+    return pytest.param(stage, again, most, marks=pytest.mark.full)
+
+
 @pytest.mark.parametrize(
     ("stage", "again", "most"),
     [
-        ("ingest", False, small.MOST),
+        # Ingest alone in the quick tier: in a lake in memory it does not run, the other stages' engine does.
         ("ingest", True, small.MOST),
-        ("aggregate", False, small.MOST),
-        ("aggregate", True, small.MOST),
+        full("ingest", False, small.MOST),
+        full("aggregate", False, small.MOST),
+        full("aggregate", True, small.MOST),
         # Every stage writes by the same means, and what Spark writes is seen of the one with most tables.
-        ("widen", True, 0),
-        ("frame", True, small.MOST),
-        ("fill", True, small.MOST),
-        ("sketch", True, small.MOST),
+        full("widen", True, 0),
+        full("frame", True, small.MOST),
+        full("fill", True, small.MOST),
+        full("sketch", True, small.MOST),
     ],
 )
 def test_a_stage_killed_between_any_two_commits_is_made_good(
     house: Make, monkeypatch: pytest.MonkeyPatch, stage: str, again: bool, most: int
 ) -> None:
     """The first run of an hour, and a later one of the next hour, which replaces and heals it; by rows that
-    the driver takes, and by those that Spark writes."""
+    the driver takes, and by those that Spark writes. Slow (half a minute): a run for each of a dozen commits.
+    """
     monkeypatch.setattr(small, "MOST", most)
     start, end = (1, 2) if again else (0, 1)
     never = house(TEXTS[stage], "never")

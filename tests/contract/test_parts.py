@@ -103,6 +103,7 @@ def test_a_file_of_more_hours_than_it_is_divided_into(house: Make, monkeypatch: 
 AGGREGATE = ("granules", "aggregates")
 
 
+@pytest.mark.full
 def test_what_tasks_make_is_taken_where_they_have_written_it(house: Make) -> None:
     day = house()
     for number in range(2):

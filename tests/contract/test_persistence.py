@@ -160,8 +160,10 @@ def check(house: House, asked: Sequence[int]) -> None:
     for name in house.stream.persistence:
         rows = by_item(told(house, name))
         assert rows == by_item(expected(house, name, events, hours)), name
-        assert {row["change"] for row in rows} >= {"entered", "stays"}, name
-        assert name != "clients" or len(asked) < 9 or "left" in {row["change"] for row in rows}
+        changes = {row["change"] for row in rows}
+        # In six hours few enter, and none has left.
+        assert changes >= ({"entered", "stays"} if len(asked) > 6 else {"entered"}), name
+        assert name != "clients" or len(asked) <= 6 or "left" in changes
 
 
 def test_items_of_one_run_are_those_of_the_listing(house: Make) -> None:

@@ -66,6 +66,7 @@ def expired(house: House, *tables: str) -> set[int]:
     return {node.hour.hour for node in found}
 
 
+@pytest.mark.full
 def test_state_older_than_its_retention_is_dropped_whatever_the_cuts(house: Make) -> None:
     hourly, whole = house(SHORT, "hourly"), house(SHORT, "whole")
     for number in range(7):
@@ -84,6 +85,7 @@ def test_state_older_than_its_retention_is_dropped_whatever_the_cuts(house: Make
     assert hourly.store.pin(["granules", "aggregates"]).versions == versions
 
 
+@pytest.mark.full
 def test_an_hour_of_the_past_gets_its_state_back(house: Make) -> None:
     lived = house(SHORT, "lived")
     for number in range(7):
@@ -101,6 +103,7 @@ def test_an_hour_of_the_past_gets_its_state_back(house: Make) -> None:
     assert clock(reports) == {1, 2, 3}
 
 
+@pytest.mark.full
 def test_reports_of_the_past_under_another_specification(house: Make) -> None:
     first, changed = house(SHORT, "lake"), SHORT.replace("2 HOURS SLIDES 30", "3 HOURS SLIDES 30")
     for number in range(7):
@@ -113,6 +116,7 @@ def test_reports_of_the_past_under_another_specification(house: Make) -> None:
     again.assert_ledger_true()
 
 
+@pytest.mark.full
 def test_frames_that_have_been_open_since_before_what_is_kept(house: Make) -> None:
     lived, whole = house(FRAMES, "lived"), house(FRAMES, "whole")
     for number in range(8):
@@ -136,6 +140,7 @@ def test_frames_that_have_been_open_since_before_what_is_kept(house: Make) -> No
     lived.assert_ledger_true()
 
 
+@pytest.mark.full
 def test_sketches_of_windows_that_begin_before_what_is_kept(house: Make) -> None:
     lived, whole = house(SKETCHES, "lived"), house(SKETCHES, "whole")
     state = ("tuples", "tick_matrices", "cells")
@@ -161,6 +166,7 @@ def test_sketches_of_windows_that_begin_before_what_is_kept(house: Make) -> None
     assert {row["hour"].hour for row in of_client if row["change"] != "left"} == {1, 2}
 
 
+@pytest.mark.full
 def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(house: Make) -> None:
     day = house(SHORT)
     for number in range(7):
@@ -177,6 +183,7 @@ def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(house: Make) -> No
         ]
 
 
+@pytest.mark.full
 def test_state_that_another_run_lets_expire_is_not_taken_for_empty(
     house: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +230,7 @@ def test_hours_that_are_not_due_are_forgotten(house: Make) -> None:
     day.assert_ledger_true()
 
 
+@pytest.mark.full
 def test_state_that_a_killed_run_was_dropping_is_dropped(
     house: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,7 @@ def test_one_record_of_each_stays_and_the_others_come_back(house: Make, text: st
     assert rows(plain, "duplicates") == set()
 
 
+@pytest.mark.full
 def test_a_file_beyond_healing_whose_record_is_repeated_is_counted_anew(house: Make) -> None:
     day = house(FIRST)
     land(day, 3, [(3700, "x", 1), (3 * 3600 + 1, "y", 1)])

@@ -33,12 +33,12 @@ from transom.stages.parsing import Reading
 from transom.stages.read_rows import ReadRows
 from transom.stream import load
 
+# The benchmarks are run by hand; what they compare is tested elsewhere in the quick tier.
+pytestmark = pytest.mark.full
 LINES = 2_000
 
 
-@pytest.mark.parametrize(
-    "name", ["apache", *(pytest.param(name, marks=pytest.mark.full) for name in LOGS if name != "apache")]
-)
+@pytest.mark.parametrize("name", list(LOGS))
 def test_every_way_gives_the_same(spark: SparkSession, tmp_path: Path, name: str) -> None:
     case = Case(name, "plain", LINES, tmp_path / "case")
     stream, plain = load(case.stream), Path(case.files(tmp_path))
@@ -72,7 +72,6 @@ def of_levels(windows: Sequence[DataFrame]) -> DataFrame:
     return reduce(DataFrame.unionByName, levels).select("level", *sorted(windows[0].columns))
 
 
-@pytest.mark.full
 def test_every_way_gives_the_same_of_six_levels_and_of_keys_with_few_events(
     spark: SparkSession, tmp_path: Path
 ) -> None:

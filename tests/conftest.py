@@ -47,6 +47,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = os.environ.get("TRANSOM_SEED") or str(secrets.randbelow(10**6))
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Shortens the ids of long values: a test's id is in the environment of every process that it starts."""
+    if isinstance(val, str | bytes) and len(val) > 200:
+        return f"{type(val).__name__} of {len(val)}"
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the folders with the longest tests first."""
     tests = Path(__file__).parent

@@ -84,6 +84,7 @@ def test_what_rows_take_is_known_before_they_are_taken(spark: SparkSession) -> N
     assert sizes == [3 * small.FIXED + more for more in (3 + 2 * small.FIXED, 0, 2)]
 
 
+@pytest.mark.full
 def test_both_ways_leave_the_same_lake(house: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     lakes = {}
     # By Spark the hours are named one by one, as scattered ones are.

@@ -142,7 +142,7 @@ def assert_settled(lake: Lake, run: Run) -> None:
 
 
 # Shrinking takes minutes: a history says little less for being long.
-@settings(max_examples=100, phases=[Phase.generate])
+@settings(phases=[Phase.generate])
 @given(st.lists(STEP, min_size=1, max_size=6), RUN)
 def test_any_history_of_runs_comes_to_what_one_run_makes(steps: list[Step], last: Run) -> None:
     lake = Lake(Toy())

@@ -254,7 +254,7 @@ class House:
         return {(row["table"], row["block"], row["hour"].astimezone(UTC)): row["digest"] for row in found}
 
     def rows(self) -> Mapping[str, list[Row]]:
-        """Return every row of every table but the ledger's, by table, without columns outside the promise.
+        """Return every row of every table but the ledger's, by table and in order, without columns outside the promise.
 
         They are read without Spark, in milliseconds.
         """
@@ -264,10 +264,11 @@ class House:
     def _rows(self, name: str) -> list[Row]:
         outside = Table.load(name).outside
         # A lake keeps the columns that its specification has had, without a value in them.
-        return [
+        rows = [
             {column: value for column, value in row.items() if column not in outside and value is not None}
             for row in read_rows(DeltaTable(f"{self.root}/{name}"))
         ]
+        return sorted(rows, key=lambda row: repr(sorted(row.items())))
 
     def assert_same(self, other: "House", note: object = "") -> None:
         """Assert that two lakes are the same: ledger, findings and every row of every table.

@@ -1,7 +1,8 @@
-"""A lake in memory, in which the lake's own control flow runs a toy stage: ledger, pins, claims, writes.
+"""A lake in memory, in which the lake's own control flow runs toy stages: ledger, pins, claims, writes.
 
 Rows are dictionaries, and no JVM is there to hold them; what Spark does with rows is done in a few lines. All
-else is `refresh` and what it calls.
+else is `refresh` and what it calls. `Lake` has one stage of three steps; `unit.memory_pipeline` has the steps
+of every real stage.
 """
 
 import hashlib
@@ -9,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -84,17 +86,24 @@ class Kept(Ledger):
             return self.version
 
     def record_checks(self, stage: str, verdicts: Sequence[Verdict], run_id: str) -> None:
-        self.verdicts += [(run_id, verdict) for verdict in verdicts]
+        if verdicts:
+            with self.commits.one():
+                self.verdicts += [(run_id, verdict) for verdict in verdicts]
 
     def silence(self, run_id: str) -> timedelta:
         return timedelta(0)
 
 
 class Commits:
-    """Strikes a run before or after one of its commits and pins."""
+    """Strikes a run before or after one of its commits and pins.
+
+    Attributes:
+        observer: is called after each of them.
+    """
 
     def __init__(self) -> None:
         self.count = 0
+        self.observer: Callable[[], None] = lambda: None
         self._strike: tuple[int, str, Callable[[], None]] | None = None
 
     @contextmanager
@@ -103,6 +112,7 @@ class Commits:
         number = self.count
         self._reach(number, "before")
         yield
+        self.observer()
         self._reach(number, "after")
 
     @contextmanager
@@ -136,7 +146,8 @@ class Shelves(Store):
     ) -> Pins:
         # Others may come in between here, too.
         with self.commits.one():
-            return Pinned(self, {name: len(self.versions.setdefault(name, [Rows()])) - 1 for name in tables})
+            versions = {name: len(self.versions.setdefault(name, [Rows()])) - 1 for name in tables}
+            return Pinned(self, versions, fillers=fillers or {})
 
     def write(
         self, write: Write, *, stage: str, token: int, run_id: str, known: Iterable[Node] | None = None
@@ -157,6 +168,49 @@ class Pinned(Pins):
     def read(self, table: str, hours: Iterable[datetime]) -> Any:
         wanted = set(hours)
         return self.store.versions[table][self.versions[table]].where(lambda row: row["hour"] in wanted)
+
+    def read_filler(self, filler: Filler, hours: Collection[datetime]) -> Any:
+        # No session is there that could read it.
+        return self.fillers[filler](None, hours)  # type: ignore[arg-type]
+
+
+class Outside:
+    """What stands for what stages read that is not the stream's own.
+
+    Args:
+        tables: a value for each hour of each, by its name.
+    """
+
+    def __init__(self, tables: Mapping[str, Mapping[datetime, int]], declared: Sequence[Filler]) -> None:
+        self._tables = tables
+        self._seen: dict[Filler, Mapping[datetime, int]] = {filler: {} for filler in declared}
+
+    def beside(self, book: Book) -> Book:
+        # What is pinned is what was seen last, as in `transom.lake.fillers`.
+        self._seen = {filler: dict(self._tables.get(filler.name, {})) for filler in self._seen}
+        return book.beside(
+            {filler.series: self._hours(filler, held, book) for filler, held in self._seen.items()}
+        )
+
+    def _hours(self, filler: Filler, held: Mapping[datetime, int], book: Book) -> dict[datetime, Entry]:
+        if filler.table is not None and filler.time is None:
+            # Rows of all time: every hour reads all of them.
+            said = digest({"hour": hour, "value": value} for hour, value in held.items())
+            return dict.fromkeys(book.due, Entry("published", "", digest=said))
+        # Of another stream, hours that are due in this one.
+        hours = held.keys() if filler.table is not None else held.keys() & book.due
+        return {hour: Entry("published", "", digest=f"1:{held[hour]}") for hour in hours}
+
+    def pinned(self) -> Mapping[Filler, OutsideRows]:
+        def rows(
+            held: Mapping[datetime, int], listed: bool, session: object, hours: Collection[datetime]
+        ) -> Any:
+            return Rows({"hour": h, "value": held[h]} for h in sorted(held) if listed or h in hours)
+
+        return {
+            filler: partial(rows, held, filler.table is not None and filler.time is None)
+            for filler, held in self._seen.items()
+        }
 
 
 class Tray:
@@ -203,11 +257,16 @@ def judged(checks: Sequence[Check], metrics: Sequence[Row]) -> list[Finding]:
 
 
 @contextmanager
-def without_spark() -> Iterator[None]:
-    """Inside, `refresh` takes rows as they are here."""
+def without_spark(outside: Mapping[str, Mapping[datetime, int]]) -> Iterator[None]:
+    """Inside, `refresh` takes rows as they are here.
+
+    Args:
+        outside: what is not the stream's own, as in `Outside`.
+    """
     instead: dict[str, object] = {
         "DataFrame": Rows, "Spool": Tray, "Pins": Pinned, "measure": measured, "judge": judged, "_in": within,
         "_hashed": lambda step, rows: rows,
+        "Fillers": lambda root, declared: Outside(outside, declared),
     }  # fmt: skip
     with patch.multiple(module, **instead):
         yield
@@ -333,13 +392,19 @@ def _values(
     return {row["hour"]: row[name] for row in rows if row["block"] == block}
 
 
-class Lake:
-    """A lake in memory, the events of which are told, and a toy stage over them."""
+class EventLake:
+    """A lake in memory whose events are told, and in which any stage can run.
 
-    def __init__(self, toy: Toy) -> None:
-        self.toy, self.commits = toy, Commits()
+    Attributes:
+        outside: what is not the stream's own: a value for each hour, by the name that a stage has for it.
+        runs: how many runs there have been.
+    """
+
+    def __init__(self) -> None:
+        self.commits = Commits()
         self.ledger, self.store = Kept(self.commits), Shelves(self.commits)
-        self._runs = 0
+        self.outside: dict[str, dict[datetime, int]] = {}
+        self.runs = 0
 
     def tell(
         self,
@@ -370,22 +435,16 @@ class Lake:
             self.store.versions["events"].append(Rows([*stay, *rows]))
         self.ledger._now = self.ledger.book().updated({node: entry})
 
-    def run(
-        self,
-        start: int,
-        end: int,
-        heal: int = 2,
-        chunk: int = 100,
-        retention: int | None = None,
+    def refreshed(
+        self, stage: Stage, start: int, end: int, heal: int, chunk: int, retention: int | None
     ) -> Outcome:
-        """The stage over some hours, in chunks."""
-        self._runs += 1
+        """A stage over some hours, in chunks."""
+        self.runs += 1
         outcome, stretch = Outcome(), Interval(at(start), at(end))
         kept = None if retention is None else retention * HOUR
-        with without_spark():
+        with without_spark(self.outside):
             for number, part in enumerate(stretch.chunks(chunk * HOUR)):
-                name = f"run {self._runs} {number}"
-                stage = self.toy.stage()
+                name = f"run {self.runs} {number}"
                 outcome.add(
                     refresh(self.store, self.ledger, stage, part, heal * HOUR, name, (), stretch, kept)
                 )
@@ -396,11 +455,35 @@ class Lake:
         rows = self.store.versions.get(node.table, [Rows()])[-1]
         return Rows(sorted(rows.where(within({node.block: [node.hour]})), key=repr))
 
+    def take_events(self, other: "EventLake") -> None:
+        """Makes the events of another lake, and what is outside of it, those of this one, which is new."""
+        events = {node: entry for node, entry in other.ledger.book().items() if node.stage == "ingest"}
+        self.ledger._now = Book(events)
+        self.store.versions["events"] = [other.store.versions.get("events", [Rows()])[-1]]
+        self.outside = {name: dict(hours) for name, hours in other.outside.items()}
+
+
+class Lake(EventLake):
+    """A lake in memory, the events of which are told, and a toy stage over them."""
+
+    def __init__(self, toy: Toy) -> None:
+        super().__init__()
+        self.toy = toy
+
+    def run(
+        self,
+        start: int,
+        end: int,
+        heal: int = 2,
+        chunk: int = 100,
+        retention: int | None = None,
+    ) -> Outcome:
+        """The stage over some hours, in chunks."""
+        return self.refreshed(self.toy.stage(), start, end, heal, chunk, retention)
+
     def anew(self) -> "Lake":
         """A new lake of the same events, in which the stage has run once over all of them."""
         lake = Lake(replace(self.toy, computed=[], passes=[]))
-        events = {node: entry for node, entry in self.ledger.book().items() if node.stage == "ingest"}
-        lake.ledger._now = Book(events)
-        lake.store.versions["events"] = [self.store.versions.get("events", [Rows()])[-1]]
+        lake.take_events(self)
         lake.run(0, 100)
         return lake

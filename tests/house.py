@@ -254,7 +254,7 @@ class House:
         return {(row["table"], row["block"], row["hour"].astimezone(UTC)): row["digest"] for row in found}
 
     def rows(self) -> Mapping[str, list[Row]]:
-        """Return every row of every table but the ledger's, by table, sorted, without those outside the promise.
+        """Return the rows of every table but the ledger's, sorted, without columns outside the promise.
 
         They are read without Spark, in milliseconds.
         """

@@ -4,11 +4,13 @@ from collections.abc import Callable
 
 from transom.job import Context
 from transom.lake.refresh import Outcome, forget, refresh
+from transom.lake.retention import Series
 from transom.lake.stage import Stage
 from transom.stages import aggregate, fill, frame, sketch, widen
 from transom.stages.checks import accepted_of
 from transom.stages.ingest import ingest
 from transom.stages.ingest_tables import Tables
+from transom.stream import Stream
 
 Work = Callable[[Context], Outcome]
 LATER = {of.NAME: of.outline for of in (widen, aggregate, frame, fill, sketch)}
@@ -62,7 +64,15 @@ def _refreshed(context: Context, declared: Stage) -> Outcome:
             accepted_of(context.stream),
             context.interval,
             context.stream.retention,
+            shared_state(context.stream, declared.name),
         )
+
+
+def shared_state(stream: Stream, stage: str) -> frozenset[Series]:
+    """Block and table of all of a stage that other stages read."""
+    steps = [step for name in LATER if name != stage for step in LATER[name](stream).steps]
+    parts = [part for step in steps for part in step.parts.values()]
+    return frozenset((of.block, of.table) for part in parts for of in part.reads if of.stage == stage)
 
 
 WORKS: dict[str, Work] = {

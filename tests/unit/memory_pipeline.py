@@ -21,7 +21,7 @@ from transom.lake.refresh import Outcome
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Stage, Step
 from transom.lake.staleness import Staleness, reached_by
 from transom.stream import Stream, parse
-from transom.work import LATER
+from transom.work import LATER, shared_state
 from unit.small_lake import EventLake, Outside, Row, Rows, digest
 
 EVERY_FEATURE = """
@@ -80,6 +80,8 @@ CHANGED = parse(
     )
 )
 """The same with blocks of every stage changed, and others left alone."""
+WITHOUT_FRAMES = STREAM.model_copy(update={"frames": {}, "fills": {}})
+"""The same without any stage over the aggregates."""
 VALUES = 100
 """The computed values lie below this."""
 EMPTY = 6
@@ -232,7 +234,9 @@ class Pipeline(EventLake):
     ) -> dict[str, Outcome]:
         """Some stages over some hours, in their order, each in chunks."""
         return {
-            name: self.refreshed(double.stage, start, end, heal, chunk, retention)
+            name: self.refreshed(
+                double.stage, start, end, heal, chunk, retention, shared_state(self.stream, name)
+            )
             for name, double in self.doubles.items()
             if name in stages
         }

@@ -24,6 +24,7 @@ from transom.lake.fillers import Rows as OutsideRows
 from transom.lake.ledger import Ledger, Overtaken
 from transom.lake.quality import Check, Finding
 from transom.lake.refresh import Outcome, refresh
+from transom.lake.retention import Series
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Stage, Step
 from transom.lake.store import Pins, Store, Write
 from transom.lake.tables import Table
@@ -436,7 +437,14 @@ class EventLake:
         self.ledger._now = self.ledger.book().updated({node: entry})
 
     def refreshed(
-        self, stage: Stage, start: int, end: int, heal: int, chunk: int, retention: int | None
+        self,
+        stage: Stage,
+        start: int,
+        end: int,
+        heal: int,
+        chunk: int,
+        retention: int | None,
+        shared: Collection[Series] = (),
     ) -> Outcome:
         """A stage over some hours, in chunks."""
         self.runs += 1
@@ -446,7 +454,9 @@ class EventLake:
             for number, part in enumerate(stretch.chunks(chunk * HOUR)):
                 name = f"run {self.runs} {number}"
                 outcome.add(
-                    refresh(self.store, self.ledger, stage, part, heal * HOUR, name, (), stretch, kept)
+                    refresh(
+                        self.store, self.ledger, stage, part, heal * HOUR, name, (), stretch, kept, shared
+                    )
                 )
         return outcome
 

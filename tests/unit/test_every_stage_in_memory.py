@@ -20,13 +20,11 @@ from transom.lake.ledger import Overtaken
 from transom.lake.refresh import Outcome
 from transom.lake.staleness import Scope
 from transom.work import LATER, WORKS
-from unit.memory_pipeline import CHANGED, STREAM, Pipeline, upstream
+from unit.memory_pipeline import CHANGED, STREAM, WITHOUT_FRAMES, Pipeline, upstream
 from unit.small_lake import HOUR, Killed, at
 
 OUTSIDE = ("/outside/history", "/outside/known", "copy")
 HOURS = 6
-KEPT = {"aggregate"}
-"""Of these stages drawn runs drop no state: other stages read it, and take what has expired for empty."""
 SIDES = ["before", pytest.param("after", marks=pytest.mark.full)]
 
 
@@ -221,10 +219,9 @@ def test_state_that_another_run_drops_meanwhile_is_not_taken_for_empty() -> None
     assert any("another run has let state expire that run run " in words for words in said)
 
 
-@pytest.mark.xfail(strict=True, reason="frames and fills take granules that have expired for empty hours")
 @pytest.mark.parametrize("stage", ["frame", "fill"])
-def test_retention_of_granules_does_not_show_in_stages_over_them(stage: str) -> None:
-    """One run of 12 hours lets granules expire before the stages run that read them."""
+def test_state_that_other_stages_read_does_not_expire_before_they_do(stage: str) -> None:
+    """One run of 12 hours would let granules expire before the stages run that read them."""
     kept, dropped = Pipeline(), Pipeline()
     for lake, retained in ((kept, None), (dropped, 8)):
         for number in range(12):
@@ -233,6 +230,25 @@ def test_retention_of_granules_does_not_show_in_stages_over_them(stage: str) -> 
     for node, row in kept.state().items():
         if node.table == f"{stage}s":
             assert dropped.state()[node].digest == row.digest, node
+
+
+def test_state_that_expired_before_others_read_it_is_made_again_or_waited_for() -> None:
+    """The frames are new over a block whose old granules are gone."""
+    lake = Pipeline(WITHOUT_FRAMES)
+    for number in range(12):
+        lake.tell(number, [number])
+    lake.run(0, 12, retention=4, stages=["aggregate"])
+    lake.specify(STREAM)
+    lake.run(6, 12, heal=0, retention=4)
+    causes = {node: entry.cause for node, entry in lake.ledger.book().items() if entry.status == "blocked"}
+    assert {node.stage for node in causes} == {"frame", "fill"}
+    assert any(" has expired: run aggregate over that hour again" in str(cause) for cause in causes.values())
+    lake.run(0, 12, retention=4)
+    kept = lake.anew()
+    for node, row in kept.state().items():
+        assert lake.state()[node].digest == row.digest, node
+        if node.table in ("frames", "fills"):
+            assert lake.rows(node) == kept.rows(node), node
 
 
 @dataclass(frozen=True)
@@ -266,10 +282,8 @@ class Run:
     def happen(self, lake: Pipeline, stages: Sequence[str]) -> Mapping[str, Outcome]:
         found: dict[str, Outcome] = {}
         for stage in stages[-1:] if self.alone else stages:
-            # See `test_retention_of_granules_does_not_show_in_stages_over_them`.
-            kept = None if stage in KEPT else self.retention
             end = self.start + self.hours
-            found |= lake.run(self.start, end, self.heal, self.chunk, kept, [stage])
+            found |= lake.run(self.start, end, self.heal, self.chunk, self.retention, [stage])
         return found
 
 

@@ -137,4 +137,6 @@ def _cause(read: Node, stage: str, book: Book) -> str | None:
     entry = book.get(read)
     if entry is None:
         return f"{read} has not been computed" if read.stage != stage else None
+    if entry.status == "expired" and read.stage != stage:
+        return f"{read} has expired: run {read.stage} over that hour again"
     return cause_of(read, entry)

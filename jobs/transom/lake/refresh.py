@@ -24,7 +24,7 @@ from transom.lake.parts import moment_of, number_of
 from transom.lake.planning import Plan, left_stale, plan
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import judge
-from transom.lake.retention import expire
+from transom.lake.retention import Series, expire
 from transom.lake.samples import in_words, sampled
 from transom.lake.settling import settle
 from transom.lake.spool import Spool
@@ -88,6 +88,7 @@ def refresh(
     accepted: Sequence[Accepted] = (),
     stretch: Interval | None = None,
     retention: timedelta | None = None,
+    shared: Collection[Series] = (),
 ) -> Outcome:
     """Brings a stage up to date over an interval.
 
@@ -96,6 +97,8 @@ def refresh(
         accepted: failed checks that a person lets pass.
         stretch: the whole of which the interval is a chunk; None is the interval itself.
         retention: how long state is kept before the stage's last hour; None is for ever.
+        shared: block and table of the stage's state that other stages read. It does not expire; what has
+            expired before others read it is made again.
     """
     outcome = Outcome()
     scope = Scope.within(interval, stretch or interval, heal)
@@ -132,11 +135,21 @@ def refresh(
     for number, step in enumerate(stage.steps):
         _forget_dropped(store, ledger, stage.name, step, run_id)
         if step.parts:
-            bring(number, scope)
+            bring(number, scope, _expired(ledger, stage.name, step, shared))
     if retention is not None:
-        outcome.work["expired"] = expire(store, ledger, stage, retention, run_id)
+        outcome.work["expired"] = expire(store, ledger, stage, retention, run_id, shared)
     outcome.stale = left_stale(stage, fillers.beside(ledger.book()), scope, accepted)
     return outcome
+
+
+def _expired(ledger: Ledger, stage: str, step: Step, shared: Collection[Series]) -> set[Node]:
+    """Nodes of a step that have expired, though other stages read them."""
+    blocks = {block for block, table in shared if table == step.table.name}
+    return {
+        node
+        for node, entry in (ledger.book([stage]).items() if blocks else ())
+        if entry.status == "expired" and node.table == step.table.name and node.block in blocks
+    }
 
 
 def forget(store: Store, ledger: Ledger, stage: Stage, run_id: str) -> None:

@@ -3,11 +3,15 @@
 An expired node keeps its digest and its inputs: what was computed from it stays fresh, and the state that
 is made again comes out the same, as long as what it is computed from does.
 
+State that other stages read never expires: they run after its own stage, over any hours, and cannot make it
+again.
+
 A node that another run is writing is left to that run, which is about to read it: it expires another time.
 What a killed run has left looks the same, and may be beyond the reach of every later run; so it expires once
 its run has been silent for long. One that is slower than that is overtaken; no row depends on it.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -19,12 +23,20 @@ from transom.lake.publishing import publish
 from transom.lake.stage import Stage
 from transom.lake.store import Store, Write
 
+Series = tuple[str, str]
+"""A block and one of its stage's tables."""
+
 SILENT = timedelta(days=1)
 """How long a run commits nothing to the ledger until it is taken for dead; alive, it writes for minutes."""
 
 
-def expire(store: Store, ledger: Ledger, stage: Stage, retention: timedelta, run_id: str) -> int:
+def expire(
+    store: Store, ledger: Ledger, stage: Stage, retention: timedelta, run_id: str, shared: Collection[Series]
+) -> int:
     """Drops a stage's state older than its last hour with a row less the retention.
+
+    Args:
+        shared: block and table of the state that other stages read, and that is kept.
 
     Returns:
         How many nodes have expired; none, where another run came in between.
@@ -43,7 +55,7 @@ def expire(store: Store, ledger: Ledger, stage: Stage, retention: timedelta, run
     targets: dict[str, dict[str | None, set[datetime]]] = {name: {} for name in steps}
     dead = cache(lambda run: ledger.silence(run) >= SILENT)
     for node, entry in book.items():
-        if node.table not in steps or node.hour >= last - kept(node):
+        if node.table not in steps or (node.block, node.table) in shared or node.hour >= last - kept(node):
             continue
         if entry.status == "published" or (entry.status == "writing" and dead(entry.run_id)):
             entries[node] = replace(entry.before(), status="expired", rows=0)

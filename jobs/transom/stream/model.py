@@ -81,7 +81,8 @@ class Stream(Model):
     """How far around its interval a run mends stale hours; whole hours."""
     retention: Duration | None = None
     """How long private state is kept before the last hour that was asked for; whole hours, none is
-    for ever. State that an older hour needs is made again from the events."""
+    for ever. State that an older hour needs is made again from the events. State that
+    other stages read is kept for ever."""
     start: Hour | None = None
     """The first hour, UTC, that the DAG may schedule."""
     until: Hour | None = None

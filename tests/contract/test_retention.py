@@ -1,22 +1,18 @@
-"""State is dropped when nothing of the present reaches it, and made again when something of the past does."""
+"""State is dropped when nothing of the present reaches it, and made again when something of the past does.
 
-import shutil
+What the lake does for that is tested for the steps of every stage, killed, overtaken and under another
+specification, in `unit.test_every_stage_in_memory`. Here are rows: what windows, frames and sketches make of
+state that has been dropped and made again.
+"""
+
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 
-from failpoints import killed_at
 from house import House, clock, hour, line
 from transom.intervals import Interval
-from transom.lake import refresh, retention
-from transom.lake.book import Book, Entry, Node
-from transom.lake.fillers import Fillers
+from transom.lake.book import Entry, Node
 from transom.lake.gate import judge
-from transom.lake.ledger import Ledger, Overtaken
-from transom.lake.stage import Step
-from transom.lake.store import Pins, Store
-from transom.stages import aggregate
 
 Make = Callable[..., House]
 
@@ -68,6 +64,7 @@ def expired(house: House, *tables: str) -> set[int]:
 
 @pytest.mark.full
 def test_state_older_than_its_retention_is_dropped_whatever_the_cuts(house: Make) -> None:
+    """Slow (20 seconds): nine runs of all stages."""
     hourly, whole = house(SHORT, "hourly"), house(SHORT, "whole")
     for number in range(7):
         hourly.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])
@@ -85,7 +82,6 @@ def test_state_older_than_its_retention_is_dropped_whatever_the_cuts(house: Make
     assert hourly.store.pin(["granules", "aggregates"]).versions == versions
 
 
-@pytest.mark.full
 def test_an_hour_of_the_past_gets_its_state_back(house: Make) -> None:
     lived = house(SHORT, "lived")
     for number in range(7):
@@ -104,20 +100,8 @@ def test_an_hour_of_the_past_gets_its_state_back(house: Make) -> None:
 
 
 @pytest.mark.full
-def test_reports_of_the_past_under_another_specification(house: Make) -> None:
-    first, changed = house(SHORT, "lake"), SHORT.replace("2 HOURS SLIDES 30", "3 HOURS SLIDES 30")
-    for number in range(7):
-        first.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])
-    first.run(0, 7)
-    again, fresh = house(changed, "lake"), house(changed, "fresh")
-    again.run(0, 7)
-    fresh.run(0, 7)
-    assert again.state() == fresh.state()
-    again.assert_ledger_true()
-
-
-@pytest.mark.full
 def test_frames_that_have_been_open_since_before_what_is_kept(house: Make) -> None:
+    """Slow (half a minute): fourteen runs of all stages."""
     lived, whole = house(FRAMES, "lived"), house(FRAMES, "whole")
     for number in range(8):
         lived.land(number, [line(3600 * number + 900 * i, sent=number + i, status=404) for i in range(4)])
@@ -142,6 +126,7 @@ def test_frames_that_have_been_open_since_before_what_is_kept(house: Make) -> No
 
 @pytest.mark.full
 def test_sketches_of_windows_that_begin_before_what_is_kept(house: Make) -> None:
+    """Slow (most of a minute): eleven runs of all stages, with three sketches."""
     lived, whole = house(SKETCHES, "lived"), house(SKETCHES, "whole")
     state = ("tuples", "tick_matrices", "cells")
     for number in range(6):
@@ -168,6 +153,7 @@ def test_sketches_of_windows_that_begin_before_what_is_kept(house: Make) -> None
 
 @pytest.mark.full
 def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(house: Make) -> None:
+    """In the ledger and in the findings, run after run."""
     day = house(SHORT)
     for number in range(7):
         day.land(number, [line(number * 3600)])
@@ -183,38 +169,21 @@ def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(house: Make) -> No
         ]
 
 
-@pytest.mark.full
-def test_state_that_another_run_lets_expire_is_not_taken_for_empty(
-    house: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    day = house(SHORT)
+def test_granules_that_frames_are_made_of_do_not_expire(house: Make) -> None:
+    """Of other blocks, they expire before the frames are computed of the same run."""
+    day = house(SHORT + "frames: {busy: {over: site, kind: threshold, where: n > 2, idle: 2 hours}}")
     for number in range(7):
-        day.land(number, [line(number * 3600)])
+        day.land(number, [line(number * 3600 + 600 * i) for i in range(4 if number < 2 else 1)])
     day.run(0, 7)
-    assert expired(day) == {0, 1}
-    day.land(1, [line(3600), line(3601)], ".late")
-    day.ingest(1, 2)
-    seen, planned = refresh._consistent, []
-
-    def consistent(store: Store, ledger: Ledger, fillers: Fillers, step: Step) -> tuple[Book, Pins]:
-        planned.append(step.table.name)
-        if planned[-2:] == ["granules", "aggregates"] and planned.count("aggregates") == 2:
-            # State that was made for the windows of hour 1.
-            retention.expire(
-                day.store, day.ledger, aggregate.outline(day.stream), timedelta(hours=4), "other"
-            )
-        return seen(store, ledger, fillers, step)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(refresh, "_consistent", consistent)
-        with pytest.raises(Overtaken, match="another run has let state expire that run run "):
-            day.aggregate(1, 2)
-    day.run(1, 3)
-    day.aggregate(3, 7)
-    whole = house(SHORT, "whole")
-    whole.run(0, 7)
-    assert day.rows() == whole.rows()
-    day.assert_ledger_true()
+    assert {
+        node.block
+        for node, entry in day.book().items()
+        if entry.status == "expired" and node.stage == "aggregate"
+    } == {"traffic"}
+    frames = [(row["hour"], row["end"], row["state"]) for row in day.rows()["frames"]]
+    assert sorted(frames) == [
+        (hour(0), hour(0), "partial"), (hour(1), hour(1), "partial"), (hour(2), hour(1), "final")
+    ]  # fmt: skip
 
 
 def test_hours_that_are_not_due_are_forgotten(house: Make) -> None:
@@ -228,27 +197,3 @@ def test_hours_that_are_not_due_are_forgotten(house: Make) -> None:
     day.aggregate(0, 1)
     assert beyond not in day.book()
     day.assert_ledger_true()
-
-
-@pytest.mark.full
-def test_state_that_a_killed_run_was_dropping_is_dropped(
-    house: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(retention, "SILENT", timedelta(0))
-    never = house(SHORT, "never")
-    for number in range(7):
-        never.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])
-    never.run(0, 5)
-    shutil.copytree(never.root, never.folder / "ready" / "web")
-    never.run(5, 7)
-    # After the four commits of each table's rows: the claim, the rows, what came out.
-    for step in (10, 11):
-        shutil.copytree(never.folder / "ready", never.folder / f"killed-{step}")
-        killed = house(SHORT, f"killed-{step}")
-        killed.ingest(5, 6)
-        with killed_at(step):
-            killed.aggregate(5, 6)
-        assert {node.hour.hour for node, e in killed.book().items() if e.status == "writing"} == {0}
-        killed.run(6, 7)
-        assert killed.state() == never.state(), step
-        killed.assert_ledger_true()

@@ -56,7 +56,7 @@ def statuses(ledger: Ledger) -> list[str]:
 
 
 def drop(lake: tuple[Store, Ledger], run: str) -> int:
-    return expire(*lake, STAGE, 4 * HOUR, run)
+    return expire(*lake, STAGE, 4 * HOUR, run, ())
 
 
 def redated(ledger: Ledger, when: Callable[[int, int], int]) -> None:

@@ -44,25 +44,20 @@ def published(house: House) -> Published:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("stage", ["ingest", "aggregate"])
-def test_a_run_between_any_two_steps_of_another(house: Make, stage: str) -> None:
+def test_ingest_run_between_any_two_steps_of_another(house: Make) -> None:
     """Nothing that is called fresh is anything but what one of them computed from what it found; the one that
-    is overtaken says so; and a third run leaves what one alone leaves."""
+    is overtaken says so; and a third run leaves what one alone leaves. The stages behind ingest are tested so
+    in `unit.test_every_stage_in_memory`.
 
-    def whole(day: House) -> None:
-        day.ingest(0, 1)
-        if stage == "aggregate":
-            day.aggregate(0, 1)
-
+    Slow (half a minute): two or three runs of ingest for each side of each commit.
+    """
     old, new = house(ONE, "old"), house(ONE, "new")
     old.land(0, BEFORE)
-    if stage == "aggregate":
-        old.ingest(0, 1)
     shutil.copytree(old.root, old.folder / "ready" / "web")
     with watched(lambda number, side: None) as commits:
-        getattr(old, stage)(0, 1)
+        old.ingest(0, 1)
     old.land(0, AFTER)
-    whole(new)
+    new.ingest(0, 1)
     truths = [published(old), published(new)]
     overtaken = 0
     for point in product(range(1, commits.count + 1), ("before", "after")):
@@ -73,17 +68,17 @@ def test_a_run_between_any_two_steps_of_another(house: Make, stage: str) -> None
         def meanwhile(number: int, side: Side, point: tuple[int, str] = point, lake: str = lake) -> None:
             if (number, side) == point:
                 old.land(0, AFTER)
-                whole(house(ONE, lake))
+                house(ONE, lake).ingest(0, 1)
 
         one = house(ONE, lake)
         with watched(meanwhile):
             try:
-                getattr(one, stage)(0, 1)
+                one.ingest(0, 1)
             except Overtaken:
                 overtaken += 1
         for node, fresh in published(one).items():
             assert fresh in [truth[node] for truth in truths if node in truth], (lake, node)
-        whole(one)
+        one.ingest(0, 1)
         one.assert_same(new, lake)
     # At each point but those before its first claim and after its last commit, where it had nothing to lose.
     assert overtaken

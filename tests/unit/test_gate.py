@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from transom.intervals import Interval
+from transom.intervals import NO_HOUR, Interval
 from transom.lake.book import Entry, Node, Verdict
 from transom.lake.findings import publish
 from transom.lake.gate import judge
@@ -38,6 +38,19 @@ def test_a_gate_is_red_for_what_did_not_run_and_for_what_is_being_written(ledger
         "ingest has not run for 2015-05-17T01",
     ]
     assert "run --from 2015-05-17T01:00 --to 2015-05-17T02:00" in failures[1]
+
+
+def test_gate_is_red_for_files_without_hour_whatever_its_interval(ledger: Ledger) -> None:
+    for of, entry in (
+        (node(0), published("a")),
+        (replace(node(0), hour=NO_HOUR), replace(published("a"), status="quarantined", cause="junk")),
+    ):
+        ledger.claim("ingest", [of], "a")
+        ledger.publish("ingest", {of: entry}, "a")
+    judged = judge(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run --from {from} --to {to}")
+    assert [text.splitlines()[0] for text in judged.failures] == [
+        "quarantined: ingest events, files without an hour: junk"
+    ]
 
 
 def test_the_gate_of_a_later_stage_is_red_for_what_is_not_made_and_for_what_it_leaves_out(

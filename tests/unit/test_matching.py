@@ -119,6 +119,8 @@ def joined(stretches: list[Stretch]) -> Windows:
 
 
 A, B, C = (Step(name, bit) for bit, name in enumerate("abc"))
+APART = Pattern((Element((A,)), Element((B,), None, (2, 3))), (), 20, 9)
+"""Both bounds of a gap are allowed."""
 BESIDES = Pattern(
     (
         Element((A,)),
@@ -161,6 +163,7 @@ BB = Step("b", 1, 2)
 @example(case=(chain(A, B, nevers=(Never(3, "a", "b"),), most=1), [[(0, 1, 0, 0), (3, 2, 0, 0)]]))
 @example(case=(chain(A, Step("b", 1, agrees=(("a", "a", "a"),))), [[(0, 1, -1, 0), (1, 2, -1, 0)]]))
 @example(case=(UNLIKE, [[(0, 1, 1, 1), (1, 1, -1, 2)]]))
+@example(case=(APART, [[(0, 1, 0, 0), (later, 2, 0, 0)] for later in range(1, 5)]))
 @example(case=(BESIDES, [[(0, 1, 0, 0), (1, 2, 1, 0), (1, 2, 2, 0), (1, 2, 1, 0), (1, 4, 0, 0)]]))
 @example(case=(TWICE, [[(0, 1, 0, 0), (1, 2, 1, 0), (1, 2, 2, 0), (1, 4, 1, 0)]]))
 @given(case=cases())

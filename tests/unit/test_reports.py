@@ -155,6 +155,21 @@ def test_aged_means_are_those_of_the_records_of_each_ring(drawn: list[Event], st
         assert "aged_mean_n" not in row
 
 
+@given(events_of, st.sets(st.integers(-2, 6), min_size=1, max_size=3))
+def test_report_is_complete_where_its_window_reaches_no_incomplete_hour(
+    drawn: list[Event], lacking: set[int]
+) -> None:
+    of = block()
+    events = [(user, TODAY + second, took) for user, second, took in drawn]
+    stretches = [(TODAY * 1_000_000, (TODAY + SECONDS + 3 * 3600) * 1_000_000)]
+    hours = [TODAY + 3600 * number for number in sorted(lacking)]
+    incomplete = np.array([1_000_000 * hour for hour in hours], dtype=np.int64)
+    made = Reports(of, stretches, incomplete)([granules(events, of)])
+    for row in pa.Table.from_batches(made).to_pylist():
+        low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
+        assert row["complete"] is not any(low < hour + 3600 and hour < high for hour in hours)
+
+
 @given(events_of, st.sampled_from([0, TODAY]), st.sampled_from([1, 2**17]))
 def test_distinct_values_are_those_of_the_records_of_each_window(
     drawn: list[Event], start: int, at_a_time: int

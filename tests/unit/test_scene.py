@@ -172,7 +172,11 @@ def test_what_an_hour_is_made_from() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expect", "names"), [(..., ["files_unchanged"]), (2, ["files_expected", "files_unchanged"])]
+    ("expect", "names"),
+    [
+        (..., ["files_unchanged", "files_distinct"]),
+        (2, ["files_expected", "files_unchanged", "files_distinct"]),
+    ],
 )
 def test_the_checks_of_an_hour(expect: Any, names: list[str]) -> None:
     checks = hour_checks(parse(changed(source__expect=expect) if expect is not ... else changed()))

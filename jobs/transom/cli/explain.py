@@ -57,7 +57,8 @@ def explain(
                 changes = reasons.files()
             except LandingError as error:
                 changes = [f"files: not looked at: {error}"]
-        for line in changes:
+            said = reasons.remarks()
+        for line in [*changes, *(f"files: {remark}" for remark in said)]:
             typer.echo(f"  {escaped(line)}")
     if reasons.troubled or changes:
         first, last = reasons.stretch

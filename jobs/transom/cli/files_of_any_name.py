@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from transom.cli.asked import Refusal
+from transom.file_names import split_name
 from transom.formats.reading import Chunk, Summary, read_file
 from transom.intervals import HOUR, Interval, format_hour, hour_of
 from transom.paths import Match, PathPattern, Unit, split_scheme
@@ -217,10 +218,12 @@ class Landed:
 
     Attributes:
         notes: what is not tried, for a person.
+        paths: the files by the paths under which they land.
     """
 
     stream: Stream
     notes: tuple[str, ...]
+    paths: Mapping[str, Held]
 
 
 def land(
@@ -260,7 +263,8 @@ def land(
     # Behind what the files cover none is missing.
     until = {"start": None, "until": end} if end < interval.end else {}
     tried = parse({**data, "source": source, "chunk": chunk, **until}, f"{stream.name}.yaml")
-    for number, file in enumerate(files, 1):
+    landed: dict[str, Held] = {}
+    for number, file in zip(_numbers(files), files, strict=True):
         parts = [folder / "landing"]
         match = file.match
         if form is not None and match is not None and match.start is not None:
@@ -268,6 +272,27 @@ def land(
         captured = match.captures if match is not None else {}
         parts += [Path(captured.get(name, "try")) for name in pattern.captures]
         link = Path(*parts, f"{number}-{file.path.name}")
+        while (there := landed.get(str(link))) is not None and there.path.absolute() != file.path.absolute():
+            link = link.with_name(f"again-{link.name}")
+        if there is not None:
+            notes.append(f"{file.path} is given twice, and counts once")
+            continue
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(file.path.absolute())
-    return Landed(tried, tuple(notes))
+        landed[str(link)] = file
+    paths = {str(Path(link).relative_to(folder)): file for link, file in landed.items()}
+    return Landed(tried, tuple(notes), paths)
+
+
+def _numbers(files: Sequence[Held]) -> list[int]:
+    """Return a number for each file. Two have one number where a job takes names as theirs, with equal bytes,
+    for names of one file."""
+    numbers: dict[object, int] = {}
+    found = []
+    for file in files:
+        match = file.match
+        named = (
+            split_name(str(file.path.absolute()))[0] if match is None else (match.varies, str(match.captures))
+        )
+        found.append(numbers.setdefault(named, len(numbers) + 1))
+    return found

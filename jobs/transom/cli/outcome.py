@@ -1,8 +1,7 @@
 """What a try has found, printed: findings, first rows, refused lines, what an hour costs."""
 
 import json
-from collections.abc import Iterable, Sequence
-from pathlib import PurePath
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +19,8 @@ from transom.lake.findings import findings, how_many
 from transom.lake.gate import Judgement
 from transom.lake.ledger import Ledger
 from transom.lake.tables import query, read_rows
+from transom.stages.equal_files import equal_files, names_of
+from transom.stages.files import File
 from transom.stream import Stream
 from transom.stream.figures import columns_of
 from transom.units import format_duration
@@ -72,20 +73,45 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def print_duplicates(stream: Stream, root: str, files: Sequence[Held]) -> None:
+def print_equal_files(stream: Stream, root: str, paths: Mapping[str, Held]) -> None:
+    """Print which files hold the same bytes as another one, and whether both count.
+
+    Args:
+        stream: as it was tried.
+        root: its folder in the lake.
+        paths: the files by the paths under which they have landed.
+    """
+    uri = f"{root}/files"
+    if not DeltaTable.is_deltatable(uri):
+        return
+    files = {row["path"]: row for row in read_rows(DeltaTable(uri))}
+    equal = equal_files(map(File.of_row, files.values()), names_of(stream))
+    first = {row["source_id"]: path for path, row in files.items() if row["status"] != "duplicate"}
+    rows = []
+    for path, row in sorted(files.items()):
+        if path in equal:
+            rows.append((path, equal[path].other, "both count" if equal[path].counted else "counts once"))
+        elif row["status"] == "duplicate" and row["accepted"] + row["duplicates"]:
+            rows.append((path, first[row["source_id"]], "one file, packed or rotated"))
+    if rows:
+        shown = [(str(paths[path].path), str(paths[other].path), words) for path, other, words in rows]
+        table("files of the same bytes", ("file", "the same as", "so"), shown)
+
+
+def print_duplicates(stream: Stream, root: str, paths: Mapping[str, Held]) -> None:
     """Prints how many events of each file repeat another one, where the stream says what makes them one.
 
     Args:
-        files: in the order in which they have landed.
+        paths: as of `print_equal_files`.
     """
     uri = f"{root}/files"
     if stream.unique is None or not DeltaTable.is_deltatable(uri):
         return
-    found = {int(PurePath(row["path"]).name.partition("-")[0]): row for row in read_rows(DeltaTable(uri))}
+    found = {row["path"]: row for row in read_rows(DeltaTable(uri))}
     rows = [
         (str(file.path), file.events, row["duplicates"], row["accepted"])
-        for number, file in enumerate(files, 1)
-        if (row := found.get(number)) is not None and row["duplicates"]
+        for path, file in paths.items()
+        if (row := found.get(path)) is not None and row["duplicates"]
     ]
     if rows:
         columns = ", ".join(stream.unique.columns)

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-
-from deltalake import DeltaTable
+from functools import cached_property
 
 from transom.cli.changed import own_input, rows, stretches
+from transom.cli.file_remarks import known_files, remarks_of_hour
 from transom.cli.freshness import Freshness, book_of
 from transom.cli.lakes import TRIED
 from transom.intervals import NO_HOUR
 from transom.lake.book import STANDS, Entry, Node
 from transom.lake.gate import words
 from transom.lake.ledger import Ledger
-from transom.lake.tables import read_rows
 from transom.stages.files import File, Listed
 from transom.stages.landing import listed
+from transom.stages.periods import Periods
 from transom.stages.scene import STAGE, file_shape, node_of, scheduled
 from transom.stream import Stream
 from transom.stream.checks import BUILT_IN
@@ -201,6 +201,16 @@ class Reasons:
         if len(by_cause) > MOST:
             yield f"and for {len(by_cause) - MOST} further causes"
 
+    @cached_property
+    def _known(self) -> list[File]:
+        return known_files(self.ledger.root)
+
+    def remarks(self) -> list[str]:
+        """Return what a person should know of the hour's files; nothing of it makes the hour less fresh."""
+        return remarks_of_hour(
+            self.stream, sorted(self._known, key=lambda file: file.path), self.book, self.hour
+        )
+
     def files(self) -> list[str]:
         """What has changed in the landing folder since, of the files of this hour.
 
@@ -209,9 +219,7 @@ class Reasons:
         """
         if self._tried:
             return []
-        uri = f"{self.ledger.root}/files"
-        rows = read_rows(DeltaTable(uri)) if DeltaTable.is_deltatable(uri) else []
-        known = {file.path: file for file in map(File.of_row, rows)}
+        known = {file.path: file for file in self._known}
         there = listed(self.stream.path_pattern)
         self._mended(known, there)
         lines = list(self._expected(there))
@@ -239,9 +247,16 @@ class Reasons:
         """The files that the hour ought to have, and has not."""
         expected, pattern = self.stream.source.expect or 0, self.stream.path_pattern
         named = sum(self.hour in now.named for now in there.values())
-        if named < expected and scheduled(self.stream, self.hour):
+        if not scheduled(self.stream, self.hour):
+            return
+        if named < expected:
             found = "not there" if expected == 1 else f"{named} of {expected} are there"
             yield f"file {pattern.of(self.hour)}: expected, {found}"
+        periods = Periods.of(self.stream)
+        if periods is not None:
+            for start in periods.uncovered(there, self.hour):
+                end = start + periods.length
+                yield f"file {periods.name(start)}: expected, not there; of {start:%H:%M} to {end:%H:%M}"
 
     def _mended(self, known: Mapping[str, File], there: Mapping[str, Listed]) -> None:
         """Forgets what is withheld only for files that are no longer what they were: a run will tell."""

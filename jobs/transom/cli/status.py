@@ -81,6 +81,7 @@ def _say_others(uri: str, known: set[str]) -> None:
 
 def _shown(stream: Stream, uri: str) -> bool:
     """Prints a stream, and returns whether all of it is fresh."""
+    from transom.cli.file_remarks import known_files, remarks
     from transom.cli.freshness import Freshness, book_of
     from transom.cli.shown import plain, table
     from transom.lake.findings import findings, how_many
@@ -97,6 +98,8 @@ def _shown(stream: Stream, uri: str) -> bool:
         last = next((run for run in reversed(runs) if run["stage"] == stage), None)
         rows.append((stream.name, stage, *_counts(book, stage), len(freshness.stale(stage)), *_about(last)))
     table(f"{stream.name} in {uri}", COLUMNS, rows)
+    for line in remarks(stream, known_files(root), book):
+        typer.echo(f"  {plain(line)}")
     found, many = findings(root, most=SHOWN), how_many(root)
     if found:
         last_run = f" ({runs[-1]['finished_at']:%Y-%m-%dT%H:%M})" if runs else ""

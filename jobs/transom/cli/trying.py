@@ -128,7 +128,8 @@ def try_in(
         )  # fmt: skip
         root = f"{lake}/{stream.name}"
         outcome.print_outcome(session, landed.stream, root, interval, judged)
-    outcome.print_duplicates(landed.stream, root, found)
+    outcome.print_equal_files(landed.stream, root, landed.paths)
+    outcome.print_duplicates(landed.stream, root, landed.paths)
     outcome.print_rejected(found)
     outcome.print_cost(root, interval)
     return all(judgement.passed for judgement in judged)

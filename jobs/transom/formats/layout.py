@@ -49,6 +49,12 @@ REST = "rest"
 """The column of what a record holds beside the declared columns and the time."""
 
 
+def is_local(form: str, zone: str | None) -> bool:
+    """Return whether times of a form may be local ones of a zone whose clocks change."""
+    says_offset = form.startswith("epoch") or "%z" in form or "%Z" in form
+    return zone not in (None, "UTC") and not says_offset
+
+
 @dataclass(frozen=True)
 class ByLines:
     """Times of a log without times: each line is later than the one before it by the same step.
@@ -72,8 +78,8 @@ class EventTime:
         plus: paths of a field in seconds that is added (Zeek's `duration`); a missing one adds zero.
         time_format: as in `Field.time_format`.
         zone: the zone of times without an offset; None refuses them (`no_zone`). A local time that
-            a clock change skips is refused (`no_such_local_time`); one that it repeats is taken as
-            the earlier of the two.
+            a clock change skips is refused (`no_such_local_time`); one that it repeats is
+            resolved by the order of lines (`formats.repeated`).
         more: paths of further fields, whose texts are joined to the first one's by spaces.
         by_lines: where the number of the line makes the time; nothing else is said then.
     """

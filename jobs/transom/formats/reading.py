@@ -4,7 +4,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import pairwise
 from typing import BinaryIO, Protocol
@@ -24,12 +24,15 @@ from transom.formats.kv import KeyValue
 from transom.formats.layout import REST, Layout, Span
 from transom.formats.lines import BLOCK, KEPT, LONGEST, MARK, Lines, Tally, blocks, decompressed, split
 from transom.formats.regex import Regex
+from transom.formats.repeated import Order
 from transom.formats.rest import Records
 from transom.formats.syscalls import Syscalls
 from transom.formats.typed import ARROW, Refusals, column, mask
 from transom.formats.w3c import W3c
+from transom.intervals import EPOCH
 from transom.threads import in_order
 
+MICROSECOND = timedelta(microseconds=1)
 REJECTED = pa.schema(
     [("source_line", pa.int64()), *((name, pa.string()) for name in ("raw", "reason", "column", "detail"))]
 )
@@ -50,10 +53,13 @@ class Chunk:
     Attributes:
         events: event_time, the layout's fields, the rest where it is kept, source_line.
         rejected: source_line, raw, reason, column, detail.
+        shifts: how many microseconds later each event is if its time means the second of two hours; None
+            where no time is of an hour that comes twice, or the lines' order has been looked at.
     """
 
     events: pa.RecordBatch
     rejected: pa.RecordBatch
+    shifts: npt.NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,8 @@ class Summary:
         unknown: names of fields that the file brings and that no column and no time takes, in their order,
             at most 100; of JSON the names at the top.
         absent: declared columns of which no record shows any path; none of a file without records.
+        ambiguous: how many events have a time of an hour that comes twice, and nothing tells which is meant.
+        ambiguous_line: the line of the first of them.
     """
 
     sha256: str
@@ -83,6 +91,8 @@ class Summary:
     prefix_digests: dict[int, str]
     unknown: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    ambiguous: int = 0
+    ambiguous_line: int | None = None
 
 
 class Parser(Protocol):
@@ -133,13 +143,33 @@ def read_file(
     """
     file = _File(layout, _Told(layout, span, start, captures or {}), Tally(known))
     accepted = rejected = 0
+    order = Order()
     for chunks in in_order(file.jobs(source, name, block), threads):
         for chunk in chunks:
+            chunk = _resolved(chunk, order)
             accepted += chunk.events.num_rows
             rejected += chunk.rejected.num_rows
             if chunk.events.num_rows or chunk.rejected.num_rows:
                 yield chunk
-    yield file.summary(accepted, rejected)
+    order.end()
+    summary = file.summary(accepted, rejected)
+    yield replace(summary, ambiguous=order.ambiguous, ambiguous_line=order.first_line)
+
+
+def _resolved(chunk: Chunk, order: Order) -> Chunk:
+    """Return a chunk whose times are those that the order of the lines tells."""
+    events = chunk.events
+    if chunk.shifts is None:
+        if events.num_rows:
+            order.end()
+        return chunk
+    times, lines = (
+        events.column(name).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        for name in ("event_time", "source_line")
+    )
+    resolved = pa.array(order.resolve(times, chunk.shifts, lines)).cast(ARROW["timestamp"])
+    index = events.schema.get_field_index("event_time")
+    return Chunk(events.set_column(index, events.schema.field(index), resolved), chunk.rejected)
 
 
 class _File:
@@ -302,7 +332,7 @@ def _chunk(
     refused.any = block.any[there].copy()
     records = parser.parse(strings, refused)
     lines = np.arange(first + offset, first + offset + rows, dtype=np.int64)
-    values = _typed(records, lines, told, refused)
+    values, shifts = _typed(records, lines, told, refused)
     bad = np.flatnonzero(refused.any)
     texts = all(pa.types.is_string(field.type) for field in records.fields.values())
     if len(bad) and not texts and isinstance(parser, JsonLines):
@@ -326,11 +356,14 @@ def _chunk(
         ],
         schema=REJECTED,
     )
-    return Chunk(events, rejected)
+    return Chunk(events, rejected, None if shifts is None else shifts[~refused.any])
 
 
-def _typed(records: Records, lines: npt.NDArray[np.int64], told: _Told, refused: Refusals) -> list[pa.Array]:
-    """The time, the layout's fields and the rest; lines without a time, or one in the span, are refused."""
+def _typed(
+    records: Records, lines: npt.NDArray[np.int64], told: _Told, refused: Refusals
+) -> tuple[list[pa.Array], npt.NDArray[np.int64] | None]:
+    """The time, the layout's fields and the rest, and the times' shifts as `Chunk` has them; lines without a
+    time, or one in the span, are refused."""
     layout, span, fields = told.layout, told.span, records.fields
     rows = len(refused.any)
 
@@ -345,19 +378,34 @@ def _typed(records: Records, lines: npt.NDArray[np.int64], told: _Told, refused:
         return taken(paths) if captured is None else pa.repeat(pa.scalar(captured), rows)
 
     if layout.time.by_lines is not None:
-        time = moments.by_lines(layout.time.by_lines, told.start, lines, refused)
+        time, shifts = moments.by_lines(layout.time.by_lines, told.start, lines, refused), None
     else:
-        time = moments.by_fields(layout, fields, taken_for_time, refused)
+        time, shifts = moments.by_fields(layout, fields, taken_for_time, refused)
     columns = [column(field, taken(field.paths), refused) for field in layout.fields]
     if layout.keep_rest:
         kept = records.rest
         columns.append(rest.of_fields(fields, layout.paths, rows) if kept is None else kept)
     if span is not None:
         start, end = (pa.scalar(moment, ARROW["timestamp"]) for moment in (span.start, span.end))
+        if shifts is not None:
+            time, shifts = _in_span(time, shifts, span)
         outside = pc.or_(pc.less(time, start), pc.greater_equal(time, end))
         inside = f"{span.start:%Y-%m-%d %H:%M:%S}Z to {span.end:%Y-%m-%d %H:%M:%S}Z"
         refused.add(mask(outside), "outside_holds", values=time, expected=inside)
-    return [time, *columns]
+    return [time, *columns], shifts
+
+
+def _in_span(
+    time: pa.Array, shifts: npt.NDArray[np.int64], span: Span
+) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """Return times, and their shifts, of which one of two hours is out where the file may not hold it."""
+    start, end = ((moment - EPOCH) // MICROSECOND for moment in (span.start, span.end))
+    micros = pc.fill_null(time.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    first = (micros >= start) & (micros < end)
+    second = (micros + shifts >= start) & (micros + shifts < end)
+    moved = np.where(~first & second, micros + shifts, micros)
+    found = pa.array(moved, mask=mask(pc.is_null(time))).cast(ARROW["timestamp"])
+    return found, np.where(first & second, shifts, 0)
 
 
 def _kept(line: bytes) -> bytes:

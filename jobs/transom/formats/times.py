@@ -1,7 +1,8 @@
 """Times as logs write them, to UTC microseconds, whole columns at a time.
 
 Local times need a zone. One that a clock change skips does not exist and is refused; one that it
-repeats is taken as the earlier of the two, unless letters of the zone (`%Z`, as CET and CEST) say which.
+repeats is the earlier of the two here (`formats.repeated` has the other), unless letters of the zone
+(`%Z`, as CET and CEST) say which.
 """
 
 from datetime import UTC, datetime

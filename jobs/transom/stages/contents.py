@@ -159,7 +159,7 @@ def _content(file: Listed, read: Read, *, scattered: bool) -> Content:
             "", "", 0, 0, 0, 0, 0, None, None, (), (), {}, None, f"cannot be read: {read.unreadable}"
         )
     return Content(
-        source_id=source_id(summary.sha256, file.captures, file.origin),
+        source_id=source_id(summary.sha256, **file.identity),
         digest=summary.sha256,
         bytes=summary.bytes,
         lines=summary.lines,
@@ -197,6 +197,8 @@ def _metrics(
         "rows": events,
         "hours": len(read.hours),
     }
+    if stream.time is not None and stream.time.is_local and read.summary is not None:
+        figures["ambiguous"] = read.summary.ambiguous
     figures |= {key.metric: _total(counts, read, key.metric) for key in held_keys(stream)}
     return figures | {
         rule.metric: _total(counts, read, rule.metric) / events if events else None for rule in rules
@@ -277,6 +279,9 @@ def _sample(stream: Stream, rows: ReadRows, read: Read, check: Check) -> list[st
             rows.events([read]), ["source_line", "event_time"], order=["event_time", "source_line"]
         )
         return [f"line {row.pop('source_line')}: {in_words(row)}" for row in earliest]
+    if check.metric == "ambiguous":
+        line = None if read.summary is None else read.summary.ambiguous_line
+        return [f"line {line} is the first of them"]
     shown = sampled(rows.rejected([read]), ["source_line", "reason", "raw"], order=["source_line"])
     return [f"line {row['source_line']}: {row['reason']}: {row['raw']}" for row in shown]
 
@@ -290,6 +295,11 @@ def file_checks(stream: Stream) -> tuple[Check, ...]:
         *key_checks(stream),
         *built_in(stream, "times_inside_hour", metric="seconds_outside", at_most=0),
         *built_in(stream, "file_readable", metric="broken", at_most=0),
+        *(
+            built_in(stream, "times_unambiguous", metric="ambiguous", at_most=0)
+            if stream.time is not None and stream.time.is_local
+            else ()
+        ),
         *(
             built_in(stream, "fields_known", metric="fields_known", at_most=0)
             if stream.rest == "drop"

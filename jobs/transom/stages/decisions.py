@@ -1,6 +1,7 @@
 """What a run does with each file that it sees. Pure decisions, no Spark, no disk.
 
-Equal contents are one file, whose canonical name is the smallest path that holds it. A file that has
+Equal contents of one identity (`source_id`) are one file, whose canonical name is the smallest path that
+holds it. A file that has
 grown is replaced by the new one; one that shrank or differs is held back as a conflict; one that is gone
 keeps its rows. A file is accepted or withheld whole, and a run takes it only when it may publish every
 hour that it touches.
@@ -15,6 +16,7 @@ from datetime import datetime
 from operator import attrgetter
 
 from transom.intervals import NO_HOUR
+from transom.stages.equal_files import equal_files
 from transom.stages.files import HOLDING, Content, File, Listed, Rules, Status
 
 
@@ -70,6 +72,9 @@ def decide(
     before = _standing(known)
     unread = _give_up(after, known, before, listed, read, rules)
     _name_canonical(after)
+    for path, equal in equal_files(after.values(), rules.name_of).items():
+        if after[path].status == "ingested" and equal.counted:
+            after[path] = replace(after[path], detail=f"the same bytes as {equal.other}; both count")
     now = _standing(after)
     removed: dict[str, frozenset[datetime]] = {}
     added: dict[str, str] = {}

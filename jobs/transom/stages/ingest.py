@@ -120,6 +120,7 @@ def _readings(stream: Stream, scene: Scene, paths: Iterable[str]) -> list[Readin
                 stream.span(match),
                 lengths,
                 file.origin,
+                file.varies,
             )
         )
     return readings

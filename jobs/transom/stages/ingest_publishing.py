@@ -23,6 +23,7 @@ from transom.lake.store import Store, Write, conformed, in_hours
 from transom.lake.tables import Table
 from transom.stages.checks import accepted_of
 from transom.stages.decisions import Decisions
+from transom.stages.equal_files import equal_files
 from transom.stages.files import Content, File, with_duplicates
 from transom.stages.hours import HourState, hour_states
 from transom.stages.ingest_tables import (
@@ -33,6 +34,7 @@ from transom.stages.ingest_tables import (
     repeated_before,
 )
 from transom.stages.parsing import Read
+from transom.stages.periods import Periods
 from transom.stages.read_rows import ReadRows
 from transom.stages.scene import BLOCK, STAGE, Scene, hour_checks, node_of, scheduled
 from transom.stages.unique import REPEATS, compares, marked
@@ -167,7 +169,10 @@ def _due(
     changed = affected.union(asked, stale)
     touched = asked.union(*(file.touched for file in files.values()))
     forgotten = {hour for hour in changed - touched if not scene.asked_before(hour)}
-    states = hour_states(files.values(), changed - forgotten, scene.rules.shape, scene.there)
+    equal = equal_files(files.values(), scene.rules.name_of)
+    states = hour_states(
+        files.values(), changed - forgotten, scene.rules.shape, scene.there, equal, Periods.of(stream)
+    )
     entries, checks = _entries(stream, scene, states, run_id)
     # An hour that was asked for and comes out as it stands is left alone.
     to_publish = {
@@ -340,11 +345,13 @@ def _entries(
     stream: Stream, scene: Scene, states: Mapping[datetime, HourState], run_id: str
 ) -> tuple[dict[datetime, Entry], list[Verdict]]:
     """Status and completeness of each hour, as its files have it."""
-    ordered = sorted(states)
+    ordered, periods = sorted(states), Periods.of(stream)
     metrics = [
         {
             "files": states[hour].files if states[hour].files or scheduled(stream, hour) else None,
             "conflicts": len(states[hour].conflicts) or None,
+            "equal": len(states[hour].equal) or None,
+            "uncovered": len(states[hour].uncovered) if scheduled(stream, hour) else None,
         }
         for hour in ordered
     ]
@@ -357,6 +364,10 @@ def _entries(
             failed[hour].setdefault(verdict.severity, []).append(in_short(verdict))
             if verdict.check == "files_unchanged":
                 verdict = verdict.with_sample(states[hour].conflicts[:SAMPLE])
+            if verdict.check == "files_distinct":
+                verdict = verdict.with_sample(states[hour].equal[:SAMPLE])
+            if verdict.check == "periods_covered" and periods is not None:
+                verdict = verdict.with_sample([*map(periods.words, states[hour].uncovered[:SAMPLE])])
         verdicts.append(verdict)
     entries = {}
     for hour in ordered:

@@ -13,6 +13,7 @@ from transom.lake.staleness import Scope, completeness, fingerprint
 from transom.lake.store import Pins, Store
 from transom.stages.checks import accepted_of, built_in
 from transom.stages.contents import file_checks
+from transom.stages.equal_files import names_of
 from transom.stages.files import HOLDING, File, Listed, Rules, Status, has_to_be_read, says_otherwise
 from transom.stages.ingest_tables import Tables
 from transom.stages.landing import listed
@@ -20,6 +21,8 @@ from transom.stream import Stream
 
 STAGE = "ingest"
 BLOCK = "events"
+OF_SCHEDULE = ("files_expected", "periods_covered")
+"""Checks that no file may fail outside of the stream's schedule."""
 VERSION = 6
 """Raised when the code changes what comes out, `READING` with it where a file has to be read again for that:
 the rows of one that is gone cannot be made anew."""
@@ -128,10 +131,11 @@ def scene_of(
         cache(shape),
         stream.source.on_change == "replace",
         lambda hour: hour == NO_HOUR or scope.may_publish(hour, hour in asked_before),
+        names_of(stream),
     )
     known = {file.path: file for file in map(File.of_row, pins.rows("files"))}
     by_name = stream.time is not None and stream.time.by_name
-    there = listed(stream.path_pattern, by_name)
+    there = listed(stream.path_pattern, by_name, stream.source.equal_files == "keep")
     return Scene(book, pins, scope, known, there, rules, cache(expected))
 
 
@@ -145,7 +149,7 @@ def expected_of(stream: Stream, hour: datetime) -> Mapping[str, str]:
     """The inputs of an hour, as this specification and this code have them."""
     checks = hour_checks(stream)
     decided = completeness(STAGE, checks, accepted_of(stream), hour)
-    if not scheduled(stream, hour) and any(check.name == "files_expected" for check in checks):
+    if not scheduled(stream, hour) and any(check.name in OF_SCHEDULE for check in checks):
         decided = fingerprint([decided, "files may be missing"])
     return {"specification": file_shape(stream, hour), "version": str(VERSION), "completeness": decided}
 
@@ -177,5 +181,15 @@ def hour_checks(stream: Stream) -> tuple[Check, ...]:
     expected = stream.source.expect
     return (
         *(built_in(stream, "files_expected", metric="files", at_least=expected) if expected else ()),
+        *(
+            built_in(stream, "periods_covered", metric="uncovered", at_most=0)
+            if stream.source.periods_checked
+            else ()
+        ),
         *built_in(stream, "files_unchanged", metric="conflicts", at_most=0),
+        *(
+            built_in(stream, "files_distinct", metric="equal", at_most=0)
+            if stream.source.equal_files == "keep"
+            else ()
+        ),
     )

@@ -85,8 +85,27 @@ BUILT_IN: dict[str, BuiltIn] = {
         "incomplete",
         "as many files came as the source expects; none is right too before `start` and from `until` on",
     ),
+    "periods_covered": BuiltIn(
+        "ingest",
+        "incomplete",
+        "files cover all of the hour, where the source says how long a period each file `covers`",
+        advice="the periods without a file are in the sample",
+    ),
     "files_unchanged": BuiltIn(
         "ingest", "warning", "no file differs from what stands of it, other than by having grown"
+    ),
+    "files_distinct": BuiltIn(
+        "ingest",
+        "warning",
+        "no two files hold the same bytes under names that differ by more than packing and rotation",
+        advice="both names are in the sample: where they come from two sources, a capture in `source.path`, "
+        "such as {host}, tells these apart; where one is a copy, `source: {equal_files: one}` counts it once",
+    ),
+    "times_unambiguous": BuiltIn(
+        "ingest",
+        "warning",
+        "of local times in the hour that comes twice, the order of a file's lines tells which is meant",
+        advice="these events count in the first of the two hours: a log in UTC, or with offsets, tells",
     ),
     "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
     "ends_inside_hour": BuiltIn("aggregate", "error", "every window ends inside the hour that reports it"),

@@ -126,6 +126,11 @@ class Time(Model):
         return problems
 
     @property
+    def is_local(self) -> bool:
+        """Whether times may be of an hour that comes twice, as clocks go back."""
+        return self.lines is None and layout.is_local(self.format, self.zone)
+
+    @property
     def by_name(self) -> bool:
         """Whether times depend on the name of the file."""
         return self.from_ == NAME

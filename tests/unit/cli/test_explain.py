@@ -406,3 +406,60 @@ def test_what_cannot_be_asked(run: Ask, lake: Lake, arguments: tuple[str, str], 
 
 def test_a_name_that_is_nearly_one(run: Ask, lake: Lake) -> None:
     assert "; nearest: web" in " ".join(run("explain", "wbe", "2015-05-17T10:00").stderr.split())
+
+
+def test_files_that_a_person_should_know_of_are_told_and_make_no_hour_less_fresh(
+    run: Ask, lake: Lake
+) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    when = datetime(2015, 5, 20, tzinfo=UTC)
+    folder = "landing/web/2015-05-17/access"
+    rows = []
+    for name, hours in ((".01a", (1,)), (".01b", (1,)), (".02", (1, 2))):
+        content, source = ("c", f"s{name}") if name != ".02" else ("d", "s")
+        row = file_row(
+            lake, f"{folder}{name}.log", at(max(hours)), when,
+            status="ingested", source_id=source, hours=tuple(map(at, hours)),
+        )  # fmt: skip
+        rows.append(replace(row, content=content))
+        path = lake.folder / row.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"1234567")
+        os.utime(path, (when.timestamp(), when.timestamp()))
+    lake.files(rows)
+    equal = f"{folder}.01b.log holds the same bytes as {folder}.01a.log; both count"
+    early = (
+        f"it may count as complete before all files are there: {folder}.02.log, named for 2015-05-17T02:00, "
+        "holds events of it; if names say the end of what a file covers: "
+        "`source: {name_time: end, covers: ...}`"
+    )
+    assert said(run, lake, "2015-05-17T01:00")[3:] == [f"  files: {equal}", f"  files: {early}"]
+    assert said(run, lake, "2015-05-17T02:00")[3:] == []
+    told = run("status", "web")
+    assert told.exit_code == 0
+    shown = " ".join(told.stdout.split())
+    assert f"1 file holds the same bytes as another one: {equal}" in shown
+    assert "1 hour may count as complete before all files are there" in shown
+    # One that waits is not fresh.
+    waits = replace(
+        rows[2], status="waiting", detail="touches 01 to 02", source_id=None, path=f"{folder}.02w.log"
+    )
+    lake.files([*rows, waits])
+    shown = " ".join(run("status", "web").stdout.split())
+    assert f"1 file waits for a run of other hours: {folder}.02w.log (touches 01 to 02)" in shown
+
+
+def test_the_file_of_a_period_that_is_not_there_is_named(run: Ask, lake: Lake) -> None:
+    text = WEB.replace("access.%H*.log", "access.%H%M*.log").replace(
+        '.log"}', '.log", covers: 20 minutes, name_time: end}'
+    )
+    lake.file.write_text(text)
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    for name in ("0020", "0040"):
+        path = lake.folder / f"landing/web/2015-05-17/access.{name}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    missing = "file landing/web/2015-05-17/access.0100*.log: expected, not there; of 00:40 to 01:00"
+    assert f"  {missing}" in said(run, lake, "2015-05-17T00:00")

@@ -238,6 +238,18 @@ def test_what_a_column_holds(values: list[str], kind: Kind) -> None:
         (["x/20240501/20240501_1030.json"], "x/%Y%m%d/%Y%m%d_%H*.json"),
         (["l/2024-05-01/a.2024-05-01.log"], "l/%Y-%m-%d/a.%Y-%m-%d.log"),
         (["100%/{x}.log"], "100%%/*x*.log"),
+        (["d/2024-05-06/web1.10.log", "d/2024-05-06/web2.11.log"], "d/%Y-%m-%d/{host}.%H.log"),
+        (
+            [
+                "access-north-2024-05-06T10.log",
+                "access-east-2024-05-06T10.log",
+                "access-a1-2024-05-07T10.log",
+            ],
+            "access-{host}-%Y-%m-%dT%H.log",
+        ),
+        # Two words differ, or a word is missing: nobody knows which one is the host.
+        (["a1_b1.2024-05-06.log", "a2_b2.2024-05-06.log"], "a*.%Y-%m-%d.log"),
+        (["web.2024-05-06.log", "web.b.2024-05-06.log"], "web.*%Y-%m-%d.log"),
     ],
 )
 def test_a_pattern_from_names(paths: list[str], pattern: str) -> None:

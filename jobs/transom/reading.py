@@ -142,7 +142,8 @@ class Results:
             None where the key has no record.
 
         Raises:
-            ValueError: an end lies inside a granule; the key has other columns; no such block.
+            ValueError: an end lies inside a granule; the key has other columns, or a value of another type
+                than its column; no such block.
             NotFresh: granules of an hour are not there, or are out of date, or nobody has asked for the hour
                 in which it ends. Hours before that one which nobody has asked for count as empty.
         """
@@ -150,6 +151,8 @@ class Results:
         if key.keys() != window.block.key.keys():
             known = ", ".join(window.block.key) or "none"
             raise ValueError(f"key: must have a value for each of its columns ({known}); got {dict(key)}")
+        for name, value in key.items():
+            _require_type(name, value, self.stream.event_types[name])
         terms = [f"block = {_literal(window.block.name)}", in_hours_sql(window.hours)]
         terms += [
             f"{_name(column)} IS NULL" if value is None else f"{_name(column)} = {_literal(value)}"
@@ -348,6 +351,23 @@ def _with_zone(moment: datetime) -> datetime:
     if moment.utcoffset() is None:
         raise ValueError(f"must be a time with a zone; got {moment.isoformat()}")
     return moment.astimezone(UTC)
+
+
+def _require_type(name: str, value: Any, kind: FieldType) -> None:
+    """Check that a value of a key is of its column's type; None, which is null, is of every type.
+
+    Raises:
+        ValueError: it is not; SQL would compare it all the same, as '443' with 443.
+    """
+    fits: dict[FieldType, bool] = {
+        "string": isinstance(value, str),
+        "integer": isinstance(value, Integral) and not isinstance(value, bool | np.bool_),
+        "number": isinstance(value, Real) and not isinstance(value, bool | np.bool_),
+        "boolean": isinstance(value, bool | np.bool_),
+        "timestamp": isinstance(value, datetime),
+    }
+    if value is not None and not fits[kind]:
+        raise ValueError(f"key: must be {item_rules.a(kind)} for {name}; got {value!r}")
 
 
 def _name(column: str) -> str:

@@ -65,7 +65,7 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"source__format": "xml"}, "source.format: must be one of 'apache', 'zeek', 'csv', 'json', 'regex', 'kv', 'syscalls'; got 'xml'"),
         ({"source__format": ...}, "source.format: is required where no preset gives it"),
         ({"source__on_change": "drop"}, "source.on_change: must be one of 'hold', 'replace'; got 'drop'"),
-        ({"source__connection": "s3"}, "source: unknown field 'connection'; known: path, zone, format, options, holds, settle, expect, on_change"),
+        ({"source__connection": "s3"}, "source: unknown field 'connection'; known: path, zone, format, options, holds, settle, expect, on_change, name_time, covers, equal_files"),
         ({"source__expect": 0}, "source.expect: must be at least 1; got 0"),
         ({"source__expect": "1"}, "source.expect: must be a whole number; got '1'"),
         ({"source__options": {"a": 1}}, "source.options: unknown option 'a' of json; known: records"),

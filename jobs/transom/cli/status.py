@@ -84,6 +84,7 @@ def _shown(stream: Stream, uri: str) -> bool:
     from transom.cli.file_remarks import known_files, remarks
     from transom.cli.freshness import Freshness, book_of
     from transom.cli.shown import plain, table
+    from transom.lake.fillers import NeverRun
     from transom.lake.findings import findings, how_many
 
     root = f"{uri}/{stream.name}"
@@ -91,13 +92,19 @@ def _shown(stream: Stream, uri: str) -> bool:
     if ledger is None:
         typer.echo(f"\n{stream.name}: no run yet in {uri}")
         return True
-    book, runs = book_of(stream, ledger), ledger.runs()
+    runs, waits = ledger.runs(), ""
+    try:
+        book = book_of(stream, ledger)
+    except NeverRun as error:
+        book, waits = ledger.book(), str(error)
     freshness = Freshness(stream, book)
     rows = []
     for stage in stream.stages:
         last = next((run for run in reversed(runs) if run["stage"] == stage), None)
         rows.append((stream.name, stage, *_counts(book, stage), len(freshness.stale(stage)), *_about(last)))
     table(f"{stream.name} in {uri}", COLUMNS, rows)
+    if waits:
+        typer.echo(f"  {plain(waits)}")
     for line in remarks(stream, known_files(root), book):
         typer.echo(f"  {plain(line)}")
     found, many = findings(root, most=SHOWN), how_many(root)
@@ -109,7 +116,7 @@ def _shown(stream: Stream, uri: str) -> bool:
     if many > len(found):
         typer.echo(f"  ... and {many - len(found)} more in the table findings")
     # Neither trouble nor a stale hour.
-    return not any(any(row[4:9]) for row in rows)
+    return not waits and not any(any(row[4:9]) for row in rows)
 
 
 def _counts(book: "Book", stage: str) -> list[int]:

@@ -211,3 +211,32 @@ def test_help_and_what_needs_no_spark_do_not_load_it(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_a_stage_that_waits_for_a_stream_which_has_never_run_is_told_beside_the_others(
+    run: Ask, lake: Lake
+) -> None:
+    lake.file.write_text(
+        WEB
+        + """
+frames: {busy: {over: traffic, kind: threshold, where: n > 5}}
+fills:
+  rain:
+    frame: busy
+    from: {stream: weather, columns: {rain: {type: number, resolution: 0.1}}}
+    by: []
+    measures: {rain: sum(rain)}
+"""
+    )
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    result = run("status", "web")
+    assert result.exit_code == 1
+    assert [row[1:4] for row in rows(result)[:4]] == [
+        ["ingest", "2", "2"], ["aggregate", "2", "2"], ["frame", "2", "0"], ["fill", "2", "0"],
+    ]  # fmt: skip
+    waits = (
+        "fills.rain.from: the stage fill waits for the stream weather, of which no run is in this lake: "
+        "run its ingest, then fill again. Stages before fill do not wait"
+    )
+    assert waits in " ".join(result.stdout.split())

@@ -1,11 +1,13 @@
 """`transom try` on each of the examples, in one session: what is kept of them runs as it stands."""
 
+import gzip
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
 
+from house import line
 from transom.cli.trying import try_in
 from transom.lake.findings import findings
 from transom.lake.tables import read_rows
@@ -57,3 +59,31 @@ def test_every_example_is_found_something_in(
     assert [field for field in FIELDS.get(name, []) if f"    {field}\n" not in shown] == []
     assert "activity: 1 hour every" in shown
     assert "One hour on its own: " in shown
+
+
+def test_equal_files_are_told_and_count_as_the_job_counts_them(
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Short names are shown on one line.
+    monkeypatch.chdir(tmp_path)
+    stream = tmp_path / "web.yaml"
+    stream.write_text(
+        'name: web\npreset: apache/combined\nkey: [client]\nsource: {path: "landing/%Y-%m-%d/web*.%H.log*"}\n'
+    )
+    folder = Path("2015-05-17")
+    folder.mkdir()
+    lines = "".join(f"{line(3600 + 60 * number)}\n" for number in range(60)).encode()
+    files = [folder / name for name in ("web1.01.log", "web2.01.log", "web2.01.log.gz")]
+    for file in files:
+        file.write_bytes(gzip.compress(lines) if file.suffix == ".gz" else lines)
+    (tmp_path / "try").mkdir()
+    lake = f"{tmp_path}/lake"
+    assert try_in(tmp_path / "try", lake, stream, [*files, files[0]], spark)
+    assert len(read_rows(DeltaTable(f"{lake}/web/events"))) == 120
+    said = capsys.readouterr()
+    _, _, shown = said.out.partition("files of the same bytes")
+    (both,) = [row for row in shown.splitlines() if row.rstrip().endswith("both count")]
+    (packed,) = [row for row in shown.splitlines() if row.rstrip().endswith("one file, packed or rotated")]
+    assert {*both.split()} >= {str(files[0]), str(files[1])}
+    assert {*packed.split()} >= {str(files[1]), str(files[2])}
+    assert f"{files[0]} is given twice, and counts once" in said.err

@@ -167,3 +167,10 @@ def test_what_a_star_stands_for_says_another_identity_only_where_it_is_something
     assert source_id("d", {}, None, ("", "")) == source_id("d", {})
     assert source_id("d", {}, None, ("1", "")) != source_id("d", {}, None, ("", "1"))
     assert source_id("d", {}, at(1), ("1",)) != source_id("d", {}, at(1))
+
+
+def test_a_packed_copy_of_a_file_that_is_told_is_not_told_again() -> None:
+    of = stream()
+    files = known(of, *(f"2024-05-06/{name}" for name in ("web1.11.log", "web2.11.log", "web2.11.log.gz")))
+    assert rows(files) == 2
+    assert equal_files(files.values(), names_of(of)).keys() == {"2024-05-06/web2.11.log"}

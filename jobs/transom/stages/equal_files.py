@@ -57,9 +57,10 @@ def equal_files(files: Iterable[File], name_of: Callable[[str], FileName | None]
     found = {}
     for group in groups.values():
         for index, mine in enumerate(group):
-            other = next((file for file, name in group[:index] if _differ((file, name), mine)), None)
-            if other is not None:
-                file = mine[0]
+            file, before = mine[0], group[:index]
+            explained = any(one[0].source_id == file.source_id and not _differ(one, mine) for one in before)
+            other = next((one[0] for one in before if _differ(one, mine)), None)
+            if other is not None and not explained:
                 found[file.path] = EqualFile(file.path, other.path, other.source_id != file.source_id)
     return found
 

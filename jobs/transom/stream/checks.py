@@ -99,7 +99,8 @@ BUILT_IN: dict[str, BuiltIn] = {
         "warning",
         "no two files hold the same bytes under names that differ by more than packing and rotation",
         advice="both names are in the sample: where they come from two sources, a capture in `source.path`, "
-        "such as {host}, tells these apart; where one is a copy, `source: {equal_files: one}` counts it once",
+        "such as {host}, tells these apart, and where one is a copy, `source: {equal_files: one}` counts it "
+        "once",
     ),
     "times_unambiguous": BuiltIn(
         "ingest",

@@ -168,8 +168,8 @@ class Settle(BaseOperator):
         return str(interval)
 
 
-MOST = 100
-"""Findings that a report tells one by one."""
+MOST, EACH = 100, 10
+"""Findings that a report names one by one, in all and of each kind and block."""
 
 
 class Report(BaseOperator):
@@ -187,17 +187,16 @@ class Report(BaseOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Logs and returns the lines."""
-        from transom.lake.findings import findings, how_many
+        from transom.lake.findings import selected
 
         lines = [
             _judged(stage, job, self.stream, self.stream_file, self.heal, context).summary
             for stage, job in self.jobs.items()
         ]
         root, interval = f"{lake()}/{self.stream}", _of_context(context)
-        found, many = findings(root, interval, most=MOST), how_many(root, interval)
-        lines += map(str, found)
-        if many > len(found):
-            lines.append(f"... and {many - len(found)} more in the table findings")
+        found = selected(root, MOST, EACH, interval)
+        lines += map(str, found.shown)
+        lines += [found.rest] if found.rest else []
         for line in lines:
             logging.getLogger(__name__).info(line)
         return lines

@@ -41,6 +41,7 @@ def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
             "to mend it: put the data right, or accept the value in the stream file, then run ingest "
             "from 2015-05-17T01:00 to 2015-05-17T03:00",
         ),
+        first_hour=at(1),
     )
     assert found[0] == first
     assert [(f.start, f.end, f.ongoing) for f in found] == [(at(1), at(3), False), (at(4), at(5), True)]
@@ -254,6 +255,7 @@ def test_what_is_out_of_date_is_one_finding_whichever_blocks_it_is_of() -> None:
             "block traffic",
             "to mend it: run aggregate from 2015-05-17T00:00 to 2015-05-17T02:00",
         ),
+        first_hour=at(0),
     )
     # A new block has no row there yet; what is withheld is found as that.
     (new,) = from_ledger("web", "aggregate", hours, [], [node(0, "new", "aggregate")])

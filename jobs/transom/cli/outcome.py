@@ -15,7 +15,7 @@ from transom.cli.frequencies_shown import print_frequencies
 from transom.cli.persistent_shown import print_persistent_items
 from transom.cli.shown import plain, table
 from transom.intervals import Interval
-from transom.lake.findings import findings, how_many
+from transom.lake.findings import selected
 from transom.lake.gate import Judgement
 from transom.lake.ledger import Ledger
 from transom.lake.tables import query, read_rows
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 ROWS = 5
 """Rows of each result that are shown."""
-MOST = 50
-"""Findings that are shown."""
+MOST, EACH = 50, 5
+"""Findings that are shown, in all and of each kind and block."""
 
 
 def print_files(files: Sequence[Held]) -> None:
@@ -124,15 +124,15 @@ def print_outcome(
 ) -> None:
     """Prints what the gates say, and the first rows of each result."""
     typer.echo(f"\nfindings in {interval}")
-    found, many = findings(root, interval, most=MOST), how_many(root, interval)
-    for finding in found:
+    found = selected(root, MOST, EACH, interval)
+    for finding in found.shown:
         typer.echo(f"  {plain(finding)}")
         for words in finding.evidence:
             typer.echo(f"    {plain(words)[:200]}")
-    if many > len(found):
-        typer.echo(f"  ... and {many - len(found)} more in the table findings")
+    if found.rest:
+        typer.echo(f"  {plain(found.rest)}")
     passed = all(judgement.passed for judgement in judged)
-    if not found:
+    if not found.shown:
         typer.echo(f"  none: every check {'passed' if passed else 'that was made passed'}")
     print_episodes(spark, stream, root)
     print_frames(stream, root)

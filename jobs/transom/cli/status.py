@@ -22,7 +22,8 @@ COLUMNS = (
 TROUBLES = COLUMNS[4:8]
 WORST = ("writing", "quarantined", "blocked", "incomplete", "published", "expired")
 """What is said of an hour of which several nodes say different things: the first of these."""
-SHOWN = 20
+SHOWN, EACH = 20, 3
+"""Findings that are shown, in all and of each kind and block."""
 
 
 def status(
@@ -85,7 +86,7 @@ def _shown(stream: Stream, uri: str) -> bool:
     from transom.cli.freshness import Freshness, book_of
     from transom.cli.shown import plain, table
     from transom.lake.fillers import NeverRun
-    from transom.lake.findings import findings, how_many
+    from transom.lake.findings import selected
 
     root = f"{uri}/{stream.name}"
     ledger = ledger_of(root)
@@ -107,14 +108,14 @@ def _shown(stream: Stream, uri: str) -> bool:
         typer.echo(f"  {plain(waits)}")
     for line in remarks(stream, known_files(root), book):
         typer.echo(f"  {plain(line)}")
-    found, many = findings(root, most=SHOWN), how_many(root)
-    if found:
+    found = selected(root, SHOWN, EACH)
+    if found.shown:
         last_run = f" ({runs[-1]['finished_at']:%Y-%m-%dT%H:%M})" if runs else ""
         typer.echo(f"  found as of the last run{last_run}; of files that have come since `explain` tells:")
-    for finding in found:
+    for finding in found.shown:
         typer.echo(f"  {plain(finding)}")
-    if many > len(found):
-        typer.echo(f"  ... and {many - len(found)} more in the table findings")
+    if found.rest:
+        typer.echo(f"  {plain(found.rest)}")
     # Neither trouble nor a stale hour.
     return not waits and not any(any(row[4:9]) for row in rows)
 

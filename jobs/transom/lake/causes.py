@@ -17,6 +17,7 @@ from typing import Literal
 from transom.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
 from transom.lake.acceptance import in_short
 from transom.lake.book import INHERITED, WITHHELD_FILE, Book, Entry, Node, Verdict
+from transom.lake.finding_lines import about
 from transom.lake.quality import shortened, written
 from transom.stream.checks import BUILT_IN
 from transom.units import microseconds
@@ -67,6 +68,8 @@ class Finding:
             whether matches may still join it.
         exactness: of a figure: exact, guaranteed, estimated, or its bounds.
         made_of: of what stages find in the data, a hash of the rows and words that it was made of.
+        first_hour: the first hour that reported it; `hour` is the last one. None for files that belong to no
+            hour.
     """
 
     stage: str
@@ -84,10 +87,12 @@ class Finding:
     item: str | None = None
     exactness: str = "exact"
     made_of: str | None = None
+    first_hour: datetime | None = None
 
     def __str__(self) -> str:
-        """One line: how bad, of what kind, what and when."""
-        return f"{self.severity} {self.kind}: {self.title}"
+        """One line: how bad, of what kind, what, of which key or item, and when."""
+        beside = about(self.title, self.key, self.item, self.start, self.end)
+        return f"{self.severity} {self.kind}: {self.title}{beside}"
 
     @property
     def rank(self) -> tuple[int, int, int, str]:
@@ -295,6 +300,7 @@ def _finding(stream: str, stage: str, signs: Sequence[_Sign], last: datetime) ->
         end=end,
         ongoing=ongoing,
         evidence=_evidence(stage, cause, worst, signs, hours),
+        first_hour=start,
     )
 
 

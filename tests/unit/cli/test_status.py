@@ -70,7 +70,7 @@ def test_hours_that_a_gate_kept_from_a_stage_are_asked_for_and_stale(run: Ask, l
     assert rows(run("status", "web"))[1][2:9] == ["3", "2", "0", "0", "0", "0", "1"]
 
 
-def test_twenty_findings_are_shown_and_the_others_counted(run: Ask, lake: Lake) -> None:
+def test_some_findings_of_each_kind_and_block_are_shown_and_the_others_counted(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     withheld = {
         node_of("events", at(2 * number)): Entry("quarantined", "c", False, cause=f"a.log: {number}")
@@ -79,8 +79,8 @@ def test_twenty_findings_are_shown_and_the_others_counted(run: Ask, lake: Lake) 
     lake.run("c", "ingest", withheld, 7)
     publish(lake.ledger, "web", "ingest", {})
     lines = run("status", "web").stdout.splitlines()
-    assert len([line for line in lines if line.startswith("  high gate: ")]) == 20
-    assert lines[-1] == "  ... and 3 more in the table findings"
+    assert len([line for line in lines if line.startswith("  high gate: ")]) == 3
+    assert lines[-1] == "  ... and 20 more in the table findings: 20 gate of events"
 
 
 def test_findings_are_as_of_the_last_run(run: Ask, lake: Lake) -> None:

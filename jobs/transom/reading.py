@@ -74,6 +74,10 @@ class NotFresh(LookupError):
     """What is asked for is not there, or is out of date; the message says which hour, and why."""
 
 
+class UnknownKey(LookupError):
+    """A key of which no hour that stands has a record; the message says which, and of which block."""
+
+
 def read(lake: str | PathLike[str], stream: str | PathLike[str] | Stream) -> "Results":
     """Opens what a lake holds of a stream.
 
@@ -139,11 +143,12 @@ class Results:
 
         Returns:
             The columns of `aggregates` but level and hour; `complete` is False where an hour is incomplete.
-            None where the key has no record.
+            None where the key has no record in the window, and has one in another hour.
 
         Raises:
             ValueError: an end lies inside a granule; the key has other columns, or a value of another type
                 than its column; no such block.
+            UnknownKey: no hour of the block has a record of the key.
             NotFresh: granules of an hour are not there, or are out of date, or nobody has asked for the hour
                 in which it ends. Hours before that one which nobody has asked for count as empty.
         """
@@ -153,15 +158,21 @@ class Results:
             raise ValueError(f"key: must have a value for each of its columns ({known}); got {dict(key)}")
         for name, value in key.items():
             _require_type(name, value, self.stream.event_types[name])
-        terms = [f"block = {_literal(window.block.name)}", in_hours_sql(window.hours)]
-        terms += [
+        of_key = [f"block = {_literal(window.block.name)}"]
+        of_key += [
             f"{_name(column)} IS NULL" if value is None else f"{_name(column)} = {_literal(value)}"
             for column, value in key.items()
         ]
+        terms = [*of_key, in_hours_sql(window.hours)]
         rows, incomplete = self._of_granules(window, lambda: self._rows("granules", terms, window.columns))
         made = Figures(window, incomplete)(rows.to_batches())
-        found = pa.Table.from_batches(made, window.schema).to_pylist()
-        return found[0] if found else None
+        found: list[dict[str, Any]] = pa.Table.from_batches(made, window.schema).to_pylist()
+        if found:
+            return found[0]
+        if key and not self._rows("granules", of_key, ["hour"]).num_rows:
+            said = ", ".join(f"{column} {value!r}" for column, value in key.items())
+            raise UnknownKey(f"key: no hour of block {window.block.name} has a record of {said}")
+        return None
 
     def horizons(
         self, spark: SparkSession, until: datetime, h: timedelta | str, block: str | None = None

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from transom.intervals import Interval
 from transom.job import perform, root_of
+from transom.lake.acceptance import entries_of
 from transom.lake.gate import Judgement, judge
 from transom.lake.ledger import Ledger
 from transom.stream import Stream
@@ -81,8 +82,11 @@ def run_stages(
         except Exception as error:
             error.add_note(f"in stage {stage} of {stream.name}, {interval}")
             raise
-        judged.append(judge(ledger, stage, stream.name, interval, command, stream.heal))
-        say("\n".join([*judged[-1].failures, *judged[-1].warnings, judged[-1].summary]))
+        judged.append(
+            judge(ledger, stage, stream.name, interval, command, stream.heal, entries_of(stream.accept))
+        )
+        last = judged[-1]
+        say("\n".join([*last.failures, *last.warnings, *last.accepted, last.summary]))
         if not judged[-1].passed:
             closed[stage] = stage
     for gate in dict.fromkeys(closed.values()):

@@ -11,11 +11,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from transom.cli.asked import Refusal
+from transom.cli.asked import NoEvents, Refusal
 from transom.file_names import split_name
 from transom.formats.reading import Chunk, Summary, read_file
 from transom.intervals import HOUR, Interval, format_hour, hour_of
 from transom.paths import Match, PathPattern, Unit, split_scheme
+from transom.printed import escaped
 from transom.stream import Stream, parse
 from transom.units import format_duration
 
@@ -174,7 +175,7 @@ def interval_of(files: Sequence[Held]) -> Interval:
         counts.update({hour: number for hour, (number, _) in file.hours.items()})
     if not counts:
         names = ", ".join(str(file.path) for file in files)
-        raise Refusal(f"{names}: none of {sum(file.lines for file in files)} lines is an event")
+        raise NoEvents(f"{names}: none of {sum(file.lines for file in files)} lines is an event")
     for file in files:
         match = file.match
         # A run reads the files that are named of its hours, whatever hours their events are of.
@@ -191,9 +192,12 @@ def interval_of(files: Sequence[Held]) -> Interval:
             if hour not in _densest(counts)
         ]
         more = "; ..." if odd[EXAMPLES:] else ""
+        kept = [hour for hour in counts if hour in _densest(counts)]
+        only = f"--from {format_hour(min(kept))} --to {format_hour(max(kept) + HOUR)}"
         raise Refusal(
             f"times: must lie within {MOST_HOURS} hours; they cover {len(interval)}, {interval}. Outside of "
-            f"the {MOST_HOURS} hours that hold most: {'; '.join(odd[:EXAMPLES])}{more}"
+            f"the {MOST_HOURS} hours that hold most: {'; '.join(odd[:EXAMPLES])}{more}. To continue without "
+            f"these hours, add {only}"
         )
     return interval
 
@@ -223,7 +227,14 @@ class Landed:
 
     stream: Stream
     notes: tuple[str, ...]
-    paths: Mapping[str, Held]
+    paths: Mapping[str, Held] = field(default_factory=dict)
+
+    def named(self, text: str) -> str:
+        """Return a text that names files as they were given."""
+        for landed, file in self.paths.items():
+            for shown in (str, escaped):
+                text = text.replace(shown(landed), shown(str(file.path)))
+        return text
 
 
 def land(

@@ -31,6 +31,8 @@ def init(
     \b
     Example:
       transom init /var/log/nginx/access.log* --output schemas/streams/site.yaml
+
+    Exit code 1 where no line would be an event, 2 where a file cannot be read.
     """
     # Arrow and the parsers, which other commands do without.
     from transom.cli.drafting.draft import draft

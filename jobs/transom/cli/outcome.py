@@ -1,7 +1,7 @@
 """What a try has found, printed: findings, first rows, refused lines, what an hour costs."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -120,24 +120,50 @@ def print_duplicates(stream: Stream, root: str, paths: Mapping[str, Held]) -> No
 
 
 def print_outcome(
-    spark: "SparkSession", stream: Stream, root: str, interval: Interval, judged: Sequence[Judgement]
+    spark: "SparkSession",
+    stream: Stream,
+    root: str,
+    interval: Interval,
+    judged: Sequence[Judgement],
+    named: Callable[[str], str] = str,
 ) -> None:
-    """Prints what the gates say, and the first rows of each result."""
+    """Prints what the gates say, and the first rows of each result; of a stage that did not run it says so.
+
+    Args:
+        named: names files in a text as a person knows them.
+    """
     typer.echo(f"\nfindings in {interval}")
     found = selected(root, MOST, EACH, interval)
     for finding in found.shown:
-        typer.echo(f"  {plain(finding)}")
+        typer.echo(f"  {plain(named(str(finding)))}")
         for words in finding.evidence:
-            typer.echo(f"    {plain(words)[:200]}")
+            typer.echo(f"    {plain(named(words))[:200]}")
     if found.rest:
         typer.echo(f"  {plain(found.rest)}")
     passed = all(judgement.passed for judgement in judged)
     if not found.shown:
         typer.echo(f"  none: every check {'passed' if passed else 'that was made passed'}")
-    print_episodes(spark, stream, root)
-    print_frames(stream, root)
-    print_persistent_items(stream, root)
-    print_frequencies(stream, root)
+    ran = {run["stage"] for run in Ledger(root).runs()}
+    if "widen" in ran:
+        print_episodes(spark, stream, root)
+    if "frame" in ran:
+        print_frames(stream, root)
+    if "sketch" in ran:
+        print_persistent_items(stream, root)
+        print_frequencies(stream, root)
+    if "aggregate" in ran:
+        _print_figures(stream, root)
+    blocks: dict[str, Iterable[str]] = {
+        "widen": stream.patterns, "aggregate": stream.aggregate, "frame": stream.frames, "fill": stream.fills,
+        "sketch": [*stream.persistence, *stream.frequency],
+    }  # fmt: skip
+    for stage in stream.stages:
+        for name in blocks.get(stage, ()) if stage not in ran else ():
+            typer.echo(f"\n{name}: not run, as stage {stage} did not")
+
+
+def _print_figures(stream: Stream, root: str) -> None:
+    """Prints the first rows of each block of figures."""
     for name, block in stream.aggregate.items():
         for number, level in enumerate(reversed(block.levels)):
             figures = _shown(stream, name)

@@ -9,8 +9,9 @@ from transom.cli.file_remarks import known_files, remarks_of_hour
 from transom.cli.freshness import Freshness, book_of
 from transom.cli.lakes import TRIED
 from transom.intervals import NO_HOUR
+from transom.lake.acceptance import accepted_in_words
 from transom.lake.book import STANDS, Entry, Node
-from transom.lake.gate import words
+from transom.lake.gate_words import words
 from transom.lake.ledger import Ledger
 from transom.stages.files import File, Listed
 from transom.stages.landing import listed
@@ -37,6 +38,8 @@ class Reasons:
         self.fresh = Freshness(stream, self.book)
         self.troubled = False
         self._withheld: set[Node] = set()
+        self._below: list[str] = []
+        self._said: set[str] = set()
         self._at_work: str | None = None
         self._mend = MEND
         self._hours = {hour}
@@ -82,6 +85,7 @@ class Reasons:
             name = f"{node.stage} {node.block}" + (f", {node.table}" if stage != "ingest" else "")
             entry = self.book.get(node)
             if entry is None:
+                yield from self._because()
                 self.troubled = True
                 if at_work:
                     self._at_work = at_work
@@ -96,8 +100,29 @@ class Reasons:
             state: str = entry.status
             state += "" if entry.complete or entry.status != "published" else ", incomplete"
             state += ", stale" if self.fresh.differs(node) or self.fresh.stale_state(node) else ""
-            yield f"{name}: {state}, {entry.rows} rows, by {by}"
-            yield from (f"  {line}" for line in told)
+            head = f"{name}: {state}, {entry.rows} rows, by {by}"
+            # Tables that are as they are for one cause stand together, and the cause below them.
+            if told != self._below:
+                yield from self._because()
+                self._below = told
+            yield head
+        yield from self._because()
+        yield from self._accepted(stage)
+
+    def _because(self) -> Iterator[str]:
+        """What is said of the tables above, once; what has been said of others before is not repeated."""
+        said, self._below = self._below, []
+        new = [line for line in said if line not in self._said]
+        self._said.update(said)
+        yield from (f"  {line}" for line in new)
+        if len(new) < len(said):
+            yield "  and as above" if new else "  as above"
+
+    def _accepted(self, stage: str) -> Iterator[str]:
+        """The failed checks of the hour that somebody lets pass."""
+        for verdict in self.ledger.accepted(self.book, stage):
+            if verdict.node.hour == self.hour:
+                yield f"  {accepted_in_words(verdict)}"
 
     def _unfinished(self, stage: str) -> str | None:
         """A run that has published or begun some of the hour, of the stage or of one before it, and that has

@@ -26,6 +26,10 @@ SHOWN, EACH = 20, 3
 """Findings that are shown, in all and of each kind and block."""
 
 
+ACCEPTED = 5
+"""Accepted checks that are shown, the latest."""
+
+
 def status(
     stream: Annotated[
         str | None, typer.Argument(metavar="[STREAM]", help="A stream file, or a name; all streams else.")
@@ -45,11 +49,11 @@ def status(
       transom status
       transom status site --lake /data/lake
 
-    Exit code 1 where something is not fresh, 2 where a stream or the lake cannot be read.
+    Exit code 1 where something is not fresh or was never run, 2 where a stream or the lake cannot be read.
     """
     from transom.lake.tables import LakeError, TableMismatch
 
-    with refusals(LakeError, TableMismatch, code=2):
+    with refusals(LakeError, TableMismatch):
         named, wrong = _named(stream)
         uri = lake(lake_named)
         fine = []
@@ -86,13 +90,14 @@ def _shown(stream: Stream, uri: str) -> bool:
     from transom.cli.freshness import Freshness, book_of
     from transom.cli.shown import plain, table
     from transom.lake.fillers import NeverRun
+    from transom.lake.acceptance import accepted_in_words
     from transom.lake.findings import selected
 
     root = f"{uri}/{stream.name}"
     ledger = ledger_of(root)
     if ledger is None:
         typer.echo(f"\n{stream.name}: no run yet in {uri}")
-        return True
+        return False
     runs, waits = ledger.runs(), ""
     try:
         book = book_of(stream, ledger)
@@ -108,6 +113,11 @@ def _shown(stream: Stream, uri: str) -> bool:
         typer.echo(f"  {plain(waits)}")
     for line in remarks(stream, known_files(root), book):
         typer.echo(f"  {plain(line)}")
+    passed = [verdict for stage in stream.stages for verdict in ledger.accepted(book, stage)]
+    for verdict in passed[-ACCEPTED:]:
+        typer.echo(f"  {accepted_in_words(verdict)}")
+    if len(passed) > ACCEPTED:
+        typer.echo(f"  ... and {len(passed) - ACCEPTED} earlier ones in the table checks")
     found = selected(root, SHOWN, EACH)
     if found.shown:
         last_run = f" ({runs[-1]['finished_at']:%Y-%m-%dT%H:%M})" if runs else ""

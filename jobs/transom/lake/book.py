@@ -102,7 +102,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check saw in one hour of a table."""
+    """What a check saw in one hour of a table.
+
+    Attributes:
+        accepted: who lets a failed check pass, and why; None of others.
+    """
 
     node: Node
     check: str
@@ -113,6 +117,7 @@ class Verdict:
     column: str | None = None
     subject: str | None = None
     sample: tuple[str, ...] = ()
+    accepted: str | None = None
 
     def with_sample(self, sample: Iterable[str]) -> "Verdict":
         """This verdict with some of the rows at fault."""

@@ -218,6 +218,7 @@ class Ledger:
                 "success": v.success,
                 "subject": v.subject,
                 "sample": list(v.sample),
+                "accepted": v.accepted,
                 "run_id": run_id,
             }
             for v in verdicts
@@ -253,6 +254,10 @@ class Ledger:
         """The checks that failed in any hour, by the run that each node now stands by."""
         return self._verdicts(book, stage, "NOT success")
 
+    def accepted(self, book: Book, stage: str) -> list[Verdict]:
+        """Return the failed checks that somebody lets pass, by the run that each node now stands by."""
+        return self._verdicts(book, stage, "accepted IS NOT NULL")
+
     def _verdicts(self, book: Book, stage: str, where: str) -> list[Verdict]:
         verdicts = []
         for row in read_rows(self.open("checks"), f"stage = '{stage}' AND {where}"):
@@ -269,6 +274,7 @@ class Ledger:
                         row["column"],
                         row["subject"],
                         tuple(row["sample"] or ()),
+                        row["accepted"],
                     )
                 )
         return sorted(verdicts, key=lambda v: (v.node, v.check, v.subject or "", v.column or ""))

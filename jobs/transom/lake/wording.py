@@ -50,7 +50,7 @@ def _rounded(value: str) -> str:
     """A value as text, a float with four digits."""
     double = f"arrow_cast({value}, 'Float64')"
     digits = f"cast(least(15, greatest(0, 3 - floor(log10(abs({double}))))) AS int)"
-    few = f"CASE WHEN {double} = 0 OR isnan({double}) THEN {double} ELSE round({double}, {digits}) END"
+    few = f"CASE WHEN {double} = 0 OR isnan({double}) THEN {double} + 0 ELSE round({double}, {digits}) END"
     return f"CASE WHEN arrow_typeof({value}) = 'Float64' THEN {_number(few)} ELSE {_number(value)} END"
 
 

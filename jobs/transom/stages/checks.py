@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from transom.expressions import condition
 from transom.formats.layout import FieldType
-from transom.lake.acceptance import Accepted
+from transom.lake.acceptance import Accepted, entries_of
 from transom.lake.quality import Check
 from transom.stream import BUILT_IN, Stream
 
@@ -234,10 +234,7 @@ def holds(every: str, types: Mapping[str, FieldType]) -> Column:
 
 def accepted_of(stream: Stream) -> Sequence[Accepted]:
     """The failed checks that the stream lets pass."""
-    return [
-        Accepted(item.hour, item.stage, item.check, float(item.observed), item.who, item.why)
-        for item in stream.accept
-    ]
+    return entries_of(stream.accept)
 
 
 def report_faults(rules: Sequence[Declared], stream: Stream) -> dict[str, Column]:

@@ -38,6 +38,10 @@ class Alert(InShort):
 
 
 def _named(value: Any) -> Any:
+    if isinstance(value, dict) and isinstance(value.get("when"), str):
+        raise ValueError(
+            f"an alert with settings needs a name, as in many: {{when: ...}}; got {', '.join(value)}"
+        )
     return {UNNAMED: value} if isinstance(value, str) else value
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from typer.testing import Result
 
+from transom.cli.explain import WHY
 from transom.lake.book import Entry, Node, Verdict
 from transom.stages.aggregate import VERSION
 from transom.stages.scene import expected_of, node_of
@@ -18,12 +19,15 @@ OTHERWISE = "the stream's file says something else of what shapes it than when i
 
 
 def said(run: Ask, lake: Lake, hour: str) -> list[str]:
-    """The lines behind the first, which names the stream, the hour and the lake."""
+    """The lines behind the first, which names the stream, the hour and the lake: the reasons, then the files
+    and the command, which stand before them."""
     result = run("explain", "web", hour)
     first, *lines = result.stdout.splitlines()
     assert first == f"web {hour}, in {lake.uri}"
-    assert result.exit_code == int(bool(lines) and "--from" in lines[-1])
-    return lines
+    why = f"  {WHY}"
+    helps = lines[: lines.index(why)] if why in lines else []
+    assert result.exit_code == int("--from" in "".join(helps[-1:]))
+    return [*lines[len(helps) + (why in lines) :], *helps]
 
 
 def command(lake: Lake, start: str, end: str) -> str:
@@ -463,3 +467,24 @@ def test_the_file_of_a_period_that_is_not_there_is_named(run: Ask, lake: Lake) -
         path.write_text("")
     missing = "file landing/web/2015-05-17/access.0100*.log: expected, not there; of 00:40 to 01:00"
     assert f"  {missing}" in said(run, lake, "2015-05-17T00:00")
+def test_what_helps_comes_first_and_a_cause_is_told_once(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    node = node_of("events", at(1))
+    cause = "files_expected: observed 0, expected at least 1"
+    for one in [node, *(Node("aggregate", "traffic", table, at(1)) for table in ("granules", "aggregates"))]:
+        entry = replace(lake.ledger.book()[one], complete=False, cause=cause)
+        lake.run(entry.run_id, one.stage, {one: entry})
+    lines = run("explain", "web", "2015-05-17T01:00").stdout.splitlines()
+    assert lines[1:4] == [
+        "  to run it:", command(lake, "2015-05-17T01:00", "2015-05-17T02:00"), f"  {WHY}",
+    ]  # fmt: skip
+    # Once where it lies, and once as the cause of the others.
+    assert [line.strip() for line in lines if cause in line] == [
+        f"something is missing: {cause}",
+        f"because ingest events 2015-05-17T01:00 is incomplete: {cause}",
+    ]
+    assert lines[-1] == "    and as above"
+    assert [line[:32].rstrip() for line in lines if "  aggregate traffic" in line] == [
+        "  aggregate traffic, granules: p", "  aggregate traffic, aggregates:",
+    ]  # fmt: skip

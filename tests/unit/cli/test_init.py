@@ -101,7 +101,7 @@ aggregate:
     )
     again = run("init", log, "--output", output)
     assert (again.exit_code, again.stderr) == (
-        1,
+        2,
         f"transom: {output}: is there already, and is not overwritten; name another file\n",
     )
 
@@ -159,7 +159,9 @@ def test_what_is_no_log_is_refused_by_name(
         file.write_bytes(content)
     stream = [stream_file("apache")] if command == "try" else []
     result = run(command, *stream, file)
-    assert (result.exit_code, result.stdout) == (1, "")
+    # A file that is read and holds no event is one thing, one that cannot be read another.
+    read = "lines became an event" in words or "no form that is known" in words
+    assert (result.exit_code, result.stdout) == (1 if read else 2, "")
     assert result.stderr.startswith(f"transom: {file}: {words}")
     assert result.stderr.count("\n") == 1
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from transom.lake.book import Entry, Node
+from transom.lake.book import Entry, Node, Verdict
 from transom.lake.findings import publish
 from transom.lake.ledger import Ledger
 from transom.stages.scene import node_of
@@ -83,6 +83,19 @@ def test_some_findings_of_each_kind_and_block_are_shown_and_the_others_counted(r
     assert lines[-1] == "  ... and 20 more in the table findings: 20 gate of events"
 
 
+def test_what_was_accepted_is_shown_and_is_no_trouble(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    node = node_of("events", at(0))
+    passed = Verdict(node, "few", "error", 0.5, "at least 0.9", True, accepted="ops: a bad release")
+    lake.ledger.record_checks("ingest", [passed], "a")
+    result = run("status", "web")
+    words = "accepted: ingest events, 2015-05-17T00:00: few: observed 0.5, expected at least 0.9, by ops: "
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, f"  {words}a bad release")
+    explained = run("explain", "web", "2015-05-17T00:00")
+    assert (explained.exit_code, explained.stdout.splitlines()[2]) == (0, f"    {words}a bad release")
+
+
 def test_findings_are_as_of_the_last_run(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     withheld = Entry("quarantined", "c", False, cause="a.log: few")
@@ -130,7 +143,7 @@ def test_a_file_that_cannot_be_used_is_named_behind_the_streams_that_can(run: As
 def test_a_stream_without_a_run_has_no_ledger_afterwards(run: Ask, lake: Lake) -> None:
     lake.file.with_name("other.yaml").write_text(WEB.replace("name: web", "name: other"))
     result = run("status", "other")
-    assert (result.exit_code, result.stdout) == (0, f"\nother: no run yet in {lake.uri}\n")
+    assert (result.exit_code, result.stdout) == (1, f"\nother: no run yet in {lake.uri}\n")
     assert not (lake.folder / "lake" / "other").exists()
 
 

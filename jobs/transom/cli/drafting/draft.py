@@ -6,7 +6,7 @@ from os.path import normpath
 from pathlib import Path
 from typing import Any
 
-from transom.cli.asked import Refusal
+from transom.cli.asked import NoEvents, Refusal
 from transom.cli.drafting.draft_text import text_of
 from transom.cli.drafting.first_blocks import first_blocks, repeats, seen_in
 from transom.cli.drafting.guessed_time import When, time_of
@@ -61,7 +61,7 @@ def draft(samples: Sequence[Sample], name: str | None = None) -> Draft:
     found = events_of(stream, samples, paths)
     if not found.events.num_rows:
         first = f": the first was refused as {found.refused[0].reason}" if found.refused else ""
-        raise Refusal(f"{samples[0].path}: none of {found.lines} lines became an event{first}")
+        raise NoEvents(f"{samples[0].path}: none of {found.lines} lines became an event{first}")
     seen = seen_in(stream, found)
     data |= first_blocks(stream, seen, found)
     parse(data, name)
@@ -91,7 +91,7 @@ def _form(path: Path, lines: Sequence[str]) -> Log:
     try:
         return recognise(lines)
     except (Unknown, NotRead) as error:
-        raise Refusal(f"{path}: {error}") from None
+        raise NoEvents(f"{path}: {error}") from None
 
 
 def _landing_path(sample: Sample) -> str:

@@ -9,7 +9,7 @@ from transom.cli.file_remarks import known_files, remarks_of_hour
 from transom.cli.freshness import Freshness, book_of
 from transom.cli.lakes import TRIED
 from transom.intervals import NO_HOUR
-from transom.lake.acceptance import accepted_in_words
+from transom.lake.acceptance import accepted_in_words, entries_of, entry_for, near_misses
 from transom.lake.book import STANDS, Entry, Node
 from transom.lake.gate_words import words
 from transom.lake.ledger import Ledger
@@ -208,6 +208,10 @@ class Reasons:
                 built_in = BUILT_IN.get(verdict.check)
                 self._mend = (built_in and built_in.mended) or self._mend
                 yield from words(verdict).split("\n")
+                yield from near_misses(verdict, entries_of(self.stream.accept))
+                entry = None if built_in and built_in.mended else entry_for(verdict)
+                if entry:
+                    yield f"to accept it, add this to accept in the stream file: {entry}"
 
     def _roots(self, node: Node) -> Iterator[str]:
         roots = [root for root in self.fresh.roots(node) if root != node]

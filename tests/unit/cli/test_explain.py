@@ -1,5 +1,6 @@
 """What is said of an hour, whatever has become of it, and what mends it."""
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -302,7 +303,17 @@ def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
         "  mend the data, or accept the value in the stream's file, then run:",
         command(lake, "2015-05-17T01:00", "2015-05-17T03:00"),
     ]
+    missed = {"hour": "2015-05-17T01:00", "stage": "ingest", "check": "rejected_share", "observed": 0.51}
+    lake.file.write_text(WEB + f"accept: [{json.dumps(missed | {'who': 'ops', 'why': 'a bad release'})}]\n")
     lines = said(run, lake, "2015-05-17T01:00")
+    assert (
+        "    your file says 0.51 for rejected_share of 2015-05-17T01:00, and the check saw 0.5: `observed` "
+        "must have every digit"
+    ) in lines
+    assert (
+        "    to accept it, add this to accept in the stream file: - {hour: 2015-05-17T01:00, stage: ingest, "
+        "check: rejected_share, observed: 0.5, who: NAME, why: REASON}"
+    ) in lines
     assert [line for line in lines if "withheld" in line or "line 3" in line or "observed" in line][:3] == [
         f"    withheld, what was published before stays: {cause}",
         "    2015-05-17T01:00 events: rejected_share in a.log: observed 0.5, expected at most 0.05",

@@ -155,8 +155,7 @@ def _judged(
     accept: Sequence["Accept"],
     context: Any,
 ) -> "Judgement":
-    """What the ledger says of one stage of a run, which `job` has run; its warnings are logged, and what
-    somebody accepts."""
+    """What the ledger says of one stage of a run, which `job` has run; its warnings are logged."""
     from transom.commands import submit
     from transom.lake.acceptance import entries_of
     from transom.lake.gate import judge
@@ -167,8 +166,6 @@ def _judged(
     judgement = judge(ledger, stage, stream, _of_context(context), command, heal, entries_of(accept))
     for warning in judgement.warnings:
         logging.getLogger(__name__).warning(warning)
-    for line in judgement.accepted:
-        logging.getLogger(__name__).info(line)
     return judgement
 
 
@@ -199,6 +196,8 @@ class Gate(BaseOperator):
         judgement = _judged(
             self.stage, self.job, self.stream, self.stream_file, self.heal, self.accept, context
         )
+        for line in judgement.accepted:
+            logging.getLogger(__name__).info(line)
         if judgement.failures:
             raise AirflowFailException("\n" + "\n".join(judgement.failures))
         return judgement.summary

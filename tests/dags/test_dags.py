@@ -282,7 +282,9 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
     ]
 
 
-def test_the_report_says_what_the_run_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_says_what_the_run_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Files that it read, late ones, hours that it repaired, and what somebody accepts."""
     import pyarrow as pa
     from deltalake import write_deltalake
@@ -328,10 +330,17 @@ def test_the_report_says_what_the_run_did(tmp_path: Path, monkeypatch: pytest.Mo
     context = {
         "params": {}, "run_id": "manual", "dag_run": run_of(hours[2], hours[2] + timedelta(hours=1))
     }  # fmt: skip
+    gate: Any = task.dag.get_task("ingest_gate")
+    caplog.set_level("INFO")
+    assert type(gate).execute.__wrapped__(gate, context).endswith("1 accepted")
+    accepted = (
+        "accepted: ingest events, 2015-05-17T10:00: few_errors: observed 0.97, expected at least 0.99, by "
+        "ops: a bad release"
+    )
+    assert caplog.messages.count(accepted) == 1
     assert type(task).execute.__wrapped__(task, context) == [
         "ingest web [2015-05-17T10:00, 2015-05-17T11:00): 1 of 1 hours published, 0 warnings, 1 accepted",
-        "accepted: ingest events, 2015-05-17T10:00: few_errors: observed 0.97, expected at least 0.99, by "
-        "ops: a bad release",
+        accepted,
         "run ingest: 2 files read, 1 lines rejected, 10 rows written; repaired outside the interval: "
         "2015-05-17T08:00",
         "late files: 1: landing/late.log",

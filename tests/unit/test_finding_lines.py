@@ -19,6 +19,8 @@ MINUTE = timedelta(minutes=1)
         # 10.0.0.1 is no word of 10.0.0.17, but is one of what follows.
         ("web: 10.0.0.17 at 2015-05-17T01:00:00", "10.0.0.1", 60, " (10.0.0.1)"),
         ("web: 10.0.0.1, 2015-05-17T01:00", "10.0.0.1", 60, ""),
+        # What a log says is one line, and does nothing to a terminal.
+        ("web: o' brien at 2015-05-17T01:00", "o'\n\x1b[2Jbrien", 60, " (o'\\n\\x1b[2Jbrien)"),
         ("web: [a+b] since 2015-05-17T01:00", "[a+b]", 60, ""),
     ],
 )

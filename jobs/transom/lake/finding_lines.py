@@ -4,6 +4,7 @@ import re
 from datetime import datetime
 
 from transom.intervals import HOUR, format_hour
+from transom.printed import escaped
 
 
 def about(title: str, key: str | None, item: str | None, start: datetime | None, end: datetime | None) -> str:
@@ -17,7 +18,7 @@ def about(title: str, key: str | None, item: str | None, start: datetime | None,
         Text to append to the title, such as ` (10.0.0.1, 2015-05-17T10:00 to 2015-05-17T12:00)`; empty where
         the title says everything.
     """
-    missing = [value for value in (key, item) if value is not None and not _names(title, value)]
+    missing = [escaped(value) for value in (key, item) if value is not None and not _names(title, value)]
     if start is not None and end is not None and format_hour(start) not in title:
         missing.append(_span(start, end))
     return f" ({', '.join(missing)})" if missing else ""

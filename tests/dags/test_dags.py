@@ -282,10 +282,14 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
     ]
 
 
+@pytest.mark.usefixtures("dags")
 def test_the_report_says_what_the_run_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Files that it read, late ones, hours that it repaired, and what somebody accepts."""
+    """Files that it read, late ones, hours that it repaired, and what somebody accepts.
+
+    With the DAGs imported before: Airflow takes away the handlers that are there when it is.
+    """
     import pyarrow as pa
     from deltalake import write_deltalake
 

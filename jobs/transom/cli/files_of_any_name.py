@@ -37,6 +37,7 @@ class Held:
         match: what its own name says by the stream's pattern; None where it is named otherwise.
         hours: the number of events of each hour, and the line of the first of them.
         reasons: how many lines were refused for each reason.
+        nul_bytes: how many NUL bytes came before lines; they are skipped.
         examples: of each reason the first lines: number, text, what was seen, in which column.
     """
 
@@ -49,6 +50,7 @@ class Held:
     events: int = 0
     header_lines: int = 0
     broken: str | None = None
+    nul_bytes: int = 0
 
 
 def counted_from(stream: Stream, match: Match | None) -> datetime | None:
@@ -147,6 +149,7 @@ def _count(found: Held, part: Chunk) -> None:
 def _sum_up(found: Held, summary: Summary) -> None:
     found.lines, found.events = summary.lines, summary.accepted
     found.header_lines, found.broken = summary.header_lines, summary.broken
+    found.nul_bytes = summary.nul_bytes
 
 
 def named(pattern: PathPattern, zone: str, path: Path) -> Match | None:

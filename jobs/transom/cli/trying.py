@@ -123,6 +123,9 @@ def try_in(
         _say(f"reading {path}")
         found.append(held(stream, path))
     outcome.print_files(found)
+    for file_with_holes in (one for one in found if one.nul_bytes):
+        skipped = f"{file_with_holes.nul_bytes} NUL bytes before lines are skipped"
+        _say(f"{file_with_holes.path}: {skipped}: lines may be missing there")
     for doubt in filter(None, (other_hours(stream, file) for file in found)):
         _say(doubt)
     try:

@@ -13,6 +13,9 @@ from typing import Literal
 FieldType = Literal["string", "integer", "number", "boolean", "timestamp"]
 FormatName = Literal["apache", "zeek", "csv", "json", "regex", "kv", "syscalls"]
 
+EPOCH_OR_ISO = "epoch_or_iso"
+"""Seconds or milliseconds since 1970, or ISO 8601, as each text is written: by its settings, Zeek has all."""
+
 CALL, RETURN = "call", "return"
 """The fields that each line of `syscalls` has, beside its arguments."""
 
@@ -32,7 +35,8 @@ class Field:
             above 2**53.
         missing: texts that mean "no value", beside what the format itself says (Zeek's unset field).
             Where a number is read, one that is a number means it however it is written (-1, -1.0).
-        time_format: for timestamps, a strptime format, or `epoch`, `epoch_ms`, `epoch_us`, `iso`.
+        time_format: for timestamps, a strptime format, or `epoch`, `epoch_ms`, `epoch_us`, `iso`,
+            `epoch_or_iso`.
         zone: for timestamps without an offset, the IANA zone that they were written in.
     """
 
@@ -99,8 +103,10 @@ class Layout:
     Attributes:
         format: the parser's name.
         options: what the format leaves open, all optional. csv: `delimiter` (","), `header` (True: the
-            first line that is not empty; False needs `names`; "w3c": lines with `#` anywhere, of which
-            `#Fields:` names them), `names` (list of column names), `quote` ('"'). apache: `variant`
+            first line that is not empty; a number: that line, from 1; False needs `names`; "w3c": lines with
+            `#` anywhere, of which `#Fields:` names them), `names` (list of column names), `quote` ('"'),
+            `skip` (0: how many lines come before the records), `comment` (how lines begin that are no
+            records; none). apache: `variant`
             ("combined" or "common"; combined accepts both). zeek: `variant` ("auto", the default, by the
             first line that is not empty; "tsv", "json"). json: `records` (the path, ending in [], of the list
             of records that a line holds; without it a line is a record). regex: `pattern` (with named

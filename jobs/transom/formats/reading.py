@@ -22,7 +22,18 @@ from transom.formats.json_lines import JsonLines
 from transom.formats.json_records import Text, spread
 from transom.formats.kv import KeyValue
 from transom.formats.layout import REST, Layout, Span
-from transom.formats.lines import BLOCK, KEPT, LONGEST, MARK, Lines, Tally, blocks, decompressed, split
+from transom.formats.lines import (
+    BLOCK,
+    KEPT,
+    LONGEST,
+    MARK,
+    Lines,
+    Tally,
+    blocks,
+    decompressed,
+    split,
+    without_holes,
+)
 from transom.formats.regex import Regex
 from transom.formats.repeated import Order
 from transom.formats.rest import Records
@@ -36,6 +47,7 @@ MICROSECOND = timedelta(microseconds=1)
 REJECTED = pa.schema(
     [("source_line", pa.int64()), *((name, pa.string()) for name in ("raw", "reason", "column", "detail"))]
 )
+NO_NUL = "text, which has no NUL bytes inside of a line"
 PARSERS: dict[str, Callable[[Layout], "Parser"]] = {
     "apache": Apache,
     "csv": Csv,
@@ -78,6 +90,7 @@ class Summary:
         absent: declared columns of which no record shows any path; none of a file without records.
         ambiguous: how many events have a time of an hour that comes twice, and nothing tells which is meant.
         ambiguous_line: the line of the first of them.
+        nul_bytes: how many NUL bytes lines began with; they were skipped.
     """
 
     sha256: str
@@ -93,6 +106,7 @@ class Summary:
     absent: tuple[str, ...] = ()
     ambiguous: int = 0
     ambiguous_line: int | None = None
+    nul_bytes: int = 0
 
 
 class Parser(Protocol):
@@ -183,7 +197,7 @@ class _File:
     def jobs(self, source: BinaryIO, name: str, block: int) -> Iterator[Callable[[], list[Chunk]]]:
         """Stretches of lines, each to be parsed whenever it likes; header lines are read between them."""
         half = b""
-        for part in blocks(decompressed(source, name, self.tally), block):
+        for part in blocks(without_holes(decompressed(source, name, self.tally), self.tally), block):
             if self.lines == 0:
                 part = replace(part, data=part.data.removeprefix(MARK))
             if self.tally.broken is not None:
@@ -201,6 +215,8 @@ class _File:
             yield lambda: [Chunk(_events([], self.layout, 0), rejected)]
 
     def _parsed(self, lines: Lines) -> Iterator[Callable[[], list[Chunk]]]:
+        if self.parser is None and self.layout.format != "zeek":
+            self.parser = _parser(self.layout, b"")
         if self.parser is None and (first_line := _first_line(lines.text)) is not None:
             self.parser = _parser(self.layout, first_line)
         # Empty lines are refused alike by all parsers.
@@ -229,6 +245,7 @@ class _File:
             tally.prefix_digests,
             parser.shown.unknown,
             parser.shown.absent,
+            tally.nul_bytes,
         )
 
 
@@ -274,16 +291,28 @@ def _chunks(text: Text, start: int, end: int, first: int, parser: Parser, told: 
 
 
 def _stretches(strings: pa.Array, parser: Parser) -> list[tuple[int, int]]:
-    """Where header lines may stand: at each run of them, or at the first line that is not empty."""
+    """Where header lines may stand: at the beginning, at each run of them, at the line that names columns."""
     if isinstance(parser, ZeekTsv | W3c):
         marked = mask(pc.starts_with(strings, "#"))
         begins = np.flatnonzero(marked & ~np.r_[False, marked[:-1]])
-    elif isinstance(parser, Csv) and parser.awaits_header:
-        begins = np.flatnonzero(~mask(pc.equal(strings, "")))[:1]
+    elif isinstance(parser, Csv) and (parser.awaits_header or parser.comment):
+        begins = _csv_begins(parser, strings)
     else:
         return [(0, len(strings))]
     cuts = sorted({0, *begins.tolist(), len(strings)})
     return list(pairwise(cuts))
+
+
+def _csv_begins(parser: Csv, strings: pa.Array) -> npt.NDArray[np.int64]:
+    """Return where a comment or the line that names the columns may begin."""
+    comments = np.zeros(len(strings), dtype=bool)
+    if parser.comment:
+        comments = mask(pc.starts_with(strings, parser.comment))
+    begins = np.flatnonzero(comments & ~np.r_[False, comments[:-1]])
+    if parser.awaits_header:
+        texts = np.flatnonzero(~mask(pc.equal(strings, "")) & ~comments)
+        begins = np.r_[begins, texts[texts >= parser.skipped][:1]]
+    return begins
 
 
 def _parts(parser: Parser, strings: pa.Array, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -295,27 +324,47 @@ def _parts(parser: Parser, strings: pa.Array, start: int, end: int) -> Iterator[
         start += len(piece)
 
 
+def _with_nul(text: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return which lines hold a NUL byte."""
+    found = np.zeros(len(text), dtype=bool)
+    data = text.buffers()[2]
+    if data is not None and b"\0" in memoryview(data).tobytes():
+        found = mask(pc.match_substring(text, b"\0"))
+    return found
+
+
 def _decoded(text: pa.Array, lengths: pa.Array, longest: int) -> tuple[pa.Array, Refusals]:
-    """The lines as strings, null where one is too long or not UTF-8; these and empty ones are refused."""
+    """The lines as strings, null where one is too long, holds NUL bytes or is not UTF-8; these and empty ones
+    are refused."""
     refused = Refusals.none(len(text))
     refused.add(mask(pc.equal(lengths, 0)), "empty")
     long = pc.greater(lengths, longest)
     refused.add(mask(long), "line_too_long", values=lengths, expected=f"at most {longest} bytes")
     sound = pc.if_else(long, pa.scalar(None, text.type), text).cast(pa.binary())
+    strings = _utf8(sound, refused)
+    holes = _with_nul(text)
+    if holes.any():
+        refused.add(holes, "nul_byte", expected=NO_NUL)
+        strings = pc.if_else(pa.array(holes), pa.scalar(None, strings.type), strings)
+    return strings, refused
+
+
+def _utf8(text: pa.Array, refused: Refusals) -> pa.Array:
+    """Return bytes as strings, null where they are not UTF-8; these lines are refused."""
     try:
-        return sound.cast(pa.string()), refused
+        return text.cast(pa.string())
     except pa.ArrowInvalid:
         pass
     decoded: list[str | None] = []
     broken = np.zeros(len(text), dtype=bool)
-    for index, line in enumerate(sound.to_pylist()):
+    for index, line in enumerate(text.to_pylist()):
         try:
             decoded.append(None if line is None else line.decode())
         except UnicodeDecodeError:
             decoded.append(None)
             broken[index] = True
     refused.add(broken, "not_utf8")
-    return pa.array(decoded, pa.string()), refused
+    return pa.array(decoded, pa.string())
 
 
 def _chunk(

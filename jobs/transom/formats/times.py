@@ -15,12 +15,15 @@ import pyarrow.compute as pc
 
 from transom.formats import rounding
 from transom.formats.fixed_times import of_fixed_width
+from transom.formats.layout import EPOCH_OR_ISO
 from transom.intervals import EPOCH
 
 FIRST = 0
 LAST = (datetime(2262, 1, 1, tzinfo=UTC) - EPOCH).days * 86_400_000_000
 MICROSECOND = (1, 1_000_000)
 EPOCHS = {"epoch": MICROSECOND, "epoch_ms": (1, 1_000), "epoch_us": (1, 1)}
+MILLIS_FROM = 1e11
+"""From here on a number is milliseconds: as seconds it would be of the year 5138, as milliseconds of 1973."""
 NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 APACHE = "%d/%b/%Y:%H:%M:%S %z"
 LETTERS = "%Z"
@@ -48,6 +51,8 @@ def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Mas
     if form in EPOCHS:
         micros, bad = _epoch(text, EPOCHS[form])
         special: dict[str, Mask] = {}
+    elif form == EPOCH_OR_ISO:
+        micros, bad, special = _any(text, zone)
     else:
         micros, bad, special = _written(text.cast(pa.string()), form, zone)
     bad = present & (bad | beyond(micros))
@@ -57,7 +62,8 @@ def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Mas
 
 def time_form(form: str) -> str:
     """What a time has to be, in words."""
-    return f"{'ISO 8601' if form == 'iso' else form}, from 1970 to 2261"
+    words = {"iso": "ISO 8601", EPOCH_OR_ISO: "seconds or milliseconds since 1970, or ISO 8601"}
+    return f"{words.get(form, form)}, from 1970 to 2261"
 
 
 def beyond(micros: npt.NDArray[np.int64]) -> Mask:
@@ -80,6 +86,26 @@ def _epoch(text: pa.Array, unit: tuple[int, int]) -> tuple[npt.NDArray[np.int64]
     values, _ = numbers(text)
     micros, fits = rounding.steps(values.to_numpy(zero_copy_only=False), unit)
     return micros, ~fits
+
+
+def _any(text: pa.Array, zone: str | None) -> tuple[npt.NDArray[np.int64], Mask, dict[str, Mask]]:
+    """Return the instants of numbers since 1970 and of ISO texts, as each is written."""
+    values, wrong = numbers(text)
+    number = np.asarray(pc.is_valid(values).to_numpy(zero_copy_only=False), dtype=bool)
+    floats = np.where(number, pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False), 0.0)
+    millis = np.abs(floats) >= MILLIS_FROM
+    micros, fits = rounding.steps(np.where(millis, 0.0, floats), MICROSECOND)
+    in_millis, fit_millis = rounding.steps(np.where(millis, floats, 0.0), EPOCHS["epoch_ms"])
+    micros, bad = np.where(millis, in_millis, micros), number & ~np.where(millis, fit_millis, fits)
+    special: dict[str, Mask] = {}
+    if wrong.any():
+        rows = np.flatnonzero(wrong)
+        written, bad[rows], reasons = _written(text.take(pa.array(rows)), "iso", zone)
+        micros[rows] = written
+        for reason, where in reasons.items():
+            special[reason] = np.zeros(len(text), dtype=bool)
+            special[reason][rows] = where
+    return micros, bad, special
 
 
 def _written(

@@ -30,6 +30,7 @@ from transom.stages.landing import LandingError, is_there
 from transom.stages.parsing import Read, Reading
 from transom.stages.read_rows import ReadRows
 from transom.stream import Stream
+from transom.stream.checks import FEW_LINES
 
 SECOND = timedelta(seconds=1)
 SCATTERED = "hours_bounded"
@@ -188,10 +189,16 @@ def _metrics(
     cut = content.broken is not None
     data_lines = content.lines - content.header_lines - cut
 
+    share = (content.rejected - cut) / data_lines if data_lines else 0.0
+    few = events > 0 and data_lines < FEW_LINES and "rejected_share" not in stream.checks
+    nul_bytes = 0 if read.summary is None else read.summary.nul_bytes
+
     figures: dict[str, float | None] = {
         # Which of the events repeat others is told later: those are rows of `duplicates`.
         "unaccounted": content.lines - events - content.rejected - content.header_lines,
-        "rejected_share": (content.rejected - cut) / data_lines if data_lines else 0.0,
+        "rejected_share": None if few else share,
+        "rejected_share_of_few": share if few else None,
+        "nul_bytes": nul_bytes or None,
         "seconds_outside": _seconds_outside(content, span),
         "broken": float(content.broken is not None or content.failed is not None),
         "rows": events,
@@ -291,6 +298,11 @@ def file_checks(stream: Stream) -> tuple[Check, ...]:
     return (
         *built_in(stream, "lines_accounted", metric="unaccounted", at_least=0, at_most=0),
         *built_in(stream, "rejected_share", metric="rejected_share"),
+        *(
+            replace(check, severity="warning")
+            for check in built_in(stream, "rejected_share", metric="rejected_share_of_few")
+        ),
+        *built_in(stream, "no_nul_bytes", metric="nul_bytes", at_most=0),
         *built_in(stream, SCATTERED, metric="hours"),
         *key_checks(stream),
         *built_in(stream, "times_inside_hour", metric="seconds_outside", at_most=0),

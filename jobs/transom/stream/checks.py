@@ -19,6 +19,10 @@ Severity = Literal["error", "incomplete", "warning"]
 STAGES: tuple[str, ...] = get_args(Checked)
 
 
+FEW_LINES = 20
+"""Lines from which the share of refused ones withholds a file by itself: a share of fewer says little."""
+
+
 @dataclass(frozen=True)
 class BuiltIn:
     """A check that transom makes unasked.
@@ -47,7 +51,20 @@ BUILT_IN: dict[str, BuiltIn] = {
     "lines_accounted": BuiltIn(
         "ingest", "error", "lines of a file = events + rejected + duplicates + header lines"
     ),
-    "rejected_share": BuiltIn("ingest", "error", "share of a file's lines that were rejected", at_most=0.05),
+    "rejected_share": BuiltIn(
+        "ingest",
+        "error",
+        "share of a file's lines that were rejected; of a file with fewer than 20 lines, some of which are "
+        "events, it is a warning unless the stream sets the check itself",
+        at_most=0.05,
+    ),
+    "no_nul_bytes": BuiltIn(
+        "ingest",
+        "warning",
+        "no line of a file begins with NUL bytes; they are skipped",
+        advice="such bytes are left where a log is truncated while it is written, or where a machine loses "
+        "power: lines may be missing there",
+    ),
     "times_inside_hour": BuiltIn("ingest", "error", "every event lies inside what its file may hold"),
     "hours_bounded": BuiltIn(
         "ingest",

@@ -15,6 +15,9 @@ APACHE_FIELDS = (
 )  # fmt: skip
 """The fields that the apache parser offers."""
 
+MOST_HEADER_LINES = 1000
+"""Lines that a file may have before its records."""
+
 Rule = tuple[str, Callable[[Any], bool]]
 """What an option must be, in words, and whether a value is that."""
 
@@ -41,6 +44,10 @@ def _ascii(value: Any) -> bool:
     )
 
 
+def _count(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= MOST_HEADER_LINES
+
+
 _CHARACTER: Rule = ("one character", lambda v: isinstance(v, str) and len(v) == 1 and v not in "\r\n")
 _ASCII: Rule = ("one ASCII character, and no backslash", _ascii)
 _NAMES: Rule = ("a list of different names", _different)
@@ -54,8 +61,16 @@ _OPTIONS: dict[str, dict[str, Rule]] = {
     "csv": {
         "delimiter": _CHARACTER,
         "quote": _CHARACTER,
-        "header": ("true, false or w3c", lambda value: isinstance(value, bool) or value == "w3c"),
+        "header": (
+            "true, false, w3c, or the number of the line that names the columns, from 1 to 1000",
+            lambda value: isinstance(value, bool) or value == "w3c" or _count(value, 1),
+        ),
         "names": _NAMES,
+        "skip": ("a number of lines from 0 to 1000", lambda value: _count(value, 0)),
+        "comment": (
+            "a text of 1 to 10 characters, such as #",
+            lambda value: isinstance(value, str) and 0 < len(value) <= 10 and value.isprintable(),
+        ),
     },
     "json": {"records": _RECORDS},
     "regex": {"pattern": ("a regular expression with named groups", lambda value: isinstance(value, str))},
@@ -83,6 +98,9 @@ def _together(format: str, options: Mapping[str, Any]) -> list[Problem]:
     """What is wrong with options each of which is what it must be."""
     if format == "csv" and options.get("header", True) is False and "names" not in options:
         return [Problem("options.names", "is required where header is false")]
+    if format == "csv" and options.get("header") == "w3c" and {"skip", "comment"} & set(options):
+        rule = "skip and comment do not go with header: w3c, whose header lines begin with #"
+        return [Problem("options", rule)]
     if format == "csv":
         return _different_signs({"delimiter": ",", "quote": '"', **options}, ("delimiter", "quote"))
     if format == "regex":

@@ -51,7 +51,9 @@ class Source(Model):
     """How a file is read; a preset may give it."""
     options: dict[str, Any] = Field(default_factory=dict)
     """What the format leaves open: variant of apache (combined, common) and of zeek (auto, tsv, json);
-    delimiter, quote, header (true, false, w3c) and names of csv; records of json, the path of a list such as
+    delimiter, quote, header (true: the first line names the columns; the number of the line that does; false;
+    w3c), names, skip (how many lines come before the records) and comment (how lines begin that are no
+    records) of csv; records of json, the path of a list such as
     Records[]; pattern of regex, with named groups; separator, assign, quote and lead of kv, the names of
     the words with which each line begins; lead of syscalls, the names of the words before the call."""
     holds: Holds = Holds()

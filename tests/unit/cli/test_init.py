@@ -16,7 +16,7 @@ from transom.cli.drafting.kinds import Kind, kind_of
 from transom.cli.drafting.naming import identifier, pattern_of
 from transom.cli.sample import Sample, read_sample
 from transom.paths import PathPattern
-from transom.stream import load, parse
+from transom.stream import SpecificationError, load, parse
 from unit.cli.examples import DATA, EXAMPLES, logs, stream_file
 
 Ask = Callable[..., Result]
@@ -34,11 +34,16 @@ def test_every_example_is_a_draft_and_at_most_ten_lines(run: Ask, name: str) -> 
     result = run("init", *logs(name), "--name", name)
     said = {
         "nginx": "transom: 1 of 261 lines is refused by this draft:\n",
-        "trace": "transom: no field looks like a time, so each line counts for a second; look at `time` in "
-        "the draft\n",
+        "trace": "transom: no field looks like a time: the draft has no `time`, which `check` wants; add "
+        "one\n",
     }.get(name, "")
     assert (result.exit_code, result.stderr[: len(said) or None]) == (0, said)
-    assert parse(yaml.safe_load(result.stdout)).name == name
+    assert yaml.safe_load(result.stdout)["name"] == name
+    if name == "trace":
+        with pytest.raises(SpecificationError, match="time: is required"):
+            parse(yaml.safe_load(result.stdout))
+    else:
+        assert parse(yaml.safe_load(result.stdout)).name == name
     kept = stream_file(name).read_text()
     changes = Counter(line[:2] for line in ndiff(result.stdout.splitlines(), kept.splitlines()))
     assert max(changes["+ "], changes["- "]) <= 10
@@ -111,6 +116,7 @@ aggregate:
     [
         ("a.log", b"", "must hold a line; it is empty"),
         ("a.log", b"\n\r\n", "must hold a line; it has blank lines alone"),
+        ("a.log", b"\0" * 300, "must hold a line; it holds 300 NUL bytes and nothing else\n"),
         ("a.log", b"\x7fELF\0\0", "must be text, a line a record; got a binary file, with a zero byte at 4"),
         (
             "a.log",

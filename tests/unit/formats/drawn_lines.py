@@ -86,6 +86,11 @@ def written_time(time: EventTime) -> SearchStrategy[str]:
     """Times in a layout's form, nearly all of which are taken."""
     if time.time_format == "epoch":
         return instants
+    if time.time_format == "epoch_or_iso":
+        millis = st.integers(10**11, 2 * 10**12).map(str)
+        return st.one_of(
+            instants, millis, moments.map(datetime.isoformat), st.sampled_from(["1e11", "-1e11"])
+        )
     if time.time_format == "epoch_us":
         return st.integers(0, 2 * 10**15).map(str)
     if "%" in time.time_format:

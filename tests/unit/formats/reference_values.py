@@ -112,6 +112,15 @@ def event_time(record: Record, layout: Layout, number: int, start: datetime | No
 
 def instant(text: str, form: str, zone: str | None) -> datetime:
     """A time in UTC, to the microsecond."""
+    if form == "epoch_or_iso":
+        try:
+            number = float(text) if NUMBER.fullmatch(text) else None
+            own = "iso" if number is None else "epoch_ms" if abs(number) >= 1e11 else "epoch"
+            return instant(text, own, zone)
+        except Refused as refused:
+            if refused.reason != "bad_time":
+                raise
+            raise Refused("bad_time", text, expected=in_form(form)) from None
     try:
         if form in EPOCHS:
             if not NUMBER.fullmatch(text):
@@ -139,7 +148,8 @@ def in_range(moment: datetime, text: str, form: str) -> datetime:
 
 def in_form(form: str) -> str:
     """What a time has to be, in words."""
-    return f"{'ISO 8601' if form == 'iso' else form}, from 1970 to 2261"
+    words = {"iso": "ISO 8601", "epoch_or_iso": "seconds or milliseconds since 1970, or ISO 8601"}
+    return f"{words.get(form, form)}, from 1970 to 2261"
 
 
 def from_local(local: datetime, zone: ZoneInfo, text: str) -> datetime:

@@ -30,7 +30,8 @@ class When:
         declared: what the stream file says.
         note: what a person has to look at.
         path: the pattern of the files, where they say what the records do not.
-        untimed: why no time is read, and each line counts a second; empty where one is.
+        untimed: why no time is read, so that a person has to decide; empty where one is. What is declared
+            then is what would invent times, a second for each line.
     """
 
     fields: tuple[str, ...]
@@ -138,7 +139,7 @@ def _partial(log: Log, kinds: Mapping[str, Kind], paths: Sequence[str], start: s
     captured = captured_of(paths, lacks, log.fields)
     if captured is None:
         why = f"the times in {' '.join(fields)} ({seen}) have no {lacks}"
-        note = f"?: {why}, so they are not read and each line counts a second; {_advice(paths[0], lacks)}"
+        note = f"?: {why}, so they are not read; {_advice(paths[0], lacks)}"
         return When((), {"lines": "1 second", "from": start}, note, untimed=why)
     edge = "a new year" if lacks == "year" else "midnight"
     notes = [
@@ -163,7 +164,7 @@ def _by_lines(kinds: Mapping[str, Kind], start: str) -> When:
         why = (
             f"{nanos[0]} is in nanoseconds since 1970, of which no format of a time reads more than epoch_us"
         )
-    return When((), {"lines": "1 second", "from": start}, f"?: {why}; each line counts a second", untimed=why)
+    return When((), {"lines": "1 second", "from": start}, f"?: {why}", untimed=why)
 
 
 def _when(log: Log, fields: Sequence[str], form: str, zone: str | None, notes: Sequence[str]) -> When:

@@ -16,11 +16,26 @@ KEYS = (
     "sensor", "station", "host", "hostname", "user", "user_name", "principal", "account", "site", "process",
     "comm", "service", "name", "node", "ip",
 )  # fmt: skip
-ADDED = re.compile(r"byte|size|length|sent|received|rcvd|packets|pkts|count|amount|total")
-"""What adds up; of other figures a mean says more."""
-NO_FIGURE = re.compile(
-    r"(^|_)(port|pid|tid|uid|gid|ppid|id|code|class|severity|status|line|year|version|proto|ttl|seq|spt|dpt|_p)(_|$)|(_p|port|id)$"
+ADDED = tuple(
+    map(
+        re.compile,
+        (
+            r"bytes?(_|$)|octets?(_|$)",
+            r"(^|_)(size|length|len|sent|received|rcvd|volume)(_|$)",
+            r"(pkts?|packets?)(_|$)",
+            r"(^|_)(counts?|amount|total|quantity|qty|requests|hits|errors|cost|revenue|energy|k?wh)(_|$)",
+            r"(^|_)(rain|rainfall|precip|precipitation)(_|$)",
+            r"(^|_)(duration|dur|elapsed)(_|$)",
+        ),
+    )
 )
+"""Names of what adds up, the first to take before the others."""
+NO_FIGURE = re.compile(
+    r"(^|_)(port|pid|tid|uid|gid|ppid|id|code|class|severity|status|line|year|month|day|hour|minute|second|"
+    r"time|date|timestamp|epoch|version|proto|protocol|ttl|seq|sequence|record|number|no|index|rank|level|"
+    r"spt|dpt|lat|latitude|lon|lng|longitude|_p)(_|$)|(_p|port|id)$"
+)
+"""Names of numbers that are no figure."""
 
 
 ID = re.compile("(^|_)(id|uuid|guid|uid)$")
@@ -173,17 +188,26 @@ def unique_of(seen: Sequence[Seen], events: int, different: int) -> Seen | None:
 
 
 def figure_of(seen: Sequence[Seen], events: int) -> tuple[str, str] | None:
-    """A column worth adding up or averaging, with the function; None where there is none.
+    """Return a column worth adding up, with the function; else a measured one to average; None where there
+    is none.
 
-    One that many events lack comes last: a file in which no event has it would be withheld, as something
-    uses the column.
+    A whole number whose name does not say that it adds up may be anything: a code, a time, an identity. One
+    that many events lack comes last: a file in which no event has it would be withheld, as something uses
+    the column.
     """
-    numbers = [s for s in seen if s.type in ("integer", "number") and s.distinct > 1]
-    fit = [s for s in numbers if not NO_FIGURE.search(s.name)]
+    fit = [
+        one
+        for one in seen
+        if one.type in ("integer", "number") and one.distinct > 1
+        if not NO_FIGURE.search(one.name) and not says_time(one.name)
+        if one.type == "number" or adds_up(one.name) < len(ADDED)
+    ]
     if not fit:
         return None
-    best = min(
-        fit,
-        key=lambda s: (s.nulls > SPARSE * events, ADDED.search(s.name) is None, s.type != "number", s.nulls),
-    )
-    return ("sum" if ADDED.search(best.name) else "mean"), best.name
+    best = min(fit, key=lambda one: (one.nulls > SPARSE * events, adds_up(one.name), one.nulls))
+    return ("sum" if adds_up(best.name) < len(ADDED) else "mean"), best.name
+
+
+def adds_up(name: str) -> int:
+    """Return the rank of a name among those of what adds up; one behind the last where it is none."""
+    return next((rank for rank, form in enumerate(ADDED) if form.search(name)), len(ADDED))

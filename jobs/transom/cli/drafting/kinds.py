@@ -15,7 +15,10 @@ from transom.cli.drafting.log import MOST
 from transom.formats.layout import FieldType
 from transom.formats.times import UNIVERSAL, letters_of, one_instant
 
-NOTHING = ("-", "--", "?", "N/A", "n/a", "NA", "null", "NULL", "None", "none", "nan", "NaN")
+NOTHING = (
+    "-", "--", "---", "?", "N/A", "n/a", "#N/A", "NA", "null", "NULL", "Null", "(null)", "None", "none",
+    "nil", "nan", "NaN", "NAN", "-nan", "-NaN", "\\N", "undefined",
+)  # fmt: skip
 """Texts by which logs say that there is no value."""
 SENTINELS = (-99, -999, -9999, -99999)
 """Numbers by which they do, where no other value comes near."""

@@ -17,7 +17,7 @@ from transom.cli.drafting.log import Near
 from transom.cli.drafting.recognise import Unknown, recognise
 from transom.cli.sample import Sample
 from transom.stream import parse
-from unit.cli.drafting.drafted_logs import drafted, home, record, refusal
+from unit.cli.drafting.drafted_logs import decided, drafted, home, record, refusal
 
 __all__ = ["home"]
 
@@ -82,7 +82,9 @@ def test_a_time_before_pairs_with_commas_between_them(tmp_path: Path) -> None:
 def test_nanoseconds_before_pairs_are_named(tmp_path: Path) -> None:
     found = drafted(tmp_path, [f"{1700000000123456789 + n} {PAIRS.format(n=n)}" for n in range(20)])
     assert found.stream.source.options == {"lead": ["time"]}
-    assert "# ?: time is in nanoseconds since 1970, of which no format of a time reads more" in found.text
+    assert (
+        "# time: ?: time is in nanoseconds since 1970, of which no format of a time reads more" in found.text
+    )
 
 
 def test_a_time_in_brackets_before_pairs_is_taken_by_a_pattern(tmp_path: Path) -> None:
@@ -135,9 +137,10 @@ def test_a_log_without_a_time_that_is_read_says_so_beside_the_draft(
     log = tmp_path / "a.csv"
     log.write_text("ts,host\n" + "".join(f"17000000{n:02}{digits},h{n % 2}\n" for n in range(20)))
     result = run("init", log)
-    said = f"transom: {why}, so each line counts for a second; look at `time` in the draft\n" if why else ""
+    said = f"transom: {why}: the draft has no `time`, which `check` wants; add one\n" if why else ""
     assert (result.exit_code, result.stderr) == (0, said)
-    time = parse(yaml.safe_load(result.stdout)).time
+    assert ("time" in yaml.safe_load(result.stdout)) != bool(why)
+    time = parse(decided(result.stdout)).time
     assert time is not None
     assert (time.format or "iso", time.lines is not None) == (form, bool(why))
     note = "# nanoseconds since 1970: no format of a time is finer than epoch_us; 1700000000123456789\n"
@@ -233,7 +236,7 @@ def test_whatever_the_lines_a_draft_reads_them_or_a_message_says_why(
         made = draft([sample])
     except Refusal:
         return
-    assert parse(yaml.safe_load(made.text)).name == "a"
+    assert parse(decided(made.text)).name == "a"
     assert made.found.events.num_rows > 0
 
 

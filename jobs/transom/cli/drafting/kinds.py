@@ -42,14 +42,30 @@ YEARS = (datetime(1995, 1, 1, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzin
 
 _DATES = (
     "%d/%b/%Y", "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%b-%Y",
-    "%d-%m-%Y", "%Y%m%d", "%d %b %Y", "%b %d %Y", "%b %d, %Y", "%a, %d %b %Y", "%d.%m.%y", "%m/%d/%y",
+    "%d-%b-%y", "%d-%m-%Y", "%Y%m%d", "%d %b %Y", "%b %d %Y", "%b %d, %Y", "%Y %b %d", "%a, %d %b %Y",
+    "%d.%m.%y", "%m/%d/%y", "%y/%m/%d", "%d/%m/%y", "%y-%m-%d", "%y%m%d",
 )  # fmt: skip
-_TIMES = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M", "%H:%M:%S,%f", "%I:%M:%S %p", "%I:%M %p", "%H%M%S", "%H.%M.%S")
-FORMS = (
-    *("".join(parts) for parts in product(_DATES, (" ", ":", "-"), _TIMES, ("", " %z", " %Z"))),
-    *("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y", "%a %b %d %H:%M:%S %Z %Y", "%b %d %H:%M:%S %Y"),
-    *("%Y%m%d%H%M%S", "%Y%m%dT%H%M%S%z", "%Y-%m-%dT%H-%M-%S"),
+_TIMES = (
+    "%H:%M:%S", "%H:%M:%S.%f", "%H:%M", "%H:%M:%S,%f", "%H:%M:%S:%f", "%I:%M:%S %p", "%I:%M %p", "%H%M%S",
+    "%H.%M.%S", "%H.%M.%S.%f",
 )  # fmt: skip
+_ZONES = ("", " %z", " %Z", "%z")
+FORMS = tuple(
+    dict.fromkeys(
+        (
+            *("".join(parts) for parts in product(_DATES, (" ", ":", "-", "T", "_", ", "), _TIMES, _ZONES)),
+            *("".join(parts) for parts in product(_TIMES, (" ", ", "), _DATES, ("", " %z"))),
+            *(
+                "%a %b %d %H:%M:%S %Y",
+                "%a %b %d %H:%M:%S.%f %Y",
+                "%a %b %d %H:%M:%S %Z %Y",
+                "%b %d %H:%M:%S %Y",
+            ),
+            *("%a %b %d %H:%M:%S %z %Y", "%a %d %b %Y %H:%M:%S", "%b %d %H:%M:%S.%f %Y"),
+            *("%Y%m%d%H%M%S", "%Y%m%dT%H%M%S%z", "%Y-%m-%dT%H-%M-%S"),
+        )
+    )
+)
 """How logs write times, beside ISO 8601 and seconds since the epoch."""
 ZONES = {
     **dict.fromkeys(UNIVERSAL, "UTC"),
@@ -226,7 +242,7 @@ def _written(values: Sequence[str]) -> Times | None:
     if number < MOST * len(values) or "1" not in usual:
         return None
     alike = [text for text in values if skeleton(text) == usual]
-    forms = [form for form in _alike(alike[0]) if form in FORMS and len(alike[0]) >= 8]
+    forms = [form for form in _alike(alike[0]) if form not in PARTIAL and len(alike[0]) >= 8]
     fits = {form: sum(_fits(form, text) for text in alike) for form in forms if _fits_some(form, alike)}
     most = max(fits.values(), default=0)
     if not most or most < MOST * len(values):
@@ -234,6 +250,12 @@ def _written(values: Sequence[str]) -> Times | None:
     best, *others = (form for form, number in fits.items() if number == most)
     other = next((form for form in others if _days(form) != _days(best)), None)
     return Times(best, "%z" not in best, other, most / len(values), _zone_of(best, alike))
+
+
+def written_form_of(values: Sequence[str]) -> str | None:
+    """Return the strptime form of most of some times; None where they have none."""
+    found = _written(values)
+    return None if found is None else found.form
 
 
 def _zone_of(form: str, values: Sequence[str]) -> str:
@@ -309,9 +331,19 @@ def moment_of(text: str, form: str) -> datetime | None:
 
 def _fits(form: str, text: str) -> bool:
     moment = moment_of(text, form)
-    return moment is not None and YEARS[0] <= moment.timestamp() < YEARS[1]
+    if moment is None or not YEARS[0] <= moment.timestamp() < YEARS[1]:
+        return False
+    # Where digits of several parts run together, strptime also takes fewer of them: 811 as %y%m%d.
+    runs = _RUNS.findall(form)
+    return not runs or [sum(map(_DIGITS.__getitem__, _PIECE.findall(run))) for run in runs] == [
+        len(digits) for digits in re.findall("[0-9]+", text) if len(digits) > 4
+    ]
+
+
+_DIGITS = {"%Y": 4, "%y": 2, "%m": 2, "%d": 2, "%H": 2, "%M": 2, "%S": 2}
+_RUNS = re.compile("(?:%[YymdHMS]){2,}")
 
 
 def _days(form: str) -> list[str]:
-    """The order of day and month."""
-    return [part for part in re.findall(r"%(.)", form) if part in "dmb"]
+    """The order of day, month and year."""
+    return [part.lower() for part in re.findall(r"%(.)", form) if part in "dmbYy"]

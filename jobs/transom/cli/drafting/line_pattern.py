@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from string import punctuation
 
 from transom.cli.drafting.kinds import partial_times_of, times_of
 from transom.cli.drafting.log import MOST
@@ -49,8 +50,27 @@ class Token:
         return self.form, self.label
 
 
+SIGNS = "".join(sorted(set(punctuation) - set("+-_")))
+"""What may be around a time and is not of it."""
+
 DASH = Token("word", "", "-")
 """What stands for no value."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a time stands in a line.
+
+    Attributes:
+        at: its first part.
+        width: how many parts it goes over.
+        before, after: signs around it that are not of the time, such as a comma.
+    """
+
+    at: int
+    width: int
+    before: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True)
@@ -146,7 +166,7 @@ def _before_message(rows: Sequence[Sequence[Token]], length: int) -> int:
 def _parts(
     rows: Sequence[Sequence[Token]],
     forms: Sequence[Form],
-    timed: tuple[int, int] | None,
+    timed: Place | None,
     words: tuple[str, str],
 ) -> list[str]:
     """The expression of each part, of those that are a time one.
@@ -162,8 +182,9 @@ def _parts(
         part = [row[at] for row in rows]
         values = [token.text for token in part if token != DASH]
         form, label = forms[at]
-        width = timed[1] if timed is not None and at == timed[0] else 1
-        name = "time" if timed is not None and at == timed[0] else label or name_of(values, at)
+        here = timed if timed is not None and at == timed.at else None
+        width = 1 if here is None else here.width
+        name = label or name_of(values, at) if here is None else "time"
         if form == "bracket" and not label and values and all(map(str.isdecimal, values)):
             # LOG: [123], of Postgres and of others.
             name = "pid" if name == name_of(values, at) else name
@@ -183,9 +204,14 @@ def _parts(
         else:
             name = identifier(name, taken)
             taken.append(name)
-            parts.append(
-                _expression(form, label, name, words[1].join([words[0]] * width), len(values) < len(part))
+            expression = _expression(
+                form, label, name, words[1].join([words[0]] * width), len(values) < len(part)
             )
+            if here is not None and (here.before or here.after):
+                around = f"(?P<{name}>"
+                expression = expression.replace(around, re.escape(here.before) + around, 1)
+                expression += re.escape(here.after)
+            parts.append(expression)
         at += width
     return parts
 
@@ -195,8 +221,8 @@ def _is_sign(texts: Sequence[str]) -> bool:
     return len(set(texts)) == 1 and not any(map(str.isalnum, texts[0])) and set(texts[0]) != {"-"}
 
 
-def _time(rows: Sequence[Sequence[Token]], length: int) -> tuple[int, int] | None:
-    """Where a time stands, and over how many parts it goes; one without a year only where no other is."""
+def _time(rows: Sequence[Sequence[Token]], length: int) -> Place | None:
+    """Where a time stands; one without a year only where no other is."""
     for is_time in (times_of, partial_times_of):
         for at in range(length):
             for width in range(min(5, length - at), 0, -1):
@@ -204,8 +230,21 @@ def _time(rows: Sequence[Sequence[Token]], length: int) -> tuple[int, int] | Non
                 if width > 1 and any(token.form != "word" or token.label for part in parts for token in part):
                     continue
                 if is_time([" ".join(token.text for token in part) for part in parts]) is not None:
-                    return at, width
+                    return Place(at, width)
+                before, inside, after = _stripped([" ".join(token.text for token in part) for part in parts])
+                plain = all(token.form == "word" for part in parts for token in part)
+                if plain and (before or after) and is_time(inside) is not None:
+                    return Place(at, width, before, after)
     return None
+
+
+def _stripped(texts: Sequence[str]) -> tuple[str, list[str], str]:
+    """Return texts without the signs that all of them begin with and end in: brackets, commas, colons."""
+    heads = {text[: len(text) - len(text.lstrip(SIGNS))] for text in texts}
+    tails = {text[len(text.rstrip(SIGNS)) :] for text in texts}
+    before = heads.pop() if len(heads) == 1 else ""
+    after = tails.pop() if len(tails) == 1 else ""
+    return before, [text.removeprefix(before).removesuffix(after) for text in texts], after
 
 
 def name_of(texts: Sequence[str], at: int) -> str:

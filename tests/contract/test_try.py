@@ -11,7 +11,7 @@ from house import line
 from transom.cli.trying import try_in
 from transom.lake.findings import findings
 from transom.lake.tables import read_rows
-from unit.cli.examples import DATA, EXAMPLES, logs, stream_file
+from unit.cli.examples import DATA, EXAMPLES, FOREIGN, logs, stream_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,16 +19,15 @@ if TYPE_CHECKING:
 EVENTS = {
     "apache": (9999, 1), "conn_json": (1785, 0), "conn_tsv": (250, 0), "nginx": (260, 1),
     "readings": (126, 0), "audit": (180, 0), "firewall": (240, 0), "trace": (300, 0),
+    "balancer": (60, 0), "flow": (60, 0), "gateway": (60, 0), "station": (48, 0), "conn_iso": (60, 0),
 }  # fmt: skip
 """Events and refused lines of each example."""
 TOLD = {
     "conn_json": ["fields_known"] * 2,
-    "conn_tsv": ["fields_known"],
 }
 """The checks that an example fails, of two days that are apart one each."""
 FIELDS = {
     "conn_json": ["@proc", "@stream", "@system", "orig_l2_addr", "resp_l2_addr"],
-    "conn_tsv": ["tunnel_parents"],
 }
 """The fields that are shown for that."""
 
@@ -39,7 +38,11 @@ def _home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRANSOM_LANDING", raising=False)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+# What is read of the foreign ones is tested without a lake; of these one runs here, the others in full.
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.full] * (name in FOREIGN[1:])) for name in EXAMPLES],
+)
 def test_every_example_is_found_something_in(
     spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:

@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 from typing import Protocol
 
 from transom.formats.delimited import ONCE
@@ -228,11 +229,38 @@ class Regex:
         self.pattern = re.compile(str(layout.options["pattern"]), re.ASCII)
 
     def record(self, line: object) -> Found | None:
-        found = self.pattern.fullmatch(text_of(line))
+        text = text_of(line)
+        found = self.pattern.fullmatch(text)
         if found is None:
-            raise Refused("no_match", expected="the pattern")
+            raise Refused("no_match", *self.stop(text))
         fields = {name: value or None for name, value in found.groupdict().items()}
         return Found(fields, set(fields), set(fields), left(fields, self.layout))
+
+    def stop(self, text: str) -> tuple[str, None, str]:
+        """What is left over behind the longest beginning of the pattern that a line begins with, and the part
+        of the pattern that comes next. Only for patterns without an alternative outside of groups."""
+        pattern = self.pattern.pattern
+        cuts = [at for at in range(len(pattern) + 1) if is_part(pattern[:at]) and is_part(pattern[at:])]
+        fits = [re.compile(pattern[:at], re.ASCII).match(text) for at in cuts]
+        last = max(number for number, found in enumerate(fits) if found is not None)
+        found = fits[last]
+        assert found is not None
+        parts = [pattern[low:high] for low, high in pairwise([*cuts[last:], len(pattern)])]
+        letters = list(takewhile(lambda part: re.fullmatch("[a-z= ]", part), parts))
+        following = "".join(letters) or "".join(parts[:1])
+        rest = text[found.end() :] or "nothing"
+        if following and not following.strip(" "):
+            following = "a blank"
+        return f"left over: {rest}", None, following or "the end of the line"
+
+
+def is_part(pattern: str) -> bool:
+    """Whether a text is a pattern of its own, and what repeats another part is none."""
+    try:
+        re.compile(pattern)
+    except re.error:
+        return False
+    return pattern[:1] not in ("?", "*", "+", "{")
 
 
 @dataclass

@@ -33,7 +33,7 @@ ADDED = tuple(
 NO_FIGURE = re.compile(
     r"(^|_)(port|pid|tid|uid|gid|ppid|id|code|class|severity|status|line|year|month|day|hour|minute|second|"
     r"time|date|timestamp|epoch|version|proto|protocol|ttl|seq|sequence|record|number|no|index|rank|level|"
-    r"spt|dpt|lat|latitude|lon|lng|longitude|_p)(_|$)|(_p|port|id)$"
+    r"field|spt|dpt|lat|latitude|lon|lng|longitude|_p)(_|$)|(_p|port|id)$"
 )
 """Names of numbers that are no figure."""
 

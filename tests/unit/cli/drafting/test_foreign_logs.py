@@ -363,10 +363,10 @@ def test_a_stack_trace_between_lines_is_refused_and_the_rest_is_read(tmp_path: P
     assert found.times[1] == "2024-05-01T10:00:01.123"
     assert "lines that do not begin with a time, as of a stack trace, are refused" in found.text
     # What a person has not looked at must not pass.
+    assert "# ?: 20 of 40 lines are refused here: no match: left over: " in found.text
     assert "rejected_share" not in found.stream.checks
     assert (
-        "# ?: 20 of 40 lines are refused here: no match; expected the pattern.\n"
-        "# Such a file is withheld until its lines are read, or you say that so many may be refused:\n"
+        ".\n# Such a file is withheld until its lines are read, or you say that so many may be refused:\n"
         "#   checks: {rejected_share: {at_most: 0.76}}\n"
     ) in found.text
 
@@ -387,11 +387,12 @@ def test_what_is_written_is_named_by_its_file_and_refused_lines_are_printed(
     )
     assert result.stderr == (
         "transom: 9 of 129 lines are refused by this draft:\n"
-        "  no match; expected the pattern (2 such lines)\n    odd\\tone\n"
-        "  no match; expected the pattern\n    two\n"
-        "  no match; expected the pattern (3 such lines)\n    \\tat com.Foo0$Bar.run(Foo.java:0)\n"
-        "  no match; expected the pattern\n    99:99 four\n"
-        "  no match; expected the pattern\n    six-6\n"
+        "  no match: left over: nothing; expected \\s+ (2 such lines)\n    odd\\tone\n"
+        "  no match: left over: nothing; expected \\s+\n    two\n"
+        "  no match: left over: nothing; expected \\s+ (3 such lines)\n"
+        "    \\tat com.Foo0$Bar.run(Foo.java:0)\n"
+        "  no match: left over: nothing; expected \\s+\n    99:99 four\n"
+        "  no match: left over: nothing; expected \\s+\n    six-6\n"
         "  and 1 more\n"
         "  Lines that begin with a blank, or have no time, seem to go on with the line before them. An event "
         "is a line:\n  such lines stay refused, unless the log is written so.\n"

@@ -134,6 +134,13 @@ class PathPattern:
             end = start + (_advance(begin, self.unit) - begin)
         return Match(captures, start, end, self.unit, varies)
 
+    def empty_capture(self, path: str) -> str | None:
+        """Return the capture that is empty in a path which matches but for that, the first one; else None."""
+        if self._regex.fullmatch(path) is not None:
+            return None
+        loose = re.compile(self._regex.pattern.replace("[^/]+)", "[^/]*)"), re.DOTALL).fullmatch(path)
+        return None if loose is None else next((name for name in self.captures if not loose[name]), None)
+
     def _period(self, begin: datetime, unit: Unit) -> tuple[datetime, datetime]:
         """Return the start and the end, UTC, of the period of a file whose name says a wall-clock time."""
         if self._covers is None:

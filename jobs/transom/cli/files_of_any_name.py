@@ -63,9 +63,15 @@ def held(stream: Stream, path: Path) -> Held:
     """Reads a file to its end.
 
     Raises:
-        Refusal: times count from the start in the file's name, and it has none.
+        Refusal: times count from the start in the file's name, and it has none; or a capture is empty in it.
     """
     match = named(stream.path_pattern, stream.source.zone, path)
+    empty = None if match is not None else _empty_capture(stream.path_pattern, stream.source.zone, path)
+    if empty is not None:
+        raise Refusal(
+            f"{path}: {{{empty}}} of source.path, {stream.source.path}, must have a text in each name; it is "
+            "empty here, and a job passes such a file over"
+        )
     if stream.time is not None and stream.time.by_name and match is None:
         raise Refusal(
             f"{path}: must be named as source.path says, {stream.source.path}, as times count from its name"
@@ -164,6 +170,21 @@ def named(pattern: PathPattern, zone: str, path: Path) -> Match | None:
         match = tail.match("/".join(names[-depth:]))
         if match is not None and tail.unit == pattern.unit:
             return match
+    return None
+
+
+def _empty_capture(pattern: PathPattern, zone: str, path: Path) -> str | None:
+    """The capture that is empty in a file's name, which is the stream's but for that; None where none is."""
+    parts = split_scheme(pattern.text)[1].strip("/").split("/")
+    names = normpath(path.absolute()).split("/")
+    for depth in range(min(len(parts), len(names)), 0, -1):
+        try:
+            tail = PathPattern("/".join(parts[-depth:]), zone)
+        except ValueError:  # a time with a gap: its date stands in a folder above
+            return None
+        empty = tail.empty_capture("/".join(names[-depth:]))
+        if empty is not None:
+            return empty
     return None
 
 

@@ -184,3 +184,20 @@ def test_texts_name_files_as_they_were_given(tmp_path: Path) -> None:
     landed = land(DATA, stream, files, tmp_path / "try", covered, covered.end)
     said = "quarantined: landing/try/2-other.log: junk, landing/try/1-other.log: junk"
     assert landed.named(said) == f"quarantined: {tmp_path}/b/other.log: junk, {tmp_path}/a/other.log: junk"
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("landing/%Y-%m-%d/{host}.%H.log", ".10.log"), ("%Y-%m-%d/access.%H.{host}", "access.10.")],
+)
+def test_empty_capture_in_a_name_is_refused_by_name(tmp_path: Path, path: str, name: str) -> None:
+    stream = parse(DATA | {"source": {"path": path}})
+    file = log(tmp_path / "landing/2015-05-17" / name, 10)
+    with pytest.raises(Refusal) as error:
+        held(stream, file)
+    assert str(error.value) == (
+        f"{file}: {{host}} of source.path, {path}, must have a text in each name; it is empty here, and a job "
+        "passes such a file over"
+    )
+    # A file of another name is read, whatever that is.
+    assert held(stream, log(tmp_path / "other.log", 10)).events == 1

@@ -23,10 +23,10 @@ STAGE = "ingest"
 BLOCK = "events"
 OF_SCHEDULE = ("files_expected", "periods_covered")
 """Checks that no file may fail outside of the stream's schedule."""
-VERSION = 6
+VERSION = 7
 """Raised when the code changes what comes out, `READING` with it where a file has to be read again for that:
 the rows of one that is gone cannot be made anew."""
-READING = 6
+READING = 7
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from string import punctuation
 
-from transom.cli.drafting.kinds import partial_times_of, times_of
+from transom.cli.drafting.kinds import partial_times_of, skeleton, times_of
 from transom.cli.drafting.log import MOST
 from transom.cli.drafting.naming import identifier
 
@@ -53,6 +53,13 @@ class Token:
 SIGNS = "".join(sorted(set(punctuation) - set("+-_")))
 """What may be around a time and is not of it."""
 
+SERIAL = "(?P<serial>[0-9]+)"
+"""A number behind a time in one word, such as that of an event: audit(1681160198.534:3901)."""
+_INSTANT = re.compile(
+    r"(?<![0-9.])[0-9]{10}(?:\.[0-9]{1,9})?(?![0-9.])|"
+    r"(?<![0-9])[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
+
 DASH = Token("word", "", "-")
 """What stands for no value."""
 
@@ -64,7 +71,7 @@ class Place:
     Attributes:
         at: its first part.
         width: how many parts it goes over.
-        before, after: signs around it that are not of the time, such as a comma.
+        before, after: expressions of what is around it and not of the time, such as a comma.
     """
 
     at: int
@@ -209,8 +216,10 @@ def _parts(
             )
             if here is not None and (here.before or here.after):
                 around = f"(?P<{name}>"
-                expression = expression.replace(around, re.escape(here.before) + around, 1)
-                expression += re.escape(here.after)
+                expression = expression.replace(around, here.before + around, 1)
+                number = identifier("serial", taken)
+                taken += [number] if SERIAL in here.after else []
+                expression += here.after.replace(SERIAL, f"(?P<{number}>[0-9]+)")
             parts.append(expression)
         at += width
     return parts
@@ -234,7 +243,27 @@ def _time(rows: Sequence[Sequence[Token]], length: int) -> Place | None:
                 before, inside, after = _stripped([" ".join(token.text for token in part) for part in parts])
                 plain = all(token.form == "word" for part in parts for token in part)
                 if plain and (before or after) and is_time(inside) is not None:
-                    return Place(at, width, before, after)
+                    return Place(at, width, re.escape(before), re.escape(after))
+    return _inside(rows, length)
+
+
+def _inside(rows: Sequence[Sequence[Token]], length: int) -> Place | None:
+    """Return a time inside of a word, between what all lines have alike but for numbers behind it."""
+    for at in range(length):
+        texts = [row[at].text for row in rows if row[at].form == "word"]
+        found = [(text, time) for text in texts if (time := _INSTANT.search(text)) is not None]
+        if not found or len(found) < len(rows):
+            continue
+        befores = {text[: time.start()] for text, time in found}
+        behind = {skeleton(text[time.end() :]) for text, time in found}
+        if len(befores) > 1 or len(behind) > 1 or times_of([time[0] for _, time in found]) is None:
+            continue
+        first, *more = re.split("1+", behind.pop())
+        if "x" in first + "".join(more):
+            continue
+        numbers = [SERIAL, *("[0-9]+" for _ in more[1:])]
+        after = "".join(number + re.escape(text) for number, text in zip(numbers, more, strict=False))
+        return Place(at, 1, re.escape(befores.pop()), re.escape(first) + after)
     return None
 
 

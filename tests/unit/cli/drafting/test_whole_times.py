@@ -124,3 +124,39 @@ def test_pairs_with_single_quotes(tmp_path: Path) -> None:
         [],
     )
     assert found.column("what")[1] == "said 'it' 1"
+
+
+AUDIT = [
+    f"type={kind} msg=audit(16811601{n:02}.534:{3900 + n}): {rest}"
+    for n in range(20)
+    for kind, rest in (
+        ("SYSCALL", f'arch=c000003e syscall=59 success=yes ppid={n} comm="ls" key=(null)'),
+        ("CWD", 'cwd="/root"'),
+        ("PROCTITLE", "proctitle=6C73"),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "first", "serial"),
+    [
+        (AUDIT, "2023-04-10T20:55:00.534", 3901),
+        ([f"at<2024-05-06T10:00:{n:02}Z>: it took {n}" for n in range(20)], "2024-05-06T10:00:00.000", None),
+        ([f"id=7.1714990000/{n}/3 it took {n}" for n in range(20)], None, None),
+    ],
+)
+def test_time_inside_of_a_value_is_found(
+    tmp_path: Path, lines: list[str], first: str | None, serial: int | None
+) -> None:
+    if first is None:
+        (tmp_path / "a.log").write_text("".join(f"{line}\n" for line in lines))
+        assert draft([read_sample(tmp_path / "a.log")]).untimed
+        return
+    found = drafted(tmp_path, lines)
+    assert (found.times[0], len(found.events), found.refused) == (first, len(lines), [])
+    if serial is not None:
+        assert (found.column("serial")[3], found.column("type")[:3]) == (
+            serial,
+            ["SYSCALL", "CWD", "PROCTITLE"],
+        )
+        assert found.column("message")[1] == 'cwd="/root"'

@@ -39,6 +39,8 @@ def test_a_check_of_a_file_names_the_columns_that_it_is_about() -> None:
     assert [(check.name, check.column) for check in file_checks(parse(data()))] == [
         ("lines_accounted", None),
         ("rejected_share", None),
+        ("rejected_share", None),  # of a file with few lines
+        ("no_nul_bytes", None),
         ("hours_bounded", "event_time"),
         ("keys_not_null", "site"),
         ("keys_not_null", "user"),

@@ -109,8 +109,10 @@ def test_no_advice_has_what_parts_the_causes_of_an_hour() -> None:
 def test_a_column_of_a_block_that_takes_nothing_is_not_used() -> None:
     block = {"key": ["user"], "where": "site = 'a'", "measures": {"n": "sum(status)"}, "levels": LEVELS}
     stream = parse({**data(), "key": [], "aggregate": {"load": block}, "checks": {}})
-    assert used_columns(stream) == used_columns(stream, ["load"]) == {"user", "site", "status"}
-    assert used_columns(stream, []) == {"site"}
+    assert used_columns(stream) == {"user", "site", "status"}
+    # No event meets the condition, and one may: what decides is used, and nothing else.
+    assert used_columns(stream, lambda use: use.decides) == {"site"}
+    assert used_columns(stream, lambda use: False) == set()
 
 
 def test_a_check_of_reports_names_the_columns_that_it_is_about() -> None:

@@ -392,7 +392,8 @@ def problems(name: str, check: Check, blocks: list[str]) -> list[Problem]:
         if check.stage == "ingest":
             found.append(Problem("block", f"ingest has no blocks; got {check.block!r}"))
         elif check.block not in blocks:
-            found.append(Problem("block", f"no block {check.block!r}{nearest(check.block, blocks)}"))
+            message = f"no block {check.block!r}{nearest(check.block, blocks)}"
+            found.append(Problem("block", message, (("aggregate", check.block),)))
     elif check.stage == "aggregate" and len(blocks) > 1:
         found.append(Problem("block", f"is required where there are several; known: {', '.join(blocks)}"))
     return found

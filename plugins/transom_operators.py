@@ -160,12 +160,20 @@ def _judged(
     from transom.lake.acceptance import entries_of
     from transom.lake.gate import judge
     from transom.lake.ledger import Ledger
+    from transom.lake.tables import LakeError
+    from transom.stages.lineage import stale_hours
+    from transom.stream import SpecificationError, load
 
     command = f"{submit(job, stream_file, lake())}   (or Trigger the DAG with these `from` and `to`)"
-    ledger = Ledger(f"{lake()}/{stream}")
-    judgement = judge(ledger, stage, stream, _of_context(context), command, heal, entries_of(accept))
+    ledger, interval, log = Ledger(f"{lake()}/{stream}"), _of_context(context), logging.getLogger(__name__)
+    stale: dict[str, list[datetime]] = {}
+    try:
+        stale = stale_hours(load(stream_file), ledger, stage, interval)
+    except (LakeError, SpecificationError) as error:
+        log.warning("stale hours are not looked for: %s", error)
+    judgement = judge(ledger, stage, stream, interval, command, heal, entries_of(accept), stale)
     for warning in judgement.warnings:
-        logging.getLogger(__name__).warning(warning)
+        log.warning(warning)
     return judgement
 
 

@@ -31,17 +31,13 @@ from transom.lake import findings
 from transom.lake.book import Book, Node
 from transom.lake.causes import Finding
 from transom.lake.ledger import Ledger
-from transom.lake.stage import Stage
-from transom.lake.staleness import Staleness
 from transom.lake.store import Store
 from transom.lake.tables import ATTEMPTS, in_hours_sql, instant, query
-from transom.stages import aggregate
-from transom.stages import sketch as sketches
 from transom.stages.blocks import block_of
-from transom.stages.checks import accepted_of
 from transom.stages.frequency_answers import Answer, frequency_of, sketch_of
 from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
 from transom.stages.horizons import Figures, Horizon
+from transom.stages.lineage import lineage_of, reason
 from transom.stages.slices import micros, number_of, quoted
 from transom.stream import Stream, item_rules, load
 from transom.stream.errors import nearest
@@ -254,7 +250,7 @@ class Results:
             left = self._rows("cells", [of_block, in_hours_sql([last])]) if held else None
             return rows, left
 
-        found, _ = self._steadily(sketches.outline(self.stream), [*nodes, *held], take)
+        found, _ = self._steadily([*nodes, *held], take)
         return found
 
     def _rows(self, name: str, terms: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
@@ -284,9 +280,9 @@ class Results:
     def _of_granules(self, window: Horizon, take: Callable[[], T]) -> tuple[T, Int64s]:
         """The same as `_steadily` of the granules of a window."""
         nodes = [Node("aggregate", window.block.name, "granules", hour) for hour in window.hours]
-        return self._steadily(aggregate.outline(self.stream), nodes, take)
+        return self._steadily(nodes, take)
 
-    def _steadily(self, stage: Stage, nodes: Sequence[Node], take: Callable[[], T]) -> tuple[T, Int64s]:
+    def _steadily(self, nodes: Sequence[Node], take: Callable[[], T]) -> tuple[T, Int64s]:
         """What is taken of nodes that stand, and stood when it had been taken; the last one is due.
 
         Returns:
@@ -297,7 +293,7 @@ class Results:
         ledger = Ledger(self.root)
         book = ledger.book()
         for _ in range(ATTEMPTS):
-            self._require_fresh(stage, book, nodes)
+            self._require_fresh(book, nodes)
             taken, before = take(), [book.get(node) for node in nodes]
             book = ledger.book()
             if before == [book.get(node) for node in nodes]:
@@ -305,11 +301,11 @@ class Results:
                 return taken, np.array([micros(hour) for hour in incomplete], dtype=np.int64)
         raise NotFresh(f"{nodes[0]} and later hours were replaced {ATTEMPTS} times meanwhile")
 
-    def _require_fresh(self, stage: Stage, book: Book, nodes: Sequence[Node]) -> None:
+    def _require_fresh(self, book: Book, nodes: Sequence[Node]) -> None:
         last = nodes[-1].hour
         if last not in book.due:
             raise NotFresh(f"nobody has asked for {last:%Y-%m-%dT%H:%M}, in which the window ends")
-        staleness = Staleness(stage, book, accepted_of(self.stream))
+        lineage = lineage_of(self.stream, book)
         for node in nodes:
             # An hour before it that nobody asked for counts as empty, as in every table.
             if node.hour not in book.due:
@@ -321,8 +317,12 @@ class Results:
                 raise NotFresh(
                     f"{node.table} of {node} are {entry.status}{f': {entry.cause}' if entry.cause else ''}"
                 )
-            if staleness.stale(node):
-                raise NotFresh(f"{node.table} of {node} are out of date; `transom explain` says why")
+            root = lineage.root(node)
+            if root is not None:
+                upstream = "" if root == node else f", as {reason(root, book)}"
+                raise NotFresh(
+                    f"{node.table} of {node} are out of date{upstream}; `transom explain` says why"
+                )
 
 
 def frequency(

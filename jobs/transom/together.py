@@ -14,6 +14,7 @@ from transom.job import perform, root_of
 from transom.lake.acceptance import entries_of
 from transom.lake.gate import Judgement, judge
 from transom.lake.ledger import Ledger
+from transom.stages.lineage import stale_hours
 from transom.stream import Stream
 from transom.stream.errors import nearest
 from transom.work import WORKS
@@ -82,10 +83,10 @@ def run_stages(
         except Exception as error:
             error.add_note(f"in stage {stage} of {stream.name}, {interval}")
             raise
-        judged.append(
-            judge(ledger, stage, stream.name, interval, command, stream.heal, entries_of(stream.accept))
-        )
-        last = judged[-1]
+        stale = stale_hours(stream, ledger, stage, interval)
+        accepted = entries_of(stream.accept)
+        last = judge(ledger, stage, stream.name, interval, command, stream.heal, accepted, stale)
+        judged.append(last)
         say("\n".join([*last.failures, *last.warnings, *last.accepted, last.summary]))
         if not judged[-1].passed:
             closed[stage] = stage

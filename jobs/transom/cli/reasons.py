@@ -6,7 +6,7 @@ from functools import cached_property
 
 from transom.cli.changed import own_input, rows, stretches
 from transom.cli.file_remarks import known_files, remarks_of_hour
-from transom.cli.freshness import Freshness, book_of
+from transom.cli.freshness import Freshness
 from transom.cli.lakes import TRIED
 from transom.intervals import NO_HOUR
 from transom.lake.acceptance import accepted_in_words, entries_of, entry_for, near_misses
@@ -15,8 +15,9 @@ from transom.lake.gate_words import words
 from transom.lake.ledger import Ledger
 from transom.stages.files import File, Listed
 from transom.stages.landing import listed
+from transom.stages.lineage import book_of, reason
 from transom.stages.periods import Periods
-from transom.stages.scene import STAGE, file_shape, node_of, scheduled
+from transom.stages.scene import STAGE, Specified, node_of, scheduled
 from transom.stream import Stream
 from transom.stream.checks import BUILT_IN
 
@@ -99,7 +100,8 @@ class Reasons:
             by = f"run {entry.run_id}" + (f", {when:%Y-%m-%d %H:%M}" if when else "")
             state: str = entry.status
             state += "" if entry.complete or entry.status != "published" else ", incomplete"
-            state += ", stale" if self.fresh.differs(node) or self.fresh.stale_state(node) else ""
+            direct = self.fresh.differs(node) or self.fresh.stale_state(node)
+            state += ", stale" if direct or self.fresh.root(node) else ""
             head = f"{name}: {state}, {entry.rows} rows, by {by}"
             # Tables that are as they are for one cause stand together, and the cause below them.
             if told != self._below:
@@ -160,6 +162,10 @@ class Reasons:
         else:
             yield from (self._input(node, entry, name) for name in differs)
         yield from self._of_stale(node)
+        root = self.fresh.root(node)
+        if root is not None and root != node and root.stage != node.stage:
+            self._hours.add(root.hour)
+            yield f"computed from what is stale in turn: {reason(root, self.book)}"
         if entry.status == "quarantined":
             self._withheld.add(node)
             yield f"withheld, what was published before stays: {entry.cause}"
@@ -251,6 +257,7 @@ class Reasons:
         known = {file.path: file for file in self._known}
         there = listed(self.stream.path_pattern)
         self._mended(known, there)
+        shape = Specified(self.stream).shape
         lines = list(self._expected(there))
         for path in sorted(known.keys() | there.keys()):
             file, now = known.get(path), there.get(path)
@@ -261,7 +268,7 @@ class Reasons:
                     lines.append(f"file {path}: new, no run has seen it; its hours are known when it is read")
             elif self.hour in file.touched:
                 # Taken, or read again, with all its hours.
-                if file.status == "waiting" or (now and file.shape != file_shape(self.stream, file.hour)):
+                if file.status == "waiting" or (now and file.shape != shape(file.hour)):
                     self._hours |= file.touched - {NO_HOUR}
                 if file.status == "withheld":
                     self._hours |= {file.hour} - {NO_HOUR}

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +14,7 @@ from transom.stream import Stream
 from transom.stream.folder import folder, streams
 
 if TYPE_CHECKING:
-    from transom.lake.book import Book
+    from transom.lake.book import Book, Node
 
 COLUMNS = (
     "stream", "stage", "asked", "published", "incomplete", "quarantined", "blocked", "writing", "stale",
@@ -24,10 +25,10 @@ WORST = ("writing", "quarantined", "blocked", "incomplete", "published", "expire
 """What is said of an hour of which several nodes say different things: the first of these."""
 SHOWN, EACH = 20, 3
 """Findings that are shown, in all and of each kind and block."""
-
-
 ACCEPTED = 5
 """Accepted checks that are shown, the latest."""
+CAUSES = 3
+"""Reasons upstream of a stage that are said one by one."""
 
 
 def status(
@@ -87,11 +88,12 @@ def _say_others(uri: str, known: set[str]) -> None:
 def _shown(stream: Stream, uri: str) -> bool:
     """Prints a stream, and returns whether all of it is fresh."""
     from transom.cli.file_remarks import known_files, remarks
-    from transom.cli.freshness import Freshness, book_of
+    from transom.cli.freshness import Freshness
     from transom.cli.shown import plain, table
-    from transom.lake.fillers import NeverRun
     from transom.lake.acceptance import accepted_in_words
+    from transom.lake.fillers import NeverRun
     from transom.lake.findings import selected
+    from transom.stages.lineage import book_of
 
     root = f"{uri}/{stream.name}"
     ledger = ledger_of(root)
@@ -104,11 +106,15 @@ def _shown(stream: Stream, uri: str) -> bool:
     except NeverRun as error:
         book, waits = ledger.book(), str(error)
     freshness = Freshness(stream, book)
-    rows = []
+    rows, because = [], []
     for stage in stream.stages:
         last = next((run for run in reversed(runs) if run["stage"] == stage), None)
-        rows.append((stream.name, stage, *_counts(book, stage), len(freshness.stale(stage)), *_about(last)))
+        stale = freshness.stale(stage)
+        rows.append((stream.name, stage, *_counts(book, stage), len(stale), *_about(last)))
+        because += _upstream(stage, stale, book)
     table(f"{stream.name} in {uri}", COLUMNS, rows)
+    for line in because:
+        typer.echo(f"  {plain(line)}")
     if waits:
         typer.echo(f"  {plain(waits)}")
     for line in remarks(stream, known_files(root), book):
@@ -128,6 +134,19 @@ def _shown(stream: Stream, uri: str) -> bool:
         typer.echo(f"  {plain(found.rest)}")
     # Neither trouble nor a stale hour.
     return not waits and not any(any(row[4:9]) for row in rows)
+
+
+def _upstream(stage: str, stale: "Mapping[datetime, Node]", book: "Book") -> list[str]:
+    """For what other stages hours of a stage are stale, which are what they are computed from says."""
+    from transom.cli.changed import stretches
+    from transom.stages.lineage import reasons
+
+    others = {hour: root for hour, root in stale.items() if root.stage != stage}
+    causes = [
+        f"stale: {stage} of {stretches(hours)}, as {cause}" for cause, hours in reasons(others, book).items()
+    ]
+    more = [f"stale: {stage}, for {len(causes) - CAUSES} further reasons"] if len(causes) > CAUSES else []
+    return causes[:CAUSES] + more
 
 
 def _counts(book: "Book", stage: str) -> list[int]:

@@ -4,7 +4,7 @@ Red for withheld, blocked or unwritten hours of its own interval; a warning for 
 healed or that stay stale, and for hours that are incomplete.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -47,6 +47,7 @@ def judge(
     command: str,
     heal: timedelta = timedelta(days=2),
     accepted: Sequence[Accepted] = (),
+    stale: Mapping[str, Sequence[datetime]] | None = None,
 ) -> Judgement:
     """Judges one stage over an interval.
 
@@ -54,6 +55,8 @@ def judge(
         command: what runs the stage again, with `{from}` and `{to}`; quoted with each failure.
         heal: how far around its interval a run of the stream mends hours; what is wrong there is a warning.
         accepted: what the stream file accepts, to say where it misses the value that a check saw.
+        stale: hours of the interval that are not up to date, with all that they are computed from, by the
+            reason in words.
     """
     book = ledger.book([stage])
     own = sorted(node for node in book if node.hour in interval or node.hour == NO_HOUR)
@@ -76,14 +79,22 @@ def judge(
     of_own = [v for v in verdicts if v.node.hour in interval or v.node.hour == NO_HOUR]
     warned = [v for v in of_own if v.severity == "warning" and not v.success and v.node.hour != NO_HOUR]
     warnings += remarks(warned)
-    warnings += _stale(ledger, stage, command)
     bad = {node.hour for node in own if book[node].status not in STANDS}.union(missing, left_out)
+    warnings += _stale(ledger, stage, command)
+    out_of_date = {why: sorted(set(hours) - bad) for why, hours in (stale or {}).items()}
+    out_of_date = {why: hours for why, hours in out_of_date.items() if hours}
+    warnings += [f"stale: {stage} of {stretches_of(hours)}, as {why}" for why, hours in out_of_date.items()]
     good = sum(hour not in bad for hour in interval.hours())
     lacking = {node.hour for node in own if _lacks(book[node])} - bad - {NO_HOUR}
     published = f"{good} of {len(interval)} hours published"
     if lacking:
         published += f" ({len(lacking)} of them incomplete)"
     passed = [v for v in of_own if v.accepted is not None]
+    if out_of_date:
+        many = len(set().union(*out_of_date.values()))
+        first = escaped(next(iter(out_of_date)))
+        more = f" and {len(out_of_date) - 1} more reasons" if len(out_of_date) > 1 else ""
+        published += f", {many} of them stale, as {first}{more}"
     summary = f"{stage} {stream} {interval}: {published}, {len(warnings)} warnings"
     if passed:
         summary += f", {len(passed)} accepted"

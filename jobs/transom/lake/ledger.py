@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -333,6 +334,13 @@ def _row(node: Node, entry: Entry | None) -> dict[str, object]:
     }
 
 
+@lru_cache(2**12)
+def _inputs(text: str) -> Mapping[str, str]:
+    """The inputs of a node; the hours of ingest have the same ones, year after year."""
+    inputs: Mapping[str, str] = json.loads(text)
+    return inputs
+
+
 def _book(table: DeltaTable, stages: Sequence[str] | None) -> Book:
     where = "TRUE" if stages is None else " OR ".join(f"stage = '{stage}'" for stage in stages)
     return Book(
@@ -342,7 +350,7 @@ def _book(table: DeltaTable, stages: Sequence[str] | None) -> Book:
                 row["run_id"],
                 row["complete"],
                 row["digest"],
-                None if row["inputs"] is None else json.loads(row["inputs"]),
+                None if row["inputs"] is None else _inputs(row["inputs"]),
                 row["rows"],
                 row["cause"],
                 row["asked"],

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 
 from transom.intervals import NO_HOUR, Interval
 from transom.lake.book import Book, Node
@@ -121,14 +120,9 @@ def scene_of(
     asked_before = book.hours(STAGE)
     scope = Scope.of(interval, stretch, stream.heal, asked_before)
 
-    def shape(hour: datetime) -> str:
-        return file_shape(stream, hour)
-
-    def expected(hour: datetime) -> Mapping[str, str]:
-        return expected_of(stream, hour)
-
+    specified = Specified(stream)
     rules = Rules(
-        cache(shape),
+        specified.shape,
         stream.source.on_change == "replace",
         lambda hour: hour == NO_HOUR or scope.may_publish(hour, hour in asked_before),
         names_of(stream),
@@ -136,22 +130,55 @@ def scene_of(
     known = {file.path: file for file in map(File.of_row, pins.rows("files"))}
     by_name = stream.time is not None and stream.time.by_name
     there = listed(stream.path_pattern, by_name, stream.source.equal_files == "keep")
-    return Scene(book, pins, scope, known, there, rules, cache(expected))
+    return Scene(book, pins, scope, known, there, rules, specified.expected)
+
+
+class Specified:
+    """What the specification says of the hours of ingest: compiled once, whatever the number of hours.
+
+    Only what is accepted of an hour, and whether the schedule has it, differ from hour to hour.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._file_checks, self._hour_checks = file_checks(stream), hour_checks(stream)
+        self._accepted = accepted_of(stream)
+        self._with_accepted = {item.hour for item in self._accepted if item.stage == STAGE}
+        self._of_schedule = any(check.name in OF_SCHEDULE for check in self._hour_checks)
+        self._shape = stream.ingest_shape()
+        self._shapes: dict[datetime | None, str] = {}
+        self._inputs: dict[tuple[datetime | None, bool], Mapping[str, str]] = {}
+
+    def shape(self, hour: datetime) -> str:
+        """A hash of the specification that the files of an hour are read under."""
+        unlike = hour if hour in self._with_accepted else None
+        if unlike not in self._shapes:
+            decided = completeness(STAGE, self._file_checks, self._accepted, hour)
+            self._shapes[unlike] = fingerprint([self._shape, READING, decided])
+        return self._shapes[unlike]
+
+    def expected(self, hour: datetime) -> Mapping[str, str]:
+        """The inputs of an hour, as this specification and this code have them."""
+        excused = self._of_schedule and not scheduled(self._stream, hour)
+        unlike = (hour if hour in self._with_accepted else None), excused
+        if unlike not in self._inputs:
+            decided = completeness(STAGE, self._hour_checks, self._accepted, hour)
+            if excused:
+                decided = fingerprint([decided, "files may be missing"])
+            self._inputs[unlike] = {
+                "specification": self.shape(hour), "version": str(VERSION), "completeness": decided,
+            }  # fmt: skip
+        return self._inputs[unlike]
 
 
 def file_shape(stream: Stream, hour: datetime) -> str:
-    """A hash of the specification that the files of an hour are read under."""
-    decided = completeness(STAGE, file_checks(stream), accepted_of(stream), hour)
-    return fingerprint([stream.ingest_shape(), READING, decided])
+    """As `Specified.shape`, of one hour."""
+    return Specified(stream).shape(hour)
 
 
 def expected_of(stream: Stream, hour: datetime) -> Mapping[str, str]:
-    """The inputs of an hour, as this specification and this code have them."""
-    checks = hour_checks(stream)
-    decided = completeness(STAGE, checks, accepted_of(stream), hour)
-    if not scheduled(stream, hour) and any(check.name in OF_SCHEDULE for check in checks):
-        decided = fingerprint([decided, "files may be missing"])
-    return {"specification": file_shape(stream, hour), "version": str(VERSION), "completeness": decided}
+    """As `Specified.expected`, of one hour."""
+    return Specified(stream).expected(hour)
 
 
 def scheduled(stream: Stream, hour: datetime) -> bool:

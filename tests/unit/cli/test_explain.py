@@ -499,3 +499,16 @@ def test_what_helps_comes_first_and_a_cause_is_told_once(run: Ask, lake: Lake) -
     assert [line[:32].rstrip() for line in lines if "  aggregate traffic" in line] == [
         "  aggregate traffic, granules: p", "  aggregate traffic, aggregates:",
     ]  # fmt: skip
+
+
+def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, lake: Lake) -> None:
+    """The events are to be read anew; aggregates equal the events that stand."""
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    lake.file.write_text(WEB + "rest: keep\n")
+    lines = run("explain", "web", "2015-05-17T01:00").stdout.splitlines()
+    (at_granules,) = [number for number, line in enumerate(lines) if ", granules: " in line]
+    assert lines[at_granules].startswith("  aggregate traffic, granules: published, stale, ")
+    assert lines[at_granules + 1] == (
+        "    computed from what is stale in turn: ingest events (events) of 2015-05-17T01:00 is out of date"
+    )

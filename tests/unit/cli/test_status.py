@@ -253,3 +253,16 @@ fills:
         "run its ingest, then fill again. Stages before fill do not wait"
     )
     assert waits in " ".join(result.stdout.split())
+
+
+def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, lake: Lake) -> None:
+    """The events are to be read anew; aggregates equal the events that stand."""
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    assert run("status", "web").exit_code == 0
+    lake.file.write_text(WEB + "rest: keep\n")
+    result = run("status", "web")
+    assert (result.exit_code, [row[8] for row in rows(result)[:2]]) == (1, ["3", "3"])
+    reason = "ingest events (events) of 2015-05-17T00:00 to 2015-05-17T03:00 is out of date"
+    hours = "2015-05-17T00:00 to 2015-05-17T02:00"
+    assert f"  stale: aggregate of {hours}, as {reason}" in result.stdout.splitlines()

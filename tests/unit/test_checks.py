@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 
-from transom.lake.causes import BETWEEN_CAUSES
 from transom.lake.staleness import completeness, judged_by
 from transom.stages.checks import built_in, declared, used_columns
 from transom.stages.contents import file_checks
 from transom.stages.keys import held_keys
 from transom.stream import parse
-from transom.stream.checks import BUILT_IN
 
 LEVELS = "RANGES 1 HOUR SLIDES 1 HOUR"
 
@@ -99,11 +97,6 @@ def test_a_stream_may_need_its_key_itself() -> None:
     ties = {"column": "at", "every": "1 minute", "ties": "first"}
     assert held(aggregate=keyed, time=ties) == [("status", None, "c"), ("user", None, "the stream")]
     assert held(aggregate=keyed, time=ties | {"ties": "keep"}) == [("status", None, "c")]
-
-
-def test_no_advice_has_what_parts_the_causes_of_an_hour() -> None:
-    advised = [*(of.advice for of in BUILT_IN.values()), *(c.advice for c in file_checks(parse(data())))]
-    assert [words for words in advised if words and BETWEEN_CAUSES.search(words)] == []
 
 
 def test_a_column_of_a_block_that_takes_nothing_is_not_used() -> None:

@@ -16,7 +16,8 @@ from typing import Literal
 
 from transom.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
 from transom.lake.acceptance import in_short
-from transom.lake.book import INHERITED, WITHHELD_FILE, Book, Entry, Node, Verdict
+from transom.lake.book import Book, Entry, Node, Verdict
+from transom.lake.cause import Cause
 from transom.lake.finding_lines import about
 from transom.lake.quality import shortened, written
 from transom.stream.checks import BUILT_IN
@@ -49,8 +50,6 @@ NOUNS = {
 """What the rows of a stage are."""
 SHOWN = 5
 """How many hours and how many rows at fault are evidence of one finding."""
-BETWEEN_CAUSES = re.compile(r"; (?!run )")
-"""What joins the causes of an hour; one of them may say behind a semicolon what to run."""
 HOUR_IN_WORDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 
 
@@ -122,7 +121,7 @@ class _Cause:
     """What makes hours that follow each other one finding.
 
     Attributes:
-        name: the check and its column, or the words of the cause without file and hours.
+        name: the check and its column, or what the cause says of its file, without hours.
     """
 
     kind: str
@@ -235,33 +234,46 @@ def _of_nodes(
         cause = entry.cause or "something is missing"
         match entry.status:
             case "quarantined" if not any(verdict.severity == "error" for verdict in seen):
-                yield _in_words("gate", node.block, node.hour, cause, "high", WITHHELD)
+                path = next((one.about for one in entry.causes or () if one.kind == "file"), None)
+                yield _in_words("gate", node.block, node.hour, cause, "high", WITHHELD, path)
             case "blocked" if node not in stale and not cause.startswith(found):
-                yield _in_words("gate", None, node.hour, cause, "high", NOT_MADE)
+                yield _in_words("gate", None, node.hour, cause, "high", NOT_MADE, None)
             case "published" if not entry.complete and _matters(node, entry):
-                for words in BETWEEN_CAUSES.split(cause):
-                    if INHERITED not in words and not any(_explains(verdict, words) for verdict in seen):
-                        sign = _in_words("incomplete", node.block, node.hour, words, "medium", INCOMPLETE)
+                for one in _own_causes(entry):
+                    if one.about is None or not any(one.about in (v.check, v.subject) for v in seen):
+                        sign = _of_cause(node, one)
                         # A file that reaches into other hours lacks the same in all of them.
-                        of_file = files.get(words.partition(": ")[0], sign.cause)
-                        yield replace(sign, cause=of_file)
+                        yield replace(sign, cause=files.get(one.about or "", sign.cause))
 
 
-def _explains(verdict: Verdict, words: str) -> bool:
-    """Whether a failed check is what a part of an hour's cause speaks of."""
-    of_file = verdict.subject is not None and words.startswith(f"{verdict.subject}: ")
-    return of_file or words in (verdict.check, in_short(verdict))
+def _own_causes(entry: Entry) -> list[Cause]:
+    """What an incomplete hour lacks itself. Where words alone say it, only its failed checks are known."""
+    if entry.causes is None:
+        return []
+    causes = entry.causes or (Cause("file", entry.cause or "something is missing"),)
+    return [cause for cause in causes if cause.kind not in ("inputs", "earlier")]
+
+
+def _of_cause(node: Node, cause: Cause) -> _Sign:
+    """What an incomplete hour shows of something that it lacks."""
+    rest = cause.text.removeprefix(f"{cause.about}: ")
+    mended = None
+    if cause.kind == "withheld_file":
+        mended = f"put right what withholds {cause.about}, as that finding says, then run"
+    name = _Cause("incomplete", node.block, HOUR_IN_WORDS.sub("", rest))
+    return _Sign(name, node.hour, "medium", INCOMPLETE, cause.text, cause.text, mended=mended)
 
 
 def _in_words(
-    kind: str, block: str | None, hour: datetime, words: str, severity: Severity, fate: str
+    kind: str, block: str | None, hour: datetime, words: str, severity: Severity, fate: str, path: str | None
 ) -> _Sign:
-    path, _, rest = words.partition(": ")
-    name = HOUR_IN_WORDS.sub("", rest if "/" in path else words)
-    mended = None
-    if rest.startswith(WITHHELD_FILE):
-        mended = f"put right what withholds {path}, as that finding says, then run"
-    return _Sign(_Cause(kind, block, name), hour, severity, fate, words, words, mended=mended)
+    """What a withheld hour says of itself.
+
+    Args:
+        path: of the file that it is withheld for, if it is for one alone.
+    """
+    name = HOUR_IN_WORDS.sub("", words.removeprefix(f"{path}: "))
+    return _Sign(_Cause(kind, block, name), hour, severity, fate, words, words)
 
 
 def _of_stale(stale: Mapping[Node, Entry | None], found: tuple[str, ...]) -> Iterator[_Sign]:

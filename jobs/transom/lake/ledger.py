@@ -25,12 +25,14 @@ from transom.lake.book import (
     STOOD_AS,
     STOOD_AT,
     STOOD_BY,
+    STOOD_CAUSES,
     STOOD_FOR,
     Book,
     Entry,
     Node,
     Verdict,
 )
+from transom.lake.cause import Cause, read, write
 from transom.lake.tables import ATTEMPTS, Table, create, in_hours_sql, read_rows
 
 FORGOTTEN = "forgotten"
@@ -303,6 +305,8 @@ def _claimed(node: Node, held: Entry | None, run_id: str, versions: Mapping[str,
         inputs[STOOD_AS] = held.status
     if held.cause:
         inputs[STOOD_FOR] = held.cause
+        if held.causes is not None:
+            inputs[STOOD_CAUSES] = write(held.causes)
     if node.table in versions:
         inputs.setdefault(STOOD_AT, str(versions[node.table]))
     return Entry("writing", run_id, held.complete, held.digest, inputs, held.rows, asked=asked or held.asked)
@@ -330,8 +334,16 @@ def _row(node: Node, entry: Entry | None) -> dict[str, object]:
         "inputs": None if entry.inputs is None else json.dumps(dict(entry.inputs), sort_keys=True),
         "rows": entry.rows,
         "cause": entry.cause,
+        "causes": None if entry.causes is None else write(entry.causes),
         "run_id": entry.run_id,
     }
+
+
+def _causes(text: str | None, cause: str | None) -> tuple[Cause, ...] | None:
+    if text is not None:
+        return read(text)
+    # Earlier code has written words alone.
+    return None if cause else ()
 
 
 @lru_cache(2**12)
@@ -354,6 +366,7 @@ def _book(table: DeltaTable, stages: Sequence[str] | None) -> Book:
                 row["rows"],
                 row["cause"],
                 row["asked"],
+                _causes(row["causes"], row["cause"]),
             )
             for row in read_rows(table, where)
         }

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from transom.intervals import HOUR, NO_HOUR, format_hour
 from transom.lake.book import WITHHELD_FILE
+from transom.lake.cause import Cause, Kind
 from transom.stages.equal_files import EqualFile
 from transom.stages.files import File
 from transom.stages.periods import Periods
@@ -18,8 +19,8 @@ class HourState:
     """What the files say of an hour.
 
     Attributes:
-        withheld: the files for which the hour is withheld, with the reason.
-        missing: what is missing, in words.
+        withheld_for: the files for which the hour is withheld, with the reason.
+        lacks: what is missing.
         files: how many files have come for the hour, withheld ones included.
         conflicts: the files that are held back because they differ from what stands, with the reason.
         mixed: whether rows stand in it that were read under another specification, and can be read again.
@@ -27,13 +28,23 @@ class HourState:
         uncovered: the starts of its periods that files do not cover.
     """
 
-    withheld: tuple[str, ...]
-    missing: tuple[str, ...]
+    withheld_for: tuple[Cause, ...]
+    lacks: tuple[Cause, ...]
     files: int
     conflicts: tuple[str, ...]
     mixed: bool = False
     equal: tuple[str, ...] = ()
     uncovered: tuple[datetime, ...] = ()
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """In words, for what files the hour is withheld."""
+        return tuple(cause.text for cause in self.withheld_for)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """In words, what is missing."""
+        return tuple(cause.text for cause in self.lacks)
 
 
 def hour_states(
@@ -53,9 +64,9 @@ def hour_states(
         equal: as `equal_files` finds them.
         periods: which periods an hour has; None where nobody says.
     """
-    withheld: dict[datetime, list[str]] = {hour: [] for hour in hours}
+    withheld: dict[datetime, list[Cause]] = {hour: [] for hour in hours}
     conflicts: dict[datetime, list[str]] = {hour: [] for hour in hours}
-    missing: dict[datetime, list[str]] = {hour: [] for hour in hours}
+    missing: dict[datetime, list[Cause]] = {hour: [] for hour in hours}
     twins: dict[datetime, list[str]] = {hour: [] for hour in hours}
     mixed: set[datetime] = set()
     count = dict.fromkeys(hours, 0)
@@ -68,8 +79,11 @@ def hour_states(
             if file.path in equal:
                 twins[file.hour].append(equal[file.path].words)
             if file.status in ("withheld", "conflict"):
-                held_back = withheld if file.status == "withheld" else conflicts
-                held_back[file.hour].append(f"{file.path}: {file.detail}")
+                words = f"{file.path}: {file.detail}"
+                if file.status == "withheld":
+                    withheld[file.hour].append(Cause("file", words, file.path))
+                else:
+                    conflicts[file.hour].append(words)
         lacks = [file.detail] if file.status == "waiting" else []
         if file.status == "withheld":
             # The checks that withhold it are told where it belongs; nothing more will come here.
@@ -86,7 +100,8 @@ def hour_states(
                     of_old += f"; run {_stretch(file)} to read it again"
                 lacks.append(of_old)
         for hour in file.touched & missing.keys():
-            missing[hour] += [f"{file.path}: {words}" for words in lacks]
+            kind: Kind = "withheld_file" if file.status == "withheld" else "file"
+            missing[hour] += [Cause(kind, f"{file.path}: {words}", file.path) for words in lacks]
     return {
         hour: HourState(
             tuple(withheld[hour]),

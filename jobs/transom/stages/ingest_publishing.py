@@ -13,6 +13,7 @@ from transom.lake import digest as digests
 from transom.lake import small
 from transom.lake.acceptance import in_short, verdict_of
 from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node, Verdict
+from transom.lake.cause import Cause, in_words
 from transom.lake.ledger import Ledger
 from transom.lake.parts import Part
 from transom.lake.publishing import publish, stands
@@ -356,12 +357,14 @@ def _entries(
         for hour in ordered
     ]
     verdicts = []
-    failed: dict[datetime, dict[str, list[str]]] = {hour: {} for hour in ordered}
+    failed: dict[datetime, dict[str, list[Cause]]] = {hour: {} for hour in ordered}
     for finding in judge(hour_checks(stream), metrics):
         hour = ordered[finding.row]
         verdict = verdict_of(node_of("events", hour), finding, accepted_of(stream))
         if not verdict.success:
-            failed[hour].setdefault(verdict.severity, []).append(in_short(verdict))
+            failed[hour].setdefault(verdict.severity, []).append(
+                Cause("check", in_short(verdict), verdict.check)
+            )
             if verdict.check == "files_unchanged":
                 verdict = verdict.with_sample(states[hour].conflicts[:SAMPLE])
             if verdict.check == "files_distinct":
@@ -372,14 +375,15 @@ def _entries(
     entries = {}
     for hour in ordered:
         state = states[hour]
-        wrong = [*state.withheld, *failed[hour].get("error", ())]
-        missing = [*state.missing, *failed[hour].get("incomplete", ())]
+        wrong = [*state.withheld_for, *failed[hour].get("error", ())]
+        missing = [*state.lacks, *failed[hour].get("incomplete", ())]
         entries[hour] = Entry(
             "quarantined" if wrong else "published",
             run_id,
             complete=not (wrong or missing),
             inputs=scene.inputs(hour, state.mixed),
-            cause="; ".join(wrong or missing) or None,
+            cause=in_words(wrong or missing),
+            causes=tuple(wrong or missing),
             asked=hour in scene.scope.asked or scene.asked_before(hour),
         )
     return entries, verdicts

@@ -84,7 +84,6 @@ def key_checks(stream: Stream) -> tuple[Check, ...]:
 def _advice(stream: Stream, key: HeldKey) -> str:
     instead = INSTEAD.get(stream.event_types[key.column])
     derived = f"key by a derived column, `is: coalesce({key.column}, {instead})`, " if instead else ""
-    # No semicolon: it parts the causes of an hour.
     return (
         f"lines of {key.of} that lack {key.column}: put the data right, or leave them out, "
         f'`where: "{key.column} is not null"`, or {derived}or give the check another severity'

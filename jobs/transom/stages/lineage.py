@@ -39,7 +39,12 @@ def lineage_of(stream: Stream, book: Book, specified: scene.Specified | None = N
 
     def source_stale(hour: datetime) -> bool:
         entry = book.get(scene.node_of("events", hour))
-        return entry is None or entry.status == "writing" or entry.inputs != known.expected(hour)
+        return (
+            entry is None
+            or entry.status == "writing"
+            or entry.in_old_form
+            or entry.inputs != known.expected(hour)
+        )
 
     stages = [Staleness(stage, book, accepted) for stage in outlines(stream).values()]
     return Lineage(book, stages, source_stale)

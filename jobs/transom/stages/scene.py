@@ -60,6 +60,7 @@ class Scene:
             node.hour
             for node, entry in self.book.items()
             if entry.status == "writing"
+            or entry.in_old_form
             or (node.table == "events" and entry.inputs != self.expected(node.hour))
         }
         both = self.known.keys() & self.there.keys()

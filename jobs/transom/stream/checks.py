@@ -32,8 +32,7 @@ class BuiltIn:
         severity: what a failure does, unless the stream says otherwise.
         meaning: the rule in words.
         at_most: the largest figure that passes, where the check has a tolerance.
-        advice: what helps, where the check's name and figures do not tell; without a semicolon, which parts
-            the causes of an hour.
+        advice: what helps, where the check's name and figures do not tell.
         tolerance: the field by which a stream says another one.
         mended: what a person mends when it has failed, where that is not the data.
     """

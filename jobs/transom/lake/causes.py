@@ -15,7 +15,6 @@ from operator import itemgetter
 from typing import Literal
 
 from transom.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
-from transom.lake.acceptance import in_short
 from transom.lake.book import Book, Entry, Node, Verdict
 from transom.lake.cause import Cause
 from transom.lake.finding_lines import about

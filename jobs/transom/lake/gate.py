@@ -15,6 +15,7 @@ from transom.lake.findings import findings
 from transom.lake.gate_words import SHOWN, failure, filled, incomplete_remarks, remarks, stretches_of, wrapped
 from transom.lake.ledger import Ledger
 from transom.lake.tables import Table
+from transom.printed import escaped
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from transom.intervals import HOUR, NO_HOUR, format_hour, ranges
 from transom.lake.acceptance import Accepted, entry_for, near_misses
-from transom.lake.book import INHERITED, Book, Node, Verdict
-from transom.lake.causes import BETWEEN_CAUSES
+from transom.lake.book import Book, Node, Verdict
+from transom.lake.cause import Cause
 from transom.lake.quality import shortened, written
 from transom.printed import escaped
 from transom.stream.checks import BUILT_IN
@@ -17,6 +17,8 @@ SHOWN = 5
 """How many hours, stretches of hours or checks are named one by one."""
 NAMES = 3
 """How many files are named of one kind of remark."""
+OF_FILES = ("file", "withheld_file")
+"""Kinds of causes that say something of a file."""
 WIDE = 110
 """Columns of a page."""
 GLUED = re.compile(r"observed \S+, expected (?:(?:at most|at least) )?\S+")
@@ -112,12 +114,11 @@ def incomplete_remarks(book: Book, nodes: Sequence[Node]) -> list[str]:
     # By what is said without file and hour: the files, and the hours of each block and table.
     kinds: dict[str, tuple[dict[str, None], dict[Node, None]]] = {}
     for node in nodes:
-        for part in BETWEEN_CAUSES.split(book[node].cause or "something is missing"):
-            path, _, rest = part.partition(": ")
-            of_file = "/" in path and bool(rest)
-            kind = "hours that it is computed from are incomplete" if INHERITED in part else part
-            files, lacking = kinds.setdefault(rest if of_file else kind, ({}, {}))
-            files.update({path: None} if of_file else {})
+        entry = book[node]
+        for cause in entry.causes or (Cause("check", entry.cause or "something is missing"),):
+            files, lacking = kinds.setdefault(_kind_of(cause), ({}, {}))
+            if cause.about is not None and cause.kind in OF_FILES:
+                files[cause.about] = None
             lacking[node] = None
     lines: list[str] = []
     for kind, (files, lacking) in kinds.items():
@@ -128,6 +129,13 @@ def incomplete_remarks(book: Book, nodes: Sequence[Node]) -> list[str]:
         hours = stretches_of(sorted({node.hour for node in lacking}))
         lines.append(f"incomplete: {where}, {hours}: {_of_files(kind, list(files))}")
     return lines
+
+
+def _kind_of(cause: Cause) -> str:
+    """Return what a cause says without its hours and its file."""
+    if cause.kind in ("inputs", "earlier"):
+        return "hours that it is computed from are incomplete"
+    return cause.text.removeprefix(f"{cause.about}: ") if cause.kind in OF_FILES else cause.text
 
 
 def _of_files(kind: str, files: Sequence[str]) -> str:

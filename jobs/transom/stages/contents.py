@@ -220,9 +220,8 @@ def _metrics(
     # A break has a check of its own, and the line that it cuts may be the only one.
     cut = content.broken is not None
     data_lines = content.lines - content.header_lines - cut
-
     share = (content.rejected - cut) / data_lines if data_lines else 0.0
-    few = events > 0 and data_lines < FEW_LINES and "rejected_share" not in stream.checks
+    few = events > 0 and data_lines < FEW_LINES and "rejected_share" not in rules.stream.checks
     nul_bytes = 0 if read.summary is None else read.summary.nul_bytes
 
     figures: dict[str, float | None] = {
@@ -236,7 +235,8 @@ def _metrics(
         "rows": events,
         "hours": len(read.hours),
     }
-    if stream.time is not None and stream.time.is_local and read.summary is not None:
+    time = rules.stream.time
+    if time is not None and time.is_local and read.summary is not None:
         figures["ambiguous"] = read.summary.ambiguous
     figures |= {key.metric: _total(counts, read, key.metric) for key in rules.keys}
     return figures | {

@@ -478,6 +478,8 @@ def test_the_file_of_a_period_that_is_not_there_is_named(run: Ask, lake: Lake) -
         path.write_text("")
     missing = "file landing/web/2015-05-17/access.0100*.log: expected, not there; of 00:40 to 01:00"
     assert f"  {missing}" in said(run, lake, "2015-05-17T00:00")
+
+
 def test_what_helps_comes_first_and_a_cause_is_told_once(run: Ask, lake: Lake) -> None:
     lake.ingest(range(2))
     lake.aggregate(range(2))

@@ -156,7 +156,7 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"rest": "maybe"}, "rest: must be one of 'keep', 'drop'; got 'maybe'"),
         ({"rest": "keep", "columns__rest": "x"}, "columns.rest: is the column of what `rest: keep` keeps; choose another name"),
         ({"rest": "keep", "source__path": "{rest}.log"}, "source.path: {rest} is the column of what `rest: keep` keeps; choose another name"),
-        ({"time": {"column": "at", "format": "unix"}}, "time.format: must be iso, epoch, epoch_ms, epoch_us, epoch_or_iso, or a strptime format; got 'unix'"),
+        ({"time": {"column": "at", "format": "unix"}}, "time.format: must be iso, epoch, epoch_ms, epoch_us, epoch_ns, epoch_or_iso, or a strptime format; got 'unix'"),
         ({"time": {"column": "at", "format": "%Y-%Q"}}, "time.format: unknown part %Q in the time format; got '%Y-%Q'"),
         ({"time": {"column": "at", "format": "%H:%M"}}, "time.format: must hold the year, else the time is not known; got '%H:%M'"),
         ({"time": {"column": "at", "format": "epoch", "zone": "UTC"}}, "time.zone: times since the epoch have none; got 'UTC'"),

@@ -8,7 +8,7 @@ text, which only the second way has.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -21,6 +21,7 @@ from transom.formats.json_names import top_names
 from transom.formats.layout import Layout
 from transom.formats.lines import joined
 from transom.formats.rest import Records
+from transom.formats.times import NANOSECONDS
 from transom.formats.typed import Refusals
 
 ALONE = 2048
@@ -60,6 +61,8 @@ class JsonLines:
             if any(len(kinds) > 1 for kinds in wanted.values())
             else pa.schema([(path, next(iter(kinds))) for path, kinds in wanted.items()])
         )
+        # Nanoseconds are texts in some logs, since a double does not hold them, and numbers in others.
+        self._nanoseconds = frozenset(_of_nanoseconds(layout))
         self.inner = {path.partition(".")[0] for path in wanted if "." in path} if nested else set()
         self.columns: frozenset[str] = frozenset()
         self.shown = Names(layout, nested=True)
@@ -120,11 +123,13 @@ class JsonLines:
         schema = pa.schema(
             [*self.schema, *((name, pa.string()) for name in self.inner - set(self.schema.names))]
         )
-        options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-        read = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
-        try:
-            table = pa_json.read_json(pa.BufferReader(data), read_options=read, parse_options=options)
-        except pa.ArrowInvalid:
+        table = _table(data, schema)
+        if table is None and self._nanoseconds:
+            numbers = (
+                field.with_type(pa.int64()) if field.name in self._nanoseconds else field for field in schema
+            )
+            table = _table(data, pa.schema(numbers))
+        if table is None:
             return None
         # A nested object under a plain name raises above; one under a dotted path must be read slowly.
         if table.num_rows != len(text):
@@ -275,6 +280,25 @@ def _written(value: Any, ordered: bool = False) -> str:
 
 def _time_type(form: str | None) -> pa.DataType:
     return pa.float64() if form in ("epoch", "epoch_ms", "epoch_us") else pa.string()
+
+
+def _of_nanoseconds(layout: Layout) -> Iterator[str]:
+    """Yield the paths of times that are nanoseconds; texts that are joined are texts each."""
+    for field in layout.fields:
+        if field.time_format == NANOSECONDS:
+            yield from field.paths
+    if layout.time.time_format == NANOSECONDS and not layout.time.more:
+        yield from layout.time.paths
+
+
+def _table(data: bytes, schema: pa.Schema) -> pa.Table | None:
+    """Return what Arrow reads of some objects; None where it refuses a line."""
+    options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    read = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    try:
+        return pa_json.read_json(pa.BufferReader(data), read_options=read, parse_options=options)
+    except pa.ArrowInvalid:
+        return None
 
 
 def pieces(parser: "JsonLines", text: pa.Array) -> list[pa.Array]:

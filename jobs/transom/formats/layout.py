@@ -35,7 +35,7 @@ class Field:
             above 2**53.
         missing: texts that mean "no value", beside what the format itself says (Zeek's unset field).
             Where a number is read, one that is a number means it however it is written (-1, -1.0).
-        time_format: for timestamps, a strptime format, or `epoch`, `epoch_ms`, `epoch_us`, `iso`,
+        time_format: for timestamps, a strptime format, or `epoch`, `epoch_ms`, `epoch_us`, `epoch_ns`, `iso`,
             `epoch_or_iso`.
         zone: for timestamps without an offset, the IANA zone that they were written in.
     """

@@ -24,6 +24,9 @@ MICROSECOND = (1, 1_000_000)
 EPOCHS = {"epoch": MICROSECOND, "epoch_ms": (1, 1_000), "epoch_us": (1, 1)}
 MILLIS_FROM = 1e11
 """From here on a number is milliseconds: as seconds it would be of the year 5138, as milliseconds of 1973."""
+NANOSECONDS = "epoch_ns"
+"""An epoch that no double holds: whole nanoseconds, cut to microseconds, as the digits of ISO 8601 are."""
+LARGEST_INT64 = str(2**63 - 1)
 NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 APACHE = "%d/%b/%Y:%H:%M:%S %z"
 LETTERS = "%Z"
@@ -48,11 +51,13 @@ def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Mas
         among those the ones with a reason of their own (`SPECIAL`).
     """
     present = np.asarray(pc.is_valid(text).to_numpy(zero_copy_only=False), dtype=bool)
+    special: dict[str, Mask] = {}
     if form in EPOCHS:
         micros, bad = _epoch(text, EPOCHS[form])
-        special: dict[str, Mask] = {}
     elif form == EPOCH_OR_ISO:
         micros, bad, special = _any(text, zone)
+    elif form == NANOSECONDS:
+        micros, bad = _nanoseconds(text)
     else:
         micros, bad, special = _written(text.cast(pa.string()), form, zone)
     bad = present & (bad | beyond(micros))
@@ -62,7 +67,8 @@ def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Mas
 
 def time_form(form: str) -> str:
     """What a time has to be, in words."""
-    words = {"iso": "ISO 8601", EPOCH_OR_ISO: "seconds or milliseconds since 1970, or ISO 8601"}
+    if form == NANOSECONDS:
+        words = {"iso": "ISO 8601", EPOCH_OR_ISO: "seconds or milliseconds since 1970, or ISO 8601"}
     return f"{words.get(form, form)}, from 1970 to 2261"
 
 
@@ -106,6 +112,20 @@ def _any(text: pa.Array, zone: str | None) -> tuple[npt.NDArray[np.int64], Mask,
             special[reason] = np.zeros(len(text), dtype=bool)
             special[reason][rows] = where
     return micros, bad, special
+
+
+def _nanoseconds(text: pa.Array) -> tuple[npt.NDArray[np.int64], Mask]:
+    """Return microseconds of whole nanoseconds, and which values are none, or more than 64 bits hold."""
+    if pa.types.is_string(text.type):
+        digits = pc.utf8_ltrim(pc.utf8_ltrim(text, "+"), "0")
+        length = pc.binary_length(digits)
+        small = pc.or_(pc.less(length, 19), pc.and_(pc.equal(length, 19), pc.less_equal(digits, LARGEST_INT64)))
+        fits = pc.and_(pc.match_substring_regex(text, r"^\+?[0-9]+$"), small)
+        plain = pc.if_else(pc.equal(digits, ""), "0", digits)
+        text = pc.if_else(fits, plain, pa.scalar(None, pa.string()))
+    nanos = text.cast(pa.int64())
+    bad = ~np.asarray(pc.is_valid(nanos).to_numpy(zero_copy_only=False), dtype=bool)
+    return pc.fill_null(nanos, 0).to_numpy(zero_copy_only=False) // 1000, bad
 
 
 def _written(

@@ -9,7 +9,7 @@ from transom.formats.layout import EPOCH_OR_ISO
 from transom.stream.base import Text
 from transom.stream.errors import Problem
 
-EPOCHS = ("epoch", "epoch_ms", "epoch_us")
+EPOCHS = ("epoch", "epoch_ms", "epoch_us", "epoch_ns")
 _DIRECTIVES = "aAbBdfHIjmMpSyYzZ%"
 
 

@@ -153,7 +153,7 @@ class Column(Model):
     missing: tuple[str, ...] = ()
     """Texts that mean that there is no value, such as -."""
     format: TimeFormat | None = None
-    """For a timestamp: iso (default), epoch, epoch_ms, epoch_us or a strptime format."""
+    """For a timestamp: iso (default), epoch, epoch_ms, epoch_us, epoch_ns or a strptime format."""
     zone: Zone | None = None
     """For a timestamp without an offset: its IANA zone."""
 

@@ -68,8 +68,8 @@ class Time(Model):
     plus: Paths | None = None
     """The same, of a field in seconds that is added."""
     format: TimeFormat = "iso"
-    """One of iso, epoch, epoch_ms, epoch_us, epoch_or_iso (seconds or milliseconds since 1970, or iso, as
-    each value is written), or a strptime format with the year."""
+    """One of iso, epoch, epoch_ms, epoch_us, epoch_ns, epoch_or_iso (seconds or milliseconds since 1970, or
+    iso, as each value is written), or a strptime format with the year."""
     zone: Zone | None = None
     """The IANA zone of times that do not say theirs; without it they are refused."""
     lines: Duration | None = None

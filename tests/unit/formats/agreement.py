@@ -77,6 +77,7 @@ LAYOUTS = {
     "zeek json": Layout("zeek", COLUMNS, EPOCH, {"variant": "json"}),
     "json": Layout("json", COLUMNS, ENDS),
     "json micros": Layout("json", COLUMNS[:4], EventTime(("ts",), (), "epoch_us")),
+    "json nanos": Layout("json", COLUMNS[:4], EventTime(("ts",), (), "epoch_ns")),
     "json local": Layout(
         "json", (*COLUMNS[:4], Field("name", ("user.name", "x.a.b"))), LOCAL, keep_rest=True
     ),

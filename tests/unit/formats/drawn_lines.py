@@ -93,6 +93,11 @@ def written_time(time: EventTime) -> SearchStrategy[str]:
         )
     if time.time_format == "epoch_us":
         return st.integers(0, 2 * 10**15).map(str)
+    if time.time_format == "epoch_ns":
+        return st.one_of(
+            st.integers(0, 2 * 10**18).map(str),
+            st.sampled_from(["0", "999", "1771691706842064465", "9214646399999999999"]),
+        )
     if "%" in time.time_format:
         return moments.map(american)
     zones = ["Z", "+02:00", "-03:30", "", ""] if time.zone else ["Z", "-03:30"]

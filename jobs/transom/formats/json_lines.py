@@ -148,7 +148,7 @@ class JsonLines:
             refused.add_one(index, "not_an_object")
             return {}
         self._show(record)
-        row = {path: _text(_at(record, path)) for path in self.paths}
+        row = {path: _text(value_at(record, path)) for path in self.paths}
         if self._keeps_rest:
             row[_REST] = self._rest(record)
         return row
@@ -168,10 +168,10 @@ class JsonLines:
         for path in self.paths:
             _take(record, path)
         left = {name: value for name, value in record.items() if value is not None}
-        return SURROGATE.sub("\ufffd", _written(left, ordered=True)) if left else None
+        return SURROGATE.sub("\ufffd", json_text(left, ordered=True)) if left else None
 
 
-class _Raw(str):
+class Raw(str):
     """A number's own text."""
 
 
@@ -219,12 +219,13 @@ def refuse_constant(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _at(record: dict[str, Any], path: str) -> Any:
+def value_at(record: dict[str, Any], path: str) -> Any:
+    """Return what an object has at a path, None where it has nothing; a name with dots goes first."""
     if path in record:
         return record[path]
     first, dot, rest = path.partition(".")
     inside = record.get(first)
-    return _at(inside, rest) if dot and isinstance(inside, dict) else None
+    return value_at(inside, rest) if dot and isinstance(inside, dict) else None
 
 
 def _has(record: dict[str, Any], path: str) -> bool:
@@ -248,7 +249,7 @@ def _take(record: dict[str, Any], path: str) -> None:
 
 
 def _read(line: str) -> Any:
-    return json.loads(line, parse_float=_Raw, parse_int=_Raw, parse_constant=refuse_constant)
+    return json.loads(line, parse_float=Raw, parse_int=Raw, parse_constant=refuse_constant)
 
 
 def _same(one: pa.Array, other: pa.Array) -> bool:
@@ -261,20 +262,20 @@ def _same(one: pa.Array, other: pa.Array) -> bool:
 def _text(value: Any) -> str | None:
     if value is None:
         return None
-    text = value if isinstance(value, str) else _written(value)
+    text = value if isinstance(value, str) else json_text(value)
     # Half a surrogate pair is no character, and no UTF-8.
     return SURROGATE.sub("\ufffd", text)
 
 
-def _written(value: Any, ordered: bool = False) -> str:
+def json_text(value: Any, ordered: bool = False) -> str:
     """A value's shortest JSON text, with its numbers as they are written; `ordered`, with sorted names."""
-    if isinstance(value, _Raw):
+    if isinstance(value, Raw):
         return value
     if isinstance(value, list):
-        return "[" + ",".join(_written(inner, ordered) for inner in value) + "]"
+        return "[" + ",".join(json_text(inner, ordered) for inner in value) + "]"
     if isinstance(value, dict):
         items = sorted(value.items()) if ordered else value.items()
-        return "{" + ",".join(f"{_written(name)}:{_written(inner, ordered)}" for name, inner in items) + "}"
+        return "{" + ",".join(f"{json_text(name)}:{json_text(inner, ordered)}" for name, inner in items) + "}"
     return json.dumps(value, ensure_ascii=False)
 
 

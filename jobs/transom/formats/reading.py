@@ -34,6 +34,7 @@ from transom.formats.lines import (
     split,
     without_holes,
 )
+from transom.formats.record_paths import around
 from transom.formats.regex import Regex
 from transom.formats.repeated import Order
 from transom.formats.rest import Records
@@ -279,7 +280,7 @@ def _texts(lines: Lines, layout: Layout) -> Iterator[Text]:
     path = layout.options.get("records")
     strings, refused = _decoded(lines.text, pa.array(lines.lengths), LONGEST if path is None else KEPT)
     text = Text(strings, lines.text, refused)
-    return iter([text]) if path is None else spread(text, str(path))
+    return iter([text]) if path is None else spread(text, str(path), around(layout.paths))
 
 
 def _chunks(text: Text, start: int, end: int, first: int, parser: Parser, told: _Told) -> list[Chunk]:

@@ -119,7 +119,9 @@ def _nanoseconds(text: pa.Array) -> tuple[npt.NDArray[np.int64], Mask]:
     if pa.types.is_string(text.type):
         digits = pc.utf8_ltrim(pc.utf8_ltrim(text, "+"), "0")
         length = pc.binary_length(digits)
-        small = pc.or_(pc.less(length, 19), pc.and_(pc.equal(length, 19), pc.less_equal(digits, LARGEST_INT64)))
+        small = pc.or_(
+            pc.less(length, 19), pc.and_(pc.equal(length, 19), pc.less_equal(digits, LARGEST_INT64))
+        )
         fits = pc.and_(pc.match_substring_regex(text, r"^\+?[0-9]+$"), small)
         plain = pc.if_else(pc.equal(digits, ""), "0", digits)
         text = pc.if_else(fits, plain, pa.scalar(None, pa.string()))

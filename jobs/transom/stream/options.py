@@ -1,12 +1,12 @@
 """What each format leaves open: the options that it has, what they may be, and the fields that follow."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from transom.expressions import ExpressionError
 from transom.formats.layout import CALL, RETURN
 from transom.formats.pattern import Pattern, PatternError, checked
+from transom.formats.record_paths import RECORDS
 from transom.stream.errors import Problem, nearest
 
 APACHE_FIELDS = (
@@ -53,7 +53,7 @@ _ASCII: Rule = ("one ASCII character, and no backslash", _ascii)
 _NAMES: Rule = ("a list of different names", _different)
 _RECORDS: Rule = (
     "the path of a list, such as Records[]",
-    lambda value: isinstance(value, str) and re.fullmatch(r"[^.\[\]]+(\.[^.\[\]]+)*\[\]", value) is not None,
+    lambda value: isinstance(value, str) and RECORDS.fullmatch(value) is not None,
 )
 _OPTIONS: dict[str, dict[str, Rule]] = {
     "apache": {"variant": _one_of("combined", "common")},

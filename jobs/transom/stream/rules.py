@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from transom.expressions import ExpressionError, condition
 from transom.formats.layout import REST, FieldType
+from transom.formats.record_paths import AROUND, level_of, lists_of
 from transom.intervals import HOUR, format_hour
 from transom.stream import (
     alerts,
@@ -86,8 +87,14 @@ def _columns(stream: "Stream") -> Iterator[Problem]:
             yield Problem("source.path", f"{{{name}}} is {taken[name]}; choose another name")
         elif name in stream.columns:
             yield Problem("source.path", f"{{{name}}} is also a declared column; choose another name")
-    known = fields_of(stream.source.format, stream.source.options)
-    if known is None:
+    yield from _paths(stream)
+
+
+def _paths(stream: "Stream") -> Iterator[Problem]:
+    """Return paths of columns and of the time that no record has."""
+    format, options = stream.source.format, stream.source.options
+    known, records = fields_of(format, options), options.get("records")
+    if known is None and records is None:
         return
     named = {
         f"columns.{name}.from": column.from_ or name
@@ -103,9 +110,23 @@ def _columns(stream: "Stream") -> Iterator[Problem]:
         taken_elsewhere = {*stream.columns, *stream.captures}
         named |= {place: text for place, text in times.items() if text not in taken_elsewhere}
     for place, text in named.items():
-        if not set(split_paths(text)) & set(known):
-            message = f"{stream.source.format} records have no field {text!r}{nearest(text, known)}"
+        if known is not None and not set(split_paths(text)) & set(known):
+            message = f"{format} records have no field {text!r}{nearest(text, known)}"
             yield Problem(place, message, (("columns", text), ("source", "path")))
+        if records is not None:
+            yield from _around(place, text, str(records))
+
+
+def _around(place: str, text: str, records: str) -> Iterator[Problem]:
+    """Return what is wrong with paths that lead to what stands around the records of a line."""
+    for path in split_paths(text):
+        if path.startswith(AROUND):
+            try:
+                level_of(path, records)
+            except ValueError as error:
+                yield Problem(place, str(error))
+        elif any(path.startswith(f"{name}[]") for name in lists_of(records)[:1]):
+            yield Problem(place, f"what stands around a record begins with {AROUND}: {AROUND}{path}")
 
 
 def _recurring(place: str, block: Aggregation, stream: "Stream") -> Iterator[Problem]:

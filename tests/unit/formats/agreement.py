@@ -84,6 +84,18 @@ LAYOUTS = {
     # A path under two types cannot be read the fast way at all.
     "json joined": Layout("json", COLUMNS[1:4], JOINED, keep_rest=True),
     "json records": Layout("json", COLUMNS, ENDS, {"records": "log.items[]"}),
+    "json nested records": Layout(
+        "json",
+        (
+            *COLUMNS[:3],
+            Field("zone", ("$.zone", "zone")),
+            Field("host", ("$.log.sets[].host.name",)),
+            Field("sum", ("$.log.sum",), "integer"),
+        ),
+        ENDS,
+        {"records": "log.sets[].items[]"},
+        keep_rest=True,
+    ),
     "json lines": Layout("json", COLUMNS[:3], EventTime((), by_lines=ByLines(999_999))),
     "csv joined": Layout("csv", COLUMNS[:4], JOINED),
     "regex": Layout("regex", COLUMNS, EPOCH, {"pattern": PATTERN}),

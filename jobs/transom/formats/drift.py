@@ -51,6 +51,11 @@ class Names:
         return [path for path in paths if path not in self._shown]
 
     @property
+    def any_record(self) -> bool:
+        """Whether a record has shown its names."""
+        return self._records
+
+    @property
     def unknown(self) -> tuple[str, ...]:
         """Names that no column and no time takes, in their order, at most `MOST`."""
         return tuple(sorted(self._unknown)[:MOST])

@@ -101,7 +101,7 @@ class JsonLines:
 
     def _once(self, text: pa.Array) -> Mapping[str, pa.Array] | None:
         """What the fast way gives of lines; asked a second time for the same, it does not read again."""
-        if self._tried is None or not _same(self._tried[0], text):
+        if self._tried is None or not same_buffers(self._tried[0], text):
             self._tried = text, self._fast(text)
         return self._tried[1]
 
@@ -252,7 +252,7 @@ def _read(line: str) -> Any:
     return json.loads(line, parse_float=Raw, parse_int=Raw, parse_constant=refuse_constant)
 
 
-def _same(one: pa.Array, other: pa.Array) -> bool:
+def same_buffers(one: pa.Array, other: pa.Array) -> bool:
     """Whether two arrays are one stretch of the same buffers."""
     if (one.offset, len(one)) != (other.offset, len(other)):
         return False

@@ -109,10 +109,11 @@ class Layout:
             records; none). apache: `variant`
             ("combined" or "common"; combined accepts both). zeek: `variant` ("auto", the default, by the
             first line that is not empty; "tsv", "json"). json: `records` (the path, ending in [], of the list
-            of records that a line holds; without it a line is a record). regex: `pattern` (with named
-            groups; required). kv: `separator` (blanks and tabs), `assign` ("="),
+            of records that a line holds, through lists in lists; without it a line is a record). regex:
+            `pattern` (with named groups; required). kv: `separator` (blanks and tabs), `assign` ("="),
             `quote` ('"'), `lead` (names of a line's first words; none). syscalls: `lead` (names of the words
-            before the call's; none).
+            before the call's; none). json, csv, regex and kv: `embedded`, a mapping of `field`, a text that
+            is itself a record, its `format` (json, regex or kv), and the options of that.
         fields: the declared columns, in order. Captures of the path are not among them.
         time: where event times come from.
         keep_rest: whether what a record holds beside these is kept, in a column `rest`.

@@ -1,7 +1,7 @@
 """Reading one file: blocks of lines, parsed and typed, and at the end what the file was."""
 
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -18,6 +18,8 @@ from transom.formats import json_lines, moments, rest
 from transom.formats.apache import Apache
 from transom.formats.delimited import Csv, ZeekTsv
 from transom.formats.drift import Names
+from transom.formats.embedded import Embedded
+from transom.formats.inside import inside
 from transom.formats.json_lines import JsonLines
 from transom.formats.json_records import Text, spread
 from transom.formats.kv import KeyValue
@@ -256,6 +258,9 @@ def _first_line(text: pa.Array) -> bytes | None:
 
 
 def _parser(layout: Layout, first_line: bytes) -> Parser:
+    given = inside(layout.options)
+    if given is not None:
+        return Embedded(layout, given, lambda part: _parser(part, first_line))
     if layout.format == "zeek":
         variant = layout.options.get("variant", "auto")
         as_json = variant == "json" or (variant == "auto" and first_line.lstrip()[:1] == b"{")
@@ -293,6 +298,8 @@ def _chunks(text: Text, start: int, end: int, first: int, parser: Parser, told: 
 
 def _stretches(strings: pa.Array, parser: Parser) -> list[tuple[int, int]]:
     """Where header lines may stand: at the beginning, at each run of them, at the line that names columns."""
+    if isinstance(parser, Embedded):
+        return _stretches(strings, parser.outer)
     if isinstance(parser, ZeekTsv | W3c):
         marked = mask(pc.starts_with(strings, "#"))
         begins = np.flatnonzero(marked & ~np.r_[False, marked[:-1]])
@@ -317,10 +324,12 @@ def _csv_begins(parser: Csv, strings: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _parts(parser: Parser, strings: pa.Array, start: int, end: int) -> Iterator[tuple[int, int]]:
-    if not isinstance(parser, JsonLines):
-        yield start, end
-        return
-    for piece in json_lines.pieces(parser, strings[start:end]):
+    pieces: Iterable[pa.Array] = [strings[start:end]]
+    if isinstance(parser, Embedded):
+        pieces = parser.parts(strings[start:end])
+    elif isinstance(parser, JsonLines):
+        pieces = json_lines.pieces(parser, strings[start:end])
+    for piece in pieces:
         yield start, start + len(piece)
         start += len(piece)
 
@@ -385,7 +394,7 @@ def _chunk(
     values, shifts = _typed(records, lines, told, refused)
     bad = np.flatnonzero(refused.any)
     texts = all(pa.types.is_string(field.type) for field in records.fields.values())
-    if len(bad) and not texts and isinstance(parser, JsonLines):
+    if len(bad) and not texts and isinstance(parser, JsonLines | Embedded):
         # Arrow's reader keeps a number and not its text, by which a line is refused whatever its neighbours.
         again = Refusals.none(len(bad))
         _typed(parser.one_by_one(strings.take(pa.array(bad)), again), lines[bad], told, again)

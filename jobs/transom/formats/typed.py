@@ -75,6 +75,10 @@ class Refusals:
             if value is not None or expected is not None:
                 self.detail[line] = detail(reason, value, expected)
 
+    def of(self, lines: Mask) -> "Refusals":
+        """Return the reasons of the lines of a mask."""
+        return Refusals(self.reason[lines], self.column[lines], self.detail[lines])
+
     def put(self, lines: npt.NDArray[np.int64], others: "Refusals") -> None:
         """Gives refused lines the reasons that others have for them."""
         self.reason[lines], self.column[lines] = others.reason, others.column

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from transom.expressions import ExpressionError
+from transom.formats.inside import FORMATS, inside
 from transom.formats.layout import CALL, RETURN
 from transom.formats.pattern import Pattern, PatternError, checked
 from transom.formats.record_paths import RECORDS
@@ -55,6 +56,17 @@ _RECORDS: Rule = (
     "the path of a list, such as Records[]",
     lambda value: isinstance(value, str) and RECORDS.fullmatch(value) is not None,
 )
+_EMBEDDED: Rule = (
+    f"a mapping of field, a path, and format, one of {', '.join(FORMATS)}",
+    lambda value: (
+        isinstance(value, Mapping)
+        and isinstance(value.get("field"), str)
+        and bool(value["field"])
+        and value.get("format") in FORMATS
+    ),
+)
+_OF_LINES = ("records", "embedded")
+"""Options that a text in a line has not."""
 _OPTIONS: dict[str, dict[str, Rule]] = {
     "apache": {"variant": _one_of("combined", "common")},
     "zeek": {"variant": _one_of("auto", "tsv", "json")},
@@ -71,17 +83,41 @@ _OPTIONS: dict[str, dict[str, Rule]] = {
             "a text of 1 to 10 characters, such as #",
             lambda value: isinstance(value, str) and 0 < len(value) <= 10 and value.isprintable(),
         ),
+        "embedded": _EMBEDDED,
     },
-    "json": {"records": _RECORDS},
-    "regex": {"pattern": ("a regular expression with named groups", lambda value: isinstance(value, str))},
-    "kv": {"separator": _ASCII, "assign": _ASCII, "quote": _ASCII, "lead": _NAMES},
+    "json": {"records": _RECORDS, "embedded": _EMBEDDED},
+    "regex": {
+        "pattern": ("a regular expression with named groups", lambda value: isinstance(value, str)),
+        "embedded": _EMBEDDED,
+    },
+    "kv": {"separator": _ASCII, "assign": _ASCII, "quote": _ASCII, "lead": _NAMES, "embedded": _EMBEDDED},
     "syscalls": {"lead": _NAMES},
 }
 
 
 def option_problems(format: str, options: Mapping[str, Any]) -> list[Problem]:
     """Return what is wrong with the options of a format."""
-    known = _OPTIONS[format]
+    given = inside(options) if "embedded" in _OPTIONS[format] and _is_embedded(options) else None
+    outer = {name: value for name, value in options.items() if name != "embedded" or given is None}
+    problems = _problems(format, outer, _OPTIONS[format])
+    if given is not None:
+        known = {name: rule for name, rule in _OPTIONS[given.format].items() if name not in _OF_LINES}
+        found = _problems(given.format, given.options, known)
+        problems += [
+            Problem(f"options.embedded{one.path.removeprefix('options')}", one.message) for one in found
+        ]
+        fields = fields_of(format, outer)
+        if not problems and fields is not None and given.field not in fields:
+            rule = f"{format} records have no field {given.field!r}{nearest(given.field, fields)}"
+            problems.append(Problem("options.embedded.field", rule))
+    return problems
+
+
+def _is_embedded(options: Mapping[str, Any]) -> bool:
+    return "embedded" in options and _EMBEDDED[1](options["embedded"])
+
+
+def _problems(format: str, options: Mapping[str, Any], known: Mapping[str, Rule]) -> list[Problem]:
     problems = []
     for name, value in options.items():
         if name not in known:
@@ -152,3 +188,14 @@ def fields_of(format: str | None, options: Mapping[str, Any]) -> tuple[str, ...]
         pattern = pattern_of(options)
         return pattern.groups if pattern else None
     return None
+
+
+def has_field(path: str, format: str | None, options: Mapping[str, Any]) -> bool:
+    """Return whether a record of a format, or the text in it, may have a path."""
+    known = fields_of(format, options)
+    if known is None or path in known:
+        return True
+    given = inside(options)
+    if given is None or not path.startswith(given.prefix):
+        return False
+    return has_field(path.removeprefix(given.prefix), given.format, given.options)

@@ -23,7 +23,7 @@ from transom.stream import (
 )
 from transom.stream.errors import Location, Problem, join, nearest, no_column, of_expression, twice
 from transom.stream.fields import split_paths
-from transom.stream.options import fields_of
+from transom.stream.options import fields_of, has_field
 from transom.stream.persistence import looked_back
 from transom.stream.windows import Aggregation
 from transom.units import format_duration
@@ -110,7 +110,7 @@ def _paths(stream: "Stream") -> Iterator[Problem]:
         taken_elsewhere = {*stream.columns, *stream.captures}
         named |= {place: text for place, text in times.items() if text not in taken_elsewhere}
     for place, text in named.items():
-        if known is not None and not set(split_paths(text)) & set(known):
+        if known is not None and not any(has_field(path, format, options) for path in split_paths(text)):
             message = f"{format} records have no field {text!r}{nearest(text, known)}"
             yield Problem(place, message, (("columns", text), ("source", "path")))
         if records is not None:

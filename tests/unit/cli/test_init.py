@@ -250,7 +250,7 @@ def test_files_of_several_forms_are_no_log(run: Ask) -> None:
         (["May 6, 2024 10:00:00 AM"], Kind("timestamp", form="%b %d, %Y %I:%M:%S %p", local=True)),
         (["1714550400250"], Kind("timestamp", form="epoch_ms")),
         (["1714550400250123"], Kind("timestamp", form="epoch_us")),
-        (["1714550400250123456"], Kind("string", nanoseconds=True)),
+        (["1714550400250123456"], Kind("timestamp", form="epoch_ns")),
         (["1", "2.5"] * 15 + ["ERR"], Kind("number", resolution="0.1", share=30 / 31)),
         (["1", "20"] * 5 + ["ERR"] * 2, Kind("string")),
         (["1", "20"] * 15 + ["007"], Kind("string")),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.cli.drafting.guesses import Seen, figure_of, key_of, unique_of
@@ -26,10 +27,16 @@ def seen_in(stream: Stream, found: Tried) -> list[Seen]:
             field.type,
             found.events[name].null_count,
             int(pc.count_distinct(found.events[name], mode="only_valid").as_py()),
+            field.type == "string" and _structured(found.events[name]),
         )
         for name, field in stream.event_columns.items()
         if name in found.events.column_names
     ]
+
+
+def _structured(texts: pa.ChunkedArray) -> bool:
+    """Whether all texts are lists or objects of JSON."""
+    return pc.all(pc.match_substring_regex(texts, r'^(\[|\{").*[\]}]$|^\{\}$')).as_py() is True
 
 
 def repeats(seen: Sequence[Seen], found: Tried) -> tuple[str, int] | None:

@@ -239,11 +239,6 @@ def _advice(path: str, lacks: Lacks) -> str:
 
 def _by_lines(kinds: Mapping[str, Kind], start: str) -> When:
     why = "no field looks like a time"
-    nanos = [field for field, kind in kinds.items() if kind.nanoseconds]
-    if nanos:
-        why = (
-            f"{nanos[0]} is in nanoseconds since 1970, of which no format of a time reads more than epoch_us"
-        )
     return When((), {"lines": "1 second", "from": start}, f"?: {why}", untimed=why)
 
 

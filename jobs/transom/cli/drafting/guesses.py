@@ -8,6 +8,8 @@ from transom.cli.drafting.guessed_time import When, rank, says_time
 from transom.cli.drafting.kinds import EPOCHS, Kind, kind_of
 from transom.cli.drafting.log import Log
 from transom.cli.drafting.naming import identifier
+from transom.formats.inside import inside
+from transom.formats.record_paths import AROUND
 
 MOST_COLUMNS = 60
 """Columns that are declared; of a log with more, the rest are named in a comment."""
@@ -85,8 +87,6 @@ class Column:
         """Some values, for a person."""
         if self.note:
             return self.note
-        if self.kind.nanoseconds:
-            return f"nanoseconds since 1970: no format of a time is finer than epoch_us; {self.sample[0]}"
         if self.kind.thousands:
             return f"?: text, as the comma in {self.sample[0]} may be a decimal one, or one of thousands"
         texts = [text if len(text) <= 30 else f"{text[:27]}..." for text in self.sample]
@@ -116,7 +116,7 @@ def columns_of(log: Log, when: When | None, taken: Sequence[str] = ()) -> tuple[
         kind = _kind(log, path, texts)
         used = [*taken, *of_time, *(column.name for column in columns)]
         sample = tuple(dict.fromkeys(texts))[:3]
-        name = identifier(path, used)
+        name = identifier(_own_name(log, path), used)
         if kind.comma is None:
             columns.append(Column(name, path, kind, sample))
             continue
@@ -126,6 +126,14 @@ def columns_of(log: Log, when: When | None, taken: Sequence[str] = ()) -> tuple[
         note = f"?: made of {text}, which has a decimal comma"
         columns.append(Column(name, path, Kind("number", resolution=kind.comma), sample, number, note))
     return columns, left
+
+
+def _own_name(log: Log, path: str) -> str:
+    """The name of a field where it stands: in the text of another one, or around the record."""
+    given = inside(log.options)
+    if given is not None and path.startswith(given.prefix):
+        return path.removeprefix(given.prefix)
+    return path.removeprefix(AROUND).rpartition("[].")[2] if path.startswith(AROUND) else path
 
 
 def _is_path(field: str) -> bool:
@@ -150,12 +158,17 @@ def _kind(log: Log, path: str, texts: Sequence[str]) -> Kind:
 
 @dataclass(frozen=True)
 class Seen:
-    """What the events of the first lines hold in one column."""
+    """What the events of the first lines hold in one column.
+
+    Attributes:
+        structured: whether its texts are lists or objects of JSON.
+    """
 
     name: str
     type: str
     nulls: int
     distinct: int
+    structured: bool = False
 
 
 def key_of(seen: Sequence[Seen], events: int) -> Seen | None:
@@ -163,7 +176,7 @@ def key_of(seen: Sequence[Seen], events: int) -> Seen | None:
     fit = [
         s
         for s in seen
-        if s.type == "string" and not s.nulls and 2 <= s.distinct <= max(2, events // 2)
+        if s.type == "string" and not s.nulls and not s.structured and 2 <= s.distinct <= max(2, events // 2)
         if NO_KEY.fullmatch(s.name) is None
     ]
     named = [s for s in fit if rank(s.name, KEYS)[0] < 2]

@@ -31,12 +31,11 @@ INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})")
 NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?")
 DIGITS = re.compile(r"[-+]?[0-9][-+0-9.,:/' ]*")
 """Beside a number it says that numbers were not meant: 007, an address, a decimal comma."""
-INSTANT = re.compile(r"[0-9]{9,16}(?:\.[0-9]*)?")
-NANOS = re.compile("[0-9]{18,19}")
+INSTANT = re.compile(r"[0-9]{9,16}(?:\.[0-9]*)?|[0-9]{18,19}")
 FINEST = 12
 """Digits behind the point that a stream file can say."""
 ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-EPOCHS = {"epoch": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000}
+EPOCHS = {"epoch": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000, "epoch_ns": 1_000_000_000}
 YEARS = (datetime(1995, 1, 1, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzinfo=UTC).timestamp())
 """Between these a number is taken for seconds since the epoch."""
 
@@ -103,7 +102,6 @@ class Kind:
         comma: of texts that are numbers with a decimal comma, the step of their digits.
         thousands: whether texts are numbers whose comma is a decimal one, or parts thousands.
         share: of the texts that say something, those that are of the type.
-        nanoseconds: whether the texts are nanoseconds since the epoch, which no format reads.
     """
 
     type: FieldType
@@ -116,7 +114,6 @@ class Kind:
     comma: str | None = None
     thousands: bool = False
     share: float = 1.0
-    nanoseconds: bool = False
 
     @property
     def doubt(self) -> str:
@@ -149,8 +146,6 @@ def kind_of(values: Sequence[str], counted: bool = False) -> Kind:
             "timestamp", missing, form=time.form, local=time.local, zone=time.zone,
             otherwise=time.otherwise, share=time.share,
         )  # fmt: skip
-    if all(map(NANOS.fullmatch, rest)) and _are_instants(rest, 10**9):
-        return Kind("string", missing, nanoseconds=True)
     numbers = [text for text in rest if NUMBER.fullmatch(text)]
     if len(numbers) >= MOST * len(rest) and not any(
         DIGITS.fullmatch(t) for t in rest if not NUMBER.fullmatch(t)

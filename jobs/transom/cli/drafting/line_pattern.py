@@ -11,8 +11,8 @@ from transom.cli.drafting.log import MOST
 from transom.cli.drafting.naming import identifier
 
 _TOKEN = re.compile(
-    r'(?P<name>[A-Za-z_][\w.-]*=)?"(?P<quoted>(?:[^"\\]|\\.)*)"|\[(?P<bracket>[^\]]*)\](?=\s|$)'
-    r"|(?P<label>[A-Za-z_][\w.-]*=)?(?P<word>\S+)"
+    r'(?P<name>[A-Za-z_][\w.-]*=)?"(?P<quoted>(?:[^"\\]|\\.)*)"|\[(?P<bracket>[^\]]*)\](?=[,;]?(?:\s|$))'
+    r'|(?<=["\]])(?P<sign>[,;:|/)\]]+)|(?P<label>[A-Za-z_][\w.-]*=)?(?P<word>\S+)'
 )
 MESSAGE = "message"
 COMBINED = ("client", "ident", "user", "time", "request", "status", "bytes", "referer", "agent")
@@ -38,16 +38,23 @@ TRIED = 50
 
 @dataclass(frozen=True)
 class Token:
-    """A part of a line: how it is written, the name that it gives itself, its text."""
+    """A part of a line.
+
+    Attributes:
+        form: how it is written; a `sign` follows a quote or a bracket.
+        label: the name that it gives itself.
+        glued: whether no blank is before it, as before a comma behind a quote.
+    """
 
     form: str
     label: str
     text: str
+    glued: bool = False
 
     @property
-    def shape(self) -> tuple[str, str]:
+    def shape(self) -> "Form":
         """What it has in common with a part of another text."""
-        return self.form, self.label
+        return self.form, self.label, self.glued
 
 
 SIGNS = "".join(sorted(set(punctuation) - set("+-_")))
@@ -97,10 +104,11 @@ class Guess:
 
 def tokens(line: str) -> list[Token]:
     """The parts of a line."""
-    found = []
+    found: list[Token] = []
     for match in _TOKEN.finditer(line):
-        form = next(name for name in ("quoted", "bracket", "word") if match[name] is not None)
-        found.append(Token(form, (match["name"] or match["label"] or "")[:-1], match[form]))
+        form = next(name for name in ("quoted", "bracket", "sign", "word") if match[name] is not None)
+        glued = bool(found) and not line[match.start() - 1].isspace()
+        found.append(Token(form, (match["name"] or match["label"] or "")[:-1], match[form], glued))
     return found
 
 
@@ -111,13 +119,14 @@ def guess(lines: Sequence[str]) -> Guess:
     heads = [row[: len(forms)] for row in alike[:TRIED]] or [[]]
     timed = _time(heads, len(forms))
     tabs = any("\t" in line for line in lines)
-    parts = _parts(heads, forms, timed, TABS if tabs else BLANKS)
-    if not whole:
-        parts.append(f"(?P<{MESSAGE}>.*)")
     gap = r"\s+" if tabs else " +" if any("  " in line for line in lines) else " "
+    parts = _parts(heads, forms, timed, TABS if tabs else BLANKS, gap)
+    if not whole:
+        glued = any(row[len(forms)].glued for row in alike if len(row) > len(forms))
+        parts.append(f"{'' if not parts else ' *' if glued else gap}(?P<{MESSAGE}>.*)")
     before = r"\s*" if any(line[0].isspace() for line in lines) else ""
     after = r"\s*" if whole and any(line[-1].isspace() for line in lines) else ""
-    pattern = before + gap.join(parts) + after
+    pattern = before + "".join(parts) + after
     if any('\\"' in line for line in lines):
         pattern = pattern.replace(QUOTED, ESCAPED)
     form = re.compile(pattern)
@@ -126,8 +135,8 @@ def guess(lines: Sequence[str]) -> Guess:
     return Guess(pattern, fields, len(found), timed is not None)
 
 
-Form = tuple[str, str]
-"""How a part is written, and the name that it gives itself."""
+Form = tuple[str, str, bool]
+"""How a part is written, the name that it gives itself, and whether it is glued to the one before."""
 
 
 def _shape(rows: Sequence[Sequence[Token]]) -> tuple[list[Form], Sequence[Sequence[Token]], bool]:
@@ -158,7 +167,7 @@ def _before_message(rows: Sequence[Sequence[Token]], length: int) -> int:
     """How many parts stand before what a line says in words, of those that are alike: up to the first that
     ends in a colon or begins a sentence, or to the last dash that all lines have."""
     for at in range(length):
-        if all(row[at].form == "word" and row[at].text.endswith(":") for row in rows):
+        if all(row[at].form in ("word", "sign") and row[at].text.endswith(":") for row in rows):
             return at + 1
         if (
             at > 0
@@ -175,54 +184,72 @@ def _parts(
     forms: Sequence[Form],
     timed: Place | None,
     words: tuple[str, str],
+    gap: str,
 ) -> list[str]:
-    """The expression of each part, of those that are a time one.
+    """The expression of each part, of those that are a time one, with what stands before it.
 
     Args:
+        gap: the expression of the blanks between two parts.
         words: the expressions of a word, and of what stands between those of a time.
     """
-    combined = len(forms) > len(SHAPE) and tuple(form for form, _ in forms[: len(SHAPE)]) == SHAPE
+    combined = len(forms) > len(SHAPE) and tuple(form for form, _, _ in forms[: len(SHAPE)]) == SHAPE
     parts: list[str] = []
     taken: list[str] = []
     at = 0
     while at < len(forms):
         part = [row[at] for row in rows]
         values = [token.text for token in part if token != DASH]
-        form, label = forms[at]
+        form, label, glued = forms[at]
         here = timed if timed is not None and at == timed.at else None
         width = 1 if here is None else here.width
+        end = ""
+        if form == "word" and here is None and len(values) == len(part):
+            end = _common_end(values)
+            values = [text.removesuffix(end) for text in values]
         name = label or name_of(values, at) if here is None else "time"
         if form == "bracket" and not label and values and all(map(str.isdecimal, values)):
             # LOG: [123], of Postgres and of others.
             name = "pid" if name == name_of(values, at) else name
+        elif timed is not None and at == timed.at + timed.width and name.startswith("field_") and at + 1 < len(forms):
+            # Of syslog, where the process follows the host.
+            behind = name_of([row[at + 1].text for row in rows], at + 1)
+            name = "host" if behind == "process" else name
         if combined and at < len(COMBINED):
             name = COMBINED[at]
-        if not combined and form == "word" and values and _is_sign(values) and len(values) == len(part):
-            parts.append(re.escape(values[0]))
+        before = "" if glued or not parts else gap
+        sign = form in ("word", "sign") and bool(values) and _is_sign(values) and len(values) == len(part)
+        if sign and not combined:
+            parts.append(before + re.escape(values[0]))
         elif name == "request" and all(map(REQUEST.match, values)):
             taken += ["method", "path", "protocol"]
             parts.append(
-                r'"(?:(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)|(?P<request>[^"]*))"'
+                before
+                + r'"(?:(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)|(?P<request>[^"]*))"'
             )
         elif name == "process":
             names = identifier("process", taken), identifier("pid", taken)
             taken += names
-            parts.append(rf"(?P<{names[0]}>[^ \[]+?)(?:\[(?P<{names[1]}>[0-9]+)\])?:")
+            parts.append(before + rf"(?P<{names[0]}>[^ \[]+?)(?:\[(?P<{names[1]}>[0-9]+)\])?:")
         else:
             name = identifier(name, taken)
             taken.append(name)
-            expression = _expression(
-                form, label, name, words[1].join([words[0]] * width), len(values) < len(part)
-            )
+            word = words[1].join([words[0]] * width)
+            expression = _expression(form, label, name, word, len(values) < len(part))
             if here is not None and (here.before or here.after):
                 around = f"(?P<{name}>"
                 expression = expression.replace(around, here.before + around, 1)
                 number = identifier("serial", taken)
                 taken += [number] if SERIAL in here.after else []
                 expression += here.after.replace(SERIAL, f"(?P<{number}>[0-9]+)")
-            parts.append(expression)
+            parts.append(before + expression + end)
         at += width
     return parts
+
+
+def _common_end(texts: Sequence[str]) -> str:
+    """The comma or semicolon in which all parts end, which is none of their value."""
+    ends = {text[-1:] for text in texts}
+    return ends.pop() if ends in ({","}, {";"}) and all(len(text) > 1 for text in texts) else ""
 
 
 def _is_sign(texts: Sequence[str]) -> bool:
@@ -287,7 +314,7 @@ def name_of(texts: Sequence[str], at: int) -> str:
 
 def _expression(form: str, label: str, name: str, words: str, dashes: bool) -> str:
     before = f"{re.escape(label)}=" if label else ""
-    if form == "word":
+    if form in ("word", "sign"):
         return before + rf"(?P<{name}>{words})"
     around = r'"{}"' if form == "quoted" else r"\[{}\]"
     inside = before + around.format(f"(?P<{name}>{QUOTED}" if form == "quoted" else rf"(?P<{name}>[^\]]*)")

@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 
-from transom.cli.drafting.kinds import kind_of, partial_times_of, times_of
+from transom.cli.drafting.kinds import partial_times_of, times_of
 from transom.cli.drafting.line_pattern import guess, name_of
 from transom.cli.drafting.log import MOST, Log, Near
+from transom.cli.drafting.time_inside import time_inside
 
 PAIR = re.compile(r'([^\s="]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
 SINGLE = re.compile(PAIR.pattern.replace('"', "'"))
@@ -54,6 +55,11 @@ def pairs(lines: Sequence[str]) -> Log | Near:
     before = [_before(line, between, pair) for line in lines]
     time, lead = _lead(before, fields)
     if not time:
+        inside = None if any(map(_holds_time, fields.values())) else time_inside(fields)
+        if inside is not None:
+            field, pattern, parts = inside
+            options["embedded"] = {"field": field, "format": "regex", "pattern": pattern}
+            return Log("kv", fields | parts, {}, options, notes=(f"{field} is taken apart by a pattern",))
         if not any(map(_holds_time, fields.values())) and guess(lines).timed:
             return Near(sum(most), "a time stands before the pairs in a form that is no word of its own")
         return Log("kv", fields, {}, options)
@@ -105,8 +111,7 @@ def _lead(before: Sequence[Sequence[str]], fields: dict[str, list[str]]) -> tupl
         found, partial = times_of(texts), partial_times_of(texts)
         form = found.form if found is not None else partial[0] if partial is not None else ""
         parts = form.split(" ") if " " in form else ["date", "time"][-width:]
-        nanoseconds = width == 1 and kind_of(texts).nanoseconds
-        if not (form or nanoseconds) or len(parts) != width:
+        if not form or len(parts) != width:
             continue
         before_time = [named(name_of([words[place] for words in rows], place)) for place in range(at)]
         time = [named(part if part in ("date", "time") else _part(part)) for part in parts]

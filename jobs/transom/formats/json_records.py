@@ -295,7 +295,6 @@ class _Finder:
             elif name == first and dot and sign == "{":
                 further = frozenset(p.removeprefix(f"{name}.") for p in wanted if p.startswith(f"{name}."))
                 part, below, at = self.inside(text, at, rest, level, f"{where}{name}.", further)
-                held.pop(name, None)
             else:
                 value, at = DECODER.raw_decode(text, at)
                 if name == path:

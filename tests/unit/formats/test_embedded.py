@@ -87,6 +87,15 @@ def test_json_that_is_cut_off_refuses_its_line_alone(text: str, detail: str) -> 
     assert rejected[0]["raw"] == docker(text).decode()[:-1]
 
 
+def test_a_refused_number_is_shown_as_it_is_written() -> None:
+    """Also where all lines are read at once, which keeps no number's text."""
+    took = Field("took", ("log.took",), "number", "0.001")
+    _, rejected, _ = read(docker('{"took": 9e14}'), replace(DOCKER, fields=(took,), keep_rest=False))
+    assert [row["detail"] for row in rejected] == [
+        "out of range: 9e14; expected at most 2**50 steps of 0.001"
+    ]
+
+
 def test_the_time_may_be_in_the_text() -> None:
     layout = replace(DOCKER, time=EventTime(("log.ts",), (), "epoch"))
     events, rejected, _ = read(docker('{"ts": 1.5}') + docker("plain") + docker('{"ts": "x"}'), layout)

@@ -175,4 +175,5 @@ def _unique(names: Sequence[str]) -> list[str]:
 def _spoken(rows: Sequence[Sequence[str]]) -> bool:
     """Whether what looks like fields is text with commas in it."""
     cells = [cell for row in rows[:200] for cell in row]
-    return sum(cell.count(" ") > 4 for cell in cells) * 4 > len(cells)
+    # JSON has blanks, too.
+    return sum(cell.count(" ") > 4 and cell[0] not in "{[" for cell in cells) * 4 > len(cells)

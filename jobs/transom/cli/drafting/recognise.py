@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from transom.cli.drafting.carried_json import carried, container
+from transom.cli.drafting.carried_json import carried, container, with_json
 from transom.cli.drafting.cef_logs import cef
 from transom.cli.drafting.delimited_logs import delimited, w3c, zeek
 from transom.cli.drafting.error_logs import error_log
@@ -21,6 +21,8 @@ FORMS: Mapping[str, Callable[[Sequence[str]], Log | Near]] = {
 }  # fmt: skip
 """The forms, the narrower before those that take more."""
 
+EMBEDDING = ("csv", "kv", "regex")
+"""Formats one of whose fields may be JSON."""
 LONGEST = 1000
 """Characters of a pattern that is shown."""
 
@@ -41,7 +43,8 @@ def recognise(lines: Sequence[str]) -> Log:
     for name, form in FORMS.items():
         found = form(lines)
         if isinstance(found, Log):
-            return found
+            may = found.preset is None and found.format in EMBEDDING and "embedded" not in found.options
+            return with_json(found, list(found.fields)) if may else found
         near[name] = found
     name, found = max(near.items(), key=lambda one: one[1].lines)
     nearest = f"{name}, {found.lines} of {len(lines)} lines" if found.lines else "none takes a line"

@@ -187,3 +187,18 @@ def test_an_audit_log_has_its_time_inside_a_value(tmp_path: Path) -> None:
     found = drafted(tmp_path, lines)
     assert (found.times[1], found.refused) == ("2023-04-10T20:56:38.001", [])
     assert (found.column("serial")[3], found.column("comm")[3]) == (3902, "cat")
+
+
+def test_json_in_a_column_of_csv(tmp_path: Path) -> None:
+    quoted = [said(n).replace('"', '""') for n in range(20)]
+    found = drafted(
+        tmp_path, ["at,kind,body", *(f'{at(n)},k{n % 2},"{quoted[n]}"' for n in range(20))], "a.csv"
+    )
+    assert (found.stream.source.format, found.refused) == ("csv", [])
+    assert (found.column("took_ms")[3], found.column("client")[3]) == (3, "10.0.0.3")
+
+
+def test_the_time_may_be_in_the_json_alone(tmp_path: Path) -> None:
+    lines = [f"web{n % 2} app: " + json.dumps({"ts": at(n), "n": n}) for n in range(20)]
+    found = drafted(tmp_path, lines)
+    assert (found.times[1], found.column("n")[1]) == ("2024-05-06T10:00:37.000", 1)

@@ -210,7 +210,12 @@ def _parts(
         if form == "bracket" and not label and values and all(map(str.isdecimal, values)):
             # LOG: [123], of Postgres and of others.
             name = "pid" if name == name_of(values, at) else name
-        elif timed is not None and at == timed.at + timed.width and name.startswith("field_") and at + 1 < len(forms):
+        elif (
+            timed is not None
+            and at == timed.at + timed.width
+            and name.startswith("field_")
+            and at + 1 < len(forms)
+        ):
             # Of syslog, where the process follows the host.
             behind = name_of([row[at + 1].text for row in rows], at + 1)
             name = "host" if behind == "process" else name

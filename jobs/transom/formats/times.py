@@ -68,7 +68,8 @@ def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Mas
 def time_form(form: str) -> str:
     """What a time has to be, in words."""
     if form == NANOSECONDS:
-        words = {"iso": "ISO 8601", EPOCH_OR_ISO: "seconds or milliseconds since 1970, or ISO 8601"}
+        return f"{form}, whole nanoseconds of at most {LARGEST_INT64}, from 1970 to 2261"
+    words = {"iso": "ISO 8601", EPOCH_OR_ISO: "seconds or milliseconds since 1970, or ISO 8601"}
     return f"{words.get(form, form)}, from 1970 to 2261"
 
 

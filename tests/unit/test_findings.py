@@ -12,6 +12,7 @@ from transom.intervals import NO_HOUR
 from transom.lake.book import Book, Entry, Node, Verdict
 from transom.lake.cause import Cause
 from transom.lake.causes import Finding, from_ledger, identity
+from transom.stream.checks import BUILT_IN
 from unit.small_ledger import GOOD, PARTIAL, WITHHELD, at, book, files, junk, lacking, node, of_ingest, told
 
 
@@ -33,7 +34,7 @@ def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
         end=at(3),
         ongoing=False,
         evidence=(
-            "the rule: share of a file's lines that were rejected",
+            f"the rule: {BUILT_IN['rejected_share'].meaning}",
             "2015-05-17T01:00 landing/01.log: observed 0.3333333333333333, expected at most 0.05",
             "2015-05-17T02:00 landing/02.a.log: observed 0.3333333333333333, expected at most 0.05",
             "2015-05-17T02:00 landing/02.b.log: observed 0.3333333333333333, expected at most 0.05",

@@ -9,6 +9,7 @@ import pytest
 from transom.intervals import NO_HOUR, Interval
 from transom.lake.acceptance import Accepted, accept
 from transom.lake.book import Entry, Node, Verdict
+from transom.lake.cause import Cause
 from transom.lake.findings import publish
 from transom.lake.gate import judge
 from transom.lake.ledger import Ledger
@@ -289,15 +290,22 @@ def test_a_gate_has_a_line_for_each_kind_of_remark_about_files(ledger: Ledger) -
 def test_a_gate_says_which_stage_block_and_tables_are_incomplete(ledger: Ledger) -> None:
     lacking = {
         Node("aggregate", "traffic", table, DAY + n * HOUR): replace(
-            published("b"), complete=False, cause=f"{n + 1} incomplete hours, first 2015-05-16T2{n}:00"
+            published("b"),
+            complete=False,
+            causes=(Cause("inputs", f"{n + 1} incomplete hours, first 2015-05-16T2{n}:00"),),
         )
         for table in ("granules", "aggregates")
         for n in range(3)
     }
     files = {
         node(n): replace(
-            published("a"), complete=False,
-            cause=f"in/{n}.log: cut; in/{n}.b.log: cut; files_expected: observed 1, expected at least 2",
+            published("a"),
+            complete=False,
+            causes=(
+                Cause("file", f"in/{n}.log: cut", f"in/{n}.log"),
+                Cause("file", f"in/{n}.b.log: cut", f"in/{n}.b.log"),
+                Cause("check", "files_expected: observed 1, expected at least 2", "files_expected"),
+            ),
         )
         for n in range(3)
     }  # fmt: skip

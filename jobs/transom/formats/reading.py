@@ -248,7 +248,7 @@ class _File:
             tally.prefix_digests,
             parser.shown.unknown,
             parser.shown.absent,
-            tally.nul_bytes,
+            nul_bytes=tally.nul_bytes,
         )
 
 

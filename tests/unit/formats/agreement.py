@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
-from hypothesis import assume
-
 from transom.formats import reading
 from transom.formats.layout import ByLines, EventTime, Field, Layout, Span
 from transom.formats.reading import Chunk, Summary, read_file
@@ -163,7 +161,8 @@ def agree(data: bytes, layout: Layout, block: int = 1 << 20, bounded: bool = Fal
         bounded: whether also with a span that begins and ends at an event of the file, and with blocks that
             are parsed in another order.
     """
-    assume(not data or bool(data.strip(b"\0")))  # tried in test_nul_bytes
+    if data and not data.strip(b"\0"):
+        data = b""  # Such a file is broken, as `test_nul_bytes` has it.
     expected = read(data, layout, None, NAMED)
     assert plain(vectorised(data, layout, None, block)) == plain(expected)
     if "records" not in layout.options:

@@ -159,4 +159,4 @@ def test_time_inside_of_a_value_is_found(
             serial,
             ["SYSCALL", "CWD", "PROCTITLE"],
         )
-        assert found.column("message")[1] == 'cwd="/root"'
+        assert found.column("cwd")[1] == "/root"

@@ -449,8 +449,11 @@ def test_files_that_a_person_should_know_of_are_told_and_make_no_hour_less_fresh
         "holds events of it; if names say the end of what a file covers: "
         "`source: {name_time: end, covers: ...}`"
     )
-    assert said(run, lake, "2015-05-17T01:00")[3:] == [f"  files: {equal}", f"  files: {early}"]
-    assert said(run, lake, "2015-05-17T02:00")[3:] == []
+    for hour, remarks in (("01", [equal, early]), ("02", [])):
+        lines = said(run, lake, f"2015-05-17T{hour}:00")
+        assert [line for line in lines if line.startswith("  files: ")] == [
+            f"  files: {of}" for of in remarks
+        ]
     told = run("status", "web")
     assert told.exit_code == 0
     shown = " ".join(told.stdout.split())

@@ -93,9 +93,13 @@ def _hour_params(stream: Stream) -> dict[str, Param]:
         "from": ("From (UTC)", "First hour to run, on the hour, such as 2015-05-17T10:00."),
         "to": ("To (UTC)", "End of the hours to run, not included, such as 2015-05-17T12:00."),
     }
+    again = "Compute and write these hours again, even where they are fresh."
     return {
-        name: Param(None, title=title, description=f"{said} {empty}", type=["null", "string"])
-        for name, (title, said) in words.items()
+        **{
+            name: Param(None, title=title, description=f"{said} {empty}", type=["null", "string"])
+            for name, (title, said) in words.items()
+        },
+        "recompute": Param(False, title="Recompute", description=again, type="boolean"),
     }
 
 

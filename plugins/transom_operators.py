@@ -111,6 +111,7 @@ class SubmitStage(SparkSubmitOperator):
                 "--to", "{{ hour_text(params, dag_run, 'to') }}",
                 "--run-id", f"{{{{ run_id }}}} {job} {{{{ ti.try_number }}}}",
                 "--cause", "{{ cause(dag_run) }}",
+                "--recompute", "{{ params.recompute }}",
             ],
             **kwargs,
         )  # fmt: skip

@@ -89,14 +89,14 @@ class Freshness:
         entry, expected = self.book[node], self.expected(node)
         if expected is None:
             return ("specification",)
-        if entry.status in ("writing", "blocked"):
+        if entry.status in ("writing", "blocked", "damaged"):
             return ()
         held = entry.inputs or {}
         return tuple(name for name in sorted({*held, *expected}) if held.get(name) != expected.get(name))
 
     def stale_state(self, node: Node) -> list[Node]:
         """State of its own stage that a node that stands is computed from, and that is out of date."""
-        if self.book[node].status in ("writing", "blocked") or self._part(node) is None:
+        if self.book[node].status in ("writing", "blocked", "damaged") or self._part(node) is None:
             return []
         return self._of_stages[node.stage].stale_state(node)
 

@@ -82,8 +82,11 @@ class Reasons:
             beside = f"; files of other hours have put {events} events in it" if events else ""
             yield f"{stage}: nobody has asked for it, so it counts as empty{beside}"
             return
-        for node in [*self.fresh.nodes(stage, self.hour), *self.fresh.gone(stage, self.hour)]:
-            name = f"{node.stage} {node.block}" + (f", {node.table}" if stage != "ingest" else "")
+        nodes = [*self.fresh.nodes(stage, self.hour), *self.fresh.gone(stage, self.hour)]
+        nodes += [node for node in self._damaged(stage) if node not in nodes]
+        for node in nodes:
+            of_table = "" if (stage, node.table) == ("ingest", "events") else f", {node.table}"
+            name = f"{node.stage} {node.block}{of_table}"
             entry = self.book.get(node)
             if entry is None:
                 yield from self._because()
@@ -126,6 +129,11 @@ class Reasons:
             if verdict.node.hour == self.hour:
                 yield f"  {accepted_in_words(verdict)}"
 
+    def _damaged(self, stage: str) -> list[Node]:
+        """The nodes of the hour that are marked as damaged."""
+        here = ((node, entry) for node, entry in self.book.items() if node.hour == self.hour)
+        return sorted(node for node, entry in here if node.stage == stage and entry.damaged)
+
     def _unfinished(self, stage: str) -> str | None:
         """A run that has published or begun some of the hour, of the stage or of one before it, and that has
         not ended: it will come to the rest, or was killed."""
@@ -156,6 +164,8 @@ class Reasons:
         if entry.status == "writing":
             self._at_work = entry.run_id
             yield "a run has begun to write it and has not published it: it is at work, or was killed"
+        if entry.status == "damaged":
+            yield f"its rows are damaged; a run over the hour makes them again: {entry.cause}"
         differs = self.fresh.differs(node)
         if differs and entry.inputs is None:
             yield "what it was made of cannot be told: rows of several specifications, or of a killed run"

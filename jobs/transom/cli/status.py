@@ -21,7 +21,7 @@ COLUMNS = (
     "last run", "seconds", "cause",
 )  # fmt: skip
 TROUBLES = COLUMNS[4:8]
-WORST = ("writing", "quarantined", "blocked", "incomplete", "published", "expired")
+WORST = ("damaged", "writing", "quarantined", "blocked", "incomplete", "published", "expired")
 """What is said of an hour of which several nodes say different things: the first of these."""
 SHOWN, EACH = 20, 3
 """Findings that are shown, in all and of each kind and block."""
@@ -113,7 +113,7 @@ def _shown(stream: Stream, uri: str) -> bool:
         rows.append((stream.name, stage, *_counts(book, stage), len(stale), *_about(last)))
         because += _upstream(stage, stale, book)
     table(f"{stream.name} in {uri}", COLUMNS, rows)
-    for line in because:
+    for line in [*because, *_damaged(book)]:
         typer.echo(f"  {plain(line)}")
     if waits:
         typer.echo(f"  {plain(waits)}")
@@ -147,6 +147,20 @@ def _upstream(stage: str, stale: "Mapping[datetime, Node]", book: "Book") -> lis
     ]
     more = [f"stale: {stage}, for {len(causes) - CAUSES} further reasons"] if len(causes) > CAUSES else []
     return causes[:CAUSES] + more
+
+
+def _damaged(book: "Book") -> list[str]:
+    """Which hours are marked as damaged, by stage and table; they count as stale."""
+    from transom.lake.damage import hours_text
+
+    hours: dict[tuple[str, str], set[datetime]] = {}
+    for node, entry in sorted(book.items()):
+        if entry.damaged:
+            hours.setdefault((node.stage, node.table), set()).add(node.hour)
+    return [
+        f"damaged: {stage}, {name}, {hours_text(of_table)}: a run over these hours makes them again"
+        for (stage, name), of_table in hours.items()
+    ]
 
 
 def _counts(book: "Book", stage: str) -> list[int]:

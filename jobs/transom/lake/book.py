@@ -11,10 +11,10 @@ from typing import Literal
 
 from transom.lake.cause import Cause, read
 
-Status = Literal["writing", "published", "quarantined", "blocked", "expired"]
+Status = Literal["writing", "published", "quarantined", "blocked", "expired", "damaged"]
 STANDS: tuple[Status, ...] = ("published", "expired")
 """What others may rely on: an expired node's rows are gone, and known by their digest."""
-NOT_PUBLISHED: tuple[Status, ...] = ("quarantined", "blocked", "expired")
+NOT_PUBLISHED: tuple[Status, ...] = ("quarantined", "blocked", "expired", "damaged")
 EMPTY_DIGEST = "0:0"
 UNMADE = "unmade"
 """The digest of what is due and has not been computed: like no other."""
@@ -62,7 +62,9 @@ class Entry:
         digest: of the rows that stand in the table (`transom.lake.digest`).
         inputs: a hash for each thing the rows were computed from; None while nothing is known. Of a node
             that is being written, of what it held, and where that stands.
-        cause: in words, for people, why the node is quarantined, blocked, expired or incomplete.
+        rows: how many stand. Of a damaged node 0 where they cannot be read or are gone; its digest is that
+            of the rows that it has to have.
+        cause: in words, for people, why the node is quarantined, blocked, expired, damaged or incomplete.
         causes: the same as data, of a node that is quarantined or incomplete; None where code has written it
             that knew words only.
         asked: False where nobody asked for the hour: files of other hours have put rows in it.
@@ -88,6 +90,12 @@ class Entry:
     def stood_by(self) -> str:
         """The run whose rows stand, or stood until a run began to replace them."""
         return (self.inputs or {}).get(STOOD_BY, self.run_id)
+
+    @property
+    def damaged(self) -> bool:
+        """Whether its rows are marked as damaged: nothing may read them, and the next run in whose reach the
+        hour lies makes them again. While that run writes them, too."""
+        return self.before().status == "damaged"
 
     @property
     def lacks(self) -> bool:

@@ -28,7 +28,7 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 KINDS = ("gate", "silent", "incomplete", "stale")
 """What the ledger of a stage says; the stages find other kinds in the data."""
 WITHHELD, INCOMPLETE, DOUBTFUL = "are withheld", "are incomplete", "deserve a look"
-NOT_MADE, OUT_OF_DATE = "could not be computed", "are out of date"
+NOT_MADE, OUT_OF_DATE, DAMAGED = "could not be computed", "are out of date", "are damaged"
 FATES: Mapping[str, tuple[Severity, str]] = {
     "error": ("high", WITHHELD),
     "incomplete": ("medium", INCOMPLETE),
@@ -40,6 +40,7 @@ MENDED: Mapping[str, str] = {
     NOT_MADE: "when nothing is in its way any more, run",
     INCOMPLETE: "when what is missing has come, run",
     OUT_OF_DATE: "run",
+    DAMAGED: "run",
 }
 """What makes good what has become of an hour."""
 NOUNS = {
@@ -166,7 +167,8 @@ def from_ledger(
     counted = [verdict for verdict in failures if _counts(verdict, book.get(verdict.node))]
     troubled = [(n, entry) for n, entry in book.items() if entry.status != "published" or not entry.complete]
     # What needs these waits for them, and says so in the words of `staleness`.
-    found = tuple(f"{node} is quarantined" for node, entry in troubled if entry.status == "quarantined")
+    roots = ("quarantined", "damaged")
+    found = tuple(f"{node} is {entry.status}" for node, entry in troubled if entry.status in roots)
     own = sorted((t for t in troubled if t[0].stage == stage), key=itemgetter(0))
     signs = chain(
         map(_of_check, counted),
@@ -235,6 +237,8 @@ def _of_nodes(
             case "quarantined" if not any(verdict.severity == "error" for verdict in seen):
                 path = next((one.about for one in entry.causes or () if one.kind == "file"), None)
                 yield _in_words("gate", node.block, node.hour, cause, "high", WITHHELD, path)
+            case "damaged":
+                yield _in_words("gate", node.block, node.hour, cause, "high", DAMAGED, None)
             case "blocked" if node not in stale and not cause.startswith(found):
                 yield _in_words("gate", None, node.hour, cause, "high", NOT_MADE, None)
             case "published" if not entry.complete and _matters(node, entry):
@@ -279,7 +283,7 @@ def _of_stale(stale: Mapping[Node, Entry | None], found: tuple[str, ...]) -> Ite
     """Hours that are out of date, whichever blocks they are of; not what is found as withheld."""
     for node, entry in sorted(stale.items()):
         held_up = entry is not None and entry.status == "blocked" and (entry.cause or "").startswith(found)
-        if not held_up and (entry is None or entry.status != "quarantined"):
+        if not held_up and (entry is None or entry.status not in ("quarantined", "damaged")):
             says = (
                 "what they are computed from has changed since, a gate kept runs from them, or one was killed"
             )

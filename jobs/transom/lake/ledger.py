@@ -39,6 +39,11 @@ FORGOTTEN = "forgotten"
 """What a commit is told of a row that is to be deleted; it stands in no table."""
 
 
+TOKENS_FROM = "transom.tokens_from"
+"""A property of `hours`: what is added to its version to give a token. A ledger that was made anew after
+damage begins above the tokens that the tables hold."""
+
+
 class Overtaken(RuntimeError):
     """Another run has claimed hours of this one since; nothing of this run is called fresh."""
 
@@ -121,7 +126,8 @@ class Ledger:
             holds: whether all else that the run went by is, in a later ledger, as it was seen.
 
         Returns:
-            The commit's version: the fencing token that every table write of this claim carries.
+            The fencing token that every table write of this claim carries: the commit's version, and
+            `tokens_from`.
 
         Raises:
             Overtaken: a node is no longer as it was seen, or what the run went by does not hold.
@@ -194,7 +200,7 @@ class Ledger:
                     .execute()
                 )
                 self._remember(stage, changed, read_at, table.version())
-                return table.version()
+                return table.version() + tokens_from(table)
             except CommitFailedError:
                 if attempt == ATTEMPTS - 1:
                     raise
@@ -295,6 +301,11 @@ class Ledger:
     def runs(self) -> list[dict[str, Any]]:
         """Every finished run, oldest first."""
         return sorted(read_rows(self.open("runs")), key=lambda row: (row["finished_at"], row["run_id"]))
+
+
+def tokens_from(table: DeltaTable) -> int:
+    """What is added to the version of `hours` to give the token of a claim."""
+    return int(table.metadata().configuration.get(TOKENS_FROM) or 0)
 
 
 def _claimed(node: Node, held: Entry | None, run_id: str, versions: Mapping[str, int], asked: bool) -> Entry:

@@ -111,7 +111,7 @@ def _withheld(
     """A node that is not published. What it held stands, or comes back, and is what digest and rows are of,
     where it has not expired; the inputs are of what was computed, so that it is looked at again when they
     change."""
-    stands = held is not None and held.before().status != "expired"
+    stands = held is not None and held.before().status not in ("expired", "damaged")
     return Entry(
         status,
         run_id,

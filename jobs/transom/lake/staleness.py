@@ -204,7 +204,7 @@ def is_stale(entry: Entry, inputs: Mapping[str, str], checks: str) -> bool:
     Args:
         inputs, checks: as in `recorded_inputs`.
     """
-    if entry.status in ("writing", "blocked") or entry.in_old_form:
+    if entry.status in ("writing", "blocked", "damaged") or entry.in_old_form:
         return True
     return entry.inputs != recorded_inputs(entry.status, inputs, checks)
 

@@ -45,6 +45,7 @@ def decide(
     read: Mapping[str, Content],
     in_scope: Collection[str],
     rules: Rules,
+    reread: Collection[datetime] = (),
 ) -> Decisions:
     """Decides on every path in scope.
 
@@ -54,6 +55,7 @@ def decide(
         read: what was read; paths in scope that are not among it are as they were.
         in_scope: paths, listed or known, that this run sees to; it sees to other names of their contents
             as well.
+        reread: hours whose rows are taken from their files again, where these still hold what stands.
     """
     after = dict(known)
     contents = {known[path].source_id for path in in_scope if path in known}
@@ -80,7 +82,8 @@ def decide(
     added: dict[str, str] = {}
     for source in before.keys() | now.keys():
         old, new = before.get(source), now.get(source)
-        if old is not None and new is not None and _same_rows(old, new):
+        again = new is not None and new.path in listed and _taken_again(new, reread, rules)
+        if old is not None and new is not None and _same_rows(old, new) and not again:
             continue
         if old is not None:
             removed[source] = old.touched
@@ -90,6 +93,12 @@ def decide(
                 unread.add(new.path)
     changed = {path: file for path, file in after.items() if file != known.get(path)}
     return Decisions(changed, removed, added, frozenset(known.keys() - after.keys()), frozenset(unread))
+
+
+def _taken_again(file: File, reread: Collection[datetime], rules: Rules) -> bool:
+    """Whether a file that holds what stands of it has rows to take again, and a run may publish them all."""
+    permitted = all(map(rules.permitted, file.touched - {NO_HOUR}))
+    return file.status in HOLDING and permitted and not file.touched.isdisjoint(reread)
 
 
 def _give_up(

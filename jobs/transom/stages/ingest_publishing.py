@@ -105,7 +105,7 @@ def publish_found(
     )
     frames["files"] = store.spark.createDataFrame(in_file_rows)
     figures = _figures(tables, frames)
-    results, changed = _results(tables, book, due, recounted, decisions, figures, run_id)
+    results, changed = _results(tables, scene, due, recounted, decisions, figures, run_id)
     lie_together = more is None and _gathered(decisions, files)
     parts = _parts(decisions, reads) if lie_together and not stored["events"] and not stream.derived else None
     writes = []
@@ -179,7 +179,7 @@ def _due(
     to_publish = {
         hour: entry
         for hour, entry in entries.items()
-        if hour in affected or not _as_it_stands(scene.book, tables, hour, entry)
+        if hour in affected | scene.recompute or not _as_it_stands(scene.book, tables, hour, entry)
     }
     return _Due(to_publish, checks, forgotten)
 
@@ -210,7 +210,7 @@ def _frames(
 
 def _results(
     tables: Tables,
-    book: Book,
+    scene: Scene,
     due: _Due,
     recounted: Set[datetime],
     decisions: Decisions,
@@ -218,6 +218,7 @@ def _results(
     run_id: str,
 ) -> tuple[dict[Node, Entry | None], dict[str, list[datetime]]]:
     """What the ledger will say of each node; and the hours of each table whose rows are others than stand."""
+    book = scene.book
     leaving: set[datetime] = set().union(*decisions.removed.values())
     results: dict[Node, Entry | None] = {}
     changed: dict[str, list[datetime]] = {}
@@ -230,7 +231,7 @@ def _results(
             # The columns outside the promise change under an equal digest: of files always, of rows where
             # some leave that may hold something there.
             unseen = table is tables.files or (hour in leaving and bool(table.outside))
-            if unseen or not stands(book, node, digest):
+            if unseen or hour in scene.recompute or not stands(book, node, digest):
                 changed.setdefault(table.name, []).append(hour)
     return results, changed
 
@@ -336,7 +337,7 @@ def _figures(
 def _as_it_stands(book: Book, tables: Tables, hour: datetime, new: Entry) -> bool:
     """Whether an hour's files say of it what the ledger says, and no killed run has left part of it."""
     nodes = [book.get(node_of(table.name, hour)) for table in tables]
-    if any(entry is not None and entry.status == "writing" for entry in nodes):
+    if any(entry is not None and entry.status in ("writing", "damaged") for entry in nodes):
         return False
     held = book.get(node_of("events", hour))
     return held is not None and replace(held, digest=EMPTY_DIGEST, rows=0, run_id=new.run_id) == new

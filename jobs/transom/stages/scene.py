@@ -3,9 +3,10 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from transom.intervals import NO_HOUR, Interval
-from transom.lake.book import Book, Node
+from transom.lake.book import EMPTY_DIGEST, Book, Node
 from transom.lake.ledger import Ledger
 from transom.lake.quality import Check
 from transom.lake.staleness import Scope, completeness, fingerprint
@@ -35,6 +36,7 @@ class Scene:
     Attributes:
         known: the rows of `files`.
         there: the files of the landing folder.
+        recompute: hours that are made again from their files even where they are fresh.
     """
 
     book: Book
@@ -44,6 +46,29 @@ class Scene:
     there: Mapping[str, Listed]
     rules: Rules
     expected: Callable[[datetime], Mapping[str, str]]
+    recompute: frozenset[datetime] = frozenset()
+
+    @cached_property
+    def to_reread(self) -> frozenset[datetime]:
+        """The hours whose files are read again, whatever is known of them: those that the user names, and
+        those that are marked as damaged and that this run publishes."""
+        damaged = {node.hour for node, entry in self.book.items() if entry.damaged}
+        return self.recompute.union(
+            hour
+            for hour in damaged
+            if hour == NO_HOUR
+            or self.scope.sees_to(hour)
+            or self.scope.may_publish(hour, self.asked_before(hour))
+        )
+
+    def lost(self, table: str) -> frozenset[datetime]:
+        """The hours to read again of which a table has no row that can be read, and had some."""
+        held = {hour: self.book.get(node_of(table, hour)) for hour in self.to_reread}
+        return frozenset(
+            hour
+            for hour, entry in held.items()
+            if entry is not None and entry.damaged and not entry.rows and entry.digest != EMPTY_DIGEST
+        )
 
     def looked_at(self, hour: datetime, status: Status | None) -> bool:
         """Whether the run sees to the files of an hour."""
@@ -55,11 +80,11 @@ class Scene:
         return hour in self.book.hours(STAGE)
 
     def stale(self) -> list[datetime]:
-        """Hours that a killed run has left, or that another specification has made."""
+        """Hours that a killed run has left, that are damaged, or that another specification has made."""
         found = {
             node.hour
             for node, entry in self.book.items()
-            if entry.status == "writing"
+            if entry.status in ("writing", "damaged")
             or entry.in_old_form
             or (node.table == "events" and entry.inputs != self.expected(node.hour))
         }
@@ -103,11 +128,13 @@ def scene_of(
     tables: Tables,
     interval: Interval,
     stretch: Interval,
+    recompute: bool = False,
 ) -> Scene:
     """What a run finds: the tables are pinned, the landing folder is listed.
 
     Args:
         stretch: the whole of which the interval is a chunk.
+        recompute: whether the interval's hours are made again from their files even where they are fresh.
 
     Raises:
         LandingError: the landing folder is not there.
@@ -128,10 +155,12 @@ def scene_of(
         lambda hour: hour == NO_HOUR or scope.may_publish(hour, hour in asked_before),
         names_of(stream),
     )
-    known = {file.path: file for file in map(File.of_row, pins.rows("files"))}
+    unread = {node.hour for node, entry in book.items() if node.table == "files" and entry.damaged}
+    known = {file.path: file for file in map(File.of_row, pins.rows("files", but=unread))}
     by_name = stream.time is not None and stream.time.by_name
     there = listed(stream.path_pattern, by_name, stream.source.equal_files == "keep")
-    return Scene(book, pins, scope, known, there, rules, specified.expected)
+    forced = frozenset(interval.hours()) if recompute else frozenset()
+    return Scene(book, pins, scope, known, there, rules, specified.expected, forced)
 
 
 class Specified:

@@ -94,7 +94,8 @@ def run_of(start: datetime | None, end: datetime | None, kind: str = "manual") -
 @pytest.mark.parametrize("name", DAGS)
 def test_submits_are_as_written_down_and_the_jobs_take_them(dags: dict[str, Any], name: str) -> None:
     run = run_of(datetime(2015, 5, 17, 10, tzinfo=UTC), datetime(2015, 5, 17, 11, tzinfo=UTC), "scheduled")
-    context = {"params": {}, "dag_run": run, "run_id": "the-run", "ti": SimpleNamespace(try_number=1)}
+    params = {"recompute": False}
+    context = {"params": params, "dag_run": run, "run_id": "the-run", "ti": SimpleNamespace(try_number=1)}
     seen = {}
     for task in dags[name].tasks:
         if type(task).__name__ == "SubmitStage":

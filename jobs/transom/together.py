@@ -15,8 +15,8 @@ from transom.job import perform, root_of
 from transom.lake.acceptance import entries_of
 from transom.lake.gate import Judgement, judge
 from transom.lake.ledger import Ledger
-from transom.stages.lineage import stale_hours
 from transom.lake.verification import Verification
+from transom.stages.lineage import stale_hours
 from transom.stream import Stream
 from transom.stream.errors import nearest
 from transom.verifying import Damaged, explain_failure, mark_failure

@@ -56,7 +56,7 @@ def verify(
 
     if (start is None) != (end is None):
         raise typer.BadParameter("--from and --to must be given together")
-    with refusals(LakeError, TableMismatch, Overtaken, code=2):
+    with refusals(LakeError, TableMismatch, Overtaken):
         file, declared = stream_of(stream)
         try:
             interval = None if start is None or end is None else Interval.parse(start, end)

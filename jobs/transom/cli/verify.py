@@ -48,7 +48,7 @@ def verify(
       transom verify site
       transom verify site --from 2015-05-17T10:00 --to 2015-05-18T00:00 --repair
 
-    Exit code 1 where something is damaged, repaired or not; 2 where the stream or the lake cannot be read.
+    Exit code 1 where something is damaged, repaired or not, or the stream has never run; 2 where the stream or the lake cannot be read.
     """
     from transom.intervals import Interval
     from transom.lake.ledger import Overtaken
@@ -65,7 +65,7 @@ def verify(
         uri = lake(lake_named)
         if not _is_there(f"{uri}/{declared.name}"):
             typer.echo(f"{declared.name}: no run yet in {uri}")
-            return
+            raise typer.Exit(1)
         if not _verified(declared, file, uri, interval, repair):
             raise typer.Exit(1)
 

@@ -17,7 +17,7 @@ Ask = Callable[..., Result]
 
 def test_every_command_is_told_in_a_whole_line(run: Ask) -> None:
     told = run("--help").stdout.partition("Commands:\n")[2].splitlines()
-    assert [text.split()[0] for text in told] == ["init", "check", "try", "status", "explain"]
+    assert [text.split()[0] for text in told] == ["init", "check", "try", "status", "explain", "verify"]
     assert not [text for text in told if text.endswith("...")]
 
 
@@ -46,6 +46,7 @@ def test_the_commands_of_the_help_work_one_after_the_other(
         ("try", 0),
         ("status", 1),
         ("explain", 1),
+        ("verify", 1),
     ]
     assert tried == [(tmp_path / "schemas/streams/site.yaml", [Path("access.log")])]
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from transom.lake.acceptance import in_short
 from transom.lake.book import CARRIED, EMPTY_DIGEST, INHERITED, Book, Entry, Node, Status, Verdict
-from transom.lake.cause import Cause, Kind
-from transom.lake.cause import in_words as words_of
 from transom.lake.chain import Earlier
 from transom.lake.planning import Plan
 from transom.lake.stage import Step
@@ -52,8 +50,8 @@ def settle(
                 inputs = todo.inputs[node]
                 if back:
                     inputs = {**inputs, table: in_words(earlier.contents(hour))}
-                missing = _incomplete(incomplete_hours(step.others(block), hour, book), "inputs", INHERITED)
-                missing += _incomplete(earlier.incomplete(hour), "earlier", CARRIED)
+                missing = _incomplete(incomplete_hours(step.others(block), hour, book), INHERITED)
+                missing += _incomplete(earlier.incomplete(hour), CARRIED)
                 held, seen = book.get(node), failed.get(node, [])
                 entry = _of_target(held, figures[node], seen, missing, inputs, rules, run_id)
             earlier.comes_of(hour, entry)
@@ -71,18 +69,16 @@ def _of_target(
     held: Entry | None,
     figures: Mapping[str, Any],
     failed: Iterable[Verdict],
-    missing: list[Cause],
+    missing: list[str],
     inputs: Mapping[str, str],
     rules: str,
     run_id: str,
 ) -> Entry:
     wrong = [verdict for verdict in failed if verdict.severity == "error"]
     if wrong:
-        causes = tuple(Cause("check", in_short(verdict), verdict.check) for verdict in wrong)
-        recorded = recorded_inputs("quarantined", inputs, rules)
-        return _withheld("quarantined", held, run_id, recorded, words_of(causes), causes)
-    lacking = (verdict.check for verdict in failed if verdict.severity == "incomplete")
-    missing = [*(Cause("check", check, check) for check in lacking), *missing]
+        cause = "; ".join(map(in_short, wrong))
+        return _withheld("quarantined", held, run_id, recorded_inputs("quarantined", inputs, rules), cause)
+    missing = [verdict.check for verdict in failed if verdict.severity == "incomplete"] + missing
     return Entry(
         "published",
         run_id,
@@ -90,28 +86,22 @@ def _of_target(
         digest=str(figures["digest"]),
         inputs=inputs,
         rows=int(str(figures["count"])),
-        cause=words_of(missing),
-        causes=tuple(missing),
+        cause="; ".join(missing) or None,
     )
 
 
-def _incomplete(hours: Iterable[datetime], kind: Kind, words: str) -> list[Cause]:
+def _incomplete(hours: Iterable[datetime], words: str) -> list[str]:
     hours = sorted(hours)
-    return [Cause(kind, f"{len(hours)} {words} {hours[0]:%Y-%m-%dT%H:%M}")] if hours else []
+    return [f"{len(hours)} {words} {hours[0]:%Y-%m-%dT%H:%M}"] if hours else []
 
 
 def _withheld(
-    status: Status,
-    held: Entry | None,
-    run_id: str,
-    inputs: Mapping[str, str] | None,
-    cause: str | None,
-    causes: tuple[Cause, ...] = (),
+    status: Status, held: Entry | None, run_id: str, inputs: Mapping[str, str] | None, cause: str
 ) -> Entry:
     """A node that is not published. What it held stands, or comes back, and is what digest and rows are of,
     where it has not expired; the inputs are of what was computed, so that it is looked at again when they
     change."""
-    stands = held is not None and held.before().status not in ("expired", "damaged")
+    stands = held is not None and held.before().status != "expired"
     return Entry(
         status,
         run_id,
@@ -120,5 +110,4 @@ def _withheld(
         inputs=inputs,
         rows=held.rows if held and stands else 0,
         cause=cause,
-        causes=causes,
     )

@@ -49,12 +49,11 @@ def locate(path: str) -> tuple[fs.FileSystem, str]:
         raise LandingError(f"source.path: {where} cannot be opened: {error}") from error
 
 
-def listed(pattern: PathPattern, times_by_name: bool = False, apart: bool = True) -> dict[str, Listed]:
+def listed(pattern: PathPattern, times_by_name: bool = False) -> dict[str, Listed]:
     """Every file that a pattern matches, by its path as the stream file would write it.
 
     Args:
         times_by_name: whether the times of their lines count from what their names say.
-        apart: whether what `*` stands for tells files of equal bytes apart.
 
     Raises:
         LandingError: the fixed folder of the pattern, or a folder below it that may hold files of the
@@ -67,9 +66,8 @@ def listed(pattern: PathPattern, times_by_name: bool = False, apart: bool = True
             modified = datetime.fromtimestamp((entry.mtime_ns or 0) // 1000 / 1e6, UTC)
             origin = match.start if times_by_name else None
             found[path] = Listed(
-                path, entry.size or 0, modified, match.captures, match.hour, match.start, match.end, origin,
-                match.varies if apart else (),
-            )  # fmt: skip
+                path, entry.size or 0, modified, match.captures, match.hour, match.start, match.end, origin
+            )
     return found
 
 

@@ -19,10 +19,6 @@ Severity = Literal["error", "incomplete", "warning"]
 STAGES: tuple[str, ...] = get_args(Checked)
 
 
-FEW_LINES = 20
-"""Lines from which the share of refused ones withholds a file by itself: a share of fewer says little."""
-
-
 @dataclass(frozen=True)
 class BuiltIn:
     """A check that transom makes unasked.
@@ -32,7 +28,8 @@ class BuiltIn:
         severity: what a failure does, unless the stream says otherwise.
         meaning: the rule in words.
         at_most: the largest figure that passes, where the check has a tolerance.
-        advice: what helps, where the check's name and figures do not tell.
+        advice: what helps, where the check's name and figures do not tell; without a semicolon, which parts
+            the causes of an hour.
         tolerance: the field by which a stream says another one.
         mended: what a person mends when it has failed, where that is not the data.
     """
@@ -50,20 +47,7 @@ BUILT_IN: dict[str, BuiltIn] = {
     "lines_accounted": BuiltIn(
         "ingest", "error", "lines of a file = events + rejected + duplicates + header lines"
     ),
-    "rejected_share": BuiltIn(
-        "ingest",
-        "error",
-        "share of a file's lines that were rejected; of a file with fewer than 20 lines, some of which are "
-        "events, it is a warning unless the stream sets the check itself",
-        at_most=0.05,
-    ),
-    "no_nul_bytes": BuiltIn(
-        "ingest",
-        "warning",
-        "no line of a file begins with NUL bytes; they are skipped",
-        advice="such bytes are left where a log is truncated while it is written, or where a machine loses "
-        "power: lines may be missing there",
-    ),
+    "rejected_share": BuiltIn("ingest", "error", "share of a file's lines that were rejected", at_most=0.05),
     "times_inside_hour": BuiltIn("ingest", "error", "every event lies inside what its file may hold"),
     "hours_bounded": BuiltIn(
         "ingest",
@@ -101,28 +85,8 @@ BUILT_IN: dict[str, BuiltIn] = {
         "incomplete",
         "as many files came as the source expects; none is right too before `start` and from `until` on",
     ),
-    "periods_covered": BuiltIn(
-        "ingest",
-        "incomplete",
-        "files cover all of the hour, where the source says how long a period each file `covers`",
-        advice="the periods without a file are in the sample",
-    ),
     "files_unchanged": BuiltIn(
         "ingest", "warning", "no file differs from what stands of it, other than by having grown"
-    ),
-    "files_distinct": BuiltIn(
-        "ingest",
-        "warning",
-        "no two files hold the same bytes under names that differ by more than packing and rotation",
-        advice="both names are in the sample: where they come from two sources, a capture in `source.path`, "
-        "such as {host}, tells these apart, and where one is a copy, `source: {equal_files: one}` counts it "
-        "once",
-    ),
-    "times_unambiguous": BuiltIn(
-        "ingest",
-        "warning",
-        "of local times in the hour that comes twice, the order of a file's lines tells which is meant",
-        advice="these events count in the first of the two hours: a log in UTC, or with offsets, tells",
     ),
     "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
     "ends_inside_hour": BuiltIn("aggregate", "error", "every window ends inside the hour that reports it"),
@@ -391,8 +355,7 @@ def problems(name: str, check: Check, blocks: list[str]) -> list[Problem]:
         if check.stage == "ingest":
             found.append(Problem("block", f"ingest has no blocks; got {check.block!r}"))
         elif check.block not in blocks:
-            message = f"no block {check.block!r}{nearest(check.block, blocks)}"
-            found.append(Problem("block", message, (("aggregate", check.block),)))
+            found.append(Problem("block", f"no block {check.block!r}{nearest(check.block, blocks)}"))
     elif check.stage == "aggregate" and len(blocks) > 1:
         found.append(Problem("block", f"is required where there are several; known: {', '.join(blocks)}"))
     return found

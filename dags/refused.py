@@ -5,8 +5,8 @@ Airflow holds back every DAG of a file with an import error, so the two are apar
 
 from airflow.sdk import DAG  # noqa: F401  (Airflow looks for DAGs only in files that name it)
 
-from transom.stream.folder import streams
+from transom.stream.folder import names_of, streams
 
 _wrong = streams()[1]
 if _wrong:
-    raise ValueError("\n\n".join(map(str, _wrong)))
+    raise ValueError("\n\n".join(f"stream {', '.join(names_of(error))}: {error}" for error in _wrong))

@@ -14,12 +14,11 @@ from airflow.sdk import DAG, Asset, BaseOperator, CronDataIntervalTimetable, Par
 from jinja2 import StrictUndefined
 
 from transom.stream import Stream
+from transom.stream.windows import Aggregation
 from transom.units import format_duration, spoken
 from transom_operators import Gate, Report, Settle, SubmitStage, cause, hour_text
 
 POOL = "transom"
-HOUR = r"^\d{4}-\d\d-\d\d[T ]\d\d:00(:00)?(Z|[+-]\d\d:\d\d)?$"
-"""An hour as the Trigger form takes it; what else is wrong with one, the first task says."""
 
 
 @dataclass(frozen=True)
@@ -86,19 +85,46 @@ def jobs_of(stream: Stream) -> tuple[Job, ...]:
     return tuple(Job(task.stage, (task,), task.doc) for task in stages)
 
 
-def _hour_param(description: str) -> Param:
-    return Param(None, description=description, type=["null", "string"], pattern=HOUR)
+def _hour_params(stream: Stream) -> dict[str, Param]:
+    """The interval of a run by hand; what is wrong with one, the first task says in its first line."""
+    runs_now = stream.schedule and stream.until is None
+    empty = "Leave both empty for the last full hour." if runs_now else f"Fill in both: {_why_both(stream)}."
+    words = {
+        "from": ("From (UTC)", "First hour to run, on the hour, such as 2015-05-17T10:00."),
+        "to": ("To (UTC)", "End of the hours to run, not included, such as 2015-05-17T12:00."),
+    }
+    again = "Compute and write these hours again, even where they are fresh."
+    return {
+        **{
+            name: Param(None, title=title, description=f"{said} {empty}", type=["null", "string"])
+            for name, (title, said) in words.items()
+        },
+        "recompute": Param(False, title="Recompute", description=again, type="boolean"),
+    }
+
+
+def _why_both(stream: Stream) -> str:
+    """Why the last full hour is no interval of a stream."""
+    return "the stream has ended" if stream.schedule else "the stream has no schedule"
+
+
+def _block_facts(block: Aggregation) -> str:
+    """What a block of figures is: its key, windows, lines through values and alerts."""
+    parts = [f"key {', '.join(block.key) or 'none'}", *map(str, block.levels)]
+    if block.fit is not None:
+        unit = f" by {format_duration(block.fit.unit)}" if block.fit.unit else ""
+        parts.append(f"fit: lines of each {block.fit.value} against time{unit}")
+    parts += [f"alert {name}: `{' '.join(alert.when.split())}`" for name, alert in block.alert.items()]
+    # A bar would end the cell of the table.
+    return "; ".join(parts).replace("|", "\\|")
 
 
 def facts(stream: Stream) -> str:
     """The stream's facts, below the module's text, for the DAG's page."""
     rows = [
         ("files", f"`{stream.source.path}`"),
-        ("heals", f"stale hours up to {stream.heal} around its interval"),
-        *(
-            (f"block {name}", f"key {', '.join(block.key) or 'none'}; " + "; ".join(map(str, block.levels)))
-            for name, block in stream.aggregate.items()
-        ),
+        ("heals", f"stale hours up to {format_duration(stream.heal)} around its interval"),
+        *((f"block {name}", _block_facts(block)) for name, block in stream.aggregate.items()),
         *(
             (
                 f"pattern {name}",
@@ -129,12 +155,18 @@ def facts(stream: Stream) -> str:
     return f"{__doc__}\n{stream.description or ''}\n\n| | |\n|---|---|\n{table}\n"
 
 
+def description(stream: Stream) -> str:
+    """What the list of DAGs says of a stream: its title, the first line of its description, or its files."""
+    said = (stream.description or "").strip().splitlines()
+    return stream.title or (said[0] if said else f"Figures and findings from {stream.source.path}")
+
+
 def build(stream: Stream, file: Path) -> DAG:
     """The DAG of a stream: settle, then the stages, each with its gate, then the report."""
     stream_file = str(file)
     dag = DAG(
         dag_id=stream.name,
-        description=stream.title,
+        description=description(stream),
         doc_md=facts(stream),
         # A plain cron text gives runs an empty interval.
         schedule=CronDataIntervalTimetable("0 * * * *", timezone="UTC") if stream.schedule else None,
@@ -145,10 +177,7 @@ def build(stream: Stream, file: Path) -> DAG:
         template_undefined=StrictUndefined,
         user_defined_macros={"hour_text": hour_text, "cause": cause},
         tags={"transom", *stream.tags},
-        params={
-            "from": _hour_param("first hour of the stretch, UTC, such as 2015-05-17T10:00; with `to`"),
-            "to": _hour_param("end of the stretch, exclusive, UTC; with `from`"),
-        },
+        params=_hour_params(stream),
         default_args={
             "owner": stream.owner or "transom",
             "pool": POOL,
@@ -168,6 +197,8 @@ def build(stream: Stream, file: Path) -> DAG:
         made = {
             "recurring": any(block.recurring for block in blocks),
             "alerts": any(block.alert for block in blocks),
+            "persistent_items": bool(stream.persistence),
+            "frequencies": bool(stream.frequency),
         }
         for job in jobs:
             submit = SubmitStage(
@@ -189,6 +220,7 @@ def build(stream: Stream, file: Path) -> DAG:
                     stream=stream.name,
                     stream_file=stream_file,
                     heal=stream.heal,
+                    accept=stream.accept,
                     doc_md=Gate.__doc__,
                 )
                 before = stream.before(task.stage)
@@ -205,6 +237,8 @@ def build(stream: Stream, file: Path) -> DAG:
             stream=stream.name,
             stream_file=stream_file,
             heal=stream.heal,
+            settle=stream.source.settle,
+            accept=stream.accept,
             doc_md=Report.__doc__,
         )
         for ending in last:

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,9 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleExcept
 from transom.intervals import Interval, format_hour
 
 if TYPE_CHECKING:
+    from transom.lake.book import Book
     from transom.lake.gate import Judgement
+    from transom.stream.checks import Accept
 
 CONNECTION = "transom_spark"
 
@@ -109,23 +111,70 @@ class SubmitStage(SparkSubmitOperator):
                 "--to", "{{ hour_text(params, dag_run, 'to') }}",
                 "--run-id", f"{{{{ run_id }}}} {job} {{{{ ti.try_number }}}}",
                 "--cause", "{{ cause(dag_run) }}",
+                "--recompute", "{{ params.recompute }}",
             ],
             **kwargs,
         )  # fmt: skip
+        self.stream = stream
+
+    def post_execute(self, context: Any, result: Any = None) -> None:
+        """Give each asset event the run's interval and what stands in it."""
+        from transom.lake.ledger import Ledger
+
+        interval = _of_context(context)
+        book = Ledger(f"{lake()}/{self.stream}").book()
+        for asset in self.outlets:
+            table = asset.uri.rpartition("/")[2]
+            context["outlet_events"][asset].extra = _asset_facts(self.stream, table, interval, book)
+
+
+def _asset_facts(stream: str, table: str, interval: Interval, book: "Book") -> dict[str, Any]:
+    """What an asset event says of a table: the interval, and hours and rows that stand in it."""
+    from transom.lake.findings import NAME, how_many
+
+    facts: dict[str, Any] = {"from": format_hour(interval.start), "to": format_hour(interval.end)}
+    if table == NAME:
+        return {**facts, "findings": how_many(f"{lake()}/{stream}", interval)}
+    entries = [
+        (node.hour, entry) for node, entry in book.items() if node.table == table and node.hour in interval
+    ]
+    standing = [(hour, entry) for hour, entry in entries if entry.status == "published"]
+    return {
+        **facts,
+        "hours_published": len({hour for hour, _ in standing}),
+        "hours_withheld": len({hour for hour, _ in entries} - {hour for hour, _ in standing}),
+        "rows": sum(entry.rows for _, entry in standing),
+    }
 
 
 def _judged(
-    stage: str, job: str, stream: str, stream_file: str, heal: timedelta, context: Any
+    stage: str,
+    job: str,
+    stream: str,
+    stream_file: str,
+    heal: timedelta,
+    accept: Sequence["Accept"],
+    context: Any,
 ) -> "Judgement":
     """What the ledger says of one stage of a run, which `job` has run; its warnings are logged."""
     from transom.commands import submit
+    from transom.lake.acceptance import entries_of
     from transom.lake.gate import judge
     from transom.lake.ledger import Ledger
+    from transom.lake.tables import LakeError
+    from transom.stages.lineage import stale_hours
+    from transom.stream import SpecificationError, load
 
     command = f"{submit(job, stream_file, lake())}   (or Trigger the DAG with these `from` and `to`)"
-    judgement = judge(Ledger(f"{lake()}/{stream}"), stage, stream, _of_context(context), command, heal)
+    ledger, interval, log = Ledger(f"{lake()}/{stream}"), _of_context(context), logging.getLogger(__name__)
+    stale: dict[str, list[datetime]] = {}
+    try:
+        stale = stale_hours(load(stream_file), ledger, stage, interval)
+    except (LakeError, SpecificationError) as error:
+        log.warning("stale hours are not looked for: %s", error)
+    judgement = judge(ledger, stage, stream, interval, command, heal, entries_of(accept), stale)
     for warning in judgement.warnings:
-        logging.getLogger(__name__).warning(warning)
+        log.warning(warning)
     return judgement
 
 
@@ -133,9 +182,18 @@ class Gate(BaseOperator):
     """Reads the ledger and fails, without a retry, where something of the interval is withheld."""
 
     def __init__(
-        self, *, stage: str, job: str, stream: str, stream_file: str, heal: timedelta, **kwargs: Any
+        self,
+        *,
+        stage: str,
+        job: str,
+        stream: str,
+        stream_file: str,
+        heal: timedelta,
+        accept: Sequence["Accept"] = (),
+        **kwargs: Any,
     ) -> None:
         super().__init__(task_id=f"{stage}_gate", **kwargs)
+        self.accept = tuple(accept)
         self.stage = stage
         self.job = job
         self.stream = stream
@@ -144,7 +202,11 @@ class Gate(BaseOperator):
 
     def execute(self, context: Any) -> str:
         """Judges the run's interval; its one line is the task's result."""
-        judgement = _judged(self.stage, self.job, self.stream, self.stream_file, self.heal, context)
+        judgement = _judged(
+            self.stage, self.job, self.stream, self.stream_file, self.heal, self.accept, context
+        )
+        for line in judgement.accepted:
+            logging.getLogger(__name__).info(line)
         if judgement.failures:
             raise AirflowFailException("\n" + "\n".join(judgement.failures))
         return judgement.summary
@@ -158,28 +220,52 @@ class Settle(BaseOperator):
         self.seconds = seconds
 
     def execute(self, context: Any) -> str:
-        """Comes back later, without holding a slot, while it is too early."""
-        interval = _of_context(context)
-        _require_scheduled(interval, context)
+        """Comes back later, without holding a slot, while it is too early.
+
+        The first line of its log is the interval, or what is wrong with it.
+        """
+        log = logging.getLogger(__name__)
+        try:
+            interval = _of_context(context)
+            _require_scheduled(interval, context)
+        except AirflowFailException as error:
+            log.error(str(error))
+            raise
+        by_hand = context["params"].get("from")
+        chosen = "the `from` and `to` of the trigger" if by_hand else "the run's own hours"
+        log.info("interval %s UTC, %s", interval, chosen)
         ready = interval.end + timedelta(seconds=self.seconds)
         if ready > datetime.now(UTC):
+            log.info(
+                "waits until %s UTC, as long as files of the interval may arrive", f"{ready:%Y-%m-%dT%H:%M}"
+            )
             # Airflow gives its constructor no types.
             raise AirflowRescheduleException(ready)  # type: ignore[no-untyped-call]
         return str(interval)
 
 
-MOST = 100
-"""Findings that a report tells one by one."""
+MOST, EACH = 100, 10
+"""Findings that a report names one by one, in all and of each kind and block."""
 
 
 class Report(BaseOperator):
-    """What stands of the run's interval after all stages, a line each; and what has been found in it, the
-    worst first."""
+    """What stands of the run's interval after all stages, a line each; what the run did; and what has been
+    found in the interval, the worst first."""
 
     def __init__(
-        self, *, jobs: Mapping[str, str], stream: str, stream_file: str, heal: timedelta, **kwargs: Any
+        self,
+        *,
+        jobs: Mapping[str, str],
+        stream: str,
+        stream_file: str,
+        heal: timedelta,
+        settle: timedelta = timedelta(0),
+        accept: Sequence["Accept"] = (),
+        **kwargs: Any,
     ) -> None:
         super().__init__(task_id="report", **kwargs)
+        self.accept = tuple(accept)
+        self.settle = settle
         self.jobs = jobs
         self.stream = stream
         self.stream_file = stream_file
@@ -187,17 +273,21 @@ class Report(BaseOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Logs and returns the lines."""
-        from transom.lake.findings import findings, how_many
+        from transom.lake.findings import selected
+        from transom.lake.ledger import Ledger
+        from transom.lake.run_report import done
 
-        lines = [
-            _judged(stage, job, self.stream, self.stream_file, self.heal, context).summary
+        judged = [
+            _judged(stage, job, self.stream, self.stream_file, self.heal, self.accept, context)
             for stage, job in self.jobs.items()
         ]
         root, interval = f"{lake()}/{self.stream}", _of_context(context)
-        found, many = findings(root, interval, most=MOST), how_many(root, interval)
-        lines += map(str, found)
-        if many > len(found):
-            lines.append(f"... and {many - len(found)} more in the table findings")
+        lines = [judgement.summary for judgement in judged]
+        lines += [line for judgement in judged for line in judgement.accepted]
+        lines += done(Ledger(root), str(context["run_id"]), interval, self.settle)
+        found = selected(root, MOST, EACH, interval)
+        lines += map(str, found.shown)
+        lines += [found.rest] if found.rest else []
         for line in lines:
             logging.getLogger(__name__).info(line)
         return lines

@@ -53,7 +53,7 @@ LAKES = int(os.environ.get("TRANSOM_LAKES") or replay.LAKES)
 TEXT = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1, on_change: ON_CHANGE}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1, on_change: ON_CHANGE, equal_files: one}
 key: [client]
 heal: 1 hour
 aggregate: {traffic: {measures: {n: count, sent: sum(bytes)}, levels: RANGES 2 HOURS SLIDES 1 HOUR}}

@@ -315,4 +315,6 @@ class Templates:
             self._built[build, text] = template
         # With the times of files, by which ingest sees that they are the same.
         shutil.copytree(template.folder / "landing", to.folder / "landing", dirs_exist_ok=True)
+        # What opening the lake has made of its ledger gives way.
+        shutil.rmtree(to.root)
         shutil.copytree(template.root, to.root)

@@ -19,6 +19,7 @@ from transom.lake.tables import LakeError, TableMismatch
 from transom.stages.landing import LandingError
 from transom.stream import Stream, load
 from transom.together import run_stages, stages_of
+from transom.verifying import Damaged
 
 
 def arg_parser(description: str | None) -> argparse.ArgumentParser:
@@ -36,8 +37,25 @@ def arg_parser(description: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--to", required=True, dest="end", help="end of the interval, exclusive, on the hour")
     parser.add_argument("--run-id", default=None, help="a name for the run in the ledger")
+    parser.add_argument(
+        "--recompute",
+        nargs="?",
+        const=True,
+        default=False,
+        type=_switch,
+        metavar="true|false",
+        help="compute and write the hours from --from to --to again, even where they are fresh",
+    )
     parser.add_argument("--cause", default="by hand", help="why it runs: schedule, trigger, backfill")
     return parser
+
+
+def _switch(text: str) -> bool:
+    """Whether a switch is on, as the command line or a template of Airflow writes it."""
+    known = {"true": True, "yes": True, "false": False, "no": False, "": False}
+    if text.lower() not in known:
+        raise argparse.ArgumentTypeError(f"must be true or false; got {text!r}")
+    return known[text.lower()]
 
 
 Afterwards = Callable[[SparkSession, Stream, Interval, str], None]
@@ -78,10 +96,12 @@ def run(
         run_stages(
             spark, stream, interval,
             lake=arguments.lake, command=submit(name, arguments.stream, arguments.lake), stages=stages,
-            run_id=arguments.run_id, cause=arguments.cause, began=began,
+            run_id=arguments.run_id, cause=arguments.cause, began=began, recompute=arguments.recompute,
         )  # fmt: skip
         if afterwards is not None:
             afterwards(spark, stream, interval, root_of(arguments.lake, stream))
+    except Damaged as error:
+        sys.exit("\n".join(f"{name}: {line}" for line in str(error).splitlines()))
     except (LandingError, LakeError, TableMismatch, Overtaken) as error:
         # What a library says in them may have lines of its own.
         sys.exit(f"{name}: {' '.join(str(error).split())}")

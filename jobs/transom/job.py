@@ -42,7 +42,11 @@ MADE = {"ingest": "events", "aggregate": "granules", "frame": "frames"}
 
 @dataclass
 class Context:
-    """What a stage's function is given."""
+    """What a stage's function is given.
+
+    Attributes:
+        recompute: whether the chunk's hours are computed and written even where they are fresh.
+    """
 
     store: Store
     ledger: Ledger
@@ -51,6 +55,7 @@ class Context:
     run_id: str
     chunk: Interval
     seconds: dict[str, float] = field(default_factory=dict)
+    recompute: bool = False
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -106,6 +111,7 @@ def perform(
     cause: str = "by hand",
     began: float | None = None,
     say: Callable[[str], None] = print,
+    recompute: bool = False,
 ) -> Outcome:
     """Runs a stage over an interval, chunk by chunk, and records the run.
 
@@ -115,6 +121,7 @@ def perform(
         ledger: the stream's, where there is one at hand.
         began: when the run began on the monotonic clock, where that was before its session.
         say: is told in a line what was done.
+        recompute: whether the interval's hours are computed and written even where they are fresh.
 
     Raises:
         LakeError: the lake cannot be used, or a stage that this one builds on has never run there.
@@ -131,7 +138,8 @@ def perform(
     # What a chunk's checks saw is told from what an earlier chunk's saw in the same hour.
     names = [run_id] if len(chunks) == 1 else [f"{run_id} {number}" for number in range(len(chunks))]
     for name, chunk in zip(names, chunks, strict=True):
-        total.add(work(Context(Store(spark, root), ledger, stream, interval, name, chunk, seconds)))
+        of_chunk = Context(Store(spark, root), ledger, stream, interval, name, chunk, seconds, recompute)
+        total.add(work(of_chunk))
         tidy(ledger, stage)
     found = time.monotonic()
     tell(ledger, stream, stage, total.stale)

@@ -11,12 +11,13 @@ percent-encoded. A part or a capture that appears twice must say the same both t
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+from transom.file_names import split_name
 from transom.intervals import hour_of
 
 Unit = Literal["year", "month", "day", "hour", "minute", "second"]
@@ -30,6 +31,7 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _DIGITS = {"Y": "[0-9]{4}", "j": "[0-9]{3}", "b": "(?i:" + "|".join(_MONTHS) + ")"}
 _CHAIN: tuple[Unit, ...] = ("year", "month", "day", "hour", "minute", "second")
 _CAPTURE = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_STAR = "_star"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _HOLE = re.compile(r"%(?P<part>.?)|\{(?P<capture>[^{}/]*)\}|(?P<star>\*+)|(?P<brace>[{}])")
 
@@ -49,12 +51,14 @@ class Match:
         start: the beginning of the stretch that the name's time declares, UTC; None without a time.
         end: its end, exclusive.
         unit: the finest part of the time, None without a time.
+        varies: the text of each `*`, without what packing and rotation add at the end of a name.
     """
 
     captures: dict[str, str]
     start: datetime | None = None
     end: datetime | None = None
     unit: Unit | None = None
+    varies: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def hour(self) -> datetime | None:
@@ -73,8 +77,16 @@ class PathPattern:
         unit: the finest part of the time, None where the pattern has none.
     """
 
-    def __init__(self, text: str, zone: str = "UTC") -> None:
+    def __init__(
+        self, text: str, zone: str = "UTC", covers: timedelta | None = None, *, ends: bool = False
+    ) -> None:
         """Compile a pattern whose time parts are written in an IANA zone.
+
+        Args:
+            text: the pattern.
+            zone: of its time parts.
+            covers: how long the period of a file is; that of the finest time part if None.
+            ends: whether a name says the end of the period; `covers` is required then.
 
         Raises:
             ValueError: an empty pattern, a `..` or an empty folder in it, an unknown time part, a time
@@ -82,11 +94,13 @@ class PathPattern:
         """
         self.text = text
         self._zone = ZoneInfo(zone)
+        self._covers, self._ends = covers, ends
         _check_folders(text)
         parts: list[str] = []
         captures: list[str] = []
         self._regex = _compiled(text, parts, captures)
         self.captures = tuple(captures)
+        self._stars = tuple(name for name in self._regex.groupindex if name.startswith(_STAR))
         self._parts = tuple(parts)
         self.unit = _finest(parts, text)
         first_hole = next((hole.start() for hole in _HOLE.finditer(text) if hole["part"] != "%"), None)
@@ -107,20 +121,47 @@ class PathPattern:
         if found is None:
             return None
         captures = {name: found[name] for name in self.captures}
+        plain = len(split_name(path)[0])
+        varies = tuple(path[found.start(star) : min(found.end(star), plain)] for star in self._stars)
         if self.unit is None:
-            return Match(captures)
+            return Match(captures, varies=varies)
         try:
             begin = _local_start({part: found[f"_{part}"] for part in self._parts})
-            start, end = self._utc(begin), self._utc(_advance(begin, self.unit))
+            start, end = self._period(begin, self.unit)
         except (ValueError, OverflowError):
             return None
         if start >= end:  # a skipped local hour: the clock jumps over the whole stretch
             end = start + (_advance(begin, self.unit) - begin)
-        return Match(captures, start, end, self.unit)
+        return Match(captures, start, end, self.unit, varies)
 
-    def of(self, hour: datetime) -> str:
-        """What the name of a file of an hour looks like; captures and `*` stand as they do in the pattern."""
-        local = hour.astimezone(self._zone)
+    def empty_capture(self, path: str) -> str | None:
+        """Return the capture that is empty in a path which matches but for that, the first one; else None."""
+        if self._regex.fullmatch(path) is not None:
+            return None
+        loose = re.compile(self._regex.pattern.replace("[^/]+)", "[^/]*)"), re.DOTALL).fullmatch(path)
+        return None if loose is None else next((name for name in self.captures if not loose[name]), None)
+
+    def _period(self, begin: datetime, unit: Unit) -> tuple[datetime, datetime]:
+        """Return the start and the end, UTC, of the period of a file whose name says a wall-clock time."""
+        if self._covers is None:
+            return self._utc(begin), self._utc(_advance(begin, unit))
+        first, last = (begin - self._covers, begin) if self._ends else (begin, begin + self._covers)
+        if not self._covers % timedelta(days=1):
+            return self._utc(first), self._utc(last)
+        # Shorter periods go by elapsed time, also where the clock changes.
+        named = self._utc(begin)
+        return (named - self._covers, named) if self._ends else (named, named + self._covers)
+
+    def of(self, start: datetime) -> str:
+        """Return what the name of a file looks like; captures and `*` stand as they do in the pattern.
+
+        Args:
+            start: of the period that it covers, such as an hour.
+        """
+        local = start.astimezone(self._zone)
+        if self._ends and self._covers is not None:
+            whole_days = not self._covers % timedelta(days=1)
+            local = local + self._covers if whole_days else (start + self._covers).astimezone(self._zone)
         return _HOLE.sub(lambda hole: local.strftime(hole[0]) if hole["part"] else hole[0], self.text)
 
     def may_hold(self, folder: str) -> bool:
@@ -151,7 +192,7 @@ def _check_folders(text: str) -> None:
 
 def _compiled(text: str, parts: list[str], captures: list[str]) -> re.Pattern[str]:
     """Return the expression of a pattern; its time parts and captures are added to the two lists."""
-    pattern, at = "", 0
+    pattern, at, stars = "", 0, 0
     for hole in _HOLE.finditer(text):
         pattern += re.escape(text[at : hole.start()])
         at = hole.end()
@@ -162,7 +203,8 @@ def _compiled(text: str, parts: list[str], captures: list[str]) -> re.Pattern[st
         elif hole["capture"] is not None:
             pattern += _capture(hole["capture"], captures, text)
         elif hole["star"] == "*":
-            pattern += "[^/]*"
+            pattern += f"(?P<{_STAR}{stars}>[^/]*)"
+            stars += 1
         elif hole["star"]:
             raise ValueError(f"`**` is not known, `*` stays inside a folder; got {text!r}")
         else:

@@ -31,17 +31,13 @@ from transom.lake import findings
 from transom.lake.book import Book, Node
 from transom.lake.causes import Finding
 from transom.lake.ledger import Ledger
-from transom.lake.stage import Stage
-from transom.lake.staleness import Staleness
 from transom.lake.store import Store
 from transom.lake.tables import ATTEMPTS, in_hours_sql, instant, query
-from transom.stages import aggregate
-from transom.stages import sketch as sketches
 from transom.stages.blocks import block_of
-from transom.stages.checks import accepted_of
 from transom.stages.frequency_answers import Answer, frequency_of, sketch_of
 from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
 from transom.stages.horizons import Figures, Horizon
+from transom.stages.lineage import lineage_of, reason
 from transom.stages.slices import micros, number_of, quoted
 from transom.stream import Stream, item_rules, load
 from transom.stream.errors import nearest
@@ -72,6 +68,10 @@ T = TypeVar("T")
 
 class NotFresh(LookupError):
     """What is asked for is not there, or is out of date; the message says which hour, and why."""
+
+
+class UnknownKey(LookupError):
+    """A key of which no hour that stands has a record; the message says which, and of which block."""
 
 
 def read(lake: str | PathLike[str], stream: str | PathLike[str] | Stream) -> "Results":
@@ -139,10 +139,12 @@ class Results:
 
         Returns:
             The columns of `aggregates` but level and hour; `complete` is False where an hour is incomplete.
-            None where the key has no record.
+            None where the key has no record in the window, and has one in another hour.
 
         Raises:
-            ValueError: an end lies inside a granule; the key has other columns; no such block.
+            ValueError: an end lies inside a granule; the key has other columns, or a value of another type
+                than its column; no such block.
+            UnknownKey: no hour of the block has a record of the key.
             NotFresh: granules of an hour are not there, or are out of date, or nobody has asked for the hour
                 in which it ends. Hours before that one which nobody has asked for count as empty.
         """
@@ -150,15 +152,23 @@ class Results:
         if key.keys() != window.block.key.keys():
             known = ", ".join(window.block.key) or "none"
             raise ValueError(f"key: must have a value for each of its columns ({known}); got {dict(key)}")
-        terms = [f"block = {_literal(window.block.name)}", in_hours_sql(window.hours)]
-        terms += [
+        for name, value in key.items():
+            _require_type(name, value, self.stream.event_types[name])
+        of_key = [f"block = {_literal(window.block.name)}"]
+        of_key += [
             f"{_name(column)} IS NULL" if value is None else f"{_name(column)} = {_literal(value)}"
             for column, value in key.items()
         ]
+        terms = [*of_key, in_hours_sql(window.hours)]
         rows, incomplete = self._of_granules(window, lambda: self._rows("granules", terms, window.columns))
         made = Figures(window, incomplete)(rows.to_batches())
-        found = pa.Table.from_batches(made, window.schema).to_pylist()
-        return found[0] if found else None
+        found: list[dict[str, Any]] = pa.Table.from_batches(made, window.schema).to_pylist()
+        if found:
+            return found[0]
+        if key and not self._rows("granules", of_key, ["hour"]).num_rows:
+            said = ", ".join(f"{column} {value!r}" for column, value in key.items())
+            raise UnknownKey(f"key: no hour of block {window.block.name} has a record of {said}")
+        return None
 
     def horizons(
         self, spark: SparkSession, until: datetime, h: timedelta | str, block: str | None = None
@@ -240,7 +250,7 @@ class Results:
             left = self._rows("cells", [of_block, in_hours_sql([last])]) if held else None
             return rows, left
 
-        found, _ = self._steadily(sketches.outline(self.stream), [*nodes, *held], take)
+        found, _ = self._steadily([*nodes, *held], take)
         return found
 
     def _rows(self, name: str, terms: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
@@ -270,9 +280,9 @@ class Results:
     def _of_granules(self, window: Horizon, take: Callable[[], T]) -> tuple[T, Int64s]:
         """The same as `_steadily` of the granules of a window."""
         nodes = [Node("aggregate", window.block.name, "granules", hour) for hour in window.hours]
-        return self._steadily(aggregate.outline(self.stream), nodes, take)
+        return self._steadily(nodes, take)
 
-    def _steadily(self, stage: Stage, nodes: Sequence[Node], take: Callable[[], T]) -> tuple[T, Int64s]:
+    def _steadily(self, nodes: Sequence[Node], take: Callable[[], T]) -> tuple[T, Int64s]:
         """What is taken of nodes that stand, and stood when it had been taken; the last one is due.
 
         Returns:
@@ -283,7 +293,7 @@ class Results:
         ledger = Ledger(self.root)
         book = ledger.book()
         for _ in range(ATTEMPTS):
-            self._require_fresh(stage, book, nodes)
+            self._require_fresh(book, nodes)
             taken, before = take(), [book.get(node) for node in nodes]
             book = ledger.book()
             if before == [book.get(node) for node in nodes]:
@@ -291,11 +301,11 @@ class Results:
                 return taken, np.array([micros(hour) for hour in incomplete], dtype=np.int64)
         raise NotFresh(f"{nodes[0]} and later hours were replaced {ATTEMPTS} times meanwhile")
 
-    def _require_fresh(self, stage: Stage, book: Book, nodes: Sequence[Node]) -> None:
+    def _require_fresh(self, book: Book, nodes: Sequence[Node]) -> None:
         last = nodes[-1].hour
         if last not in book.due:
             raise NotFresh(f"nobody has asked for {last:%Y-%m-%dT%H:%M}, in which the window ends")
-        staleness = Staleness(stage, book, accepted_of(self.stream))
+        lineage = lineage_of(self.stream, book)
         for node in nodes:
             # An hour before it that nobody asked for counts as empty, as in every table.
             if node.hour not in book.due:
@@ -307,8 +317,12 @@ class Results:
                 raise NotFresh(
                     f"{node.table} of {node} are {entry.status}{f': {entry.cause}' if entry.cause else ''}"
                 )
-            if staleness.stale(node):
-                raise NotFresh(f"{node.table} of {node} are out of date; `transom explain` says why")
+            root = lineage.root(node)
+            if root is not None:
+                upstream = "" if root == node else f", as {reason(root, book)}"
+                raise NotFresh(
+                    f"{node.table} of {node} are out of date{upstream}; `transom explain` says why"
+                )
 
 
 def frequency(
@@ -348,6 +362,23 @@ def _with_zone(moment: datetime) -> datetime:
     if moment.utcoffset() is None:
         raise ValueError(f"must be a time with a zone; got {moment.isoformat()}")
     return moment.astimezone(UTC)
+
+
+def _require_type(name: str, value: Any, kind: FieldType) -> None:
+    """Check that a value of a key is of its column's type; None, which is null, is of every type.
+
+    Raises:
+        ValueError: it is not; SQL would compare it all the same, as '443' with 443.
+    """
+    fits: dict[FieldType, bool] = {
+        "string": isinstance(value, str),
+        "integer": isinstance(value, Integral) and not isinstance(value, bool | np.bool_),
+        "number": isinstance(value, Real) and not isinstance(value, bool | np.bool_),
+        "boolean": isinstance(value, bool | np.bool_),
+        "timestamp": isinstance(value, datetime),
+    }
+    if value is not None and not fits[kind]:
+        raise ValueError(f"key: must be {item_rules.a(kind)} for {name}; got {value!r}")
 
 
 def _name(column: str) -> str:

@@ -21,8 +21,9 @@ def _ingest(context: Context) -> Outcome:
     context.store.create(Tables.of(context.stream))
     with context.phase("ingest"):
         outcome = ingest(
-            context.store, context.ledger, context.stream, context.chunk, context.run_id, context.interval
-        )
+            context.store, context.ledger, context.stream, context.chunk, context.run_id, context.interval,
+            context.recompute,
+        )  # fmt: skip
         # No run of its own takes away what a stage has left that the stream has no longer.
         gone = [name for name in LATER if name not in context.stream.stages]
         if gone and context.ledger.book(gone):
@@ -65,6 +66,7 @@ def _refreshed(context: Context, declared: Stage) -> Outcome:
             context.interval,
             context.stream.retention,
             shared_state(context.stream, declared.name),
+            context.recompute,
         )
 
 

@@ -23,6 +23,18 @@ def bytes_of(values: Sequence[object]) -> bytes:
     return b"".join(len(text).to_bytes(8, "little") + text for text in texts)
 
 
+def texts_of(item: bytes, columns: Sequence[str]) -> list[bytes]:
+    """Return the text of each column of an item, by which items of as many records are ranked."""
+    if len(columns) == 1:
+        return [item]
+    texts = []
+    while item:
+        end = 8 + int.from_bytes(item[:8], "little")
+        texts.append(item[8:end])
+        item = item[end:]
+    return texts
+
+
 def by_item(rows: Iterable[Event]) -> list[Event]:
     return sorted(rows, key=lambda row: (row["end"], row["item"]))
 

@@ -1,6 +1,7 @@
 """Alerts: the reports that meet a condition, told whatever the history, and through kills between tables."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from failpoints import remains
 from house import House, hour, line
 
 Make = Callable[..., House]
+HOUR = timedelta(hours=1)
 
 ALERTING = """
 name: web
@@ -61,12 +63,14 @@ def test_reports_that_meet_a_condition_are_told_whatever_the_history(house: Make
     assert names == alerts.columns
     found, wanted = (sorted(map(tuple, rows.select(*names).collect())) for rows in (alerts, expected))
     assert found == wanted
-    # Of each alert, level and key one an hour.
+    # Of each alert, level and key one for hours that follow each other.
     told = whole.findings()
-    grouped = alerts.groupBy("hour", "alert", "level", "client").count().collect()
-    assert len(told) == len(grouped) == len({finding.finding_id for finding in told})
+    met = {(row.alert, row.level, row.client, row.hour) for row in alerts.collect()}
+    begun = [(*of, at) for *of, at in met if (*of, at - HOUR) not in met]
+    assert len(told) == len(begun) == len({finding.finding_id for finding in told})
+    assert len(begun) < len(met)
     (first, *_) = told
-    assert (first.severity, first.title, first.hour) == ("high", "web: 10.0.0.1 is sent more", hour(0))
+    assert (first.severity, first.title, first.start) == ("high", "web: 10.0.0.1 is sent more", hour(0))
     # What is told goes when the file no longer asks for it, and so do the rows.
     house(ALERTING.replace("      many: n >= 7\n", ""), "lived").run(0, 3)
     left = house(ALERTING, "lived")
@@ -85,7 +89,8 @@ def test_a_kill_between_alerts_and_what_is_told_of_them_is_made_good(house: Make
         house(ALERTING, "never").aggregate(1, 2)
 
     states = remains(Path(never.root), run, never.folder / "copies")
-    assert {finding.hour for finding in never.findings()} == {hour(0), hour(1)}
+    assert {finding.hour for finding in never.findings()} == {hour(1)}
+    assert {finding.start for finding in never.findings()} == {hour(0), hour(1)}
     untold = 0
     for state in states:
         killed = house(ALERTING, str(state.parent.relative_to(never.folder)))

@@ -255,5 +255,7 @@ def test_a_table_that_cannot_be_read_hour_by_hour_is_not_taken_for_empty(
 
 def test_another_stream_that_has_not_run_is_refused(house: Make) -> None:
     web = house(STREAM.format(name="web") + FRAMES + ELSEWHERE)
-    with pytest.raises(LakeError, match=r"^fills.other.from: no run of a stream copy is in this lake$"):
+    with pytest.raises(
+        LakeError, match=r"^fills.other.from: the stage fill waits for the stream copy, of which no run"
+    ):
         web.fill(0, 1)

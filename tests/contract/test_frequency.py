@@ -204,7 +204,7 @@ def told_of(
             "watched": item in watched,
             "heavy": told >= block.heavy * records,
         })  # fmt: skip
-    rows.sort(key=lambda row: (-row["estimate"], -row["low"], row["item"]))
+    rows.sort(key=lambda row: (-row["estimate"], -row["low"], sketched.texts_of(row["item"], block.item)))
     for rank, row in enumerate(rows, 1):
         row["rank"] = rank
     told = [row for row in rows if row["rank"] <= block.top or row["watched"] or row["heavy"]]

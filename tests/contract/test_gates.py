@@ -16,7 +16,7 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
     day = house()
     for number in (0, 1, 2):
         day.land(number, [line(number * 3600 + i) for i in range(20)])
-    day.land(1, [line(3600 + i) for i in range(10)] + ["junk"] * 3)
+    day.land(1, [line(3600 + i) for i in range(20)] + ["junk"] * 6)
     ingested = day.ingest(0, 3)
     assert (ingested.published, ingested.quarantined) == (2, 1)
     day.aggregate(0, 3)
@@ -29,7 +29,7 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
     assert "2015-05-17T01:00" in failure
     assert "rejected_share" in failure
     assert "observed 0.23076923076923078, expected at most 0.05" in failure
-    assert "line 11: no_match: junk" in failure
+    assert "line 21: no_match: junk" in failure
     assert "--from 2015-05-17T01:00 --to 2015-05-17T02:00" in failure
 
     blocked = {name: state[0] for name, state in day.state().items() if name.startswith("aggregate.")}
@@ -42,7 +42,7 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
     (told,) = day.findings()
     assert (told.stage, told.kind, told.start, told.end) == ("ingest", "gate", hour(1), hour(2))
 
-    day.land(1, [line(3600 + i) for i in range(10)])
+    day.land(1, [line(3600 + i) for i in range(20)])
     day.run(1, 2)
     mended = house(lake="mended")
     mended.run(0, 3)
@@ -53,6 +53,7 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
 
 def test_an_accepted_value_passes_and_lapses_with_the_value(house: Make) -> None:
     accepting = WEB + (
+        "checks: {rejected_share: {at_most: 0.05}}\n"
         "accept: [{hour: 2015-05-17T00:00, stage: ingest, check: rejected_share, observed: 0.5,"
         " who: ops, why: a test of the log rotation}]\n"
     )

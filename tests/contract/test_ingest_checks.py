@@ -1,5 +1,6 @@
 """Every check of ingest fails on files that are bad for it, and no other check does."""
 
+import gzip
 import json
 import re
 import shutil
@@ -70,10 +71,10 @@ CASES = {
     0: Case(good(0), {}),
     1: Case(good(1), {}),
     2: Case(
-        [*good(2), "junk" * 10**5],
-        {"rejected_share": pytest.approx(1 / 11)},
+        [*good(2), *good(2), "junk" * 10**5, "junk"],
+        {"rejected_share": pytest.approx(2 / 22)},
         "quarantined",
-        (r"line 11: no_match: (junk){50}… \(400000 characters\)$",),
+        (r"line 21: no_match: (junk){50}… \(400000 characters\)$", "line 22: no_match"),
     ),
     3: Case(
         [*good(3), *(line(3 * 3600 + i, status=503) for i in range(2))],
@@ -323,3 +324,29 @@ def test_events_outside_the_hour_of_their_file_fail_their_check(spark: SparkSess
     for second, outside in ((7199, 1), (10800, 1e-6)):
         found = judged(spark, house(CHECKED), [7200, second], 2, Span(hour(2), hour(3)))
         assert found == {"times_inside_hour": pytest.approx(outside)}
+
+
+@makes_fail("rejected_share", "no_nul_bytes")
+def test_share_of_few_lines_and_nul_bytes_before_lines_are_warnings(house: Make) -> None:
+    day = house(CHECKED.partition("checks:")[0])
+    day.land(0, ["junk", *good(0)])
+    path = day.land(1, [])
+    text = "".join(f"{text}\n" for text in good(1)).encode()
+    path.write_bytes(gzip.compress(b"\0" * 300_000 + text))
+    day.land(2, []).write_bytes(gzip.compress(b"\0" * 300))
+    day.land(3, ["junk"] * 5)
+    day.ingest(0, 4)
+    verdicts = noted(day.ledger.checks(day.book(), "ingest", {hour(number) for number in range(4)}), "ingest")
+    assert {(v.node.hour, v.check, v.severity, v.observed) for v in verdicts} == {
+        (hour(0), "rejected_share", "warning", 1 / 11),
+        (hour(1), "no_nul_bytes", "warning", 300_000),
+        (hour(2), "no_nul_bytes", "warning", 300),
+        (hour(2), "file_readable", "incomplete", 1),
+        # Of these not one line is an event: that is no matter of a share.
+        (hour(3), "rejected_share", "error", 1),
+    }
+    entries = [day.book()[Node("ingest", "events", "events", hour(number))] for number in range(4)]
+    assert [(entry.status, entry.complete, entry.rows) for entry in entries] == [
+        ("published", True, 10), ("published", True, 10), ("published", False, 0), ("quarantined", False, 0),
+    ]  # fmt: skip
+    assert "300 NUL bytes and nothing else" in (entries[2].cause or "")

@@ -59,7 +59,7 @@ def test_an_hour_of_which_nothing_stands_takes_the_rows_where_they_are(house: Ma
 
 def test_nothing_is_left_of_a_file_that_is_withheld(house: Make) -> None:
     day = house()
-    day.land(0, [line(1), *["torn"] * 3])
+    day.land(0, [line(1), *["torn"] * 30])
     day.ingest(0, 1)
     assert {row.status for row in day.table("files").collect()} == {"withheld"}
     assert there(day, "events") == there(day, "rejected") == set()

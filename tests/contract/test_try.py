@@ -1,15 +1,17 @@
 """`transom try` on each of the examples, in one session: what is kept of them runs as it stands."""
 
+import gzip
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
 
+from house import line
 from transom.cli.trying import try_in
 from transom.lake.findings import findings
 from transom.lake.tables import read_rows
-from unit.cli.examples import DATA, EXAMPLES, logs, stream_file
+from unit.cli.examples import DATA, EXAMPLES, FOREIGN, logs, stream_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,16 +19,15 @@ if TYPE_CHECKING:
 EVENTS = {
     "apache": (9999, 1), "conn_json": (1785, 0), "conn_tsv": (250, 0), "nginx": (260, 1),
     "readings": (126, 0), "audit": (180, 0), "firewall": (240, 0), "trace": (300, 0),
+    "balancer": (60, 0), "flow": (60, 0), "gateway": (60, 0), "station": (48, 0), "conn_iso": (60, 0),
 }  # fmt: skip
 """Events and refused lines of each example."""
 TOLD = {
     "conn_json": ["fields_known"] * 2,
-    "conn_tsv": ["fields_known"],
 }
 """The checks that an example fails, of two days that are apart one each."""
 FIELDS = {
     "conn_json": ["@proc", "@stream", "@system", "orig_l2_addr", "resp_l2_addr"],
-    "conn_tsv": ["tunnel_parents"],
 }
 """The fields that are shown for that."""
 
@@ -37,7 +38,11 @@ def _home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRANSOM_LANDING", raising=False)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+# What is read of the foreign ones is tested without a lake; of these one runs here, the others in full.
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.full] * (name in FOREIGN[1:])) for name in EXAMPLES],
+)
 def test_every_example_is_found_something_in(
     spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
@@ -57,3 +62,31 @@ def test_every_example_is_found_something_in(
     assert [field for field in FIELDS.get(name, []) if f"    {field}\n" not in shown] == []
     assert "activity: 1 hour every" in shown
     assert "One hour on its own: " in shown
+
+
+def test_equal_files_are_told_and_count_as_the_job_counts_them(
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Short names are shown on one line.
+    monkeypatch.chdir(tmp_path)
+    stream = tmp_path / "web.yaml"
+    stream.write_text(
+        'name: web\npreset: apache/combined\nkey: [client]\nsource: {path: "landing/%Y-%m-%d/web*.%H.log*"}\n'
+    )
+    folder = Path("2015-05-17")
+    folder.mkdir()
+    lines = "".join(f"{line(3600 + 60 * number)}\n" for number in range(60)).encode()
+    files = [folder / name for name in ("web1.01.log", "web2.01.log", "web2.01.log.gz")]
+    for file in files:
+        file.write_bytes(gzip.compress(lines) if file.suffix == ".gz" else lines)
+    (tmp_path / "try").mkdir()
+    lake = f"{tmp_path}/lake"
+    assert try_in(tmp_path / "try", lake, stream, [*files, files[0]], spark)
+    assert len(read_rows(DeltaTable(f"{lake}/web/events"))) == 120
+    said = capsys.readouterr()
+    _, _, shown = said.out.partition("files of the same bytes")
+    (both,) = [row for row in shown.splitlines() if row.rstrip().endswith("both count")]
+    (packed,) = [row for row in shown.splitlines() if row.rstrip().endswith("one file, packed or rotated")]
+    assert {*both.split()} >= {str(files[0]), str(files[1])}
+    assert {*packed.split()} >= {str(files[1]), str(files[2])}
+    assert f"{files[0]} is given twice, and counts once" in said.err

@@ -3,8 +3,10 @@
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -92,7 +94,8 @@ def run_of(start: datetime | None, end: datetime | None, kind: str = "manual") -
 @pytest.mark.parametrize("name", DAGS)
 def test_submits_are_as_written_down_and_the_jobs_take_them(dags: dict[str, Any], name: str) -> None:
     run = run_of(datetime(2015, 5, 17, 10, tzinfo=UTC), datetime(2015, 5, 17, 11, tzinfo=UTC), "scheduled")
-    context = {"params": {}, "dag_run": run, "run_id": "the-run", "ti": SimpleNamespace(try_number=1)}
+    params = {"recompute": False}
+    context = {"params": params, "dag_run": run, "run_id": "the-run", "ti": SimpleNamespace(try_number=1)}
     seen = {}
     for task in dags[name].tasks:
         if type(task).__name__ == "SubmitStage":
@@ -134,16 +137,59 @@ def test_an_interval_that_is_none_is_refused_with_place_rule_and_value(params: A
 
 
 @pytest.mark.parametrize("name", DAGS)
-def test_the_form_takes_hours_alone(dags: dict[str, Any], name: str) -> None:
-    from airflow.sdk.exceptions import ParamValidationError
-
-    for side in ("from", "to"):
+def test_the_form_says_in_words_what_it_takes(dags: dict[str, Any], name: str) -> None:
+    for side, words in (("from", "First hour to run"), ("to", "End of the hours to run")):
         param = dags[name].params.get_param(side)
-        for good in (None, "2015-05-17T10:00", "2015-05-17 10:00:00Z", "2015-05-17T10:00+02:00"):
-            assert param.resolve(good) == good
-        for bad in ("2015-05-17", "2015-05-17T10:30", "now", 3):
-            with pytest.raises(ParamValidationError):
-                param.resolve(bad)
+        assert "pattern" not in param.schema
+        assert param.schema["title"].endswith("(UTC)")
+        assert param.description.startswith(words)
+        assert "2015-05-17T1" in param.description
+        why = "has no schedule" if name == "conn" else "has ended"
+        assert param.description.endswith(f"Fill in both: the stream {why}.")
+        assert param.resolve(None) is None
+
+
+def test_the_form_of_a_stream_that_goes_on_may_stay_empty() -> None:
+    from stream_dag import build
+    from transom.stream import load
+
+    file = ROOT / "schemas/streams/web.yaml"
+    dag = build(load(file).model_copy(update={"until": None}), file)
+    assert dag.params.get_param("to").description.endswith("Leave both empty for the last full hour.")
+
+
+@pytest.mark.parametrize(
+    ("params", "first"),
+    [
+        (
+            {"from": "2015-05-20T12:00", "to": "2015-05-20T10:00"},
+            "from: must be before to, which is exclusive; got from 2015-05-20T12:00 to 2015-05-20T10:00",
+        ),
+        (
+            {"to": "2015-05-20T10:00"},
+            "from and to: must be given together; got from None, to '2015-05-20T10:00'",
+        ),
+        (
+            {"from": "2015-05-20T10:00", "to": "2015-05-20T12:00"},
+            "interval [2015-05-20T10:00, 2015-05-20T12:00) UTC, the `from` and `to` of the trigger",
+        ),
+        ({}, "interval [2015-05-20T09:00, 2015-05-20T10:00) UTC, the run's own hours"),
+    ],
+)
+def test_the_first_line_of_the_first_task_says_the_interval_or_what_is_wrong_with_it(
+    dags: dict[str, Any], caplog: pytest.LogCaptureFixture, params: dict[str, str], first: str
+) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    settle = dags["web"].get_task("settle")
+    start = datetime(2015, 5, 20, 9, tzinfo=UTC)
+    context = {"dag": dags["web"], "dag_run": run_of(start, start + timedelta(hours=1)), "params": params}
+    caplog.set_level("INFO")
+    caplog.clear()
+    wrong = first.startswith("from")
+    with pytest.raises(AirflowFailException, match=re.escape(first)) if wrong else nullcontext():
+        type(settle).execute.__wrapped__(settle, context)
+    assert [record.getMessage() for record in caplog.records if record.name == "transom_operators"] == [first]
 
 
 @pytest.mark.parametrize(("path", "found"), [("jobs", STREAMS), ("tests", [])])
@@ -189,7 +235,7 @@ def test_gates_look_as_far_around_as_the_stream_heals(
     withheld = Entry("quarantined", "a", complete=False, cause="f: rejected_share")
     ledger.publish("ingest", {bad: withheld, good: Entry("published", "a")}, "a")
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
-    context = {"params": {}, "dag_run": run_of(hours[1], hours[1] + timedelta(hours=1))}
+    context = {"params": {}, "run_id": "r", "dag_run": run_of(hours[1], hours[1] + timedelta(hours=1))}
     file = ROOT / "schemas/streams/web.yaml"
     for heal, warned in ((timedelta(days=7), 1), (timedelta(days=1), 0)):
         dag = build(
@@ -227,14 +273,160 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
     }
     dag = build(load(file).model_copy(update=none), file)
     task: Any = dag.get_task("report")
-    context = {"params": {}, "dag_run": run_of(hours[1], hours[1] + timedelta(hours=2))}
+    context = {"params": {}, "run_id": "r", "dag_run": run_of(hours[1], hours[1] + timedelta(hours=2))}
     # As the task runner calls it, which a test has none of.
     assert type(task).execute.__wrapped__(task, context) == [
         "ingest web [2015-05-17T10:00, 2015-05-17T12:00): 1 of 2 hours published (1 of them incomplete), "
-        "2 warnings",
+        # Nothing is known of what it was made from.
+        "1 of them stale, as ingest events (events) of 2015-05-17T10:00 is out of date, 3 warnings",
         "high gate: web: events, 2015-05-17T11:00, are withheld: landing/g.log: junk",
         "medium incomplete: web: events, 2015-05-17T10:00, are incomplete: landing/f.log: cut",
     ]
+
+
+@pytest.mark.usefixtures("dags")
+def test_the_report_says_what_the_run_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Files that it read, late ones, hours that it repaired, and what somebody accepts.
+
+    With the DAGs imported before: Airflow takes away the handlers that are there when it is.
+    """
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    from stream_dag import build
+    from transom.lake.book import Entry, Node, Verdict
+    from transom.lake.ledger import Ledger, Run
+    from transom.lake.tables import Table
+    from transom.stream import load
+
+    hours = [datetime(2015, 5, 17, hour, tzinfo=UTC) for hour in (7, 8, 10)]
+    nodes = [Node("ingest", "events", "events", hour) for hour in hours]
+    ledger = Ledger(str(tmp_path / "web"))
+    mine, other = "manual ingest 1 0a", "manual2 ingest 1 0b"
+    for name, of in ((other, nodes[:1]), (mine, nodes[1:])):
+        ledger.claim("ingest", of, name)
+        ledger.publish("ingest", dict.fromkeys(of, Entry("published", name, rows=5)), name)
+    passed = Verdict(
+        nodes[2], "few_errors", "error", 0.97, "at least 0.99", True, accepted="ops: a bad release"
+    )
+    ledger.record_checks("ingest", [passed], mine)
+    for name, work in ((other, {"files_read": 9}), (mine, {"files_read": 2, "lines_rejected": 1})):
+        ledger.record_run(
+            Run(
+                name, "trigger", "ingest", hours[2], hours[2] + timedelta(hours=1), 1, None, 10, 10, {}, 1,
+                "v", datetime(2015, 5, 17, 12, tzinfo=UTC), work,
+            )
+        )  # fmt: skip
+    late, early = ({"path": f"landing/{name}.log", "hour": hours[1]} for name in ("late", "early"))
+    rows = [
+        {**late, "modified": hours[1] + timedelta(hours=3)},
+        {**early, "modified": hours[1] + timedelta(hours=1)},
+        {"path": "landing/of-another-run.log", "hour": hours[0], "modified": hours[2]},
+    ]
+    files = pa.Table.from_pylist(rows, Table.load("files").arrow_schema())
+    write_deltalake(str(tmp_path / "web" / "files"), files)
+    monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
+    # The entries have no inputs, by which an hour is fresh.
+    monkeypatch.setattr("transom.stages.lineage.stale_hours", lambda *of: {})
+    file = ROOT / "schemas/streams/web.yaml"
+    none: dict[str, Any] = {
+        stage: {} for stage in ("aggregate", "patterns", "frames", "fills", "persistence", "frequency")
+    }
+    task: Any = build(load(file).model_copy(update=none), file).get_task("report")
+    context = {
+        "params": {}, "run_id": "manual", "dag_run": run_of(hours[2], hours[2] + timedelta(hours=1))
+    }  # fmt: skip
+    gate: Any = task.dag.get_task("ingest_gate")
+    caplog.set_level("INFO")
+    assert type(gate).execute.__wrapped__(gate, context).endswith("1 accepted")
+    accepted = (
+        "accepted: ingest events, 2015-05-17T10:00: few_errors: observed 0.97, expected at least 0.99, by "
+        "ops: a bad release"
+    )
+    assert caplog.messages.count(accepted) == 1
+    assert type(task).execute.__wrapped__(task, context) == [
+        "ingest web [2015-05-17T10:00, 2015-05-17T11:00): 1 of 1 hours published, 0 warnings, 1 accepted",
+        accepted,
+        "run ingest: 2 files read, 1 lines rejected, 10 rows written; repaired outside the interval: "
+        "2015-05-17T08:00",
+        "late files: 1: landing/late.log",
+    ]
+
+
+def test_asset_events_carry_the_interval_and_what_stands_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dags: dict[str, Any]
+) -> None:
+    from airflow.sdk import Asset
+    from airflow.sdk.execution_time.context import OutletEventAccessors
+
+    from transom.lake.book import Entry, Node
+    from transom.lake.ledger import Ledger
+
+    hours = [datetime(2015, 5, 17, hour, tzinfo=UTC) for hour in (9, 10, 11, 12)]
+    nodes = [Node("ingest", "events", "events", hour) for hour in hours]
+    ledger = Ledger(str(tmp_path / "web"))
+    ledger.claim("ingest", nodes, "a")
+    good, bad = Entry("published", "a", rows=5), Entry("quarantined", "a", complete=False, cause="f: junk")
+    ledger.publish("ingest", dict(zip(nodes, (good, good, good, bad), strict=True)), "a")
+    monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
+    events = OutletEventAccessors()
+    run = run_of(hours[1], hours[1] + timedelta(hours=3))
+    dags["web"].get_task("ingest").post_execute({"params": {}, "dag_run": run, "outlet_events": events})
+    interval = {"from": "2015-05-17T10:00", "to": "2015-05-17T13:00"}
+    assert events[Asset("transom://web/events")].extra == {
+        **interval, "hours_published": 2, "hours_withheld": 1, "rows": 10
+    }  # fmt: skip
+    assert events[Asset("transom://web/findings")].extra == {**interval, "findings": 0}
+
+
+def test_the_page_of_a_dag_says_what_its_stream_asks_for() -> None:
+    from stream_dag import build
+    from transom.stream import load, parse
+
+    file = ROOT / "schemas/streams/web.yaml"
+    stream = load(file)
+    dag = build(stream, file)
+    assert dag.description == stream.title
+    assert "up to 2 days around" in dag.doc_md
+    assert "0:00:00" not in dag.doc_md
+    plain = parse(
+        {
+            "name": "plain",
+            "source": {"path": "landing/p/%Y-%m-%dT%H.json", "format": "json"},
+            "columns": {"user": {}, "bytes": {"type": "integer"}},
+            "time": {"column": "at"},
+            "key": ["user"],
+            "aggregate": {
+                "load": {
+                    "measures": {"n": "count"},
+                    "levels": "RANGES 2 HOURS SLIDES 1 HOUR",
+                    "fit": "1 hour",
+                    "alert": {"many": "n > 9 or n < 2"},
+                }
+            },
+            "frequency": {
+                "users": {
+                    "item": ["user"],
+                    "window": "2 hours",
+                    "tick": "1 hour",
+                    "epsilon": 0.1,
+                    "delta": 0.1,
+                }
+            },
+        },
+        "plain.yaml",
+    )
+    dag = build(plain, file)
+    assert dag.description == "Figures and findings from landing/p/%Y-%m-%dT%H.json"
+    assert "fit: lines of each mean against time by 1 hour; alert many: `n > 9 or n < 2`" in dag.doc_md
+    described = plain.model_copy(update={"description": "What it is.\nMore of it."})
+    assert build(described, file).description == "What it is."
+    # An asset of each table that the stream asks for, and no other.
+    tables = {asset.uri.rpartition("/")[2] for task in dag.tasks for asset in task.outlets}
+    assert {"frequencies", "alerts"} <= tables
+    assert not tables & {"persistent_items", "recurring", "matches", "frames"}
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -264,8 +456,31 @@ def test_a_wrong_stream_file_is_shown_and_takes_no_other_away(tmp_path: Path) ->
     (tmp_path / "bad.yaml").write_text("name: bad\npreset: apache/combind\nsource: {path: 'landing/x.log'}\n")
     found, error = imported(tmp_path)
     assert found == ["web"]
-    assert f"{tmp_path}/bad.yaml: " in error
+    assert f"stream bad: {tmp_path}/bad.yaml: " in error
     assert "apache/combind" in error
+
+
+def test_a_task_of_a_stream_whose_file_is_wrong_says_so_in_its_log(tmp_path: Path) -> None:
+    """A worker that finds no DAG puts the task off; the log of that is what the parsing of the file says."""
+    (tmp_path / "web.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
+    (tmp_path / "other.yaml").write_text(
+        "name: site\npreset: apache/combind\nsource: {path: 'landing/x.log'}\n"
+    )
+    code = (
+        "import logging; logging.basicConfig()\n"
+        "from airflow.sdk.definitions._internal import dag_parsing_context as parsing\n"
+        "with parsing._airflow_parsing_context_manager({!r}, 'settle'): import streams"
+    )
+    said = {}
+    for asked in ("web", "site"):
+        shown = subprocess.run(
+            [sys.executable, "-c", code.format(asked)],
+            env={**os.environ, "TRANSOM_STREAMS": str(tmp_path)}, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        said[asked] = shown.stdout + shown.stderr
+    assert "its file is wrong" not in said["web"]
+    assert "stream site: its file is wrong, and its tasks wait until it is put right: " in said["site"]
+    assert "apache/combind" in said["site"]
 
 
 def test_files_that_declare_one_name_are_named_and_none_is_run(tmp_path: Path) -> None:

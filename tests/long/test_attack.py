@@ -31,7 +31,7 @@ HEAL = 2 * HOUR
 STREAM = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1, on_change: replace}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1, on_change: replace, equal_files: one}
 key: [client]
 heal: 2 hours
 aggregate:

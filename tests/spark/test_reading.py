@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from house import House, hour, line
 from transom.lake.tables import Table, descriptions
-from transom.reading import RESULTS, NotFresh, Results, _literal, read
+from transom.reading import RESULTS, NotFresh, Results, UnknownKey, _literal, read
 from transom.stream import parse
 
 Make = Callable[..., House]
@@ -113,12 +113,14 @@ def test_the_figures_of_a_horizon_are_those_of_its_events(spark: SparkSession, l
     clients = sorted({event[1] for event in EVENTS})
     for until, length in ((18000, 600), (18000, 10800), (15000, 2400), (17400, 3000), (18000, 9000)):
         end = hour(0) + timedelta(seconds=until)
-        wanted = {client: recomputed(client, until, length) for client in (*clients, "nobody")}
+        wanted = {client: recomputed(client, until, length) for client in clients}
         alone = {client: web.horizon({"client": client}, end, timedelta(seconds=length)) for client in wanted}
         for client, figures in wanted.items():
             close(alone[client], figures)
         every = web.horizons(spark, end, f"{length // 60} minutes").toArrow().to_pylist()
         assert {row["client"]: row for row in every} == {c: row for c, row in alone.items() if row}
+    with pytest.raises(UnknownKey, match=r"key: no hour of block traffic has a record of client 'nobody'$"):
+        web.horizon({"client": "nobody"}, hour(5), "1 hour")
 
 
 def test_a_horizon_of_a_level_is_its_report(lived: House) -> None:

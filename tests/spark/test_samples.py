@@ -42,5 +42,7 @@ def test_of_events_at_one_time_the_first_lines_are_shown(
     at_once = [(line, moment) for line in range(2 * SAMPLE, 0, -1)]
     found = spark.createDataFrame(at_once, "source_line bigint, event_time timestamp")
     monkeypatch.setattr(rows, "events", lambda reads: found)
-    shown = contents._sample(rows.stream, rows, Read(), Check(contents.SCATTERED, "hours"))
+    shown = contents._sample(
+        contents._Rules.of(rows.stream), rows, Read(), Check(contents.SCATTERED, "hours")
+    )
     assert shown == [f"line {line}: event_time 2015-05-17T00:00:00" for line in range(1, SAMPLE + 1)]

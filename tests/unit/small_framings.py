@@ -18,6 +18,7 @@ from transom.algorithms.framing import (
 from transom.algorithms.pieces import HOUR
 
 TURN = HOUR // 4
+MINUTE = HOUR // 60
 HOURS = 12
 AGGREGATES = st.builds(
     Aggregate,
@@ -48,7 +49,12 @@ def framings(draw: st.DrawFn, kind: str) -> Framing:
         every,
         scheduled,
         draw(st.sampled_from(["breaks", "bridged", "satisfies"])),
-        draw(st.integers(1, 5)) * HOUR,
+        # Of any number of minutes.
+        draw(
+            st.one_of(
+                st.integers(1, 5).map(lambda n: n * HOUR), st.integers(1, 250).map(lambda n: n * MINUTE)
+            )
+        ),
         least_time,
         least,
         draw(st.one_of(st.none(), st.integers(max(1, least_time // TURN), 12).map(lambda n: n * TURN))),

@@ -4,13 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from transom.lake.book import Book, Entry, Node, Verdict
+from transom.lake.cause import Cause, in_words
 from transom.lake.causes import Finding, from_ledger
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 GOOD = Entry("published", "a")
 WITHHELD = Entry("quarantined", "a", complete=False, cause="checks say so")
-PARTIAL = Entry("published", "a", complete=False, cause="files_expected")
+
+
+def lacking(*causes: Cause) -> Entry:
+    """An hour that lacks something."""
+    return Entry("published", "a", complete=False, cause=in_words(causes), causes=causes)
+
+
+PARTIAL = lacking(Cause("check", "files_expected", "files_expected"))
 
 
 def at(number: int) -> datetime:

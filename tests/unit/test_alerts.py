@@ -50,7 +50,7 @@ def row(number: int, alert: str, end: int, **more: Any) -> dict[str, Any]:
 
 
 def hold(ledger: Ledger, stream: Stream, rows: list[dict[str, Any]], status: str = "published") -> None:
-    """A run that has published these rows, of hours 1 and 2."""
+    """A run that has published these rows, of hours 1 and 2 and others that they are of."""
     schema = pa.schema(
         [
             *((name, pa.timestamp("us", "UTC")) for name in ("hour", "window_start", "window_end")),
@@ -59,14 +59,16 @@ def hold(ledger: Ledger, stream: Stream, rows: list[dict[str, Any]], status: str
             *[("slope_n", pa.float64()), ("complete", pa.bool_())],
         ]
     )
-    write_deltalake(f"{ledger.root}/alerts", pa.Table.from_pylist(rows, schema), mode="overwrite")
+    uri = f"{ledger.root}/alerts"
+    before = {"alerts": DeltaTable(uri).version()} if DeltaTable.is_deltatable(uri) else {}
+    write_deltalake(uri, pa.Table.from_pylist(rows, schema), mode="overwrite")
     entries = {}
-    for number in (1, 2):
+    for number in sorted({1, 2, *(1 + (r["hour"] - at(1)) // (60 * MINUTES) for r in rows)}):
         own = [r for r in rows if r["hour"] == at(number)]
         inputs = {"specification": fingerprint(stream.alerts_shape("load"))}
         entry = Entry("published", "run", digest=f"{len(own)}:{hash(str(own))}", inputs=inputs, rows=len(own))
         entries[Node("aggregate", "load", "alerts", at(number))] = entry
-    ledger.claim("aggregate", entries, "run")
+    ledger.claim("aggregate", entries, "run", versions=before)
     if status == "published":
         ledger.publish("aggregate", entries, "run")
 
@@ -84,51 +86,60 @@ def told(ledger: Ledger) -> list[tuple[str | None, str, datetime | None, datetim
     return [(f.key, f.title, f.start, f.end) for f in findings(ledger.root)]
 
 
-def test_a_finding_is_of_an_alert_a_key_and_an_hour(ledger: Ledger) -> None:
+def test_a_finding_is_of_an_alert_a_key_and_hours_that_follow_each_other(ledger: Ledger) -> None:
     stream = stream_of()
     rows = [
         row(1, "growing", 20, n=3, count=3),
         row(1, "growing", 10),
         row(1, "many", 60, user=None, n=7, slope_n=None, complete=False, level=1),
-        row(2, "growing", 30),
+        row(2, "growing", 30, n=9, slope_n=0.0101),
+        row(2, "growing", 30, user="other"),
     ]
     hold(ledger, stream, rows)
     assert alerts.publish(ledger, stream)
-    first, second, many = findings(ledger.root)
+    first, other, many = findings(ledger.root)
     assert first == Finding(
         stage="aggregate",
-        hour=at(1),
+        hour=at(2),
         finding_id=first.finding_id,
         kind="alert",
         block="load",
         severity="high",
-        title="app: it's o'brien, 3 times",
-        start=at(0) + 10 * MINUTES,
-        end=at(1) + 20 * MINUTES,
-        ongoing=False,
+        title="app: it's o'brien, 9 times",
+        start=at(1),
+        end=at(2) + 30 * MINUTES,
+        ongoing=True,
         evidence=(
             "the rule: slope_n > 0 and n > 2",
-            "level 0, 1 hour every 10 minutes: 2 reports of the hour met it",
-            "the last one, to 2015-05-17T01:20:00: n 3, slope_n 0.30000000000000004, count 3",
+            "level 0, 1 hour every 10 minutes: 3 reports met it in 2 hours",
+            "n 3 to 9, slope_n 0.0101 to 0.3",
+            "the last one, to 2015-05-17T02:30:00: n 9, slope_n 0.0101, count 5",
         ),
         key="o'brien",
         made_of=first.made_of,
+        first_hour=at(1),
     )
-    assert (second.key, second.hour, second.title) == ("o'brien", at(2), "app: it's o'brien, 5 times")
-    assert (many.key, many.severity, many.title) == (
-        "null", "medium", "app: many of load, null, 2 hours every 30 minutes, until 2015-05-17T02:00:00"
+    assert str(first) == ("high alert: app: it's o'brien, 9 times (2015-05-17T01:00 to 2015-05-17T02:30)")
+    assert (other.key, other.start, other.hour, other.title) == (
+        "other", at(2), at(2), "app: it's other, 5 times"
+    )  # fmt: skip
+    assert (many.key, many.severity, many.ongoing, many.title) == (
+        "null", "medium", False,
+        "app: many of load, null, 2015-05-17T01:00 to 2015-05-17T02:00, 2 hours every 30 minutes, n 7",
     )  # fmt: skip
     assert many.evidence == (
         "the rule: n >= 7",
-        "level 1, 2 hours every 30 minutes: 1 report of the hour met it",
-        "the last one, to 2015-05-17T02:00:00: n 7, count 5, of hours that are incomplete",
+        "level 1, 2 hours every 30 minutes: 1 report met it in 1 hour",
+        "n 7",
+        "the last one, to 2015-05-17T02:00:00: n 7, count 5",
+        "some of the reports are of hours that are incomplete",
     )
-    assert len({f.finding_id for f in (first, second, many)}) == 3
+    assert len({f.finding_id for f in (first, other, many)}) == 3
     # The worst first, as many as are asked for; of an interval, what its hours report.
-    assert findings(ledger.root, most=2) == [first, second]
+    assert findings(ledger.root, most=2) == [first, other]
     assert findings(ledger.root, kinds=["stale"]) == []
     own = [findings(ledger.root, Interval(at(n), at(n + 1))) for n in range(4)]
-    assert own == [[], [first, many], [second], []]
+    assert own == [[], [first, many], [first, other], []]
     assert [how_many(ledger.root, Interval(at(0), at(n))) for n in (1, 2, 3)] == [0, 2, 3]
     # Nothing is written without need; what the ledger finds leaves it alone, and the other way round.
     stood = version(ledger)
@@ -137,27 +148,50 @@ def test_a_finding_is_of_an_alert_a_key_and_an_hour(ledger: Ledger) -> None:
     assert version(ledger) == stood
 
 
-def test_an_hour_that_comes_out_otherwise_is_told_anew_and_no_other(ledger: Ledger) -> None:
+@pytest.mark.parametrize(
+    ("slides", "level", "hours", "spells"),
+    [
+        # Of a slide of at most an hour each hour reports; of one of three hours every third.
+        ("30 MINUTES, 10 MINUTES", 0, (1, 2, 4), [(1, 2), (4, 4)]),
+        ("3 HOURS, 1 HOUR", 0, (1, 3), [(1, 1), (3, 3)]),
+        ("3 HOURS, 1 HOUR", 1, (2, 5, 11), [(2, 5), (11, 11)]),
+    ],
+)
+def test_hours_follow_each_other_that_lie_a_slide_apart(
+    ledger: Ledger, slides: str, level: int, hours: tuple[int, ...], spells: list[tuple[int, int]]
+) -> None:
+    declared = changed(
+        key=["user"],
+        aggregate__load__alert={"many": "n >= 7"},
+        aggregate__load__levels=f"RANGES 6 HOURS, 3 HOURS SLIDES {slides}",
+    )
+    stream = parse(declared)
+    hold(ledger, stream, [row(number, "many", 60, level=level) for number in hours])
+    alerts.publish(ledger, stream)
+    found = sorted(findings(ledger.root), key=lambda finding: finding.hour)
+    assert [(f.start, f.hour) for f in found] == [(at(first), at(last)) for first, last in spells]
+
+
+def test_a_spell_that_grows_keeps_its_id_and_one_that_loses_its_middle_is_two(ledger: Ledger) -> None:
     stream = stream_of()
-    hold(ledger, stream, [row(1, "growing", 20), row(2, "growing", 20)])
+    hold(ledger, stream, [row(1, "growing", 20)])
     alerts.publish(ledger, stream)
-    before = {f.hour: f for f in findings(ledger.root)}
-    hold(ledger, stream, [row(1, "growing", 20, n=9), row(2, "growing", 20)])
+    (begun,) = findings(ledger.root)
+    hold(ledger, stream, [row(number, "growing", 20) for number in (1, 2, 3)])
     alerts.publish(ledger, stream)
-    after = {f.hour: f for f in findings(ledger.root)}
-    assert (after[at(2)], after[at(1)].finding_id) == (before[at(2)], before[at(1)].finding_id)
-    assert after[at(1)].title == "app: it's o'brien, 9 times"
-    hold(ledger, stream, [row(2, "growing", 20)])
+    (grown,) = findings(ledger.root)
+    assert (grown.finding_id, grown.start, grown.hour) == (begun.finding_id, at(1), at(3))
+    hold(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
     alerts.publish(ledger, stream)
-    assert findings(ledger.root) == [before[at(2)]]
-    # Of a run that is at work, or was killed, nothing is told yet.
-    hold(ledger, stream, [row(2, "growing", 20, n=8)], status="writing")
-    for other in (stream, stream_of({"growing": {**GROWING, "severity": "low"}, "many": "n >= 7"})):
-        assert not alerts.publish(ledger, other)
-    assert findings(ledger.root) == [before[at(2)]]
+    assert sorted((f.start, f.hour) for f in findings(ledger.root)) == [(at(1), at(1)), (at(3), at(3))]
+    # Rows that a run has begun to replace stand as they were.
+    before = findings(ledger.root)
+    hold(ledger, stream, [row(1, "growing", 20, n=8), row(3, "growing", 20)], status="writing")
+    assert not alerts.publish(ledger, stream)
+    assert findings(ledger.root) == before
 
 
-def test_words_are_told_anew_and_a_condition_waits_for_its_rows(ledger: Ledger) -> None:
+def test_words_are_told_anew_and_rows_of_another_condition_are_marked(ledger: Ledger) -> None:
     hold(ledger, stream_of(), [row(1, "growing", 20)])
     alerts.publish(ledger, stream_of())
     (before,) = findings(ledger.root)
@@ -165,9 +199,12 @@ def test_words_are_told_anew_and_a_condition_waits_for_its_rows(ledger: Ledger) 
     alerts.publish(ledger, worse)
     (after,) = findings(ledger.root)
     assert after == replace(before, severity="low", title="app: {o'brien}", made_of=after.made_of)
-    # Its rows are of the old condition: a run computes them first.
-    assert not alerts.publish(ledger, stream_of({"growing": "n > 3"}))
-    assert findings(ledger.root) == [after]
+    # The rows are of the old condition until a run computes them.
+    alerts.publish(ledger, stream_of({"growing": "n > 3"}))
+    (marked,) = findings(ledger.root)
+    assert marked.evidence[-1] == (
+        "some of the reports were made by an earlier form of the stream file; their hours are stale"
+    )
     # A block that has none any more is told nothing of.
     alerts.publish(ledger, stream_of({}))
     assert told(ledger) == []
@@ -187,18 +224,16 @@ def test_keys_of_several_columns_and_of_none(ledger: Ledger) -> None:
     of_none = stream_of(said, ())
     hold(ledger, of_none, [row(1, "many", 20)])
     alerts.publish(ledger, of_none)
-    start, end = at(0) + 20 * MINUTES, at(1) + 20 * MINUTES
-    assert told(ledger) == [
-        (None, "app: many of load, 1 hour every 10 minutes, until 2015-05-17T01:20:00", start, end)
-    ]
+    title = "app: many of load, 2015-05-17T01:00 to 2015-05-17T01:20, 1 hour every 10 minutes, n 5"
+    assert told(ledger) == [(None, title, at(1), at(1) + 20 * MINUTES)]
 
 
 def test_many_rows_are_told_by_several_commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirroring, "MOST", 1)
     stream = stream_of()
-    hold(ledger, stream, [row(number, "growing", end) for number in (1, 2) for end in (10, 20)])
+    hold(ledger, stream, [row(number, "growing", end) for number in (1, 3) for end in (10, 20)])
     alerts.publish(ledger, stream)
-    assert [f.hour for f in findings(ledger.root)] == [at(1), at(2)]
+    assert sorted(f.hour for f in findings(ledger.root)) == [at(1), at(3)]
     assert version(ledger) == 2
 
 
@@ -213,7 +248,7 @@ def test_findings_say_the_same_when_their_files_are_brought_together(
     stream = stream_of()
     # Before anything was found there is no table.
     tidying.tidy(ledger, "aggregate")
-    hold(ledger, stream, [row(number, "growing", 20) for number in (1, 2)])
+    hold(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
     alerts.publish(ledger, stream)
     found = findings(ledger.root)
     assert (len(found), files()) == (2, 2)

@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 
-from transom.lake.causes import BETWEEN_CAUSES
 from transom.lake.staleness import completeness, judged_by
 from transom.stages.checks import built_in, declared, used_columns
 from transom.stages.contents import file_checks
 from transom.stages.keys import held_keys
 from transom.stream import parse
-from transom.stream.checks import BUILT_IN
 
 LEVELS = "RANGES 1 HOUR SLIDES 1 HOUR"
 
@@ -39,6 +37,8 @@ def test_a_check_of_a_file_names_the_columns_that_it_is_about() -> None:
     assert [(check.name, check.column) for check in file_checks(parse(data()))] == [
         ("lines_accounted", None),
         ("rejected_share", None),
+        ("rejected_share", None),  # of a file with few lines
+        ("no_nul_bytes", None),
         ("hours_bounded", "event_time"),
         ("keys_not_null", "site"),
         ("keys_not_null", "user"),
@@ -99,16 +99,13 @@ def test_a_stream_may_need_its_key_itself() -> None:
     assert held(aggregate=keyed, time=ties | {"ties": "keep"}) == [("status", None, "c")]
 
 
-def test_no_advice_has_what_parts_the_causes_of_an_hour() -> None:
-    advised = [*(of.advice for of in BUILT_IN.values()), *(c.advice for c in file_checks(parse(data())))]
-    assert [words for words in advised if words and BETWEEN_CAUSES.search(words)] == []
-
-
 def test_a_column_of_a_block_that_takes_nothing_is_not_used() -> None:
     block = {"key": ["user"], "where": "site = 'a'", "measures": {"n": "sum(status)"}, "levels": LEVELS}
     stream = parse({**data(), "key": [], "aggregate": {"load": block}, "checks": {}})
-    assert used_columns(stream) == used_columns(stream, ["load"]) == {"user", "site", "status"}
-    assert used_columns(stream, []) == {"site"}
+    assert used_columns(stream) == {"user", "site", "status"}
+    # No event meets the condition, and one may: what decides is used, and nothing else.
+    assert used_columns(stream, lambda use: use.decides) == {"site"}
+    assert used_columns(stream, lambda use: False) == set()
 
 
 def test_a_check_of_reports_names_the_columns_that_it_is_about() -> None:

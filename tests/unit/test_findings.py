@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from transom.intervals import NO_HOUR
 from transom.lake.book import Book, Entry, Node, Verdict
+from transom.lake.cause import Cause
 from transom.lake.causes import Finding, from_ledger, identity
-from unit.small_ledger import GOOD, PARTIAL, WITHHELD, at, book, files, junk, node, of_ingest, told
+from transom.stream.checks import BUILT_IN
+from unit.small_ledger import GOOD, PARTIAL, WITHHELD, at, book, files, junk, lacking, node, of_ingest, told
 
 
 def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
@@ -32,7 +34,7 @@ def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
         end=at(3),
         ongoing=False,
         evidence=(
-            "the rule: share of a file's lines that were rejected",
+            f"the rule: {BUILT_IN['rejected_share'].meaning}",
             "2015-05-17T01:00 landing/01.log: observed 0.3333333333333333, expected at most 0.05",
             "2015-05-17T02:00 landing/02.a.log: observed 0.3333333333333333, expected at most 0.05",
             "2015-05-17T02:00 landing/02.b.log: observed 0.3333333333333333, expected at most 0.05",
@@ -41,6 +43,7 @@ def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
             "to mend it: put the data right, or accept the value in the stream file, then run ingest "
             "from 2015-05-17T01:00 to 2015-05-17T03:00",
         ),
+        first_hour=at(1),
     )
     assert found[0] == first
     assert [(f.start, f.end, f.ongoing) for f in found] == [(at(1), at(3), False), (at(4), at(5), True)]
@@ -100,7 +103,7 @@ def test_a_warning_is_of_low_severity_and_a_source_that_only_warns_is_no_alarm()
 
 def test_a_file_that_reaches_into_other_hours_is_one_finding() -> None:
     cut = Verdict(node(1), "file_readable", "incomplete", 1, "at most 0", False, subject="a/1.log")
-    lacks = replace(PARTIAL, cause="a/1.log: file_readable: truncated: after 5 lines")
+    lacks = lacking(Cause("file", "a/1.log: file_readable: truncated: after 5 lines", "a/1.log"))
     (found,) = of_ingest(book({1: lacks, 2: lacks, 3: lacks}), [cut])
     assert (found.kind, found.start, found.end) == ("incomplete", at(1), at(4))
     assert found.evidence[1:3] == (
@@ -110,7 +113,8 @@ def test_a_file_that_reaches_into_other_hours_is_one_finding() -> None:
 
 
 def test_hours_that_lack_a_withheld_file_name_it_and_its_cure() -> None:
-    lacks = replace(PARTIAL, cause="a/1.log: withheld, the finding of 2015-05-17T01:00 says why")
+    words = "a/1.log: withheld, the finding of 2015-05-17T01:00 says why"
+    lacks = lacking(Cause("withheld_file", words, "a/1.log"))
     withheld, found = of_ingest(book({1: WITHHELD, 2: lacks, 3: lacks}), [junk(1)])
     assert withheld.kind == "gate"
     assert (found.kind, found.title, found.evidence) == (
@@ -130,7 +134,9 @@ def test_files_that_wait_are_one_finding_and_say_what_takes_them() -> None:
         words = (
             f"landing/a b.{number}.log: came later than `heal`; run 2015-05-17T0{number}:00 again to take it"
         )
-        return replace(PARTIAL, cause=f"{words}; files_expected: observed 1, expected at least 2")
+        check = "files_expected: observed 1, expected at least 2"
+        path = f"landing/a b.{number}.log"
+        return lacking(Cause("file", words, path), Cause("check", check, "files_expected"))
 
     found = of_ingest(book({1: waiting(1), 2: waiting(2)}), [files(1, 1, 2), files(2, 1, 2)])
     assert sorted(told(found)) == [
@@ -208,7 +214,7 @@ def test_hours_that_wait_for_a_withheld_one_are_no_findings_of_their_own() -> No
     both = aggregated({"site": waits, "traffic": waits}, WITHHELD)
     assert from_ledger("web", "aggregate", both, []) == []
     assert from_ledger("web", "aggregate", both, [], [n for n in both if n.stage == "aggregate"]) == []
-    inherits = replace(PARTIAL, cause="1 incomplete hours, first 2015-05-17T01:00")
+    inherits = lacking(Cause("inputs", "1 incomplete hours, first 2015-05-17T01:00"))
     assert from_ledger("web", "aggregate", aggregated({"site": inherits}, PARTIAL), []) == []
 
 
@@ -254,6 +260,7 @@ def test_what_is_out_of_date_is_one_finding_whichever_blocks_it_is_of() -> None:
             "block traffic",
             "to mend it: run aggregate from 2015-05-17T00:00 to 2015-05-17T02:00",
         ),
+        first_hour=at(0),
     )
     # A new block has no row there yet; what is withheld is found as that.
     (new,) = from_ledger("web", "aggregate", hours, [], [node(0, "new", "aggregate")])

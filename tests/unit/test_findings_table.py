@@ -15,7 +15,7 @@ from transom.intervals import NO_HOUR, Interval
 from transom.lake import findings as table
 from transom.lake.book import Entry
 from transom.lake.causes import Finding
-from transom.lake.findings import findings, publish
+from transom.lake.findings import findings, publish, selected
 from transom.lake.ledger import Ledger
 from transom.lake.tables import Table
 from unit.small_ledger import GOOD, WITHHELD, at, book, junk, node, of_ingest
@@ -185,3 +185,32 @@ def test_the_table_is_as_it_is_described(ledger: Ledger) -> None:
     stands = DeltaTable(f"{ledger.root}/findings")
     assert [field.name for field in stands.schema().fields] == list(described.columns)
     assert stands.metadata().partition_columns == ["stage"]
+
+
+def test_many_findings_of_one_kind_and_block_hide_no_other(ledger: Ledger) -> None:
+    """A beacon and a failed check beside a thousand episodes of one noisy pattern."""
+    ran(ledger, "a", [1])
+    publish(ledger, "web", "ingest", {})
+    (withheld,) = findings(ledger.root)
+    noisy = [
+        replace(
+            withheld, stage="widen", kind="episode", block="noisy", severity="high",
+            finding_id=f"{number:04}", start=at(number % 4), ongoing=True,
+        )
+        for number in range(1000)
+    ]  # fmt: skip
+    beacon = replace(withheld, stage="sketch", kind="persistent", block="contacts", severity="low")
+    rows = [vars(finding) | {"evidence": list(finding.evidence)} for finding in [*noisy, beacon]]
+    write_deltalake(
+        f"{ledger.root}/findings",
+        pa.Table.from_pylist(rows, Table.load("findings").arrow_schema()),
+        mode="append",
+    )
+    for most, each, episodes in ((20, 3, 3), (4, 3, 2), (1, 3, 1), (50, 1, 1)):
+        found = selected(ledger.root, most, each)
+        assert [f.kind for f in found.shown] == ["episode"] * episodes + ["gate", "persistent"]
+        assert found.shown == tuple(sorted(found.shown, key=lambda finding: finding.rank))
+        assert found.more == (("episode", "noisy", 1000 - episodes),)
+    assert found.rest == "... and 999 more in the table findings: 999 episode of noisy"
+    nothing = selected(ledger.root, 20, 3, Interval(at(9), at(10)))
+    assert (nothing.shown, nothing.more, nothing.rest) == ((), (), None)

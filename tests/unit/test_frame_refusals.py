@@ -122,9 +122,9 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
             "condition: must hold of 2, which is the fewest, or there is no frame; got 'count < 2'",
         ),
         ({**T, "min_records": 0}, "min_records: must be at least 1; got 0"),
-        ({**T, "idle": "90 minutes"}, "idle: must be whole hours, from one to 366 days; got 90 minutes"),
-        ({**T, "idle": "400 days"}, "idle: must be whole hours, from one to 366 days; got 400 days"),
-        ({**T, "idle": "0 hours"}, "idle: must be whole hours, from one to 366 days; got 0 seconds"),
+        ({**T, "idle": "90 seconds"}, "idle: must be whole minutes, from one to 366 days; got 90 seconds"),
+        ({**T, "idle": "400 days"}, "idle: must be whole minutes, from one to 366 days; got 400 days"),
+        ({**T, "idle": "0 hours"}, "idle: must be whole minutes, from one to 366 days; got 0 seconds"),
         (
             {**D, "missing": "satisfies"},
             "missing: goes with kind threshold: a missing value satisfies no other kind; got kind delta",

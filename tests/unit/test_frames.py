@@ -81,7 +81,7 @@ def in_runs(
     """What runs tell, and what they leave; each looks back as far as a frame may be idle, and no further."""
     left, found = Left.none(), []
     for begin, until in pairwise(hour * HOUR for hour in ends):
-        near = latest(left.taken(left.hour >= begin - framing.idle))
+        near = latest(left.taken(left.hour >= begin - -(-framing.idle // HOUR) * HOUR))
         reports, rows = advance(framing, near, columns(keys, begin, until), begin, until)
         found += told_of(reports)
         left = left.and_then(rows)

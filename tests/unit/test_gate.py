@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from transom.intervals import NO_HOUR, Interval
+from transom.lake.acceptance import Accepted, accept
 from transom.lake.book import Entry, Node, Verdict
+from transom.lake.cause import Cause
 from transom.lake.findings import publish
 from transom.lake.gate import judge
 from transom.lake.ledger import Ledger
@@ -183,3 +185,140 @@ def test_a_gate_warns_of_hours_that_a_run_mends_outside_its_interval(ledger: Led
     assert judgement.passed
     assert "quarantined: ingest events, 2015-05-17T00:00: f: rejected_share" in judgement.warnings[0]
     assert judge(ledger, "ingest", "web", interval, "", heal=(abs(apart) - 1) * HOUR).warnings == ()
+
+
+ACCEPTED = Accepted(DAY, "ingest", "few_errors", 0.3164, "ops", "a bad release")
+
+
+def failing(ledger: Ledger, verdicts: list[Verdict], run: str = "a") -> None:
+    """A run of ingest that withholds the hours of some failed checks."""
+    hours = {verdict.node for verdict in verdicts}
+    ledger.claim("ingest", hours, run)
+    ledger.record_checks("ingest", verdicts, run)
+    wrong = {
+        v.node: replace(published(run), status="quarantined", cause=f"{v.check} {v.node.hour}")
+        for v in verdicts
+    }
+    good = {v.node: published(run) for v in verdicts if v.success}
+    ledger.publish("ingest", wrong | good, run)
+
+
+def few_errors(number: int, observed: float = 0.31645) -> Verdict:
+    return Verdict(
+        node(number), "few_errors", "error", observed, "at least 0.99", False, sample=("line 1: x",)
+    )
+
+
+def test_a_gate_says_what_helps_first_with_the_entry_to_paste_and_a_near_miss(ledger: Ledger) -> None:
+    failing(ledger, [few_errors(0)])
+    interval = Interval(DAY, DAY + HOUR)
+    (failure,) = judge(ledger, "ingest", "web", interval, "run it", accepted=[ACCEPTED]).failures
+    assert failure.splitlines() == [
+        "quarantined: ingest events, 2015-05-17T00:00: few_errors 2015-05-17 00:00:00+00:00",
+        "  what was published before stays; mend the data (or accept the value), then:",
+        "  run it",
+        "  your file says 0.3164 for few_errors of 2015-05-17T00:00, and the check saw 0.31645: `observed` "
+        "must have",
+        "      every digit",
+        "  to accept it, put this into the stream file, with your name and the reason:",
+        "    accept:",
+        "      - {hour: 2015-05-17T00:00, stage: ingest, check: few_errors, observed: 0.31645, who: NAME, "
+        "why: REASON}",
+        "  2015-05-17T00:00 events: few_errors: observed 0.31645, expected at least 0.99",
+        "    line 1: x",
+    ]
+    # Of another hour, check or stage it is no miss.
+    for other in (
+        replace(ACCEPTED, hour=DAY + HOUR),
+        replace(ACCEPTED, check="x"),
+        replace(ACCEPTED, stage="widen"),
+    ):
+        (failure,) = judge(ledger, "ingest", "web", interval, "run it", accepted=[other]).failures
+        assert "your file says" not in failure
+
+
+def test_what_was_accepted_stays_visible(ledger: Ledger) -> None:
+    passed = accept(few_errors(0), [replace(ACCEPTED, observed=0.31645)])
+    assert (passed.success, passed.accepted) == (True, "ops: a bad release")
+    failing(ledger, [passed])
+    judged = judge(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run it")
+    assert judged.passed
+    assert judged.accepted == (
+        "accepted: ingest events, 2015-05-17T00:00: few_errors: observed 0.31645, expected at least 0.99, "
+        "by ops: a bad release",
+    )
+    assert judged.summary.endswith(": 1 of 1 hours published, 0 warnings, 1 accepted")
+    assert ledger.accepted(ledger.book(), "ingest") == [passed]
+
+
+def test_many_causes_are_told_in_short(ledger: Ledger) -> None:
+    failing(ledger, [few_errors(n, 0.1 + n / 100) for n in range(8)])
+    judged = judge(ledger, "ingest", "web", Interval(DAY, DAY + 8 * HOUR), "run it")
+    assert len(judged.failures) == 6
+    assert judged.failures[5] == (
+        "and for 3 more causes, 2015-05-17T05:00 to 2015-05-17T08:00; `transom explain` says why"
+    )
+
+
+def test_a_gate_has_a_line_for_each_kind_of_remark_about_files(ledger: Ledger) -> None:
+    """A thousand files, four remarks on each."""
+    verdicts = [
+        Verdict(
+            node(n % 3), check, "warning", n, "at most 0", False, subject=f"in/{n}.log", sample=(f"line {n}",)
+        )
+        for check in ("late_lines", "odd_fields", "few_columns", "long_lines")
+        for n in range(1, 1001)
+    ]
+    one = Verdict(node(1), "alone", "warning", 1, "at most 0", False, subject="in/1.log")
+    nodes = {node(n): published("a") for n in range(3)}
+    ledger.claim("ingest", nodes, "a")
+    ledger.record_checks("ingest", [*verdicts, one], "a")
+    ledger.publish("ingest", nodes, "a")
+    warnings = judge(ledger, "ingest", "web", Interval(DAY, DAY + 3 * HOUR), "").warnings
+    assert len(warnings) == 5
+    assert "2015-05-17T01:00 events: alone in in/1.log: observed 1, expected at most 0" in warnings
+    (late,) = [line for line in warnings if "late_lines" in line]
+    assert late.splitlines() == [
+        "2015-05-17T00:00 to 2015-05-17T03:00 events: late_lines: 1000 files: observed 1 to 1000, expected "
+        "at most 0: in/102.log, in/105.log, in/108.log and 997 more",
+        "    line 102",
+        "    line 105",
+        "    line 108",
+    ]
+
+
+def test_a_gate_says_which_stage_block_and_tables_are_incomplete(ledger: Ledger) -> None:
+    lacking = {
+        Node("aggregate", "traffic", table, DAY + n * HOUR): replace(
+            published("b"),
+            complete=False,
+            causes=(Cause("inputs", f"{n + 1} incomplete hours, first 2015-05-16T2{n}:00"),),
+        )
+        for table in ("granules", "aggregates")
+        for n in range(3)
+    }
+    files = {
+        node(n): replace(
+            published("a"),
+            complete=False,
+            causes=(
+                Cause("file", f"in/{n}.log: cut", f"in/{n}.log"),
+                Cause("file", f"in/{n}.b.log: cut", f"in/{n}.b.log"),
+                Cause("check", "files_expected: observed 1, expected at least 2", "files_expected"),
+            ),
+        )
+        for n in range(3)
+    }  # fmt: skip
+    for stage, nodes in (("ingest", files), ("aggregate", lacking)):
+        ledger.claim(stage, nodes, "a")
+        ledger.publish(stage, nodes, "a")
+    hours = Interval(DAY, DAY + 3 * HOUR)
+    when = "2015-05-17T00:00 to 2015-05-17T03:00"
+    assert judge(ledger, "ingest", "web", hours, "").warnings == (
+        f"incomplete: ingest events, {when}: cut: 6 files: in/0.log, in/0.b.log, in/1.log and 3 more",
+        f"incomplete: ingest events, {when}: files_expected: observed 1, expected at least 2",
+    )
+    assert judge(ledger, "aggregate", "web", hours, "").warnings == (
+        f"incomplete: aggregate traffic (aggregates, granules), {when}: hours that it is computed from are "
+        "incomplete",
+    )

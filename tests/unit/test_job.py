@@ -174,6 +174,8 @@ def performed(
         ledger.publish(stage, entries, run_id)
 
     monkeypatch.setattr(together, "perform", perform)
+    # The nodes are of no block of the stream.
+    monkeypatch.setattr(together, "stale_hours", lambda *of: {})
     for name in ("session", "preload"):
         monkeypatch.setattr(application, name, Mock())
     return ran

@@ -20,6 +20,7 @@ from transom.stages.ingest_tables import Tables
 from transom.stages.scene import (
     STAGE,
     Scene,
+    Specified,
     expected_of,
     file_shape,
     hour_checks,
@@ -172,7 +173,11 @@ def test_what_an_hour_is_made_from() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expect", "names"), [(..., ["files_unchanged"]), (2, ["files_expected", "files_unchanged"])]
+    ("expect", "names"),
+    [
+        (..., ["files_unchanged", "files_distinct"]),
+        (2, ["files_expected", "files_unchanged", "files_distinct"]),
+    ],
 )
 def test_the_checks_of_an_hour(expect: Any, names: list[str]) -> None:
     checks = hour_checks(parse(changed(source__expect=expect) if expect is not ... else changed()))
@@ -270,3 +275,17 @@ def test_what_an_hour_is_made_of_is_said_only_where_it_is_known() -> None:
     assert unknown == {6, 12, 14}
     assert {n for n in made if scene.inputs(at(n), mixed=True) is None} == made.keys()
     assert scene.inputs(at(20), mixed=False) == scene.inputs(at(7), mixed=False) == {"specification": "now"}
+
+
+def test_the_specification_is_compiled_once_for_all_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    accepted = {
+        "hour": "2015-05-17T03:00", "stage": "ingest", "check": "files_expected", "observed": 0, "who": "a",
+        "why": "b",
+    }  # fmt: skip
+    stream = parse(changed(source__expect=1, until="2015-05-17T10:00", accept=[accepted]))
+    hours = [at(number) for number in range(12)]
+    each = [(expected_of(stream, hour), file_shape(stream, hour)) for hour in hours]
+    specified = Specified(stream)
+    monkeypatch.setattr(type(stream), "ingest_shape", Mock(side_effect=AssertionError))
+    assert [(specified.expected(hour), specified.shape(hour)) for hour in hours] == each
+    assert specified.expected(at(1)) is specified.expected(at(9))

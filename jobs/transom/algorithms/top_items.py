@@ -15,6 +15,7 @@ have.
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from transom.algorithms.exact import Int64s
 NOBODY: Int64s = np.zeros(0, dtype=np.int64)
 
 
-def largest(records: Int64s, keys: Sequence[bytes], many: int) -> tuple[Int64s, int]:
+def largest(records: Int64s, keys: Sequence[Any], many: int) -> tuple[Int64s, int]:
     """The items with the most records, and the most records that one of the others has.
 
     Args:
@@ -46,7 +47,7 @@ def largest(records: Int64s, keys: Sequence[bytes], many: int) -> tuple[Int64s, 
     return taken, left_out
 
 
-def kept(records: Int64s, keys: Sequence[bytes], always: Bools, many: int) -> tuple[Int64s, int]:
+def kept(records: Int64s, keys: Sequence[Any], always: Bools, many: int) -> tuple[Int64s, int]:
     """The same, with items that are taken whatever they have, beside so many of the others."""
     others = np.flatnonzero(~always)
     taken, left_out = largest(records[others], [keys[place] for place in others.tolist()], many)
@@ -111,6 +112,10 @@ class Seen:
 
 
 def ranked(estimate: Int64s, low: Int64s, item: Int64s) -> Int64s:
-    """The places of items from the most frequent to the least; of equal ones the code decides."""
+    """Return the places of items from the most frequent to the least.
+
+    The larger estimate comes first; of equal ones the larger `low`; of these the smaller code, which follows
+    the order of the items.
+    """
     order: Int64s = np.lexsort([item, -low, -estimate])
     return order

@@ -7,6 +7,7 @@ from transom.cli.explain import explain
 from transom.cli.init import init
 from transom.cli.status import status
 from transom.cli.trying import try_
+from transom.cli.verify import verify
 
 HELP = """Event logs, hour by hour: declare a stream, try it, see what stands.
 
@@ -19,6 +20,7 @@ the folder in TRANSOM_STREAMS), by its name.
   transom try site access.log             what it finds in them
   transom status site                     what stands in the lake, once the DAG or a job has run
   transom explain site 2015-05-17T10:00   why an hour is not fresh, and what mends it
+  transom verify site                     whether the tables hold what the ledger says
 """
 
 # Plain help and errors: they read the same in a terminal, a log and a mail.
@@ -37,6 +39,7 @@ app.command(short_help="read stream files, and say all that is wrong with them")
 app.command("try", short_help="run all stages on some files, and show what comes out")(try_)
 app.command(short_help="count hours by what became of them; what was found")(status)
 app.command(short_help="say why an hour is not fresh, and what mends it")(explain)
+app.command(short_help="compare the tables with the ledger, and mark what is damaged")(verify)
 
 if __name__ == "__main__":
     app(prog_name="transom")

@@ -1,4 +1,13 @@
-"""What a command is asked about, and how it says that something is wrong with that."""
+"""What a command is asked about, and how it says that something is wrong with that.
+
+Every command ends with one of three exit codes:
+
+- 0: what it looked at is as it should be;
+- 1: it could look, and something is not: a check withholds rows, an hour is not fresh or was never run, no
+  line is an event, `check` finds a stream file wrong;
+- 2: it could not look: an argument is wrong; a file, a stream, the lake or Spark is missing or cannot be
+  read; the stream file is wrong, for all commands but `check`.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,25 +19,35 @@ from transom.stream import SpecificationError, Stream, load
 from transom.stream.errors import nearest
 from transom.stream.folder import folder, streams
 
+NOT_WELL, CANNOT_LOOK = 1, 2
+"""Exit codes: what was looked at is not as it should be; it could not be looked at."""
+
 
 class Refusal(ValueError):
     """Something is wrong with what was asked about: place, rule and value, for a person."""
 
+    code = CANNOT_LOOK
+
+
+class NoEvents(Refusal):
+    """A file was read, and nothing in it can be used."""
+
+    code = NOT_WELL
+
 
 @contextmanager
-def refusals(*others: type[Exception], code: int = 1) -> Iterator[None]:
-    """Says in one message what is wrong, and ends the command.
+def refusals(*others: type[Exception]) -> Iterator[None]:
+    """Says in one message what is wrong, and ends the command with its exit code.
 
     Args:
         others: further exceptions whose text is such a message.
-        code: the exit code; another one where 1 means something else.
     """
     expected: tuple[type[Exception], ...] = (Refusal, SpecificationError, *others)
     try:
         yield
     except expected as error:
         typer.echo(f"transom: {error}", err=True)
-        raise typer.Exit(code) from None
+        raise typer.Exit(error.code if isinstance(error, Refusal) else CANNOT_LOOK) from None
 
 
 def stream_file(named: str) -> Path:

@@ -11,6 +11,7 @@ from transom.stream import SpecificationError, Stream, frame_columns
 from transom.stream.fills import Fill
 from transom.stream.folder import folder, streams
 from transom.stream.frequency import Frequency
+from transom.stream.impossible import impossible
 from transom.stream.patterns import Pattern
 from transom.stream.persistence import Persistence
 from transom.stream.shifts import format_ago
@@ -52,6 +53,8 @@ def check(
             raise typer.BadParameter(f"no stream file in {folder()}", param_hint="STREAM")
     for file, stream in sound.items():
         typer.echo(f"{file}: {declared(stream)}")
+        for words in impossible(stream):
+            typer.echo(f"  {words}")
     for mistakes in wrong:
         typer.echo(mistakes, err=True)
     if wrong:

@@ -12,6 +12,8 @@ from transom.commands import submit
 from transom.intervals import HOUR, format_hour, parse
 from transom.printed import escaped
 
+WHY = "why, stage by stage:"
+
 
 def explain(
     stream: Annotated[str, typer.Argument(metavar="STREAM", help="A stream file, or a stream's name.")],
@@ -39,7 +41,7 @@ def explain(
         asked = parse(hour, "HOUR")
     except ValueError as error:
         raise typer.BadParameter(str(error).removeprefix("HOUR: "), param_hint="HOUR") from None
-    with refusals(LakeError, TableMismatch, code=2):
+    with refusals(LakeError, TableMismatch):
         file, declared = stream_of(stream)
         uri = lake(lake_named)
         root = f"{uri}/{declared.name}"
@@ -51,17 +53,22 @@ def explain(
             raise typer.Exit(1)
         with reading(root):
             reasons = Reasons(declared, ledger, asked)
-            for line in reasons.lines:
-                typer.echo(f"  {escaped(line)}")
             try:
                 changes = reasons.files()
             except LandingError as error:
                 changes = [f"files: not looked at: {error}"]
-        for line in changes:
+            remarks = reasons.remarks()
+        # What helps comes first, then why.
+        for line in [*changes, *(f"files: {remark}" for remark in remarks)]:
             typer.echo(f"  {escaped(line)}")
-    if reasons.troubled or changes:
-        first, last = reasons.stretch
-        typer.echo(f"  {reasons.advice}:\n    {_command(file, uri, first, last)}")
+        troubled = bool(reasons.troubled or changes)
+        if troubled:
+            first, last = reasons.stretch
+            typer.echo(f"  {reasons.advice}:\n    {_command(file, uri, first, last)}")
+            typer.echo(f"  {WHY}")
+        for line in reasons.lines:
+            typer.echo(f"  {escaped(line)}")
+    if troubled:
         raise typer.Exit(1)
 
 

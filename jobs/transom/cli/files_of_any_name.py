@@ -11,10 +11,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from transom.cli.asked import Refusal
+from transom.cli.asked import NoEvents, Refusal
+from transom.file_names import split_name
 from transom.formats.reading import Chunk, Summary, read_file
 from transom.intervals import HOUR, Interval, format_hour, hour_of
 from transom.paths import Match, PathPattern, Unit, split_scheme
+from transom.printed import escaped
 from transom.stream import Stream, parse
 from transom.units import format_duration
 
@@ -35,6 +37,7 @@ class Held:
         match: what its own name says by the stream's pattern; None where it is named otherwise.
         hours: the number of events of each hour, and the line of the first of them.
         reasons: how many lines were refused for each reason.
+        nul_bytes: how many NUL bytes came before lines; they are skipped.
         examples: of each reason the first lines: number, text, what was seen, in which column.
     """
 
@@ -47,6 +50,7 @@ class Held:
     events: int = 0
     header_lines: int = 0
     broken: str | None = None
+    nul_bytes: int = 0
 
 
 def counted_from(stream: Stream, match: Match | None) -> datetime | None:
@@ -59,9 +63,15 @@ def held(stream: Stream, path: Path) -> Held:
     """Reads a file to its end.
 
     Raises:
-        Refusal: times count from the start in the file's name, and it has none.
+        Refusal: times count from the start in the file's name, and it has none; or a capture is empty in it.
     """
     match = named(stream.path_pattern, stream.source.zone, path)
+    empty = None if match is not None else _empty_capture(stream.path_pattern, stream.source.zone, path)
+    if empty is not None:
+        raise Refusal(
+            f"{path}: {{{empty}}} of source.path, {stream.source.path}, must have a text in each name; it is "
+            "empty here, and a job passes such a file over"
+        )
     if stream.time is not None and stream.time.by_name and match is None:
         raise Refusal(
             f"{path}: must be named as source.path says, {stream.source.path}, as times count from its name"
@@ -145,6 +155,7 @@ def _count(found: Held, part: Chunk) -> None:
 def _sum_up(found: Held, summary: Summary) -> None:
     found.lines, found.events = summary.lines, summary.accepted
     found.header_lines, found.broken = summary.header_lines, summary.broken
+    found.nul_bytes = summary.nul_bytes
 
 
 def named(pattern: PathPattern, zone: str, path: Path) -> Match | None:
@@ -162,6 +173,21 @@ def named(pattern: PathPattern, zone: str, path: Path) -> Match | None:
     return None
 
 
+def _empty_capture(pattern: PathPattern, zone: str, path: Path) -> str | None:
+    """The capture that is empty in a file's name, which is the stream's but for that; None where none is."""
+    parts = split_scheme(pattern.text)[1].strip("/").split("/")
+    names = normpath(path.absolute()).split("/")
+    for depth in range(min(len(parts), len(names)), 0, -1):
+        try:
+            tail = PathPattern("/".join(parts[-depth:]), zone)
+        except ValueError:  # a time with a gap: its date stands in a folder above
+            return None
+        empty = tail.empty_capture("/".join(names[-depth:]))
+        if empty is not None:
+            return empty
+    return None
+
+
 def interval_of(files: Sequence[Held]) -> Interval:
     """The hours that some files cover.
 
@@ -173,7 +199,7 @@ def interval_of(files: Sequence[Held]) -> Interval:
         counts.update({hour: number for hour, (number, _) in file.hours.items()})
     if not counts:
         names = ", ".join(str(file.path) for file in files)
-        raise Refusal(f"{names}: none of {sum(file.lines for file in files)} lines is an event")
+        raise NoEvents(f"{names}: none of {sum(file.lines for file in files)} lines is an event")
     for file in files:
         match = file.match
         # A run reads the files that are named of its hours, whatever hours their events are of.
@@ -190,9 +216,12 @@ def interval_of(files: Sequence[Held]) -> Interval:
             if hour not in _densest(counts)
         ]
         more = "; ..." if odd[EXAMPLES:] else ""
+        kept = [hour for hour in counts if hour in _densest(counts)]
+        only = f"--from {format_hour(min(kept))} --to {format_hour(max(kept) + HOUR)}"
         raise Refusal(
             f"times: must lie within {MOST_HOURS} hours; they cover {len(interval)}, {interval}. Outside of "
-            f"the {MOST_HOURS} hours that hold most: {'; '.join(odd[:EXAMPLES])}{more}"
+            f"the {MOST_HOURS} hours that hold most: {'; '.join(odd[:EXAMPLES])}{more}. To continue without "
+            f"these hours, add {only}"
         )
     return interval
 
@@ -217,10 +246,19 @@ class Landed:
 
     Attributes:
         notes: what is not tried, for a person.
+        paths: the files by the paths under which they land.
     """
 
     stream: Stream
     notes: tuple[str, ...]
+    paths: Mapping[str, Held] = field(default_factory=dict)
+
+    def named(self, text: str) -> str:
+        """Return a text that names files as they were given."""
+        for landed, file in self.paths.items():
+            for shown in (str, escaped):
+                text = text.replace(shown(landed), shown(str(file.path)))
+        return text
 
 
 def land(
@@ -260,7 +298,8 @@ def land(
     # Behind what the files cover none is missing.
     until = {"start": None, "until": end} if end < interval.end else {}
     tried = parse({**data, "source": source, "chunk": chunk, **until}, f"{stream.name}.yaml")
-    for number, file in enumerate(files, 1):
+    landed: dict[str, Held] = {}
+    for number, file in zip(_numbers(files), files, strict=True):
         parts = [folder / "landing"]
         match = file.match
         if form is not None and match is not None and match.start is not None:
@@ -268,6 +307,27 @@ def land(
         captured = match.captures if match is not None else {}
         parts += [Path(captured.get(name, "try")) for name in pattern.captures]
         link = Path(*parts, f"{number}-{file.path.name}")
+        while (there := landed.get(str(link))) is not None and there.path.absolute() != file.path.absolute():
+            link = link.with_name(f"again-{link.name}")
+        if there is not None:
+            notes.append(f"{file.path} is given twice, and counts once")
+            continue
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(file.path.absolute())
-    return Landed(tried, tuple(notes))
+        landed[str(link)] = file
+    paths = {str(Path(link).relative_to(folder)): file for link, file in landed.items()}
+    return Landed(tried, tuple(notes), paths)
+
+
+def _numbers(files: Sequence[Held]) -> list[int]:
+    """Return a number for each file. Two have one number where a job takes names as theirs, with equal bytes,
+    for names of one file."""
+    numbers: dict[object, int] = {}
+    found = []
+    for file in files:
+        match = file.match
+        named = (
+            split_name(str(file.path.absolute()))[0] if match is None else (match.varies, str(match.captures))
+        )
+        found.append(numbers.setdefault(named, len(numbers) + 1))
+    return found

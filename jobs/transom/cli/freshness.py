@@ -6,24 +6,13 @@ from functools import cached_property
 
 from transom.intervals import HOUR, Interval
 from transom.lake.book import STANDS, Book, Node
-from transom.lake.fillers import Fillers
-from transom.lake.ledger import Ledger
+from transom.lake.lineage import Lineage
 from transom.lake.stage import Part, Step
 from transom.lake.staleness import Staleness, among
-from transom.stages import aggregate, fill, frame, scene, sketch, widen
+from transom.stages import scene
 from transom.stages.checks import accepted_of
+from transom.stages.lineage import lineage_of, outlines
 from transom.stream import Stream
-
-
-def book_of(stream: Stream, ledger: Ledger) -> Book:
-    """The ledger's nodes, with what the stream reads that is not its own.
-
-    Raises:
-        LakeError: that is not there, or is not as the stream's file says.
-    """
-    reading = (of for of in (fill, sketch) if of.NAME in stream.stages)
-    fillers = tuple(filler for of in reading for filler in of.outline(stream).fillers)
-    return Fillers(ledger.root, fillers).beside(ledger.book())
 
 
 class Freshness:
@@ -36,12 +25,11 @@ class Freshness:
     def _of_stages(self) -> Mapping[str, Staleness]:
         """What is out of date of each stage that the stream has behind the first one."""
         accepted = accepted_of(self.stream)
-        outlines = {of.NAME: of.outline for of in (widen, aggregate, frame, fill, sketch)}
-        return {
-            name: Staleness(outline(self.stream), self.book, accepted)
-            for name, outline in outlines.items()
-            if name in self.stream.stages
-        }
+        return {name: Staleness(stage, self.book, accepted) for name, stage in outlines(self.stream).items()}
+
+    @cached_property
+    def _ingest(self) -> scene.Specified:
+        return scene.Specified(self.stream)
 
     @cached_property
     def _steps(self) -> Mapping[str, Step]:
@@ -91,7 +79,7 @@ class Freshness:
     def expected(self, node: Node) -> Mapping[str, str] | None:
         """The inputs of a node as they would be now; None for a block that the stream no longer has."""
         if node.stage == scene.STAGE:
-            return scene.expected_of(self.stream, node.hour)
+            return self._ingest.expected(node.hour)
         if self._part(node) is None:
             return None
         return self._of_stages[node.stage].recorded(node, self.book[node].status)
@@ -101,24 +89,50 @@ class Freshness:
         entry, expected = self.book[node], self.expected(node)
         if expected is None:
             return ("specification",)
-        if entry.status in ("writing", "blocked"):
+        if entry.status in ("writing", "blocked", "damaged"):
             return ()
         held = entry.inputs or {}
         return tuple(name for name in sorted({*held, *expected}) if held.get(name) != expected.get(name))
 
     def stale_state(self, node: Node) -> list[Node]:
         """State of its own stage that a node that stands is computed from, and that is out of date."""
-        if self.book[node].status in ("writing", "blocked") or self._part(node) is None:
+        if self.book[node].status in ("writing", "blocked", "damaged") or self._part(node) is None:
             return []
         return self._of_stages[node.stage].stale_state(node)
 
-    def stale(self, stage: str) -> set[datetime]:
-        """Hours that are due and out of date."""
-        held = [node for node in self.book if node.stage == stage and node.hour in self.book.due]
-        missing = {
-            hour for hour in self.book.due if any(node not in self.book for node in self.nodes(stage, hour))
-        }
-        return {node.hour for node in held if self.differs(node) or self.stale_state(node)} | missing
+    @cached_property
+    def lineage(self) -> Lineage:
+        """What is not up to date, with the reason, down to the events."""
+        return lineage_of(self.stream, self.book, self._ingest)
+
+    def root(self, node: Node) -> Node | None:
+        """The node for which one is not up to date, itself or one that it is computed from; None where it is,
+        and of one that is being written or blocked, which is another matter."""
+        entry = self.book.get(node)
+        if entry is not None and entry.status in ("writing", "blocked"):
+            return None
+        return self.lineage.root(node)
+
+    def stale(self, stage: str) -> dict[datetime, Node]:
+        """Hours that are due and out of date, or computed from what is, each with the node for which."""
+        found: dict[datetime, Node] = {}
+        for hour in sorted(self.book.due):
+            nodes = [*self.nodes(stage, hour), *(n for n in self._gone.get((stage, hour), ()))]
+            for node in nodes:
+                gone = node in self.book and self.expected(node) is None
+                root = node if gone else self.root(node)
+                if root is not None:
+                    found.setdefault(hour, root)
+        return found
+
+    @cached_property
+    def _gone(self) -> Mapping[tuple[str, datetime], list[Node]]:
+        """Nodes of blocks that the stream's file has no longer, by stage and hour."""
+        found: dict[tuple[str, datetime], list[Node]] = {}
+        for node in self.book:
+            if node.stage != scene.STAGE and self._part(node) is None:
+                found.setdefault((node.stage, node.hour), []).append(node)
+        return found
 
     def roots(self, node: Node) -> list[Node]:
         """The nodes in which the trouble of one lies: withheld or incomplete ones that read no such node."""

@@ -31,6 +31,8 @@ def init(
     \b
     Example:
       transom init /var/log/nginx/access.log* --output schemas/streams/site.yaml
+
+    Exit code 1 where no line would be an event, 2 where a file cannot be read.
     """
     # Arrow and the parsers, which other commands do without.
     from transom.cli.drafting.draft import draft
@@ -53,12 +55,13 @@ def init(
             except OSError as error:
                 raise Refusal(f"{output}: cannot be written: {error.strerror}") from None
         if drafted.untimed:
-            words = (
-                f"transom: {drafted.untimed}, so each line counts for a second; look at `time` in the draft"
-            )
+            words = f"transom: {drafted.untimed}: the draft has no `time`, which `check` wants; add one"
             typer.echo(comment(words), err=True)
         _print_refused(drafted.found)
         for sample in samples:
+            if sample.nul_bytes:
+                skipped = f"{sample.nul_bytes} NUL bytes before lines are skipped"
+                typer.echo(f"transom: {sample.path}: {skipped}: lines may be missing there", err=True)
             if sample.other:
                 typer.echo(f"transom: {not_utf8(sample)}", err=True)
         if output is not None:

@@ -1,8 +1,7 @@
 """What a try has found, printed: findings, first rows, refused lines, what an hour costs."""
 
 import json
-from collections.abc import Iterable, Sequence
-from pathlib import PurePath
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,10 +15,12 @@ from transom.cli.frequencies_shown import print_frequencies
 from transom.cli.persistent_shown import print_persistent_items
 from transom.cli.shown import plain, table
 from transom.intervals import Interval
-from transom.lake.findings import findings, how_many
+from transom.lake.findings import selected
 from transom.lake.gate import Judgement
 from transom.lake.ledger import Ledger
 from transom.lake.tables import query, read_rows
+from transom.stages.equal_files import equal_files, names_of
+from transom.stages.files import File
 from transom.stream import Stream
 from transom.stream.figures import columns_of
 from transom.units import format_duration
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
 ROWS = 5
 """Rows of each result that are shown."""
-MOST = 50
-"""Findings that are shown."""
+MOST, EACH = 50, 5
+"""Findings that are shown, in all and of each kind and block."""
 
 
 def print_files(files: Sequence[Held]) -> None:
@@ -72,20 +73,45 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def print_duplicates(stream: Stream, root: str, files: Sequence[Held]) -> None:
+def print_equal_files(stream: Stream, root: str, paths: Mapping[str, Held]) -> None:
+    """Print which files hold the same bytes as another one, and whether both count.
+
+    Args:
+        stream: as it was tried.
+        root: its folder in the lake.
+        paths: the files by the paths under which they have landed.
+    """
+    uri = f"{root}/files"
+    if not DeltaTable.is_deltatable(uri):
+        return
+    files = {row["path"]: row for row in read_rows(DeltaTable(uri))}
+    equal = equal_files(map(File.of_row, files.values()), names_of(stream))
+    first = {row["source_id"]: path for path, row in files.items() if row["status"] != "duplicate"}
+    rows = []
+    for path, row in sorted(files.items()):
+        if path in equal:
+            rows.append((path, equal[path].other, "both count" if equal[path].counted else "counts once"))
+        elif row["status"] == "duplicate" and row["accepted"] + row["duplicates"]:
+            rows.append((path, first[row["source_id"]], "one file, packed or rotated"))
+    if rows:
+        shown = [(str(paths[path].path), str(paths[other].path), words) for path, other, words in rows]
+        table("files of the same bytes", ("file", "the same as", "so"), shown)
+
+
+def print_duplicates(stream: Stream, root: str, paths: Mapping[str, Held]) -> None:
     """Prints how many events of each file repeat another one, where the stream says what makes them one.
 
     Args:
-        files: in the order in which they have landed.
+        paths: as of `print_equal_files`.
     """
     uri = f"{root}/files"
     if stream.unique is None or not DeltaTable.is_deltatable(uri):
         return
-    found = {int(PurePath(row["path"]).name.partition("-")[0]): row for row in read_rows(DeltaTable(uri))}
+    found = {row["path"]: row for row in read_rows(DeltaTable(uri))}
     rows = [
         (str(file.path), file.events, row["duplicates"], row["accepted"])
-        for number, file in enumerate(files, 1)
-        if (row := found.get(number)) is not None and row["duplicates"]
+        for path, file in paths.items()
+        if (row := found.get(path)) is not None and row["duplicates"]
     ]
     if rows:
         columns = ", ".join(stream.unique.columns)
@@ -94,24 +120,50 @@ def print_duplicates(stream: Stream, root: str, files: Sequence[Held]) -> None:
 
 
 def print_outcome(
-    spark: "SparkSession", stream: Stream, root: str, interval: Interval, judged: Sequence[Judgement]
+    spark: "SparkSession",
+    stream: Stream,
+    root: str,
+    interval: Interval,
+    judged: Sequence[Judgement],
+    named: Callable[[str], str] = str,
 ) -> None:
-    """Prints what the gates say, and the first rows of each result."""
+    """Prints what the gates say, and the first rows of each result; of a stage that did not run it says so.
+
+    Args:
+        named: names files in a text as a person knows them.
+    """
     typer.echo(f"\nfindings in {interval}")
-    found, many = findings(root, interval, most=MOST), how_many(root, interval)
-    for finding in found:
-        typer.echo(f"  {plain(finding)}")
+    found = selected(root, MOST, EACH, interval)
+    for finding in found.shown:
+        typer.echo(f"  {plain(named(str(finding)))}")
         for words in finding.evidence:
-            typer.echo(f"    {plain(words)[:200]}")
-    if many > len(found):
-        typer.echo(f"  ... and {many - len(found)} more in the table findings")
+            typer.echo(f"    {plain(named(words))[:200]}")
+    if found.rest:
+        typer.echo(f"  {plain(found.rest)}")
     passed = all(judgement.passed for judgement in judged)
-    if not found:
+    if not found.shown:
         typer.echo(f"  none: every check {'passed' if passed else 'that was made passed'}")
-    print_episodes(spark, stream, root)
-    print_frames(stream, root)
-    print_persistent_items(stream, root)
-    print_frequencies(stream, root)
+    ran = {run["stage"] for run in Ledger(root).runs()}
+    if "widen" in ran:
+        print_episodes(spark, stream, root)
+    if "frame" in ran:
+        print_frames(stream, root)
+    if "sketch" in ran:
+        print_persistent_items(stream, root)
+        print_frequencies(stream, root)
+    if "aggregate" in ran:
+        _print_figures(stream, root)
+    blocks: dict[str, Iterable[str]] = {
+        "widen": stream.patterns, "aggregate": stream.aggregate, "frame": stream.frames, "fill": stream.fills,
+        "sketch": [*stream.persistence, *stream.frequency],
+    }  # fmt: skip
+    for stage in stream.stages:
+        for name in blocks.get(stage, ()) if stage not in ran else ():
+            typer.echo(f"\n{name}: not run, as stage {stage} did not")
+
+
+def _print_figures(stream: Stream, root: str) -> None:
+    """Prints the first rows of each block of figures."""
     for name, block in stream.aggregate.items():
         for number, level in enumerate(reversed(block.levels)):
             figures = _shown(stream, name)

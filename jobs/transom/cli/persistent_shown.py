@@ -1,13 +1,13 @@
 """What a try has found of persistent items, printed: those that the last report of each block names."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import typer
 from deltalake import DeltaTable
 
 from transom.cli.shown import table
-from transom.intervals import EPOCH, HOUR
+from transom.intervals import EPOCH, HOUR, NO_HOUR, format_hour
 from transom.lake.ledger import Ledger
 from transom.lake.tables import in_hours_sql, query
 from transom.stream import Stream
@@ -21,13 +21,13 @@ WIDE = 48
 
 
 def print_persistent_items(stream: Stream, root: str) -> None:
-    """Prints the items that the last report of each block names, the most persistent first."""
+    """Prints the items of the last report of each block that names any, the most persistent first."""
     for name, said in stream.persistence.items():
-        rows = _latest(root, said, name)
+        last, rows = _latest(root, said, name)
         together = _together(said.slots)
         rule = f"in {said.asked.certain} of {said.slots} slots of {format_duration(said.slot)}"
         if not rows:
-            typer.echo(f"\n{name}: no {', '.join(said.item)} {rule}, nor nearly so")
+            typer.echo(f"\n{name}: no {', '.join(said.item)} {rule}, nor nearly so, in any report")
             continue
         shown = [
             [
@@ -48,24 +48,27 @@ def print_persistent_items(stream: Stream, root: str) -> None:
             "from old to new" if together == 1 else f"from old to new, {together} slots each, - in some",
         ]
         end = f"{rows[0]['window_end']:%Y-%m-%dT%H:%M}"
+        # Findings tell of all reports: of items, too, that are not there any more in the last one.
+        if rows[0]["hour"] < last:
+            end += f" (the last report that names any; none is named at {format_hour(last + HOUR)})"
         many = f"the first {ROWS} of {len(rows)}" if len(rows) > ROWS else f"{len(rows)}"
         table(f"{name}: {', '.join(said.item)} {rule}, or nearly so, at {end}: {many}", columns, shown)
 
 
-def _latest(root: str, said: Persistence, block: str) -> list[dict[str, Any]]:
-    """What the last report tells, which may be nothing."""
+def _latest(root: str, said: Persistence, block: str) -> tuple[datetime, list[dict[str, Any]]]:
+    """The hour of the last report, and what the last one names that names anything."""
     series = Ledger(root).book().series("sketch", block, "persistent_items")
     # A slot of several hours is reported when it is over.
     reports = [h for h in series if (h + HOUR - EPOCH) % max(said.slot, HOUR) == timedelta(0)]
     if not reports:
-        return []
+        return NO_HOUR, []
     order = ", ".join(["low DESC", *(f'"{column}"' for column in said.item)])
+    named = f"SELECT * FROM t WHERE block = '{block}' AND low IS NOT NULL AND {in_hours_sql(reports)}"
     found: list[dict[str, Any]] = query(
         DeltaTable(f"{root}/persistent_items"),
-        f"SELECT * FROM t WHERE block = '{block}' AND low IS NOT NULL AND {in_hours_sql([max(reports)])} "
-        f"ORDER BY {order}",
+        f"SELECT * FROM ({named}) WHERE hour = (SELECT max(hour) FROM ({named})) ORDER BY {order}",
     ).to_pylist()
-    return found
+    return max(reports), found
 
 
 def _drawn(slots: str) -> str:

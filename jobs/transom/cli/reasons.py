@@ -2,20 +2,22 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-
-from deltalake import DeltaTable
+from functools import cached_property
 
 from transom.cli.changed import own_input, rows, stretches
-from transom.cli.freshness import Freshness, book_of
+from transom.cli.file_remarks import known_files, remarks_of_hour
+from transom.cli.freshness import Freshness
 from transom.cli.lakes import TRIED
 from transom.intervals import NO_HOUR
+from transom.lake.acceptance import accepted_in_words, entries_of, entry_for, near_misses
 from transom.lake.book import STANDS, Entry, Node
-from transom.lake.gate import words
+from transom.lake.gate_words import words
 from transom.lake.ledger import Ledger
-from transom.lake.tables import read_rows
 from transom.stages.files import File, Listed
 from transom.stages.landing import listed
-from transom.stages.scene import STAGE, file_shape, node_of, scheduled
+from transom.stages.lineage import book_of, reason
+from transom.stages.periods import Periods
+from transom.stages.scene import STAGE, Specified, node_of, scheduled
 from transom.stream import Stream
 from transom.stream.checks import BUILT_IN
 
@@ -37,6 +39,8 @@ class Reasons:
         self.fresh = Freshness(stream, self.book)
         self.troubled = False
         self._withheld: set[Node] = set()
+        self._below: list[str] = []
+        self._said: set[str] = set()
         self._at_work: str | None = None
         self._mend = MEND
         self._hours = {hour}
@@ -78,10 +82,14 @@ class Reasons:
             beside = f"; files of other hours have put {events} events in it" if events else ""
             yield f"{stage}: nobody has asked for it, so it counts as empty{beside}"
             return
-        for node in [*self.fresh.nodes(stage, self.hour), *self.fresh.gone(stage, self.hour)]:
-            name = f"{node.stage} {node.block}" + (f", {node.table}" if stage != "ingest" else "")
+        nodes = [*self.fresh.nodes(stage, self.hour), *self.fresh.gone(stage, self.hour)]
+        nodes += [node for node in self._damaged(stage) if node not in nodes]
+        for node in nodes:
+            of_table = "" if (stage, node.table) == ("ingest", "events") else f", {node.table}"
+            name = f"{node.stage} {node.block}{of_table}"
             entry = self.book.get(node)
             if entry is None:
+                yield from self._because()
                 self.troubled = True
                 if at_work:
                     self._at_work = at_work
@@ -95,9 +103,36 @@ class Reasons:
             by = f"run {entry.run_id}" + (f", {when:%Y-%m-%d %H:%M}" if when else "")
             state: str = entry.status
             state += "" if entry.complete or entry.status != "published" else ", incomplete"
-            state += ", stale" if self.fresh.differs(node) or self.fresh.stale_state(node) else ""
-            yield f"{name}: {state}, {entry.rows} rows, by {by}"
-            yield from (f"  {line}" for line in told)
+            direct = self.fresh.differs(node) or self.fresh.stale_state(node)
+            state += ", stale" if direct or self.fresh.root(node) else ""
+            head = f"{name}: {state}, {entry.rows} rows, by {by}"
+            # Tables that are as they are for one cause stand together, and the cause below them.
+            if told != self._below:
+                yield from self._because()
+                self._below = told
+            yield head
+        yield from self._because()
+        yield from self._accepted(stage)
+
+    def _because(self) -> Iterator[str]:
+        """What is said of the tables above, once; what has been said of others before is not repeated."""
+        said, self._below = self._below, []
+        new = [line for line in said if line not in self._said]
+        self._said.update(said)
+        yield from (f"  {line}" for line in new)
+        if len(new) < len(said):
+            yield "  and as above" if new else "  as above"
+
+    def _accepted(self, stage: str) -> Iterator[str]:
+        """The failed checks of the hour that somebody lets pass."""
+        for verdict in self.ledger.accepted(self.book, stage):
+            if verdict.node.hour == self.hour:
+                yield f"  {accepted_in_words(verdict)}"
+
+    def _damaged(self, stage: str) -> list[Node]:
+        """The nodes of the hour that are marked as damaged."""
+        here = ((node, entry) for node, entry in self.book.items() if node.hour == self.hour)
+        return sorted(node for node, entry in here if node.stage == stage and entry.damaged)
 
     def _unfinished(self, stage: str) -> str | None:
         """A run that has published or begun some of the hour, of the stage or of one before it, and that has
@@ -129,12 +164,18 @@ class Reasons:
         if entry.status == "writing":
             self._at_work = entry.run_id
             yield "a run has begun to write it and has not published it: it is at work, or was killed"
+        if entry.status == "damaged":
+            yield f"its rows are damaged; a run over the hour makes them again: {entry.cause}"
         differs = self.fresh.differs(node)
         if differs and entry.inputs is None:
             yield "what it was made of cannot be told: rows of several specifications, or of a killed run"
         else:
             yield from (self._input(node, entry, name) for name in differs)
         yield from self._of_stale(node)
+        root = self.fresh.root(node)
+        if root is not None and root != node and root.stage != node.stage:
+            self._hours.add(root.hour)
+            yield f"computed from what is stale in turn: {reason(root, self.book)}"
         if entry.status == "quarantined":
             self._withheld.add(node)
             yield f"withheld, what was published before stays: {entry.cause}"
@@ -183,6 +224,10 @@ class Reasons:
                 built_in = BUILT_IN.get(verdict.check)
                 self._mend = (built_in and built_in.mended) or self._mend
                 yield from words(verdict).split("\n")
+                yield from near_misses(verdict, entries_of(self.stream.accept))
+                entry = None if built_in and built_in.mended else entry_for(verdict)
+                if entry:
+                    yield f"to accept it, add this to accept in the stream file: {entry}"
 
     def _roots(self, node: Node) -> Iterator[str]:
         roots = [root for root in self.fresh.roots(node) if root != node]
@@ -201,6 +246,16 @@ class Reasons:
         if len(by_cause) > MOST:
             yield f"and for {len(by_cause) - MOST} further causes"
 
+    @cached_property
+    def _known(self) -> list[File]:
+        return known_files(self.ledger.root)
+
+    def remarks(self) -> list[str]:
+        """Return what a person should know of the hour's files; nothing of it makes the hour less fresh."""
+        return remarks_of_hour(
+            self.stream, sorted(self._known, key=lambda file: file.path), self.book, self.hour
+        )
+
     def files(self) -> list[str]:
         """What has changed in the landing folder since, of the files of this hour.
 
@@ -209,11 +264,10 @@ class Reasons:
         """
         if self._tried:
             return []
-        uri = f"{self.ledger.root}/files"
-        rows = read_rows(DeltaTable(uri)) if DeltaTable.is_deltatable(uri) else []
-        known = {file.path: file for file in map(File.of_row, rows)}
+        known = {file.path: file for file in self._known}
         there = listed(self.stream.path_pattern)
         self._mended(known, there)
+        shape = Specified(self.stream).shape
         lines = list(self._expected(there))
         for path in sorted(known.keys() | there.keys()):
             file, now = known.get(path), there.get(path)
@@ -224,7 +278,7 @@ class Reasons:
                     lines.append(f"file {path}: new, no run has seen it; its hours are known when it is read")
             elif self.hour in file.touched:
                 # Taken, or read again, with all its hours.
-                if file.status == "waiting" or (now and file.shape != file_shape(self.stream, file.hour)):
+                if file.status == "waiting" or (now and file.shape != shape(file.hour)):
                     self._hours |= file.touched - {NO_HOUR}
                 if file.status == "withheld":
                     self._hours |= {file.hour} - {NO_HOUR}
@@ -239,9 +293,16 @@ class Reasons:
         """The files that the hour ought to have, and has not."""
         expected, pattern = self.stream.source.expect or 0, self.stream.path_pattern
         named = sum(self.hour in now.named for now in there.values())
-        if named < expected and scheduled(self.stream, self.hour):
+        if not scheduled(self.stream, self.hour):
+            return
+        if named < expected:
             found = "not there" if expected == 1 else f"{named} of {expected} are there"
             yield f"file {pattern.of(self.hour)}: expected, {found}"
+        periods = Periods.of(self.stream)
+        if periods is not None:
+            for start in periods.uncovered(there, self.hour):
+                end = start + periods.length
+                yield f"file {periods.name(start)}: expected, not there; of {start:%H:%M} to {end:%H:%M}"
 
     def _mended(self, known: Mapping[str, File], there: Mapping[str, Listed]) -> None:
         """Forgets what is withheld only for files that are no longer what they were: a run will tell."""

@@ -1,16 +1,19 @@
 """The first lines of a log, and why a file is none."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from transom.cli.asked import Refusal
 from transom.cli.shown import counted
-from transom.formats.lines import KEPT, MARK, Tally, decompressed
+from transom.formats.lines import KEPT, MARK, Tally, decompressed, without_holes
 
 MOST = 2**20
 """Decompressed bytes of a file that are looked at."""
 LONGEST = KEPT
 """Bytes of a first line of JSON that may hold a list of records: it is looked at whole."""
+HEAD = 1000
+"""Bytes by which another encoding is told."""
 JQ = "jq -c '{}' FILE > NEW"
 """What takes JSON apart, an object a line."""
 ICONV = "iconv -f {} -t UTF-8 FILE > NEW"
@@ -27,12 +30,27 @@ class Sample:
         lines: without their ends; none is empty.
         other: lines that are not in UTF-8; a job refuses them.
         whole: whether the file has no others.
+        data: the bytes of all lines, as a job reads them: with those that are empty, and that hold NUL bytes.
+        numbers: of the lines, as an editor counts them, from 1.
+        nul_bytes: how many NUL bytes come before lines; they are skipped.
     """
 
     path: Path
     lines: tuple[str, ...]
     whole: bool
     other: tuple[bytes, ...] = ()
+    data: bytes = field(default=b"", compare=False, repr=False)
+    numbers: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    nul_bytes: int = field(default=0, compare=False)
+
+    @property
+    def content(self) -> bytes:
+        """The bytes of the file's first lines."""
+        return self.data or b"".join(line + b"\n" for line in (*map(str.encode, self.lines), *self.other))
+
+    def number(self, line: int) -> int:
+        """Return which line of the file one of the lines is, both counted from 1."""
+        return self.numbers[line - 1] if line <= len(self.numbers) else line
 
 
 def read_sample(path: Path, most: int = MOST, longest: int = LONGEST) -> Sample:
@@ -46,16 +64,12 @@ def read_sample(path: Path, most: int = MOST, longest: int = LONGEST) -> Sample:
         Refusal: the file is not there, a folder, empty, binary, or compressed in a way that its name does
             not say.
     """
-    data, whole = _beginning(path, most)
+    data, whole, nul_bytes = _beginning(path, most)
     begins = data.removeprefix(MARK).lstrip()[:1]
     if not whole and begins == b"{" and b"\n" not in data:
         most = longest
-        data, whole = _beginning(path, most)
+        data, whole, nul_bytes = _beginning(path, most)
     data = data.removeprefix(MARK)
-    _refuse_utf16(path, data)
-    nul = data.find(b"\0")
-    if nul >= 0:
-        raise Refusal(f"{path}: must be text, a line a record; got a binary file, with a zero byte at {nul}")
     if not whole:
         cut = data.rfind(b"\n") + 1
         if not cut:
@@ -63,17 +77,26 @@ def read_sample(path: Path, most: int = MOST, longest: int = LONGEST) -> Sample:
             advice = f"; of JSON, make an object a line: {JQ.format(records)}" if records else ""
             raise Refusal(f"{path}: a line must end within {most} bytes; the first one is longer{advice}")
         data = data[:cut]
-    lines, other = [], []
-    for line in data.split(b"\n"):
+    lines, numbers, other, binary = list[str](), list[int](), list[bytes](), 0
+    for number, line in enumerate(data.split(b"\n"), 1):
         plain = line.removesuffix(b"\r")
+        if not plain:
+            continue
+        if b"\0" in plain:
+            binary += 1
+            continue
         try:
-            lines += [plain.decode()] if plain else []
+            lines.append(plain.decode())
+            numbers.append(number)
         except UnicodeDecodeError:
             other.append(plain)
+    if binary > len(lines) + len(other):
+        at = data.find(b"\0")
+        raise Refusal(f"{path}: must be text, a line a record; got a binary file, with a zero byte at {at}")
     if not lines and not other:
         blank = "has blank lines alone" if data else "is empty"
         raise Refusal(f"{path}: must hold a line; it {blank}")
-    sample = Sample(path, tuple(lines), whole, tuple(other))
+    sample = Sample(path, tuple(lines), whole, tuple(other), data, tuple(numbers), nul_bytes)
     if len(other) > len(lines):
         raise Refusal(not_utf8(sample))
     return sample
@@ -94,7 +117,7 @@ def not_utf8(sample: Sample) -> str:
 
 def _refuse_utf16(path: Path, data: bytes) -> None:
     """UTF-16 begins with a mark of its own, or has a zero in every second byte."""
-    head = data[:1000]
+    head = data[:HEAD]
     for encoding, mark, zeros in (
         ("UTF-16LE", b"\xff\xfe", head[1::2]),
         ("UTF-16BE", b"\xfe\xff", head[::2]),
@@ -107,8 +130,26 @@ def _refuse_utf16(path: Path, data: bytes) -> None:
             raise Refusal(f"{path}: must be text in UTF-8; it is in {name}. Make it so: {ICONV.format(name)}")
 
 
-def _beginning(path: Path, most: int) -> tuple[bytes, bool]:
-    """The first bytes of a file, decompressed, and whether they are all."""
+def _looked_at(path: Path, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the pieces of a file.
+
+    Raises:
+        Refusal: it begins as UTF-16 does.
+    """
+    head = b""
+    for piece in pieces:
+        if len(head) < HEAD:
+            head += piece[: HEAD - len(head)]
+            if len(head) == HEAD:
+                _refuse_utf16(path, head)
+        yield piece
+    if len(head) < HEAD:
+        _refuse_utf16(path, head)
+
+
+def _beginning(path: Path, most: int) -> tuple[bytes, bool, int]:
+    """The first bytes of a file, decompressed, without NUL bytes before lines; whether they are all; and how
+    many such NUL bytes there are."""
     if path.is_dir():
         raise Refusal(f"{path}: must be a file; it is a folder, name the files in it")
     if not path.exists():
@@ -121,14 +162,18 @@ def _beginning(path: Path, most: int) -> tuple[bytes, bool]:
                 if source.read(len(start)) == start and not path.name.endswith(ending):
                     raise Refusal(f"{path}: is {kind}, so its name must end in {ending}")
                 source.seek(0)
-            for piece in decompressed(source, path.name, tally):
+            pieces = _looked_at(path, decompressed(source, path.name, tally))
+            for piece in without_holes(pieces, tally):
                 data += piece
                 if len(data) > most:
                     whole = False
                     break
     except OSError as error:
         raise Refusal(f"{path}: cannot be read: {error.strerror}") from None
+    if tally.nul_bytes and tally.nul_bytes == tally.size:
+        number = counted(tally.nul_bytes, "NUL byte")
+        raise Refusal(f"{path}: must hold a line; it holds {number} and nothing else")
     if tally.broken is not None and not data:
         kind = "gzip" if path.name.endswith(".gz") else "zstd"
         raise Refusal(f"{path}: must be {kind}, as its name says; {': '.join(tally.broken)}")
-    return bytes(data[:most]), whole
+    return bytes(data[:most]), whole, tally.nul_bytes

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,16 +14,21 @@ from transom.stream import Stream
 from transom.stream.folder import folder, streams
 
 if TYPE_CHECKING:
-    from transom.lake.book import Book
+    from transom.lake.book import Book, Node
 
 COLUMNS = (
     "stream", "stage", "asked", "published", "incomplete", "quarantined", "blocked", "writing", "stale",
     "last run", "seconds", "cause",
 )  # fmt: skip
 TROUBLES = COLUMNS[4:8]
-WORST = ("writing", "quarantined", "blocked", "incomplete", "published", "expired")
+WORST = ("damaged", "writing", "quarantined", "blocked", "incomplete", "published", "expired")
 """What is said of an hour of which several nodes say different things: the first of these."""
-SHOWN = 20
+SHOWN, EACH = 20, 3
+"""Findings that are shown, in all and of each kind and block."""
+ACCEPTED = 5
+"""Accepted checks that are shown, the latest."""
+CAUSES = 3
+"""Reasons upstream of a stage that are said one by one."""
 
 
 def status(
@@ -44,11 +50,11 @@ def status(
       transom status
       transom status site --lake /data/lake
 
-    Exit code 1 where something is not fresh, 2 where a stream or the lake cannot be read.
+    Exit code 1 where something is not fresh or was never run, 2 where a stream or the lake cannot be read.
     """
     from transom.lake.tables import LakeError, TableMismatch
 
-    with refusals(LakeError, TableMismatch, code=2):
+    with refusals(LakeError, TableMismatch):
         named, wrong = _named(stream)
         uri = lake(lake_named)
         fine = []
@@ -81,32 +87,80 @@ def _say_others(uri: str, known: set[str]) -> None:
 
 def _shown(stream: Stream, uri: str) -> bool:
     """Prints a stream, and returns whether all of it is fresh."""
-    from transom.cli.freshness import Freshness, book_of
+    from transom.cli.file_remarks import known_files, remarks
+    from transom.cli.freshness import Freshness
     from transom.cli.shown import plain, table
-    from transom.lake.findings import findings, how_many
+    from transom.lake.acceptance import accepted_in_words
+    from transom.lake.fillers import NeverRun
+    from transom.lake.findings import selected
+    from transom.stages.lineage import book_of
 
     root = f"{uri}/{stream.name}"
     ledger = ledger_of(root)
     if ledger is None:
         typer.echo(f"\n{stream.name}: no run yet in {uri}")
-        return True
-    book, runs = book_of(stream, ledger), ledger.runs()
+        return False
+    runs, waits = ledger.runs(), ""
+    try:
+        book = book_of(stream, ledger)
+    except NeverRun as error:
+        book, waits = ledger.book(), str(error)
     freshness = Freshness(stream, book)
-    rows = []
+    rows, because = [], []
     for stage in stream.stages:
         last = next((run for run in reversed(runs) if run["stage"] == stage), None)
-        rows.append((stream.name, stage, *_counts(book, stage), len(freshness.stale(stage)), *_about(last)))
+        stale = freshness.stale(stage)
+        rows.append((stream.name, stage, *_counts(book, stage), len(stale), *_about(last)))
+        because += _upstream(stage, stale, book)
     table(f"{stream.name} in {uri}", COLUMNS, rows)
-    found, many = findings(root, most=SHOWN), how_many(root)
-    if found:
+    for line in [*because, *_damaged(book)]:
+        typer.echo(f"  {plain(line)}")
+    if waits:
+        typer.echo(f"  {plain(waits)}")
+    for line in remarks(stream, known_files(root), book):
+        typer.echo(f"  {plain(line)}")
+    passed = [verdict for stage in stream.stages for verdict in ledger.accepted(book, stage)]
+    for verdict in passed[-ACCEPTED:]:
+        typer.echo(f"  {accepted_in_words(verdict)}")
+    if len(passed) > ACCEPTED:
+        typer.echo(f"  ... and {len(passed) - ACCEPTED} earlier ones in the table checks")
+    found = selected(root, SHOWN, EACH)
+    if found.shown:
         last_run = f" ({runs[-1]['finished_at']:%Y-%m-%dT%H:%M})" if runs else ""
         typer.echo(f"  found as of the last run{last_run}; of files that have come since `explain` tells:")
-    for finding in found:
+    for finding in found.shown:
         typer.echo(f"  {plain(finding)}")
-    if many > len(found):
-        typer.echo(f"  ... and {many - len(found)} more in the table findings")
+    if found.rest:
+        typer.echo(f"  {plain(found.rest)}")
     # Neither trouble nor a stale hour.
-    return not any(any(row[4:9]) for row in rows)
+    return not waits and not any(any(row[4:9]) for row in rows)
+
+
+def _upstream(stage: str, stale: "Mapping[datetime, Node]", book: "Book") -> list[str]:
+    """For what other stages hours of a stage are stale, which are what they are computed from says."""
+    from transom.cli.changed import stretches
+    from transom.stages.lineage import reasons
+
+    others = {hour: root for hour, root in stale.items() if root.stage != stage}
+    causes = [
+        f"stale: {stage} of {stretches(hours)}, as {cause}" for cause, hours in reasons(others, book).items()
+    ]
+    more = [f"stale: {stage}, for {len(causes) - CAUSES} further reasons"] if len(causes) > CAUSES else []
+    return causes[:CAUSES] + more
+
+
+def _damaged(book: "Book") -> list[str]:
+    """Which hours are marked as damaged, by stage and table; they count as stale."""
+    from transom.lake.damage import hours_text
+
+    hours: dict[tuple[str, str], set[datetime]] = {}
+    for node, entry in sorted(book.items()):
+        if entry.damaged:
+            hours.setdefault((node.stage, node.table), set()).add(node.hour)
+    return [
+        f"damaged: {stage}, {name}, {hours_text(of_table)}: a run over these hours makes them again"
+        for (stage, name), of_table in hours.items()
+    ]
 
 
 def _counts(book: "Book", stage: str) -> list[int]:

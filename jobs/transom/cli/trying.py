@@ -30,6 +30,13 @@ def try_(
     lake: Annotated[
         str | None, typer.Option(metavar="DIR", help="Keep the tables here, in a folder that is not there.")
     ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", metavar="HOUR", help="Run hours from this one on alone; with --to."),
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="HOUR", help="End of these hours, not included.")
+    ] = None,
 ) -> None:
     """Run all stages of a stream on some files, and print what comes out.
 
@@ -41,17 +48,25 @@ def try_(
       transom try site /var/log/nginx/access.log
       transom try schemas/streams/site.yaml access.*.log.gz --lake /tmp/tried
 
-    Exit code 1 where a check withholds something or no line is an event.
+    Exit code 1 where a check withholds something or no line is an event, 2 where the stream or a file cannot
+    be read.
     """
+    from transom.intervals import Interval
     from transom.lake.tables import LakeError, TableMismatch
     from transom.stages.landing import LandingError
 
     file = stream_file(stream)
-    with refusals():
+    hours = None
+    with refusals(ValueError, LandingError, LakeError, TableMismatch):
+        if (start is None) != (end is None):
+            raise Refusal(f"--from and --to: must be given together; got --from {start}, --to {end}")
+        if start is not None and end is not None:
+            hours = Interval.parse(start, end)
         require_spark()
-    with refusals(LandingError, LakeError, TableMismatch), _folder(lake) as (folder, root):
-        if not try_in(folder, root, file, files):
-            raise typer.Exit(1)
+        with _folder(lake) as (folder, root):
+            passed = try_in(folder, root, file, files, hours=hours)
+    if not passed:
+        raise typer.Exit(1)
 
 
 @contextmanager
@@ -70,7 +85,12 @@ def _folder(lake: str | None) -> Iterator[tuple[Path, str]]:
 
 
 def try_in(
-    folder: Path, lake: str, file: Path, files: list[Path], spark: "SparkSession | None" = None
+    folder: Path,
+    lake: str,
+    file: Path,
+    files: list[Path],
+    spark: "SparkSession | None" = None,
+    hours: "Interval | None" = None,
 ) -> bool:
     """Tries a stream on some files, in a folder of its own, and prints what comes out.
 
@@ -78,6 +98,7 @@ def try_in(
         folder: for links to the files.
         lake: where the tables will be.
         spark: the session to use; else one is started, and stopped.
+        hours: those to run; None are all that the files cover.
 
     Returns:
         Whether every gate passed.
@@ -102,10 +123,13 @@ def try_in(
         _say(f"reading {path}")
         found.append(held(stream, path))
     outcome.print_files(found)
+    for file_with_holes in (one for one in found if one.nul_bytes):
+        skipped = f"{file_with_holes.nul_bytes} NUL bytes before lines are skipped"
+        _say(f"{file_with_holes.path}: {skipped}: lines may be missing there")
     for doubt in filter(None, (other_hours(stream, file) for file in found)):
         _say(doubt)
     try:
-        covered = interval_of(found)
+        covered = hours or interval_of(found)
     except Refusal:
         outcome.print_rejected(found)
         raise
@@ -124,11 +148,13 @@ def try_in(
 
         judged = run_stages(
             session, landed.stream, interval,
-            lake=lake, command=transom("try", file, *files), cause=TRIED, began=began, say=_say,
+            lake=lake, command=transom("try", file, *files), cause=TRIED, began=began,
+            say=lambda text: _say(landed.named(text)),
         )  # fmt: skip
         root = f"{lake}/{stream.name}"
-        outcome.print_outcome(session, landed.stream, root, interval, judged)
-    outcome.print_duplicates(landed.stream, root, found)
+        outcome.print_outcome(session, landed.stream, root, interval, judged, landed.named)
+    outcome.print_equal_files(landed.stream, root, landed.paths)
+    outcome.print_duplicates(landed.stream, root, landed.paths)
     outcome.print_rejected(found)
     outcome.print_cost(root, interval)
     return all(judgement.passed for judgement in judged)

@@ -82,9 +82,9 @@ class _Compiler:
         self.used: set[str] = set()
         self.depth = 0
 
-    def fail(self, node: Any, message: str) -> NoReturn:
+    def fail(self, node: Any, message: str, unknown: str | None = None) -> NoReturn:
         starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
-        raise ExpressionError(self.text, min(starts, default=0), message)
+        raise ExpressionError(self.text, min(starts, default=0), message, unknown)
 
     def walk(self, node: Any) -> Typed:
         kind = type(node).__name__
@@ -172,7 +172,7 @@ class _Compiler:
             hint = f"nearest: {near[0]}" if near else f"known: {', '.join(self.columns) or 'none'}"
             if node.this.args.get("quoted"):
                 hint += "; text stands in single quotes"
-            self.fail(node, f"no column {name!r}; {hint}")
+            self.fail(node, f"no column {name!r}; {hint}", unknown=name)
         self.used.add(name)
         return "`" + name.replace("`", "``") + "`", self.columns[name]
 

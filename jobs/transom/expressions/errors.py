@@ -10,9 +10,11 @@ class ExpressionError(ValueError):
         text: the expression.
         offset: where it goes wrong, in characters from 0.
         message: the rule and the value.
+        unknown: the column that it reads and that is not known, if that is what is wrong.
     """
 
-    def __init__(self, text: str, offset: int, message: str) -> None:
+    def __init__(self, text: str, offset: int, message: str, unknown: str | None = None) -> None:
+        self.unknown = unknown
         self.text, self.offset, self.message = text, max(0, min(offset, len(text))), message
         begin = text.rfind("\n", 0, self.offset) + 1
         line = text[begin:].split("\n", 1)[0]
@@ -22,4 +24,4 @@ class ExpressionError(ValueError):
         super().__init__(f"{message}\n{line[cut : cut + 100]}\n{' ' * (at - cut)}^")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.text, self.offset, self.message)
+        return type(self), (self.text, self.offset, self.message, self.unknown)

@@ -4,7 +4,7 @@ A record is a line. How lines are split is told in `transom.formats.separated`.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,13 +18,16 @@ from transom.formats.typed import Refusals, mask
 
 SEPARATOR = re.compile(r"\\x([0-9a-fA-F]{2})")
 """How Zeek writes a character of its separator."""
+ONCE = "a header that has this name once; give the columns names of their own by `names` and `skip`"
+"""What is right where a header names a column twice that the stream reads."""
 
 
 class Csv:
-    """Comma- or otherwise separated values; the first line that is not empty names the columns.
+    """Comma- or otherwise separated values; a line of the file names the columns.
 
     Where that line cannot be read it and all others have no header. A quote counts where a value begins,
-    and there to the next quote that is not doubled.
+    and there to the next quote that is not doubled. The lines of `skip`, those above the one that names the
+    columns, and those that begin with `comment` are header lines.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -34,9 +37,19 @@ class Csv:
         self.names: list[str] | None = (
             [str(name) for name in names] if isinstance(names, (list, tuple)) else None
         )
-        self.has_header = self.awaits_header = bool(options.get("header", True))
+        header, skip = options.get("header", True), options.get("skip", 0)
+        self.comment = str(options.get("comment", ""))
+        self.named_by = header if isinstance(header, int) and not isinstance(header, bool) else 0
+        """The number of the line that names the columns, from 1; 0 where it is not chosen by its number."""
+        self.skipped = max(skip if isinstance(skip, int) else 0, self.named_by)
+        """How many lines from here on are header lines, whatever they hold."""
+        self.has_header = bool(header)
+        self.awaits_header = self.has_header and not self.named_by
+        self._line = 0
         self.shown = Names(layout)
         self._wanted = None if layout.keep_rest else layout.paths
+        self._once = layout.paths
+        self._twice: str | None = None
 
     @property
     def columns(self) -> frozenset[str]:
@@ -44,13 +57,33 @@ class Csv:
         return frozenset(self.names or ())
 
     def header(self, text: pa.Array) -> int:
-        """Takes the names from the file's first line that is not empty; how many lines that is of these."""
-        if not self.awaits_header or not len(text) or text[0].as_py() == "":
-            return 0
-        self.awaits_header = False
-        line = text[0].as_py()
-        self.names = None if line is None else self._separated.one(line)
-        return 0 if self.names is None else 1
+        """Return how many lines at the beginning of these are header lines, and read the names in them."""
+        for count, value in enumerate(text):
+            line = value.as_py()
+            if self.skipped:
+                self.skipped -= 1
+                self._line += 1
+                if self._line == self.named_by:
+                    self._read_names(line)
+            elif self.comment and line is not None and line.startswith(self.comment):
+                continue
+            elif self.awaits_header and line != "":
+                self.awaits_header = False
+                self._read_names(line)
+                if self.names is None:
+                    return count
+            else:
+                return count
+        return len(text)
+
+    def _read_names(self, line: str | None) -> None:
+        if line is not None and self.comment and line.startswith(self.comment):
+            line = line.removeprefix(self.comment).lstrip(" ")
+        self.names = self._separated.one(line) if line else None
+        self._note_twice()
+
+    def _note_twice(self) -> None:
+        self._twice = _named_twice(self.names or (), self._once)
 
     def parse(self, text: pa.Array, refused: Refusals) -> Records:
         """Every column as text; an empty value is null, or a file that quotes everything had no nulls."""
@@ -58,10 +91,24 @@ class Csv:
         if names is None:
             refused.add(mask(pc.is_valid(text)), "no_header")
             return Records({})
+        if self._twice is not None:
+            return _ambiguous(self._twice, text, refused)
         columns = self._separated.columns(text, names, self._wanted, "", refused)
         if not refused.any.all():
             self.shown.show(names, declared=not self.has_header)
         return Records(columns)
+
+
+def _named_twice(names: Sequence[str], used: Collection[str]) -> str | None:
+    """Return the first name of a header that stands there twice and is used; None where there is none."""
+    return next((name for name in names if name in used and names.count(name) > 1), None)
+
+
+def _ambiguous(name: str, text: pa.Array, refused: Refusals) -> Records:
+    """Refuse lines under a header that has a name twice: which of its values is meant, nobody knows."""
+    there = mask(pc.not_equal(text, ""))
+    refused.add(there, "ambiguous_header", name, pa.repeat(pa.scalar(name), len(text)), ONCE)
+    return Records({})
 
 
 def _character(code: re.Match[str]) -> str:
@@ -91,6 +138,8 @@ class ZeekTsv:
         self.seen: set[str] = set()
         self.shown = Names(layout)
         self._wanted = None if layout.keep_rest else layout.paths
+        self._once = layout.paths
+        self._twice: str | None = None
 
     @property
     def columns(self) -> frozenset[str]:
@@ -111,6 +160,7 @@ class ZeekTsv:
             case "#fields":
                 self.names = values
                 self.seen |= set(values)
+                self._twice = _named_twice(values, self._once)
             case "#unset_field" if values:
                 self.unset = values[0]
             case "#empty_field" if values:
@@ -121,6 +171,8 @@ class ZeekTsv:
         if self.names is None:
             refused.add(mask(pc.is_valid(text)), "no_header")
             return Records({})
+        if self._twice is not None:
+            return _ambiguous(self._twice, text, refused)
         columns = self._separated.columns(text, self.names, self._wanted, self.unset, refused)
         if some_hold(text, self.empty):
             columns = {

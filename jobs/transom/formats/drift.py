@@ -20,6 +20,8 @@ class Names:
         self.wanted = layout.paths
         parts = {path[:at] for path in self.wanted for at, letter in enumerate(path) if letter == "."}
         self._known = self.wanted | parts if nested else self.wanted
+        # Zeek's clusters, and what ships its logs, add fields of their own: _path, _write_ts, _system_name.
+        self._added = "_" if layout.format == "zeek" else None
         self._shown: set[str] = set()
         self._unknown: set[str] = set()
         self._records = False
@@ -37,6 +39,8 @@ class Names:
             for name in names:
                 if name in self.wanted:
                     self._shown.add(name)
+                elif self._added is not None and name.startswith(self._added):
+                    continue
                 elif not declared and name not in self._known:
                     self._unknown.add(name[:LONGEST_NAME])
             if len(self._unknown) > 10 * MOST:
@@ -45,6 +49,11 @@ class Names:
     def lacking(self, paths: Iterable[str]) -> list[str]:
         """Those of some paths that no record has shown yet."""
         return [path for path in paths if path not in self._shown]
+
+    @property
+    def any_record(self) -> bool:
+        """Whether a record has shown its names."""
+        return self._records
 
     @property
     def unknown(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ text, which only the second way has.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -21,6 +21,7 @@ from transom.formats.json_names import top_names
 from transom.formats.layout import Layout
 from transom.formats.lines import joined
 from transom.formats.rest import Records
+from transom.formats.times import NANOSECONDS
 from transom.formats.typed import Refusals
 
 ALONE = 2048
@@ -60,6 +61,8 @@ class JsonLines:
             if any(len(kinds) > 1 for kinds in wanted.values())
             else pa.schema([(path, next(iter(kinds))) for path, kinds in wanted.items()])
         )
+        # Nanoseconds are texts in some logs, since a double does not hold them, and numbers in others.
+        self._nanoseconds = frozenset(_of_nanoseconds(layout))
         self.inner = {path.partition(".")[0] for path in wanted if "." in path} if nested else set()
         self.columns: frozenset[str] = frozenset()
         self.shown = Names(layout, nested=True)
@@ -98,7 +101,7 @@ class JsonLines:
 
     def _once(self, text: pa.Array) -> Mapping[str, pa.Array] | None:
         """What the fast way gives of lines; asked a second time for the same, it does not read again."""
-        if self._tried is None or not _same(self._tried[0], text):
+        if self._tried is None or not same_buffers(self._tried[0], text):
             self._tried = text, self._fast(text)
         return self._tried[1]
 
@@ -120,11 +123,13 @@ class JsonLines:
         schema = pa.schema(
             [*self.schema, *((name, pa.string()) for name in self.inner - set(self.schema.names))]
         )
-        options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-        read = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
-        try:
-            table = pa_json.read_json(pa.BufferReader(data), read_options=read, parse_options=options)
-        except pa.ArrowInvalid:
+        table = _table(data, schema)
+        if table is None and self._nanoseconds:
+            numbers = (
+                field.with_type(pa.int64()) if field.name in self._nanoseconds else field for field in schema
+            )
+            table = _table(data, pa.schema(numbers))
+        if table is None:
             return None
         # A nested object under a plain name raises above; one under a dotted path must be read slowly.
         if table.num_rows != len(text):
@@ -143,7 +148,7 @@ class JsonLines:
             refused.add_one(index, "not_an_object")
             return {}
         self._show(record)
-        row = {path: _text(_at(record, path)) for path in self.paths}
+        row = {path: _text(value_at(record, path)) for path in self.paths}
         if self._keeps_rest:
             row[_REST] = self._rest(record)
         return row
@@ -163,10 +168,10 @@ class JsonLines:
         for path in self.paths:
             _take(record, path)
         left = {name: value for name, value in record.items() if value is not None}
-        return SURROGATE.sub("\ufffd", _written(left, ordered=True)) if left else None
+        return SURROGATE.sub("\ufffd", json_text(left, ordered=True)) if left else None
 
 
-class _Raw(str):
+class Raw(str):
     """A number's own text."""
 
 
@@ -214,12 +219,13 @@ def refuse_constant(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _at(record: dict[str, Any], path: str) -> Any:
+def value_at(record: dict[str, Any], path: str) -> Any:
+    """Return what an object has at a path, None where it has nothing; a name with dots goes first."""
     if path in record:
         return record[path]
     first, dot, rest = path.partition(".")
     inside = record.get(first)
-    return _at(inside, rest) if dot and isinstance(inside, dict) else None
+    return value_at(inside, rest) if dot and isinstance(inside, dict) else None
 
 
 def _has(record: dict[str, Any], path: str) -> bool:
@@ -243,10 +249,10 @@ def _take(record: dict[str, Any], path: str) -> None:
 
 
 def _read(line: str) -> Any:
-    return json.loads(line, parse_float=_Raw, parse_int=_Raw, parse_constant=refuse_constant)
+    return json.loads(line, parse_float=Raw, parse_int=Raw, parse_constant=refuse_constant)
 
 
-def _same(one: pa.Array, other: pa.Array) -> bool:
+def same_buffers(one: pa.Array, other: pa.Array) -> bool:
     """Whether two arrays are one stretch of the same buffers."""
     if (one.offset, len(one)) != (other.offset, len(other)):
         return False
@@ -256,25 +262,44 @@ def _same(one: pa.Array, other: pa.Array) -> bool:
 def _text(value: Any) -> str | None:
     if value is None:
         return None
-    text = value if isinstance(value, str) else _written(value)
+    text = value if isinstance(value, str) else json_text(value)
     # Half a surrogate pair is no character, and no UTF-8.
     return SURROGATE.sub("\ufffd", text)
 
 
-def _written(value: Any, ordered: bool = False) -> str:
+def json_text(value: Any, ordered: bool = False) -> str:
     """A value's shortest JSON text, with its numbers as they are written; `ordered`, with sorted names."""
-    if isinstance(value, _Raw):
+    if isinstance(value, Raw):
         return value
     if isinstance(value, list):
-        return "[" + ",".join(_written(inner, ordered) for inner in value) + "]"
+        return "[" + ",".join(json_text(inner, ordered) for inner in value) + "]"
     if isinstance(value, dict):
         items = sorted(value.items()) if ordered else value.items()
-        return "{" + ",".join(f"{_written(name)}:{_written(inner, ordered)}" for name, inner in items) + "}"
+        return "{" + ",".join(f"{json_text(name)}:{json_text(inner, ordered)}" for name, inner in items) + "}"
     return json.dumps(value, ensure_ascii=False)
 
 
 def _time_type(form: str | None) -> pa.DataType:
     return pa.float64() if form in ("epoch", "epoch_ms", "epoch_us") else pa.string()
+
+
+def _of_nanoseconds(layout: Layout) -> Iterator[str]:
+    """Yield the paths of times that are nanoseconds; texts that are joined are texts each."""
+    for field in layout.fields:
+        if field.time_format == NANOSECONDS:
+            yield from field.paths
+    if layout.time.time_format == NANOSECONDS and not layout.time.more:
+        yield from layout.time.paths
+
+
+def _table(data: bytes, schema: pa.Schema) -> pa.Table | None:
+    """Return what Arrow reads of some objects; None where it refuses a line."""
+    options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    read = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    try:
+        return pa_json.read_json(pa.BufferReader(data), read_options=read, parse_options=options)
+    except pa.ArrowInvalid:
+        return None
 
 
 def pieces(parser: "JsonLines", text: pa.Array) -> list[pa.Array]:

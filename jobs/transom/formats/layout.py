@@ -13,6 +13,9 @@ from typing import Literal
 FieldType = Literal["string", "integer", "number", "boolean", "timestamp"]
 FormatName = Literal["apache", "zeek", "csv", "json", "regex", "kv", "syscalls"]
 
+EPOCH_OR_ISO = "epoch_or_iso"
+"""Seconds or milliseconds since 1970, or ISO 8601, as each text is written: by its settings, Zeek has all."""
+
 CALL, RETURN = "call", "return"
 """The fields that each line of `syscalls` has, beside its arguments."""
 
@@ -32,7 +35,8 @@ class Field:
             above 2**53.
         missing: texts that mean "no value", beside what the format itself says (Zeek's unset field).
             Where a number is read, one that is a number means it however it is written (-1, -1.0).
-        time_format: for timestamps, a strptime format, or `epoch`, `epoch_ms`, `epoch_us`, `iso`.
+        time_format: for timestamps, a strptime format, or `epoch`, `epoch_ms`, `epoch_us`, `epoch_ns`, `iso`,
+            `epoch_or_iso`.
         zone: for timestamps without an offset, the IANA zone that they were written in.
     """
 
@@ -47,6 +51,12 @@ class Field:
 
 REST = "rest"
 """The column of what a record holds beside the declared columns and the time."""
+
+
+def is_local(form: str, zone: str | None) -> bool:
+    """Return whether times of a form may be local ones of a zone whose clocks change."""
+    says_offset = form.startswith("epoch") or "%z" in form or "%Z" in form
+    return zone not in (None, "UTC") and not says_offset
 
 
 @dataclass(frozen=True)
@@ -72,8 +82,8 @@ class EventTime:
         plus: paths of a field in seconds that is added (Zeek's `duration`); a missing one adds zero.
         time_format: as in `Field.time_format`.
         zone: the zone of times without an offset; None refuses them (`no_zone`). A local time that
-            a clock change skips is refused (`no_such_local_time`); one that it repeats is taken as
-            the earlier of the two.
+            a clock change skips is refused (`no_such_local_time`); one that it repeats is
+            resolved by the order of lines (`formats.repeated`).
         more: paths of further fields, whose texts are joined to the first one's by spaces.
         by_lines: where the number of the line makes the time; nothing else is said then.
     """
@@ -93,14 +103,17 @@ class Layout:
     Attributes:
         format: the parser's name.
         options: what the format leaves open, all optional. csv: `delimiter` (","), `header` (True: the
-            first line that is not empty; False needs `names`; "w3c": lines with `#` anywhere, of which
-            `#Fields:` names them), `names` (list of column names), `quote` ('"'). apache: `variant`
+            first line that is not empty; a number: that line, from 1; False needs `names`; "w3c": lines with
+            `#` anywhere, of which `#Fields:` names them), `names` (list of column names), `quote` ('"'),
+            `skip` (0: how many lines come before the records), `comment` (how lines begin that are no
+            records; none). apache: `variant`
             ("combined" or "common"; combined accepts both). zeek: `variant` ("auto", the default, by the
             first line that is not empty; "tsv", "json"). json: `records` (the path, ending in [], of the list
-            of records that a line holds; without it a line is a record). regex: `pattern` (with named
-            groups; required). kv: `separator` (blanks and tabs), `assign` ("="),
+            of records that a line holds, through lists in lists; without it a line is a record). regex:
+            `pattern` (with named groups; required). kv: `separator` (blanks and tabs), `assign` ("="),
             `quote` ('"'), `lead` (names of a line's first words; none). syscalls: `lead` (names of the words
-            before the call's; none).
+            before the call's; none). json, csv, regex and kv: `embedded`, a mapping of `field`, a text that
+            is itself a record, its `format` (json, regex or kv), and the options of that.
         fields: the declared columns, in order. Captures of the path are not among them.
         time: where event times come from.
         keep_rest: whether what a record holds beside these is kept, in a column `rest`.

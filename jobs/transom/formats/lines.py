@@ -1,6 +1,7 @@
 """From decompressed bytes to lines: line ends and digests; in blocks of bounded size."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -24,6 +25,12 @@ KEPT = 16 * 2**20
 LINES = 2**17
 """Lines that are parsed at a time: a block has room for millions of empty ones, of hundreds of bytes each."""
 
+LINE_FEED = 10
+HOLE = re.compile(rb"(?:\A|(?<=\n))\0+")
+"""NUL bytes at the start of a line, where what is searched begins with one."""
+HOLE_BEHIND_END = re.compile(rb"(?<=\n)\0+")
+"""The same, where it begins inside of a line."""
+
 MARK = b"\xef\xbb\xbf"
 """What a file of UTF-8 may begin with; it belongs to no line."""
 
@@ -34,6 +41,7 @@ class Tally:
 
     known: Sequence[int]
     size: int = 0
+    nul_bytes: int = 0
     broken: tuple[str, str] | None = None
     prefix_digests: dict[int, str] = field(default_factory=dict)
 
@@ -70,6 +78,31 @@ def decompressed(source: BinaryIO, name: str, tally: Tally, largest: int = PIECE
             yield piece
     except Broken as broken:
         tally.broken = (broken.kind, f"after {tally.size} decompressed bytes: {broken}")
+
+
+def without_holes(pieces: Iterable[bytes], tally: Tally) -> Iterator[bytes]:
+    """Yield the pieces of a file without the NUL bytes with which its lines begin, and count these.
+
+    A log that is truncated under its writer begins with a hole of them, and one whose machine lost power
+    has some where blocks were never written. They say nothing, and may be longer than any line.
+
+    Args:
+        tally: gains their number; a file that holds nothing else is broken.
+    """
+    at_start = True
+    for piece in pieces:
+        if b"\0" in piece:
+            kept = HOLE.sub(b"", piece) if at_start else HOLE_BEHIND_END.sub(b"", piece)
+            tally.nul_bytes += len(piece) - len(kept)
+            # Of a piece of NUL bytes alone nothing is left, and the line has still not begun.
+            at_start = kept[-1:] == b"\n" if kept else at_start
+            piece = kept
+        elif piece:
+            at_start = piece[-1] == LINE_FEED
+        if piece:
+            yield piece
+    if tally.nul_bytes and tally.nul_bytes == tally.size and tally.broken is None:
+        tally.broken = "nul_bytes_only", f"{tally.size} NUL bytes and nothing else; expected lines of text"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.formats import rounding
-from transom.formats.layout import ByLines, Layout
+from transom.formats.layout import ByLines, Layout, is_local
+from transom.formats.repeated import repeats
 from transom.formats.times import APACHE, LAST, MICROSECOND, SPECIAL, beyond, instants, numbers, time_form
 from transom.formats.typed import ARROW, Refusals, mask
 from transom.intervals import EPOCH
@@ -22,8 +23,15 @@ Taken = Callable[[Sequence[str]], pa.Array]
 """The first value that the paths have, of each line."""
 
 
-def by_fields(layout: Layout, fields: Mapping[str, pa.Array], taken: Taken, refused: Refusals) -> pa.Array:
-    """The times that fields say; lines without one are refused (`missing_time`, `bad_time`, ...)."""
+def by_fields(
+    layout: Layout, fields: Mapping[str, pa.Array], taken: Taken, refused: Refusals
+) -> tuple[pa.Array, npt.NDArray[np.int64] | None]:
+    """The times that fields say; lines without one are refused (`missing_time`, `bad_time`, ...).
+
+    Returns:
+        The times, of an hour that comes twice those in the first one; and how many microseconds later each is
+        if it means the second, None where none does.
+    """
     time = layout.time
     text = taken(time.paths)
     if time.more:
@@ -38,6 +46,11 @@ def by_fields(layout: Layout, fields: Mapping[str, pa.Array], taken: Taken, refu
         refused.add(where, reason, values=text, expected=SPECIAL[reason])
     expected = time_form(form)
     refused.add(bad, "bad_time", values=text, expected=expected)
+    shifts = None
+    if time.zone is not None and is_local(form, time.zone):
+        micros = pc.fill_null(found.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+        shifts = repeats(text, micros, form, time.zone)
+        shifts = shifts if shifts.any() else None
     if time.plus:
         extra = taken(time.plus)
         seconds, wrong = numbers(extra)
@@ -51,7 +64,7 @@ def by_fields(layout: Layout, fields: Mapping[str, pa.Array], taken: Taken, refu
         bad = there & beyond(micros)
         refused.add(bad, "bad_time", values=text, expected=expected)
         found = pa.array(micros, mask=~there | bad).cast(ARROW["timestamp"])
-    return found
+    return found, shifts
 
 
 def by_lines(

@@ -128,6 +128,41 @@ def checked(text: str, linear: bool = True) -> Pattern:
     return Pattern(scanner.plain(), tuple(compiled.groupindex))
 
 
+def beginnings(text: str) -> list[list[tuple[str, str]]]:
+    """Return, for each alternative of a pattern, its beginnings and the part that follows each of them.
+
+    Args:
+        text: a pattern that `checked` has passed, and whose groups without a name count for nothing.
+
+    Returns:
+        For each alternative, from nothing to the whole: the pattern of a beginning, and the text of the part
+        behind it, with plain letters taken together; empty behind the whole.
+    """
+    flags = re.match(r"(?:\(\?[a-zA-Z-]+\))*", text)
+    before = flags[0] if flags else ""
+    scanner = _Scanner(text, linear=True)
+    found = []
+    while True:
+        start, ends, plain = scanner.at, [scanner.at], [False]
+        while scanner.at < len(text) and not scanner.here("|"):
+            first = scanner.at
+            scanner.repeated(scanner.one())
+            ends.append(scanner.at)
+            plain.append(re.fullmatch(r"[^\\()\[{.^$]|\\[^\w\s]", text[first : scanner.at]) is not None)
+        parts = []
+        for at, end in enumerate(ends):
+            last = at
+            while last + 1 < len(ends) and plain[last + 1]:
+                last += 1
+            behind = ends[max(last, min(at + 1, len(ends) - 1))]
+            head = before if start else ""
+            parts.append((head + text[start:end], text[end:behind]))
+        found.append(parts)
+        if scanner.at >= len(text):
+            return found
+        scanner.at += 1
+
+
 class _Scanner:
     """One walk over a pattern that Python has compiled, so that its brackets and counts are sound."""
 

@@ -1,10 +1,10 @@
 """Reading one file: blocks of lines, parsed and typed, and at the end what the file was."""
 
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import pairwise
 from typing import BinaryIO, Protocol
@@ -18,21 +18,39 @@ from transom.formats import json_lines, moments, rest
 from transom.formats.apache import Apache
 from transom.formats.delimited import Csv, ZeekTsv
 from transom.formats.drift import Names
+from transom.formats.embedded import Embedded
+from transom.formats.inside import inside
 from transom.formats.json_lines import JsonLines
 from transom.formats.json_records import Text, spread
 from transom.formats.kv import KeyValue
 from transom.formats.layout import REST, Layout, Span
-from transom.formats.lines import BLOCK, KEPT, LONGEST, MARK, Lines, Tally, blocks, decompressed, split
+from transom.formats.lines import (
+    BLOCK,
+    KEPT,
+    LONGEST,
+    MARK,
+    Lines,
+    Tally,
+    blocks,
+    decompressed,
+    split,
+    without_holes,
+)
+from transom.formats.record_paths import around
 from transom.formats.regex import Regex
+from transom.formats.repeated import Order
 from transom.formats.rest import Records
 from transom.formats.syscalls import Syscalls
 from transom.formats.typed import ARROW, Refusals, column, mask
 from transom.formats.w3c import W3c
+from transom.intervals import EPOCH
 from transom.threads import in_order
 
+MICROSECOND = timedelta(microseconds=1)
 REJECTED = pa.schema(
     [("source_line", pa.int64()), *((name, pa.string()) for name in ("raw", "reason", "column", "detail"))]
 )
+NO_NUL = "text, which has no NUL bytes inside of a line"
 PARSERS: dict[str, Callable[[Layout], "Parser"]] = {
     "apache": Apache,
     "csv": Csv,
@@ -50,10 +68,13 @@ class Chunk:
     Attributes:
         events: event_time, the layout's fields, the rest where it is kept, source_line.
         rejected: source_line, raw, reason, column, detail.
+        shifts: how many microseconds later each event is if its time means the second of two hours; None
+            where no time is of an hour that comes twice, or the lines' order has been looked at.
     """
 
     events: pa.RecordBatch
     rejected: pa.RecordBatch
+    shifts: npt.NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +91,9 @@ class Summary:
         unknown: names of fields that the file brings and that no column and no time takes, in their order,
             at most 100; of JSON the names at the top.
         absent: declared columns of which no record shows any path; none of a file without records.
+        ambiguous: how many events have a time of an hour that comes twice, and nothing tells which is meant.
+        ambiguous_line: the line of the first of them.
+        nul_bytes: how many NUL bytes lines began with; they were skipped.
     """
 
     sha256: str
@@ -83,6 +107,9 @@ class Summary:
     prefix_digests: dict[int, str]
     unknown: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    ambiguous: int = 0
+    ambiguous_line: int | None = None
+    nul_bytes: int = 0
 
 
 class Parser(Protocol):
@@ -133,13 +160,33 @@ def read_file(
     """
     file = _File(layout, _Told(layout, span, start, captures or {}), Tally(known))
     accepted = rejected = 0
+    order = Order()
     for chunks in in_order(file.jobs(source, name, block), threads):
         for chunk in chunks:
+            chunk = _resolved(chunk, order)
             accepted += chunk.events.num_rows
             rejected += chunk.rejected.num_rows
             if chunk.events.num_rows or chunk.rejected.num_rows:
                 yield chunk
-    yield file.summary(accepted, rejected)
+    order.end()
+    summary = file.summary(accepted, rejected)
+    yield replace(summary, ambiguous=order.ambiguous, ambiguous_line=order.first_line)
+
+
+def _resolved(chunk: Chunk, order: Order) -> Chunk:
+    """Return a chunk whose times are those that the order of the lines tells."""
+    events = chunk.events
+    if chunk.shifts is None:
+        if events.num_rows:
+            order.end()
+        return chunk
+    times, lines = (
+        events.column(name).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        for name in ("event_time", "source_line")
+    )
+    resolved = pa.array(order.resolve(times, chunk.shifts, lines)).cast(ARROW["timestamp"])
+    index = events.schema.get_field_index("event_time")
+    return Chunk(events.set_column(index, events.schema.field(index), resolved), chunk.rejected)
 
 
 class _File:
@@ -153,7 +200,7 @@ class _File:
     def jobs(self, source: BinaryIO, name: str, block: int) -> Iterator[Callable[[], list[Chunk]]]:
         """Stretches of lines, each to be parsed whenever it likes; header lines are read between them."""
         half = b""
-        for part in blocks(decompressed(source, name, self.tally), block):
+        for part in blocks(without_holes(decompressed(source, name, self.tally), self.tally), block):
             if self.lines == 0:
                 part = replace(part, data=part.data.removeprefix(MARK))
             if self.tally.broken is not None:
@@ -171,6 +218,8 @@ class _File:
             yield lambda: [Chunk(_events([], self.layout, 0), rejected)]
 
     def _parsed(self, lines: Lines) -> Iterator[Callable[[], list[Chunk]]]:
+        if self.parser is None and self.layout.format != "zeek":
+            self.parser = _parser(self.layout, b"")
         if self.parser is None and (first_line := _first_line(lines.text)) is not None:
             self.parser = _parser(self.layout, first_line)
         # Empty lines are refused alike by all parsers.
@@ -199,6 +248,7 @@ class _File:
             tally.prefix_digests,
             parser.shown.unknown,
             parser.shown.absent,
+            nul_bytes=tally.nul_bytes,
         )
 
 
@@ -208,6 +258,9 @@ def _first_line(text: pa.Array) -> bytes | None:
 
 
 def _parser(layout: Layout, first_line: bytes) -> Parser:
+    given = inside(layout.options)
+    if given is not None:
+        return Embedded(layout, given, lambda part: _parser(part, first_line))
     if layout.format == "zeek":
         variant = layout.options.get("variant", "auto")
         as_json = variant == "json" or (variant == "auto" and first_line.lstrip()[:1] == b"{")
@@ -232,7 +285,7 @@ def _texts(lines: Lines, layout: Layout) -> Iterator[Text]:
     path = layout.options.get("records")
     strings, refused = _decoded(lines.text, pa.array(lines.lengths), LONGEST if path is None else KEPT)
     text = Text(strings, lines.text, refused)
-    return iter([text]) if path is None else spread(text, str(path))
+    return iter([text]) if path is None else spread(text, str(path), around(layout.paths))
 
 
 def _chunks(text: Text, start: int, end: int, first: int, parser: Parser, told: _Told) -> list[Chunk]:
@@ -244,48 +297,84 @@ def _chunks(text: Text, start: int, end: int, first: int, parser: Parser, told: 
 
 
 def _stretches(strings: pa.Array, parser: Parser) -> list[tuple[int, int]]:
-    """Where header lines may stand: at each run of them, or at the first line that is not empty."""
+    """Where header lines may stand: at the beginning, at each run of them, at the line that names columns."""
+    if isinstance(parser, Embedded):
+        return _stretches(strings, parser.outer)
     if isinstance(parser, ZeekTsv | W3c):
         marked = mask(pc.starts_with(strings, "#"))
         begins = np.flatnonzero(marked & ~np.r_[False, marked[:-1]])
-    elif isinstance(parser, Csv) and parser.awaits_header:
-        begins = np.flatnonzero(~mask(pc.equal(strings, "")))[:1]
+    elif isinstance(parser, Csv) and (parser.awaits_header or parser.comment):
+        begins = _csv_begins(parser, strings)
     else:
         return [(0, len(strings))]
     cuts = sorted({0, *begins.tolist(), len(strings)})
     return list(pairwise(cuts))
 
 
+def _csv_begins(parser: Csv, strings: pa.Array) -> npt.NDArray[np.int64]:
+    """Return where a comment or the line that names the columns may begin."""
+    comments = np.zeros(len(strings), dtype=bool)
+    if parser.comment:
+        comments = mask(pc.starts_with(strings, parser.comment))
+    begins = np.flatnonzero(comments & ~np.r_[False, comments[:-1]])
+    if parser.awaits_header:
+        texts = np.flatnonzero(~mask(pc.equal(strings, "")) & ~comments)
+        begins = np.r_[begins, texts[texts >= parser.skipped][:1]]
+    return begins
+
+
 def _parts(parser: Parser, strings: pa.Array, start: int, end: int) -> Iterator[tuple[int, int]]:
-    if not isinstance(parser, JsonLines):
-        yield start, end
-        return
-    for piece in json_lines.pieces(parser, strings[start:end]):
+    pieces: Iterable[pa.Array] = [strings[start:end]]
+    if isinstance(parser, Embedded):
+        pieces = parser.parts(strings[start:end])
+    elif isinstance(parser, JsonLines):
+        pieces = json_lines.pieces(parser, strings[start:end])
+    for piece in pieces:
         yield start, start + len(piece)
         start += len(piece)
 
 
+def _with_nul(text: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return which lines hold a NUL byte."""
+    found = np.zeros(len(text), dtype=bool)
+    data = text.buffers()[2]
+    if data is not None and b"\0" in memoryview(data).tobytes():
+        found = mask(pc.match_substring(text, b"\0"))
+    return found
+
+
 def _decoded(text: pa.Array, lengths: pa.Array, longest: int) -> tuple[pa.Array, Refusals]:
-    """The lines as strings, null where one is too long or not UTF-8; these and empty ones are refused."""
+    """The lines as strings, null where one is too long, holds NUL bytes or is not UTF-8; these and empty ones
+    are refused."""
     refused = Refusals.none(len(text))
     refused.add(mask(pc.equal(lengths, 0)), "empty")
     long = pc.greater(lengths, longest)
     refused.add(mask(long), "line_too_long", values=lengths, expected=f"at most {longest} bytes")
     sound = pc.if_else(long, pa.scalar(None, text.type), text).cast(pa.binary())
+    strings = _utf8(sound, refused)
+    holes = _with_nul(text)
+    if holes.any():
+        refused.add(holes, "nul_byte", expected=NO_NUL)
+        strings = pc.if_else(pa.array(holes), pa.scalar(None, strings.type), strings)
+    return strings, refused
+
+
+def _utf8(text: pa.Array, refused: Refusals) -> pa.Array:
+    """Return bytes as strings, null where they are not UTF-8; these lines are refused."""
     try:
-        return sound.cast(pa.string()), refused
+        return text.cast(pa.string())
     except pa.ArrowInvalid:
         pass
     decoded: list[str | None] = []
     broken = np.zeros(len(text), dtype=bool)
-    for index, line in enumerate(sound.to_pylist()):
+    for index, line in enumerate(text.to_pylist()):
         try:
             decoded.append(None if line is None else line.decode())
         except UnicodeDecodeError:
             decoded.append(None)
             broken[index] = True
     refused.add(broken, "not_utf8")
-    return pa.array(decoded, pa.string()), refused
+    return pa.array(decoded, pa.string())
 
 
 def _chunk(
@@ -302,10 +391,10 @@ def _chunk(
     refused.any = block.any[there].copy()
     records = parser.parse(strings, refused)
     lines = np.arange(first + offset, first + offset + rows, dtype=np.int64)
-    values = _typed(records, lines, told, refused)
+    values, shifts = _typed(records, lines, told, refused)
     bad = np.flatnonzero(refused.any)
     texts = all(pa.types.is_string(field.type) for field in records.fields.values())
-    if len(bad) and not texts and isinstance(parser, JsonLines):
+    if len(bad) and not texts and isinstance(parser, JsonLines | Embedded):
         # Arrow's reader keeps a number and not its text, by which a line is refused whatever its neighbours.
         again = Refusals.none(len(bad))
         _typed(parser.one_by_one(strings.take(pa.array(bad)), again), lines[bad], told, again)
@@ -326,11 +415,14 @@ def _chunk(
         ],
         schema=REJECTED,
     )
-    return Chunk(events, rejected)
+    return Chunk(events, rejected, None if shifts is None else shifts[~refused.any])
 
 
-def _typed(records: Records, lines: npt.NDArray[np.int64], told: _Told, refused: Refusals) -> list[pa.Array]:
-    """The time, the layout's fields and the rest; lines without a time, or one in the span, are refused."""
+def _typed(
+    records: Records, lines: npt.NDArray[np.int64], told: _Told, refused: Refusals
+) -> tuple[list[pa.Array], npt.NDArray[np.int64] | None]:
+    """The time, the layout's fields and the rest, and the times' shifts as `Chunk` has them; lines without a
+    time, or one in the span, are refused."""
     layout, span, fields = told.layout, told.span, records.fields
     rows = len(refused.any)
 
@@ -345,19 +437,34 @@ def _typed(records: Records, lines: npt.NDArray[np.int64], told: _Told, refused:
         return taken(paths) if captured is None else pa.repeat(pa.scalar(captured), rows)
 
     if layout.time.by_lines is not None:
-        time = moments.by_lines(layout.time.by_lines, told.start, lines, refused)
+        time, shifts = moments.by_lines(layout.time.by_lines, told.start, lines, refused), None
     else:
-        time = moments.by_fields(layout, fields, taken_for_time, refused)
+        time, shifts = moments.by_fields(layout, fields, taken_for_time, refused)
     columns = [column(field, taken(field.paths), refused) for field in layout.fields]
     if layout.keep_rest:
         kept = records.rest
         columns.append(rest.of_fields(fields, layout.paths, rows) if kept is None else kept)
     if span is not None:
         start, end = (pa.scalar(moment, ARROW["timestamp"]) for moment in (span.start, span.end))
+        if shifts is not None:
+            time, shifts = _in_span(time, shifts, span)
         outside = pc.or_(pc.less(time, start), pc.greater_equal(time, end))
         inside = f"{span.start:%Y-%m-%d %H:%M:%S}Z to {span.end:%Y-%m-%d %H:%M:%S}Z"
         refused.add(mask(outside), "outside_holds", values=time, expected=inside)
-    return [time, *columns]
+    return [time, *columns], shifts
+
+
+def _in_span(
+    time: pa.Array, shifts: npt.NDArray[np.int64], span: Span
+) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """Return times, and their shifts, of which one of two hours is out where the file may not hold it."""
+    start, end = ((moment - EPOCH) // MICROSECOND for moment in (span.start, span.end))
+    micros = pc.fill_null(time.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    first = (micros >= start) & (micros < end)
+    second = (micros + shifts >= start) & (micros + shifts < end)
+    moved = np.where(~first & second, micros + shifts, micros)
+    found = pa.array(moved, mask=mask(pc.is_null(time))).cast(ARROW["timestamp"])
+    return found, np.where(first & second, shifts, 0)
 
 
 def _kept(line: bytes) -> bytes:

@@ -5,6 +5,7 @@ import pyarrow.compute as pc
 
 from transom.formats.drift import Names
 from transom.formats.layout import Layout
+from transom.formats.left_over import LeftOver
 from transom.formats.pattern import checked
 from transom.formats.rest import Records
 from transom.formats.typed import Refusals, mask
@@ -14,7 +15,9 @@ class Regex:
     """Fields: the named groups. One that takes no part, or nothing, has no value."""
 
     def __init__(self, layout: Layout) -> None:
-        self._line = f"^(?:{checked(str(layout.options['pattern'])).text})$"
+        pattern = checked(str(layout.options["pattern"])).text
+        self._line = f"^(?:{pattern})$"
+        self._left_over = LeftOver(pattern)
         self.columns: frozenset[str] = frozenset()
         self.shown = Names(layout)
 
@@ -25,7 +28,10 @@ class Regex:
     def parse(self, text: pa.Array, refused: Refusals) -> Records:
         """Every group of every line as text; lines that the pattern does not match whole are refused."""
         found = pc.extract_regex(text, self._line)
-        refused.add(mask(pc.and_(pc.is_valid(text), pc.is_null(found))), "no_match", expected="the pattern")
+        unmatched = mask(pc.and_(pc.is_valid(text), pc.is_null(found))) & ~refused.any
+        if unmatched.any():
+            for stop in self._left_over.stops(text, unmatched):
+                refused.add(stop.where, "no_match", values=stop.left, expected=stop.expected)
         nothing = pa.scalar(None, pa.string())
         fields = {}
         for index in range(found.type.num_fields):

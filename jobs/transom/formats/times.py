@@ -1,7 +1,8 @@
 """Times as logs write them, to UTC microseconds, whole columns at a time.
 
 Local times need a zone. One that a clock change skips does not exist and is refused; one that it
-repeats is taken as the earlier of the two, unless letters of the zone (`%Z`, as CET and CEST) say which.
+repeats is the earlier of the two here (`formats.repeated` has the other), unless letters of the zone
+(`%Z`, as CET and CEST) say which.
 """
 
 from datetime import UTC, datetime
@@ -14,12 +15,18 @@ import pyarrow.compute as pc
 
 from transom.formats import rounding
 from transom.formats.fixed_times import of_fixed_width
+from transom.formats.layout import EPOCH_OR_ISO
 from transom.intervals import EPOCH
 
 FIRST = 0
 LAST = (datetime(2262, 1, 1, tzinfo=UTC) - EPOCH).days * 86_400_000_000
 MICROSECOND = (1, 1_000_000)
 EPOCHS = {"epoch": MICROSECOND, "epoch_ms": (1, 1_000), "epoch_us": (1, 1)}
+MILLIS_FROM = 1e11
+"""From here on a number is milliseconds: as seconds it would be of the year 5138, as milliseconds of 1973."""
+NANOSECONDS = "epoch_ns"
+"""An epoch that no double holds: whole nanoseconds, cut to microseconds, as the digits of ISO 8601 are."""
+LARGEST_INT64 = str(2**63 - 1)
 NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 APACHE = "%d/%b/%Y:%H:%M:%S %z"
 LETTERS = "%Z"
@@ -44,9 +51,13 @@ def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Mas
         among those the ones with a reason of their own (`SPECIAL`).
     """
     present = np.asarray(pc.is_valid(text).to_numpy(zero_copy_only=False), dtype=bool)
+    special: dict[str, Mask] = {}
     if form in EPOCHS:
         micros, bad = _epoch(text, EPOCHS[form])
-        special: dict[str, Mask] = {}
+    elif form == EPOCH_OR_ISO:
+        micros, bad, special = _any(text, zone)
+    elif form == NANOSECONDS:
+        micros, bad = _nanoseconds(text)
     else:
         micros, bad, special = _written(text.cast(pa.string()), form, zone)
     bad = present & (bad | beyond(micros))
@@ -56,7 +67,10 @@ def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Mas
 
 def time_form(form: str) -> str:
     """What a time has to be, in words."""
-    return f"{'ISO 8601' if form == 'iso' else form}, from 1970 to 2261"
+    if form == NANOSECONDS:
+        return f"{form}, whole nanoseconds of at most {LARGEST_INT64}, from 1970 to 2261"
+    words = {"iso": "ISO 8601", EPOCH_OR_ISO: "seconds or milliseconds since 1970, or ISO 8601"}
+    return f"{words.get(form, form)}, from 1970 to 2261"
 
 
 def beyond(micros: npt.NDArray[np.int64]) -> Mask:
@@ -79,6 +93,42 @@ def _epoch(text: pa.Array, unit: tuple[int, int]) -> tuple[npt.NDArray[np.int64]
     values, _ = numbers(text)
     micros, fits = rounding.steps(values.to_numpy(zero_copy_only=False), unit)
     return micros, ~fits
+
+
+def _any(text: pa.Array, zone: str | None) -> tuple[npt.NDArray[np.int64], Mask, dict[str, Mask]]:
+    """Return the instants of numbers since 1970 and of ISO texts, as each is written."""
+    values, wrong = numbers(text)
+    number = np.asarray(pc.is_valid(values).to_numpy(zero_copy_only=False), dtype=bool)
+    floats = np.where(number, pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False), 0.0)
+    millis = np.abs(floats) >= MILLIS_FROM
+    micros, fits = rounding.steps(np.where(millis, 0.0, floats), MICROSECOND)
+    in_millis, fit_millis = rounding.steps(np.where(millis, floats, 0.0), EPOCHS["epoch_ms"])
+    micros, bad = np.where(millis, in_millis, micros), number & ~np.where(millis, fit_millis, fits)
+    special: dict[str, Mask] = {}
+    if wrong.any():
+        rows = np.flatnonzero(wrong)
+        written, bad[rows], reasons = _written(text.take(pa.array(rows)), "iso", zone)
+        micros[rows] = written
+        for reason, where in reasons.items():
+            special[reason] = np.zeros(len(text), dtype=bool)
+            special[reason][rows] = where
+    return micros, bad, special
+
+
+def _nanoseconds(text: pa.Array) -> tuple[npt.NDArray[np.int64], Mask]:
+    """Return microseconds of whole nanoseconds, and which values are none, or more than 64 bits hold."""
+    if pa.types.is_string(text.type):
+        digits = pc.utf8_ltrim(pc.utf8_ltrim(text, "+"), "0")
+        length = pc.binary_length(digits)
+        small = pc.or_(
+            pc.less(length, 19), pc.and_(pc.equal(length, 19), pc.less_equal(digits, LARGEST_INT64))
+        )
+        fits = pc.and_(pc.match_substring_regex(text, r"^\+?[0-9]+$"), small)
+        plain = pc.if_else(pc.equal(digits, ""), "0", digits)
+        text = pc.if_else(fits, plain, pa.scalar(None, pa.string()))
+    nanos = text.cast(pa.int64())
+    bad = ~np.asarray(pc.is_valid(nanos).to_numpy(zero_copy_only=False), dtype=bool)
+    return pc.fill_null(nanos, 0).to_numpy(zero_copy_only=False) // 1000, bad
 
 
 def _written(

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from transom.formats import rounding
 from transom.formats.layout import Field
-from transom.formats.times import EPOCHS, instants, numbers, time_form
+from transom.formats.times import EPOCHS, NANOSECONDS, instants, numbers, time_form
 
 ARROW: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -75,6 +75,10 @@ class Refusals:
             if value is not None or expected is not None:
                 self.detail[line] = detail(reason, value, expected)
 
+    def of(self, lines: Mask) -> "Refusals":
+        """Return the reasons of the lines of a mask."""
+        return Refusals(self.reason[lines], self.column[lines], self.detail[lines])
+
     def put(self, lines: npt.NDArray[np.int64], others: "Refusals") -> None:
         """Gives refused lines the reasons that others have for them."""
         self.reason[lines], self.column[lines] = others.reason, others.column
@@ -126,7 +130,7 @@ def _absent(spec: Field, text: pa.Array) -> Mask:
     absent = np.zeros(len(text), dtype=bool)
     if pa.types.is_string(texts.type):
         absent = mask(pc.is_in(texts, value_set=pa.array(spec.missing, pa.string())))
-    if spec.type in ("integer", "number") or spec.time_format in EPOCHS:
+    if spec.type in ("integer", "number") or spec.time_format in (*EPOCHS, NANOSECONDS):
         meant, _ = numbers(pa.array(spec.missing, pa.string()))
         meant = meant.drop_null()
         if len(meant):

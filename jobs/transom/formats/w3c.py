@@ -15,6 +15,7 @@ class W3c(Csv):
     def __init__(self, layout: Layout) -> None:
         super().__init__(layout)
         self.awaits_header = False
+        self.skipped, self.comment = 0, ""
         self._seen: set[str] = set()
 
     @property
@@ -29,4 +30,5 @@ class W3c(Csv):
     def _directive(self, line: str) -> None:
         if line.startswith(FIELDS):
             self.names = line.removeprefix(FIELDS).split()
+            self._note_twice()
             self._seen |= set(self.names)

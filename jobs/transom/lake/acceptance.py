@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from transom.intervals import NO_HOUR, format_hour
 from transom.lake.book import Node, Verdict
 from transom.lake.quality import Finding, written
+from transom.printed import escaped
+from transom.stream.checks import Accept
 
 
 @dataclass(frozen=True)
@@ -42,15 +45,58 @@ def in_short(verdict: Verdict) -> str:
 
 
 def accept(verdict: Verdict, accepted: Sequence[Accepted]) -> Verdict:
-    """The verdict, passed where somebody accepted just this value."""
+    """Return the verdict, passed where somebody accepted just this value."""
     if verdict.success:
         return verdict
-    node = verdict.node
     for item in accepted:
-        if (item.hour, item.stage, item.check) == (node.hour, node.stage, verdict.check) and (
-            item.observed == verdict.observed
-        ):
-            return replace(
-                verdict, success=True, expected=f"{verdict.expected}; accepted by {item.who}: {item.why}"
-            )
+        if _is_of(item, verdict) and item.observed == verdict.observed:
+            return replace(verdict, success=True, accepted=f"{item.who}: {item.why}")
     return verdict
+
+
+def _is_of(item: Accepted, verdict: Verdict) -> bool:
+    node = verdict.node
+    return (item.hour, item.stage, item.check) == (node.hour, node.stage, verdict.check)
+
+
+def near_misses(verdict: Verdict, accepted: Sequence[Accepted]) -> list[str]:
+    """Return what the stream file accepts for a failed check and its hour, and the check did not see."""
+    return [
+        f"your file says {written(item.observed)} for {verdict.check} of {format_hour(item.hour)}, and the "
+        f"check saw {written(verdict.observed)}: `observed` must have every digit"
+        for item in accepted
+        if _is_of(item, verdict) and item.observed != verdict.observed
+    ]
+
+
+def entry_for(verdict: Verdict) -> str | None:
+    """Return the item of `accept` in a stream file that lets a failed check pass; None where none can.
+
+    `NAME` and `REASON` in it are for the person who answers for it.
+    """
+    if verdict.observed is None:
+        return None
+    return (
+        f"- {{hour: {format_hour(verdict.node.hour)}, stage: {verdict.node.stage}, check: {verdict.check}, "
+        f"observed: {written(verdict.observed)}, who: NAME, why: REASON}}"
+    )
+
+
+def accepted_in_words(verdict: Verdict) -> str:
+    """Return one line on a failed check that somebody answers for."""
+    subject = f" in {escaped(verdict.subject)}" if verdict.subject else ""
+    column = f", column {verdict.column}" if verdict.column else ""
+    when = "files without an hour" if verdict.node.hour == NO_HOUR else format_hour(verdict.node.hour)
+    return (
+        f"accepted: {verdict.node.stage} {verdict.node.block}, {when}: {verdict.check}{column}{subject}: "
+        f"observed {written(verdict.observed)}, expected {verdict.expected}, "
+        f"by {escaped(verdict.accepted or '')}"
+    )
+
+
+def entries_of(entries: Sequence[Accept]) -> list[Accepted]:
+    """Return the failed checks that a stream file lets pass, from its `accept`."""
+    return [
+        Accepted(item.hour, item.stage, item.check, float(item.observed), item.who, item.why)
+        for item in entries
+    ]

@@ -1,170 +1,225 @@
-"""Alerts as findings: one for each alert, level, key and hour, beside those of the ledger. No Spark.
+"""Alerts as findings, by the rows of the table `alerts` and the stream's words. No Spark.
 
-The rows that an hour has in `findings` are a function of its rows in `alerts` and of the stream's words for
-them; each carries a hash of both.
+Reports of one alert, level and key that meet it in hours that follow each other are one finding, however the
+hours were cut into runs. At a level whose slide is longer than an hour, hours that lie a slide apart follow
+each other. A finding carries a hash of the rows and words that it was made of.
 """
 
-import hashlib
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from operator import itemgetter
 
-import pyarrow as pa
-
-from transom.intervals import format_hour
+from transom.intervals import HOUR
 from transom.lake import mirroring
-from transom.lake.book import Entry
 from transom.lake.findings import NAME
+from transom.lake.lasting import RowFindings, StandingRows
 from transom.lake.ledger import Ledger
-from transom.lake.mirroring import At, Standing, Telling
 from transom.lake.staleness import fingerprint
-from transom.lake.tables import Table, in_hours_sql, query
-from transom.lake.wording import hashed, joined, one_key, one_line, quoted, shown, text, title_of
+from transom.lake.tables import Table, in_hours_sql, instant
+from transom.lake.wording import (
+    hashed,
+    joined,
+    one_key,
+    one_line,
+    quoted,
+    ranged,
+    shown,
+    text,
+    title_of,
+)
 from transom.stream import Stream
 from transom.stream.alerts import Alert, figures
-from transom.units import format_duration
+from transom.stream.windows import Level
+from transom.units import format_duration, microseconds
 
 STAGE, TABLE, KIND = "aggregate", "alerts", "alert"
-VERSION = 2
+VERSION = 3
 """Of the words; raised when the code says something else of the same rows."""
-TIMES = ("window_start", "window_end")
+TIMES = ("window_start", "window_end", "__first", "__hour")
+HOUR_US = microseconds(HOUR)
 
 
 def publish(ledger: Ledger, stream: Stream) -> bool:
-    """Brings the findings up to date with the alerts.
-
-    Hours that are not published, or by another specification, keep what they say: the run that publishes
-    them makes it anew.
+    """Brings the findings up to date with the alerts, as they stand.
 
     Returns:
         Whether something was written.
     """
-    return mirroring.publish(ledger, Alerts(stream))
+    blocks = {name: _Block(stream, name) for name, declared in stream.aggregate.items() if declared.alert}
+    return mirroring.publish(ledger, AlertFindings(STAGE, TABLE, KIND, stream.name, blocks))
 
 
 @dataclass(frozen=True)
-class Alerts:
-    """The findings of a stream's alerts, as `mirroring` brings them up to date."""
+class _Block:
+    """The alerts of one aggregation."""
 
     stream: Stream
-    stage = STAGE
-    table = TABLE
-    kind = KIND
+    name: str
+    reach: int = 0
 
-    def differing(self, now: Standing) -> Mapping[At, Telling]:
-        """The hours that say something else than what stands, in order."""
-        sql = f"SELECT DISTINCT block, hour, made_of FROM t WHERE {mirroring.own(self)}"
-        stands: dict[At, set[str]] = {}
-        for row in query(now.findings, sql).to_pylist():
-            stands.setdefault((row["block"], row["hour"]), set()).add(row["made_of"])
-        stream = self.stream
-        asking = [block for block, declared in stream.aggregate.items() if declared.alert]
-        words = {block: _words(stream, block) for block in asking}
-        shapes = {block: fingerprint(stream.alerts_shape(block)) for block in asking}
-        wanted = dict.fromkeys(stands, Telling(None))
-        for node, entry in now.book.items():
-            if node.table == TABLE and node.block in words:
-                at = node.block, node.hour
-                of_shape = (entry.inputs or {}).get("specification") == shapes[node.block]
-                if entry.status == "published" and of_shape:
-                    mark = _made_of(entry, words[node.block]) if entry.rows else None
-                    wanted[at] = Telling(mark, entry.rows)
-                else:
-                    wanted.pop(at, None)
-        return {
-            at: telling
-            for at, telling in sorted(wanted.items(), key=itemgetter(0))
-            if stands.get(at, set()) != ({telling.mark} if telling.mark else set())
-        }
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns of the key."""
+        return tuple(self.stream.aggregate[self.name].key)
 
-    def made(self, now: Standing, hours: Mapping[At, str]) -> Iterator[pa.Table]:
-        """What some hours are to say, by their marks."""
-        if now.rows is not None:
-            for block, of_block in mirroring.by_block(hours):
-                for name in self.stream.aggregate[block].alert:
-                    yield query(now.rows, _sql(self.stream, block, name, of_block))
+    @property
+    def levels(self) -> list[Level]:
+        """The windows, the finest first."""
+        return list(reversed(self.stream.aggregate[self.name].levels))
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """The figures that conditions of the block read."""
+        return tuple(figures(self.stream, self.name))
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """All columns of its rows that are read."""
+        own = ("hour", "alert", "level", "window_start", "window_end", "count", "complete")
+        return (*own, *self.key, *(column for column in self.figures if column not in own))
 
 
-def _words(stream: Stream, block: str) -> object:
-    """All that is said of a block's alerts beside their rows."""
-    declared = stream.aggregate[block]
-    said = {name: alert.model_dump(mode="json") for name, alert in declared.alert.items()}
-    return [VERSION, stream.name, said, [str(level) for level in declared.levels]]
+class AlertFindings(RowFindings[_Block]):
+    """The findings of a stream's alerts, as `mirroring` brings them up to date."""
+
+    def sql(self, rows: StandingRows, told: _Block) -> str:
+        """Return a query that makes the findings of a block."""
+        return " UNION ALL ".join(
+            _sql(rows, self.stream, told, name, alert)
+            for name, alert in told.stream.aggregate[told.name].alert.items()
+        )
 
 
-def _made_of(entry: Entry, words: object) -> str:
-    return hashlib.sha256(json.dumps([entry.digest, words], sort_keys=True).encode()).hexdigest()[:24]
+def _others(rows: StandingRows, told: _Block) -> list[datetime]:
+    """The hours whose rows were made by another specification."""
+    shape = fingerprint(told.stream.alerts_shape(told.name))
+    return [hour for hour, of in rows.entries.items() if (of.inputs or {}).get("specification") != shape]
 
 
-def _sql(stream: Stream, block: str, name: str, hours: Mapping[datetime, str]) -> str:
-    """A query that makes the findings of an alert of its rows."""
-    declared = stream.aggregate[block]
-    alert, key = declared.alert[name], list(declared.key)
-    met = stream.alert_conditions(block)[name]
-    read = [column for column in figures(stream, block) if column in met.columns]
+def _by_level(levels: list[Level], values: Iterable[str]) -> str:
+    cases = " ".join(f"WHEN {number} THEN {value}" for number, value in enumerate(values))
+    return f"CASE level {cases} END" if levels else "NULL"
+
+
+def _apart(level: Level) -> int:
+    """How many hours apart the hours lie in which a level reports, at most."""
+    return max(1, -(-level.slide // HOUR))
+
+
+def _spells(rows: StandingRows, told: _Block, name: str, read: list[str]) -> str:
+    """A query: of each level and key the spells of hours that follow each other, with the reports in them."""
+    by = ", ".join(["level", *map(quoted, told.key)])
     of_last = ["complete", "count", *read]
-    last = {column: f"last_value({quoted(column)} ORDER BY window_end)" for column in of_last}
-    grouped = ", ".join(["hour", "level", *map(quoted, key)])
-    one_hour = (
-        f"SELECT {grouped}, count(*) AS __reports, min(window_start) AS __start, "
-        "max(window_start) AS window_start, max(window_end) AS window_end, "
-        + ", ".join(f"{value} AS {quoted(column)}" for column, value in last.items())
-        + f" FROM t WHERE block = '{block}' AND alert = '{name}' AND {in_hours_sql(hours)} GROUP BY {grouped}"
+    last = ", ".join(f"last_value({quoted(c)} ORDER BY window_end) AS {quoted(c)}" for c in of_last)
+    ends = ", ".join(f"min({quoted(c)}) AS {_least(c)}, max({quoted(c)}) AS {_most(c)}" for c in read)
+    other = f"CASE WHEN {in_hours_sql(_others(rows, told))} THEN 1 ELSE 0 END"
+    hourly = (
+        f"SELECT {by}, hour, count(*) AS __reports, max(window_start) AS window_start, "
+        f"max(window_end) AS window_end, {last}{ends and f', {ends}'}, "
+        f"min(CASE WHEN complete THEN 1 ELSE 0 END) AS __complete, max({other}) AS __other "
+        f"FROM ({rows.sql}) WHERE alert = {text(name)} GROUP BY {by}, hour"
     )
-    levels = list(reversed(declared.levels))
-    said = " ".join(
-        f"WHEN {number} THEN {text(f'{format_duration(level.range)} every {format_duration(level.slide)}')}"
-        for number, level in enumerate(levels)
+    apart = _by_level(told.levels, (str(_apart(level) * HOUR_US) for level in told.levels))
+    micros = "arrow_cast(hour, 'Int64')"
+    before = f"lag({micros}) OVER (PARTITION BY {by} ORDER BY hour)"
+    begun = f"SELECT *, CASE WHEN {micros} - {before} <= {apart} THEN 0 ELSE 1 END AS __new FROM ({hourly})"
+    numbered = (
+        f"SELECT *, sum(__new) OVER (PARTITION BY {by} ORDER BY hour "
+        f"ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS __spell FROM ({begun})"
     )
-    level = f"CASE level {said} END"
-    made_of = " ".join(f"WHEN {text(format_hour(hour))} THEN '{mark}'" for hour, mark in hours.items())
-    hour = "to_char(hour, '%Y-%m-%dT%H:%M')"
+    last = ", ".join(f"last_value({quoted(c)} ORDER BY hour) AS {quoted(c)}" for c in of_last)
+    ends = ", ".join(f"min({_least(c)}) AS {_least(c)}, max({_most(c)}) AS {_most(c)}" for c in read)
+    return (
+        f"SELECT {by}, min(hour) AS __first, max(hour) AS __hour, sum(__reports) AS __reports, "
+        f"count(*) AS __hours, max(window_start) AS window_start, max(window_end) AS window_end, "
+        f"{last}{ends and f', {ends}'}, min(__complete) AS __complete, max(__other) AS __other "
+        f"FROM ({numbered}) GROUP BY {by}, __spell"
+    )
+
+
+def _least(column: str) -> str:
+    return quoted(f"__least {column}")
+
+
+def _most(column: str) -> str:
+    return quoted(f"__most {column}")
+
+
+def _sql(rows: StandingRows, stream: str, told: _Block, name: str, alert: Alert) -> str:
+    """A query that makes the findings of an alert of its rows."""
+    key, levels = list(told.key), told.levels
+    met = told.stream.alert_conditions(told.name)[name]
+    read = [column for column in told.figures if column in met.columns]
+    # A spell may go on where the next report of its level has not been asked for.
+    slack = _by_level(levels, (str((_apart(level) - 1) * HOUR_US) for level in levels))
+    ongoing = f"arrow_cast(__hour, 'Int64') + {slack} >= arrow_cast({instant(rows.reached)}, 'Int64')"
+    spells = f"SELECT *, {ongoing} AS __ongoing FROM ({_spells(rows, told, name, read)})"
+    level = _by_level(
+        levels, (text(f"{format_duration(of.range)} every {format_duration(of.slide)}") for of in levels)
+    )
     # Lengths keep apart what else would run into each other, and null what is the text null.
     of_key = [
         f"CASE WHEN {quoted(c)} IS NULL THEN '-' "
         f"ELSE concat(cast(octet_length({shown(c)}) AS varchar), ':', {shown(c)}) END"
         for c in key
     ]
+    first = "to_char(__first, '%Y-%m-%dT%H:%M')"
     identity = joined(
-        [text("/".join([stream.name, STAGE, KIND, block, name])), "cast(level AS varchar)", hour, *of_key],
+        [text("/".join([stream, STAGE, KIND, told.name, name])), "cast(level AS varchar)", first, *of_key],
         "/",
     )
     seen = joined([f"concat('{c} ', {shown(c, TIMES)})" for c in [*read, "count"] if c not in key], ", ")
     reports = "CASE __reports WHEN 1 THEN '1 report' ELSE concat(cast(__reports AS varchar), ' reports') END"
-    told = [
+    hours = "CASE __hours WHEN 1 THEN '1 hour' ELSE concat(cast(__hours AS varchar), ' hours') END"
+    extremes = [f"concat('{c} ', {ranged(_least(c), _most(c))})" for c in read]
+    evidence = [
         text(f"the rule: {' '.join(alert.when.split())}"),
-        f"concat('level ', cast(level AS varchar), ', ', {level}, ': ', {reports}, ' of the hour met it')",
-        f"concat('the last one, to ', {shown('window_end', TIMES)}, ': ', {', '.join(seen)}, "
-        "CASE WHEN complete THEN '' ELSE ', of hours that are incomplete' END)",
+        f"concat('level ', cast(level AS varchar), ', ', {level}, ': ', {reports}, ' met it in ', {hours})",
+        *([f"concat({', '.join(joined(extremes, ', '))})"] if extremes else []),
+        f"concat('the last one, to ', {shown('window_end', TIMES)}, ': ', {', '.join(seen)})",
+        "CASE WHEN __complete = 1 THEN '' ELSE 'some of the reports are of hours that are incomplete' END",
+        "CASE WHEN __other = 0 THEN '' ELSE 'some of the reports were made by an earlier form of the stream "
+        "file; their hours are stale' END",
     ]
     values = {
         "stage": text(STAGE),
-        "hour": "hour",
+        "hour": "__hour",
         "finding_id": hashed(*identity),
         "kind": text(KIND),
-        "block": text(block),
+        "block": text(told.name),
         "severity": text(alert.severity),
-        "title": _title(stream, block, name, alert, one_key(key) if key else None, level),
+        "title": _title(stream, told.name, name, alert, one_key(key) if key else None, level, extremes),
         "key": one_key(key),
         "item": "cast(NULL AS varchar)",
-        "start": "__start",
+        "start": "__first",
         "end": "window_end",
-        "ongoing": "false",
+        "ongoing": "__ongoing",
         "exactness": "'exact'",
-        "evidence": f"make_array({', '.join(told)})",
-        "made_of": f"CASE {hour} {made_of} END",
+        "evidence": f"array_remove_all(make_array({', '.join(evidence)}), '')",
+        "first_hour": "__first",
     }
+    # A hash of the rows, and of what is made of them: hours are compared without their words.
+    times = [f"arrow_cast({quoted(c)}, 'Int64')" for c in TIMES]
+    counts = ["level", "__ongoing", "__reports", "__hours", "__complete", "__other", "count"]
+    others = [*map(quoted, [*counts, *key, *read]), *map(_least, read), *map(_most, read)]
+    parts = [f"cast({one} AS varchar)" for one in times]
+    parts += [f"coalesce(cast({one} AS varchar), 'null')" for one in others]
+    words = [VERSION, values]
+    values["made_of"] = hashed(*joined([text(fingerprint(words)), *parts], "/"))
     columns = ", ".join(f"{values[column]} AS {quoted(column)}" for column in Table.load(NAME).columns)
-    return f"SELECT {columns} FROM ({one_hour})"
+    return f"SELECT {columns} FROM ({spells})"
 
 
-def _title(stream: Stream, block: str, name: str, alert: Alert, key: str | None, level: str) -> str:
-    if alert.title is None:
-        of = ["', '", key, "', '"] if key else ["', '"]
-        until = [text(", until "), shown("window_end", TIMES)]
-        return one_line(
-            f"concat({', '.join([text(f'{stream.name}: {name} of {block}'), *of, level, *until])})"
-        )
-    return title_of(stream.name, alert.title, TIMES)
+def _title(
+    stream: str, block: str, name: str, alert: Alert, key: str | None, level: str, extremes: list[str]
+) -> str:
+    """The title as SQL: the one of the stream file, with the figures of the last report; else key, hours and
+    the extremes of the figures."""
+    if alert.title is not None:
+        return title_of(stream, alert.title, TIMES)
+    span = joined([shown("__first", TIMES, to="minute"), shown("window_end", TIMES, to="minute")], " to ")
+    of = [key] if key else []
+    parts = joined(
+        [text(f"{stream}: {name} of {block}"), *of, f"concat({', '.join(span)})", level, *extremes], ", "
+    )
+    return one_line(f"concat({', '.join(parts)})")

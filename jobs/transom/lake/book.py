@@ -9,10 +9,12 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Literal
 
-Status = Literal["writing", "published", "quarantined", "blocked", "expired"]
+from transom.lake.cause import Cause, read
+
+Status = Literal["writing", "published", "quarantined", "blocked", "expired", "damaged"]
 STANDS: tuple[Status, ...] = ("published", "expired")
 """What others may rely on: an expired node's rows are gone, and known by their digest."""
-NOT_PUBLISHED: tuple[Status, ...] = ("quarantined", "blocked", "expired")
+NOT_PUBLISHED: tuple[Status, ...] = ("quarantined", "blocked", "expired", "damaged")
 EMPTY_DIGEST = "0:0"
 UNMADE = "unmade"
 """The digest of what is due and has not been computed: like no other."""
@@ -24,16 +26,17 @@ Series = tuple[str, str, str]
 FIRST = "ingest"
 """The stage that all others follow: whoever asks it for an hour asks them, too, and nobody else does."""
 STOOD_AT, STOOD_BY, STOOD_AS, STOOD_FOR = "stood_at", "stood_by", "stood_as", "stood_for"
+STOOD_CAUSES = "stood_causes"
 """What a claim notes of the rows that it is about to replace: their version of the table, their run, and
-status and cause of their node, where it was not simply published."""
+status, cause and causes of their node, where it was not simply published."""
 INHERITED = "incomplete hours, first"
-"""How the cause of an hour says that it is incomplete only as what it is computed from is."""
+"""How it is put in words that an hour is incomplete only as what it is computed from is."""
 
 CARRIED = f"earlier {INHERITED}"
-"""How it says so of earlier hours of its own table, which hours behind it are no less complete for."""
+"""How that is put of earlier hours of its own table, which hours behind it are no less complete for."""
 
 WITHHELD_FILE = "withheld, the finding of"
-"""How the cause of an hour says that it lacks what a file holds that is withheld; its hour follows."""
+"""How it is put in words that an hour lacks what a file holds that is withheld; its hour follows."""
 
 
 @dataclass(frozen=True, order=True)
@@ -59,7 +62,11 @@ class Entry:
         digest: of the rows that stand in the table (`transom.lake.digest`).
         inputs: a hash for each thing the rows were computed from; None while nothing is known. Of a node
             that is being written, of what it held, and where that stands.
-        cause: in words, why the node is quarantined, blocked, expired or incomplete.
+        rows: how many stand. Of a damaged node 0 where they cannot be read or are gone; its digest is that
+            of the rows that it has to have.
+        cause: in words, for people, why the node is quarantined, blocked, expired, damaged or incomplete.
+        causes: the same as data, of a node that is quarantined or incomplete; None where code has written it
+            that knew words only.
         asked: False where nobody asked for the hour: files of other hours have put rows in it.
     """
 
@@ -71,6 +78,7 @@ class Entry:
     rows: int = 0
     cause: str | None = None
     asked: bool = True
+    causes: tuple[Cause, ...] | None = ()
 
     @property
     def stood_at(self) -> int | None:
@@ -84,25 +92,43 @@ class Entry:
         return (self.inputs or {}).get(STOOD_BY, self.run_id)
 
     @property
+    def damaged(self) -> bool:
+        """Whether its rows are marked as damaged: nothing may read them, and the next run in whose reach the
+        hour lies makes them again. While that run writes them, too."""
+        return self.before().status == "damaged"
+
+    @property
     def lacks(self) -> bool:
         """Whether something is missing that earlier hours of its own table do not account for."""
-        said = (self.cause or "").split("; ")
-        return not self.complete and not all(CARRIED in words for words in said)
+        carried = bool(self.causes) and all(cause.kind == "earlier" for cause in self.causes or ())
+        return not self.complete and not carried
+
+    @property
+    def in_old_form(self) -> bool:
+        """Whether it is not known for what something is missing, as only words say it."""
+        return not self.complete and self.causes is None
 
     def before(self) -> "Entry":
         """This entry as it was before a run began to replace what it holds."""
         if self.status != "writing":
             return self
         inputs = dict(self.inputs or {})
-        status, cause = (inputs.pop(note, None) for note in (STOOD_AS, STOOD_FOR))
+        status, cause, causes = (inputs.pop(note, None) for note in (STOOD_AS, STOOD_FOR, STOOD_CAUSES))
         inputs = {name: value for name, value in inputs.items() if name not in (STOOD_AT, STOOD_BY)}
         stood: Status = next((known for known in NOT_PUBLISHED if known == status), "published")
-        return replace(self, status=stood, run_id=self.stood_by, inputs=inputs or None, cause=cause)
+        known = read(causes) if causes is not None else None if cause else ()
+        return replace(
+            self, status=stood, run_id=self.stood_by, inputs=inputs or None, cause=cause, causes=known
+        )
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check saw in one hour of a table."""
+    """What a check saw in one hour of a table.
+
+    Attributes:
+        accepted: who lets a failed check pass, and why; None of others.
+    """
 
     node: Node
     check: str
@@ -113,6 +139,7 @@ class Verdict:
     column: str | None = None
     subject: str | None = None
     sample: tuple[str, ...] = ()
+    accepted: str | None = None
 
     def with_sample(self, sample: Iterable[str]) -> "Verdict":
         """This verdict with some of the rows at fault."""

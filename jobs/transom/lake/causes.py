@@ -15,8 +15,9 @@ from operator import itemgetter
 from typing import Literal
 
 from transom.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
-from transom.lake.acceptance import in_short
-from transom.lake.book import INHERITED, WITHHELD_FILE, Book, Entry, Node, Verdict
+from transom.lake.book import Book, Entry, Node, Verdict
+from transom.lake.cause import Cause
+from transom.lake.finding_lines import about
 from transom.lake.quality import shortened, written
 from transom.stream.checks import BUILT_IN
 from transom.units import microseconds
@@ -27,7 +28,7 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 KINDS = ("gate", "silent", "incomplete", "stale")
 """What the ledger of a stage says; the stages find other kinds in the data."""
 WITHHELD, INCOMPLETE, DOUBTFUL = "are withheld", "are incomplete", "deserve a look"
-NOT_MADE, OUT_OF_DATE = "could not be computed", "are out of date"
+NOT_MADE, OUT_OF_DATE, DAMAGED = "could not be computed", "are out of date", "are damaged"
 FATES: Mapping[str, tuple[Severity, str]] = {
     "error": ("high", WITHHELD),
     "incomplete": ("medium", INCOMPLETE),
@@ -39,6 +40,7 @@ MENDED: Mapping[str, str] = {
     NOT_MADE: "when nothing is in its way any more, run",
     INCOMPLETE: "when what is missing has come, run",
     OUT_OF_DATE: "run",
+    DAMAGED: "run",
 }
 """What makes good what has become of an hour."""
 NOUNS = {
@@ -48,8 +50,6 @@ NOUNS = {
 """What the rows of a stage are."""
 SHOWN = 5
 """How many hours and how many rows at fault are evidence of one finding."""
-BETWEEN_CAUSES = re.compile(r"; (?!run )")
-"""What joins the causes of an hour; one of them may say behind a semicolon what to run."""
 HOUR_IN_WORDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 
 
@@ -67,6 +67,8 @@ class Finding:
             whether matches may still join it.
         exactness: of a figure: exact, guaranteed, estimated, or its bounds.
         made_of: of what stages find in the data, a hash of the rows and words that it was made of.
+        first_hour: the first hour that reported it; `hour` is the last one. None for files that belong to no
+            hour.
     """
 
     stage: str
@@ -84,10 +86,12 @@ class Finding:
     item: str | None = None
     exactness: str = "exact"
     made_of: str | None = None
+    first_hour: datetime | None = None
 
     def __str__(self) -> str:
-        """One line: how bad, of what kind, what and when."""
-        return f"{self.severity} {self.kind}: {self.title}"
+        """One line: how bad, of what kind, what, of which key or item, and when."""
+        beside = about(self.title, self.key, self.item, self.start, self.end)
+        return f"{self.severity} {self.kind}: {self.title}{beside}"
 
     @property
     def rank(self) -> tuple[int, int, int, str]:
@@ -117,7 +121,7 @@ class _Cause:
     """What makes hours that follow each other one finding.
 
     Attributes:
-        name: the check and its column, or the words of the cause without file and hours.
+        name: the check and its column, or what the cause says of its file, without hours.
     """
 
     kind: str
@@ -163,7 +167,8 @@ def from_ledger(
     counted = [verdict for verdict in failures if _counts(verdict, book.get(verdict.node))]
     troubled = [(n, entry) for n, entry in book.items() if entry.status != "published" or not entry.complete]
     # What needs these waits for them, and says so in the words of `staleness`.
-    found = tuple(f"{node} is quarantined" for node, entry in troubled if entry.status == "quarantined")
+    roots = ("quarantined", "damaged")
+    found = tuple(f"{node} is {entry.status}" for node, entry in troubled if entry.status in roots)
     own = sorted((t for t in troubled if t[0].stage == stage), key=itemgetter(0))
     signs = chain(
         map(_of_check, counted),
@@ -230,40 +235,55 @@ def _of_nodes(
         cause = entry.cause or "something is missing"
         match entry.status:
             case "quarantined" if not any(verdict.severity == "error" for verdict in seen):
-                yield _in_words("gate", node.block, node.hour, cause, "high", WITHHELD)
+                path = next((one.about for one in entry.causes or () if one.kind == "file"), None)
+                yield _in_words("gate", node.block, node.hour, cause, "high", WITHHELD, path)
+            case "damaged":
+                yield _in_words("gate", node.block, node.hour, cause, "high", DAMAGED, None)
             case "blocked" if node not in stale and not cause.startswith(found):
-                yield _in_words("gate", None, node.hour, cause, "high", NOT_MADE)
+                yield _in_words("gate", None, node.hour, cause, "high", NOT_MADE, None)
             case "published" if not entry.complete and _matters(node, entry):
-                for words in BETWEEN_CAUSES.split(cause):
-                    if INHERITED not in words and not any(_explains(verdict, words) for verdict in seen):
-                        sign = _in_words("incomplete", node.block, node.hour, words, "medium", INCOMPLETE)
+                for one in _own_causes(entry):
+                    if one.about is None or not any(one.about in (v.check, v.subject) for v in seen):
+                        sign = _of_cause(node, one)
                         # A file that reaches into other hours lacks the same in all of them.
-                        of_file = files.get(words.partition(": ")[0], sign.cause)
-                        yield replace(sign, cause=of_file)
+                        yield replace(sign, cause=files.get(one.about or "", sign.cause))
 
 
-def _explains(verdict: Verdict, words: str) -> bool:
-    """Whether a failed check is what a part of an hour's cause speaks of."""
-    of_file = verdict.subject is not None and words.startswith(f"{verdict.subject}: ")
-    return of_file or words in (verdict.check, in_short(verdict))
+def _own_causes(entry: Entry) -> list[Cause]:
+    """What an incomplete hour lacks itself. Where words alone say it, only its failed checks are known."""
+    if entry.causes is None:
+        return []
+    causes = entry.causes or (Cause("file", entry.cause or "something is missing"),)
+    return [cause for cause in causes if cause.kind not in ("inputs", "earlier")]
+
+
+def _of_cause(node: Node, cause: Cause) -> _Sign:
+    """What an incomplete hour shows of something that it lacks."""
+    rest = cause.text.removeprefix(f"{cause.about}: ")
+    mended = None
+    if cause.kind == "withheld_file":
+        mended = f"put right what withholds {cause.about}, as that finding says, then run"
+    name = _Cause("incomplete", node.block, HOUR_IN_WORDS.sub("", rest))
+    return _Sign(name, node.hour, "medium", INCOMPLETE, cause.text, cause.text, mended=mended)
 
 
 def _in_words(
-    kind: str, block: str | None, hour: datetime, words: str, severity: Severity, fate: str
+    kind: str, block: str | None, hour: datetime, words: str, severity: Severity, fate: str, path: str | None
 ) -> _Sign:
-    path, _, rest = words.partition(": ")
-    name = HOUR_IN_WORDS.sub("", rest if "/" in path else words)
-    mended = None
-    if rest.startswith(WITHHELD_FILE):
-        mended = f"put right what withholds {path}, as that finding says, then run"
-    return _Sign(_Cause(kind, block, name), hour, severity, fate, words, words, mended=mended)
+    """What a withheld hour says of itself.
+
+    Args:
+        path: of the file that it is withheld for, if it is for one alone.
+    """
+    name = HOUR_IN_WORDS.sub("", words.removeprefix(f"{path}: "))
+    return _Sign(_Cause(kind, block, name), hour, severity, fate, words, words)
 
 
 def _of_stale(stale: Mapping[Node, Entry | None], found: tuple[str, ...]) -> Iterator[_Sign]:
     """Hours that are out of date, whichever blocks they are of; not what is found as withheld."""
     for node, entry in sorted(stale.items()):
         held_up = entry is not None and entry.status == "blocked" and (entry.cause or "").startswith(found)
-        if not held_up and (entry is None or entry.status != "quarantined"):
+        if not held_up and (entry is None or entry.status not in ("quarantined", "damaged")):
             says = (
                 "what they are computed from has changed since, a gate kept runs from them, or one was killed"
             )
@@ -295,6 +315,7 @@ def _finding(stream: str, stage: str, signs: Sequence[_Sign], last: datetime) ->
         end=end,
         ongoing=ongoing,
         evidence=_evidence(stage, cause, worst, signs, hours),
+        first_hour=start,
     )
 
 

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 EVENTS = ("ingest", "events", "events")
+
+
+class NeverRun(LakeError):
+    """A stream that fills frames has never run in the lake."""
+
+
 TIME = "event_time"
 Hours = Mapping[datetime, Entry]
 Rows = Callable[["SparkSession", Collection[datetime]], "DataFrame"]
@@ -158,7 +164,10 @@ class _Stream:
         with _reading(filler, root):
             if self._ledger is None:
                 if not DeltaTable.is_deltatable(f"{root}/events"):
-                    raise LakeError(f"{filler.place}: no run of a stream {filler.name} is in this lake")
+                    raise NeverRun(
+                        f"{filler.place}: the stage fill waits for the stream {filler.name}, of which no run "
+                        "is in this lake: run its ingest, then fill again. Stages before fill do not wait"
+                    )
                 _require(filler, DeltaTable(f"{root}/events"))
                 self._ledger = Ledger(root)
             book = self._ledger.book([EVENTS[0]])

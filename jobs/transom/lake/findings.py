@@ -6,7 +6,7 @@ runs have nothing to write.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,14 +31,65 @@ def findings(
 
     Args:
         root: the stream's folder in the lake.
-        interval: only what overlaps it, of alerts what its hours report, of episodes also what they show of
-            earlier ones, and what belongs to no hour; None is everything.
+        interval: only what its hours reported, from the first hour that reported it to the last or to its
+            end, and what belongs to no hour; None is everything.
         most: how many of them; None is all, of which there may be millions where many meet a condition.
         kinds: only these; None is all.
     """
     limit = "" if most is None else f" LIMIT {most}"
     rows = _ask(root, f"SELECT * FROM t WHERE {_asked(interval, kinds)} ORDER BY {_RANK}{limit}")
     return sorted(map(_of_row, rows), key=lambda finding: finding.rank)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Some findings of each kind and block, and how many more there are.
+
+    Attributes:
+        shown: the worst first.
+        more: of each kind and block that has more, the block, and how many are left out, most first.
+    """
+
+    shown: tuple[Finding, ...]
+    more: tuple[tuple[str, str | None, int], ...]
+
+    @property
+    def rest(self) -> str | None:
+        """What is left out, in one line; None where that is nothing."""
+        if not self.more:
+            return None
+        kinds = (f"{number} {kind}{f' of {block}' if block else ''}" for kind, block, number in self.more)
+        total = sum(number for _, _, number in self.more)
+        return f"... and {total} more in the table findings: {', '.join(kinds)}"
+
+
+def selected(root: str, most: int, each: int, interval: Interval | None = None) -> Selection:
+    """Return some findings of each kind and block, so that many of one kind hide no other.
+
+    Args:
+        root, interval: as in `findings`.
+        most: how many in all, 1 or more; of each kind and block the worst one is there, whatever this says.
+        each: how many of a kind and block at most, 1 or more.
+    """
+    groups = (
+        f"SELECT *, row_number() OVER (PARTITION BY kind, block ORDER BY {_RANK}) AS __place, "
+        "count(*) OVER (PARTITION BY kind, block) AS __many "
+        f"FROM t WHERE {_asked(interval, None)}"
+    )
+    # One of each first, then the second ones.
+    rows = _ask(
+        root,
+        f"SELECT * FROM (SELECT *, row_number() OVER (ORDER BY __place, {_RANK}) AS __turn FROM ({groups}) "
+        f"WHERE __place <= {each}) WHERE __turn <= {most} OR __place = 1",
+    )
+    left = {(row["kind"], row["block"]): row["__many"] for row in rows}
+    for row in rows:
+        left[row["kind"], row["block"]] -= 1
+    more = sorted(
+        ((kind, block, number) for (kind, block), number in left.items() if number),
+        key=lambda group: (-group[2], group[0], group[1] or ""),
+    )
+    return Selection(tuple(sorted(map(_of_row, rows), key=lambda found: found.rank)), tuple(more))
 
 
 def how_many(root: str, interval: Interval | None = None) -> int:
@@ -86,10 +137,9 @@ def _asked(interval: Interval | None, kinds: Iterable[str] | None) -> str:
         where += f" AND kind IN ({listed})"
     if interval is not None:
         start, end = instant(interval.start), instant(interval.end)
-        # The window of an alert reaches back, a day or more: it belongs to the hour that reports it. What is
-        # seen of an episode only when its last record is long past belongs to that hour, too.
-        first = "CASE WHEN kind = 'alert' THEN hour ELSE \"start\" END"
-        last = "CASE WHEN kind = 'episode' THEN hour + INTERVAL '1 hour' ELSE \"end\" END"
+        # What a stage reports only when it is long past belongs to the hours that report it.
+        first = 'coalesce(first_hour, "start")'
+        last = "greatest(hour + INTERVAL '1 hour', \"end\")"
         where += f' AND ("start" IS NULL OR "end" IS NULL OR ({first} < {end} AND {start} < {last}))'
     return where
 
@@ -154,7 +204,7 @@ def _read(table: DeltaTable, where: str = "TRUE") -> list[Finding]:
 
 def _of_row(row: Mapping[str, Any]) -> Finding:
     held = {name: row[name] for name in COLUMNS}
-    for name in ("hour", "start", "end"):
+    for name in ("hour", "start", "end", "first_hour"):
         held[name] = held[name] and _utc(held[name])
     return Finding(**held | {"evidence": tuple(row["evidence"] or ())})
 

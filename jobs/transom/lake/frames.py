@@ -39,7 +39,7 @@ def _told(stream: Stream, name: str, said: Frame) -> Told:
         severity=said.severity,
         title=title,
         evidence=_evidence(said, value),
-        reach=said.idle // HOUR,
+        reach=-(-said.idle // HOUR),
     )
 
 

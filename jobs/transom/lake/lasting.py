@@ -5,16 +5,18 @@ A table has a row of such a thing in every hour in which it has changed: `partia
 last row and of the stream's words, and carries a hash of both.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
 from transom.intervals import HOUR, NO_HOUR
 from transom.lake import mirroring
-from transom.lake.book import STANDS
+from transom.lake.book import STANDS, Entry
 from transom.lake.findings import NAME
 from transom.lake.mirroring import At, Standing, Telling
 from transom.lake.staleness import fingerprint
@@ -61,9 +63,28 @@ class Told:
         return ("hour", self.id, *ends, "state", self.new, *self.columns, *self.key, *self.item)
 
 
+class Block(Protocol):
+    """What every block of rows says of itself: its name, and of its rows as in `Told`."""
+
+    @property
+    def name(self) -> str:
+        """The name of the block."""
+
+    @property
+    def reach(self) -> int:
+        """After how many hours without a row nobody knows any more whether a thing goes on."""
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """All columns of its rows that are read."""
+
+
+T = TypeVar("T", bound=Block)
+
+
 @dataclass
-class Lasting:
-    """The findings of one kind of things, as `mirroring` brings them up to date.
+class RowFindings(ABC, Generic[T]):
+    """The findings of one kind, made of the rows of one table, as `mirroring` brings them up to date.
 
     Attributes:
         stage, table: whose rows they are made of.
@@ -76,7 +97,7 @@ class Lasting:
     table: str
     kind: str
     stream: str
-    blocks: Mapping[str, Told]
+    blocks: Mapping[str, T]
 
     def differing(self, now: Standing) -> Mapping[At, Telling]:
         """The hours that say something else than what stands, in order."""
@@ -85,9 +106,9 @@ class Lasting:
         held = query(now.findings, f"SELECT DISTINCT block, hour FROM t WHERE {own}").to_pylist()
         found = {(row["block"], row["hour"]): Telling(None) for row in held if row["block"] not in blocks}
         for name, told in blocks.items():
-            rows = _Rows.of(now, self, told)
+            rows = StandingRows.of(now, self, told)
             stands = f"SELECT hour, finding_id, made_of FROM f WHERE {own} AND block = '{name}'"
-            made = _sql(rows, self, told)
+            made = self.sql(rows, told)
             differing = rows.query(
                 f"SELECT w.hour, h.hour AS before, max(w.made_of) AS mark FROM ({made}) w "
                 f"FULL OUTER JOIN ({stands}) h ON w.finding_id = h.finding_id "
@@ -111,21 +132,33 @@ class Lasting:
         """What some hours are to say."""
         for name, of_block in mirroring.by_block(hours):
             told = self.blocks[name]
-            rows = _Rows.of(now, self, told)
-            yield rows.query(f"SELECT * FROM ({_sql(rows, self, told)}) WHERE {in_hours_sql(of_block)}")
+            rows = StandingRows.of(now, self, told)
+            yield rows.query(f"SELECT * FROM ({self.sql(rows, told)}) WHERE {in_hours_sql(of_block)}")
+
+    @abstractmethod
+    def sql(self, rows: "StandingRows", told: T) -> str:
+        """Return a query that makes the findings of a block."""
 
 
-def _sql(rows: "_Rows", of: Lasting, told: Told) -> str:
-    """A query that makes the findings of a block."""
+class Lasting(RowFindings[Told]):
+    """The findings of things that last, a row of the table in every hour in which one has changed."""
+
+    def sql(self, rows: "StandingRows", told: Told) -> str:
+        """Return a query that makes the findings of a block: of each thing its last row."""
+        return _sql(rows, self, told)
+
+
+def _sql(rows: "StandingRows", of: Lasting, told: Told) -> str:
     columns = ", ".join(map(quoted, told.read))
     # An hour that nothing has joined it in says only that it has come to an end.
     rows_of_all = (
         f"SELECT {columns}, row_number() OVER (PARTITION BY {told.id} ORDER BY hour DESC) AS __place, "
-        f"max(CASE WHEN {told.new} > 0 THEN hour END) OVER (PARTITION BY {told.id}) AS __grown "
+        f"max(CASE WHEN {told.new} > 0 THEN hour END) OVER (PARTITION BY {told.id}) AS __grown, "
+        f"min(hour) OVER (PARTITION BY {told.id}) AS __first "
         f"FROM ({rows.sql})"
     )
     last = (
-        f"SELECT {columns}, coalesce(__grown, hour) AS __hour, "
+        f"SELECT {columns}, coalesce(__grown, hour) AS __hour, __first, "
         f"state = 'partial' AND hour >= {instant(rows.reached)} AS __ongoing "
         f"FROM ({rows_of_all}) WHERE __place = 1 AND state <> 'joined'"
     )
@@ -144,9 +177,10 @@ def _sql(rows: "_Rows", of: Lasting, told: Told) -> str:
         "ongoing": "__ongoing",
         "exactness": told.exactness,
         "evidence": f"array_remove_all(make_array({', '.join(told.evidence)}), '')",
+        "first_hour": "__first",
     }
     # A hash of the row, and of what is made of it: so that hours are compared without their words.
-    times = [f"arrow_cast({quoted(c)}, 'Int64')" for c in ("__hour", *told.times)]
+    times = [f"arrow_cast({quoted(c)}, 'Int64')" for c in ("__hour", "__first", *told.times)]
     others = [c for c in (*told.columns, *told.key, *told.item) if c not in told.times]
     row = [f"cast({time} AS varchar)" for time in times] + [shown(c) for c in ("__ongoing", *others)]
     values["made_of"] = hashed(*joined([text(fingerprint(values)), *row], "/"))
@@ -155,23 +189,26 @@ def _sql(rows: "_Rows", of: Lasting, told: Told) -> str:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class StandingRows:
     """The rows that stand of a block.
 
     Attributes:
         hours: those that a run has begun to replace, by the version of the table in which their rows stand.
         versions: the table as it is, `t`, and at these versions, by their names in a query.
+        entries: what the ledger says of the hours of the table.
         reached: the earliest hour whose row may say of a thing that it goes on, and be the last one. Of
             one before it nobody knows what has come of it: hours in between were not asked for.
     """
 
-    told: Told
+    told: Block
     hours: Mapping[str, list[datetime]]
     versions: Mapping[str, DeltaTable]
+    entries: Mapping[datetime, Entry]
     reached: datetime
 
     @classmethod
-    def of(cls, now: Standing, of: Lasting, told: Told) -> "_Rows":
+    def of(cls, now: Standing, of: "RowFindings[Any]", told: Block) -> "StandingRows":
+        """Return the rows of a block as they stand."""
         assert now.rows is not None
         hours: dict[str, list[datetime]] = {}
         versions = {"t": now.rows}
@@ -185,7 +222,7 @@ class _Rows:
         last = max(
             (hour for hour, entry in series.items() if entry.before().status in STANDS), default=NO_HOUR
         )
-        return cls(told, hours, versions, last - told.reach * HOUR)
+        return cls(told, hours, versions, series, last - told.reach * HOUR)
 
     def query(self, sql: str, **others: DeltaTable) -> pa.Table:
         """What an SQL query over the versions gives, and over other tables."""

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -24,16 +25,23 @@ from transom.lake.book import (
     STOOD_AS,
     STOOD_AT,
     STOOD_BY,
+    STOOD_CAUSES,
     STOOD_FOR,
     Book,
     Entry,
     Node,
     Verdict,
 )
+from transom.lake.cause import Cause, read, write
 from transom.lake.tables import ATTEMPTS, Table, create, in_hours_sql, read_rows
 
 FORGOTTEN = "forgotten"
 """What a commit is told of a row that is to be deleted; it stands in no table."""
+
+
+TOKENS_FROM = "transom.tokens_from"
+"""A property of `hours`: what is added to its version to give a token. A ledger that was made anew after
+damage begins above the tokens that the tables hold."""
 
 
 class Overtaken(RuntimeError):
@@ -118,7 +126,8 @@ class Ledger:
             holds: whether all else that the run went by is, in a later ledger, as it was seen.
 
         Returns:
-            The commit's version: the fencing token that every table write of this claim carries.
+            The fencing token that every table write of this claim carries: the commit's version, and
+            `tokens_from`.
 
         Raises:
             Overtaken: a node is no longer as it was seen, or what the run went by does not hold.
@@ -191,7 +200,7 @@ class Ledger:
                     .execute()
                 )
                 self._remember(stage, changed, read_at, table.version())
-                return table.version()
+                return table.version() + tokens_from(table)
             except CommitFailedError:
                 if attempt == ATTEMPTS - 1:
                     raise
@@ -218,6 +227,7 @@ class Ledger:
                 "success": v.success,
                 "subject": v.subject,
                 "sample": list(v.sample),
+                "accepted": v.accepted,
                 "run_id": run_id,
             }
             for v in verdicts
@@ -253,6 +263,10 @@ class Ledger:
         """The checks that failed in any hour, by the run that each node now stands by."""
         return self._verdicts(book, stage, "NOT success")
 
+    def accepted(self, book: Book, stage: str) -> list[Verdict]:
+        """Return the failed checks that somebody lets pass, by the run that each node now stands by."""
+        return self._verdicts(book, stage, "accepted IS NOT NULL")
+
     def _verdicts(self, book: Book, stage: str, where: str) -> list[Verdict]:
         verdicts = []
         for row in read_rows(self.open("checks"), f"stage = '{stage}' AND {where}"):
@@ -269,6 +283,7 @@ class Ledger:
                         row["column"],
                         row["subject"],
                         tuple(row["sample"] or ()),
+                        row["accepted"],
                     )
                 )
         return sorted(verdicts, key=lambda v: (v.node, v.check, v.subject or "", v.column or ""))
@@ -288,6 +303,11 @@ class Ledger:
         return sorted(read_rows(self.open("runs")), key=lambda row: (row["finished_at"], row["run_id"]))
 
 
+def tokens_from(table: DeltaTable) -> int:
+    """What is added to the version of `hours` to give the token of a claim."""
+    return int(table.metadata().configuration.get(TOKENS_FROM) or 0)
+
+
 def _claimed(node: Node, held: Entry | None, run_id: str, versions: Mapping[str, int], asked: bool) -> Entry:
     held = held or Entry("published", run_id, asked=asked)
     inputs = dict(held.inputs or {})
@@ -296,6 +316,8 @@ def _claimed(node: Node, held: Entry | None, run_id: str, versions: Mapping[str,
         inputs[STOOD_AS] = held.status
     if held.cause:
         inputs[STOOD_FOR] = held.cause
+        if held.causes is not None:
+            inputs[STOOD_CAUSES] = write(held.causes)
     if node.table in versions:
         inputs.setdefault(STOOD_AT, str(versions[node.table]))
     return Entry("writing", run_id, held.complete, held.digest, inputs, held.rows, asked=asked or held.asked)
@@ -323,8 +345,23 @@ def _row(node: Node, entry: Entry | None) -> dict[str, object]:
         "inputs": None if entry.inputs is None else json.dumps(dict(entry.inputs), sort_keys=True),
         "rows": entry.rows,
         "cause": entry.cause,
+        "causes": None if entry.causes is None else write(entry.causes),
         "run_id": entry.run_id,
     }
+
+
+def _causes(text: str | None, cause: str | None) -> tuple[Cause, ...] | None:
+    if text is not None:
+        return read(text)
+    # Earlier code has written words alone.
+    return None if cause else ()
+
+
+@lru_cache(2**12)
+def _inputs(text: str) -> Mapping[str, str]:
+    """The inputs of a node; the hours of ingest have the same ones, year after year."""
+    inputs: Mapping[str, str] = json.loads(text)
+    return inputs
 
 
 def _book(table: DeltaTable, stages: Sequence[str] | None) -> Book:
@@ -336,10 +373,11 @@ def _book(table: DeltaTable, stages: Sequence[str] | None) -> Book:
                 row["run_id"],
                 row["complete"],
                 row["digest"],
-                None if row["inputs"] is None else json.loads(row["inputs"]),
+                None if row["inputs"] is None else _inputs(row["inputs"]),
                 row["rows"],
                 row["cause"],
                 row["asked"],
+                _causes(row["causes"], row["cause"]),
             )
             for row in read_rows(table, where)
         }

@@ -46,11 +46,16 @@ def publish(
     # A node that is to be forgotten is not asked for by that, should this run be killed.
     unasked = {node for node, entry in entries.items() if entry is None or not entry.asked}
     token = ledger.claim(stage, entries, run_id, seen, versions, unasked, holds)
-    known = ledger.book([stage]) if writes else None
+    known = readable(ledger.book([stage])) if writes else None
     for write in writes:
         store.write(write, stage=stage, token=token, run_id=run_id, known=known)
     ledger.record_checks(stage, verdicts, run_id)
     ledger.publish(stage, entries, run_id)
+
+
+def readable(book: Book) -> list[Node]:
+    """The nodes whose rows a write has to keep: not those that are damaged, which nobody may read."""
+    return [node for node, entry in book.items() if not entry.damaged]
 
 
 def stands(seen: Book, node: Node, digest: str) -> bool:

@@ -22,7 +22,7 @@ from transom.lake.fillers import Fillers
 from transom.lake.ledger import Ledger, Overtaken
 from transom.lake.parts import moment_of, number_of
 from transom.lake.planning import Plan, left_stale, plan
-from transom.lake.publishing import publish, stands
+from transom.lake.publishing import publish, readable, stands
 from transom.lake.quality import judge
 from transom.lake.retention import Series, expire
 from transom.lake.samples import in_words, sampled
@@ -89,6 +89,7 @@ def refresh(
     stretch: Interval | None = None,
     retention: timedelta | None = None,
     shared: Collection[Series] = (),
+    recompute: bool = False,
 ) -> Outcome:
     """Brings a stage up to date over an interval.
 
@@ -99,13 +100,15 @@ def refresh(
         retention: how long state is kept before the stage's last hour; None is for ever.
         shared: block and table of the stage's state that other stages read. It does not expire; what has
             expired before others read it is made again.
+        recompute: whether the hours of the interval are computed and written even where they are fresh.
     """
     outcome = Outcome()
+    forced = frozenset(interval.hours()) if recompute else frozenset()
     scope = Scope.within(interval, stretch or interval, heal)
     fillers = Fillers(ledger.root, stage.fillers)
 
     def run(step: Step, todo: Plan, book: Book, pins: Pins) -> None:
-        outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted))
+        outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted, forced))
 
     def prepared(step: Step, of: Scope, again: Collection[Node]) -> tuple[Plan, Book, Pins]:
         book, pins = _consistent(store, ledger, fillers, step)
@@ -135,7 +138,8 @@ def refresh(
     for number, step in enumerate(stage.steps):
         _forget_dropped(store, ledger, stage.name, step, run_id)
         if step.parts:
-            bring(number, scope, _expired(ledger, stage.name, step, shared))
+            again = _expired(ledger, stage.name, step, shared)
+            bring(number, scope, again | _forced(ledger.book([stage.name]), stage.name, step, forced))
     if retention is not None:
         outcome.work["expired"] = expire(store, ledger, stage, retention, run_id, shared)
     outcome.stale = left_stale(stage, fillers.beside(ledger.book()), scope, accepted)
@@ -150,6 +154,12 @@ def _expired(ledger: Ledger, stage: str, step: Step, shared: Collection[Series])
         for node, entry in (ledger.book([stage]).items() if blocks else ())
         if entry.status == "expired" and node.table == step.table.name and node.block in blocks
     }
+
+
+def _forced(book: Book, stage: str, step: Step, hours: Collection[datetime]) -> set[Node]:
+    """Nodes of a step in some hours; without state that has expired, which is made where it is needed."""
+    nodes = {Node(stage, block, step.table.name, hour) for block in step.parts for hour in hours}
+    return {node for node in nodes if node not in book or book[node].status != "expired"}
 
 
 def forget(store: Store, ledger: Ledger, stage: Stage, run_id: str) -> None:
@@ -201,6 +211,7 @@ def _run_step(
     pins: Pins,
     run_id: str,
     accepted: Sequence[Accepted],
+    forced: Collection[datetime] = (),
 ) -> Outcome:
     figures: dict[Node, dict[str, Any]] = {}
     verdicts: list[Verdict] = []
@@ -225,7 +236,8 @@ def _run_step(
             counted = spool.counted
             verdicts = [v if v.success else _sampled(step, rows, v, counted) for v in verdicts]
         for node, entry in entries.items():
-            if entry.status == "published" and not stands(book, node, entry.digest):
+            rewritten = node.hour in forced or not stands(book, node, entry.digest)
+            if entry.status == "published" and rewritten:
                 good.setdefault(node.block, []).append(node.hour)
                 size += figures[node]["bytes"]
         writes = _writes(store, step, spool, rows, size, good, _torn(book, entries), book)
@@ -356,7 +368,7 @@ def _torn(book: Book, entries: Mapping[Node, Entry]) -> dict[Node, int]:
     return {
         node: version
         for node, version in held.items()
-        if version is not None and entries[node].status not in STANDS
+        if version is not None and entries[node].status not in STANDS and not book[node].damaged
     }
 
 
@@ -385,7 +397,7 @@ def _writes(
         return []
     together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
     write = Write(step.table, together, targets, bytes=None if torn else size)
-    if spool is None or torn or write.shared(book):
+    if spool is None or torn or write.shared(readable(book)):
         return [write]
     return [replace(write, parts=spool.take(good))]
 

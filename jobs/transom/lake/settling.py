@@ -9,6 +9,8 @@ from typing import Any
 
 from transom.lake.acceptance import in_short
 from transom.lake.book import CARRIED, EMPTY_DIGEST, INHERITED, Book, Entry, Node, Status, Verdict
+from transom.lake.cause import Cause, Kind
+from transom.lake.cause import in_words as words_of
 from transom.lake.chain import Earlier
 from transom.lake.planning import Plan
 from transom.lake.stage import Step
@@ -50,8 +52,8 @@ def settle(
                 inputs = todo.inputs[node]
                 if back:
                     inputs = {**inputs, table: in_words(earlier.contents(hour))}
-                missing = _incomplete(incomplete_hours(step.others(block), hour, book), INHERITED)
-                missing += _incomplete(earlier.incomplete(hour), CARRIED)
+                missing = _incomplete(incomplete_hours(step.others(block), hour, book), "inputs", INHERITED)
+                missing += _incomplete(earlier.incomplete(hour), "earlier", CARRIED)
                 held, seen = book.get(node), failed.get(node, [])
                 entry = _of_target(held, figures[node], seen, missing, inputs, rules, run_id)
             earlier.comes_of(hour, entry)
@@ -69,16 +71,18 @@ def _of_target(
     held: Entry | None,
     figures: Mapping[str, Any],
     failed: Iterable[Verdict],
-    missing: list[str],
+    missing: list[Cause],
     inputs: Mapping[str, str],
     rules: str,
     run_id: str,
 ) -> Entry:
     wrong = [verdict for verdict in failed if verdict.severity == "error"]
     if wrong:
-        cause = "; ".join(map(in_short, wrong))
-        return _withheld("quarantined", held, run_id, recorded_inputs("quarantined", inputs, rules), cause)
-    missing = [verdict.check for verdict in failed if verdict.severity == "incomplete"] + missing
+        causes = tuple(Cause("check", in_short(verdict), verdict.check) for verdict in wrong)
+        recorded = recorded_inputs("quarantined", inputs, rules)
+        return _withheld("quarantined", held, run_id, recorded, words_of(causes), causes)
+    lacking = (verdict.check for verdict in failed if verdict.severity == "incomplete")
+    missing = [*(Cause("check", check, check) for check in lacking), *missing]
     return Entry(
         "published",
         run_id,
@@ -86,22 +90,28 @@ def _of_target(
         digest=str(figures["digest"]),
         inputs=inputs,
         rows=int(str(figures["count"])),
-        cause="; ".join(missing) or None,
+        cause=words_of(missing),
+        causes=tuple(missing),
     )
 
 
-def _incomplete(hours: Iterable[datetime], words: str) -> list[str]:
+def _incomplete(hours: Iterable[datetime], kind: Kind, words: str) -> list[Cause]:
     hours = sorted(hours)
-    return [f"{len(hours)} {words} {hours[0]:%Y-%m-%dT%H:%M}"] if hours else []
+    return [Cause(kind, f"{len(hours)} {words} {hours[0]:%Y-%m-%dT%H:%M}")] if hours else []
 
 
 def _withheld(
-    status: Status, held: Entry | None, run_id: str, inputs: Mapping[str, str] | None, cause: str
+    status: Status,
+    held: Entry | None,
+    run_id: str,
+    inputs: Mapping[str, str] | None,
+    cause: str | None,
+    causes: tuple[Cause, ...] = (),
 ) -> Entry:
     """A node that is not published. What it held stands, or comes back, and is what digest and rows are of,
     where it has not expired; the inputs are of what was computed, so that it is looked at again when they
     change."""
-    stands = held is not None and held.before().status != "expired"
+    stands = held is not None and held.before().status not in ("expired", "damaged")
     return Entry(
         status,
         run_id,
@@ -110,4 +120,5 @@ def _withheld(
         inputs=inputs,
         rows=held.rows if held and stands else 0,
         cause=cause,
+        causes=causes,
     )

@@ -110,7 +110,15 @@ class Scope:
         return hour in self._around(self.stretch) and (known or hour < self.stretch.start)
 
     def _around(self, interval: Interval) -> Interval:
-        return interval.widen(before=self.heal, after=self.heal)
+        return self._chunk_around if interval is self.chunk else self._stretch_around
+
+    @cached_property
+    def _chunk_around(self) -> Interval:
+        return self.chunk.widen(before=self.heal, after=self.heal)
+
+    @cached_property
+    def _stretch_around(self) -> Interval:
+        return self.stretch.widen(before=self.heal, after=self.heal)
 
 
 def reached_by(reads: Reads, hour: datetime) -> list[Node]:
@@ -196,7 +204,7 @@ def is_stale(entry: Entry, inputs: Mapping[str, str], checks: str) -> bool:
     Args:
         inputs, checks: as in `recorded_inputs`.
     """
-    if entry.status in ("writing", "blocked"):
+    if entry.status in ("writing", "blocked", "damaged") or entry.in_old_form:
         return True
     return entry.inputs != recorded_inputs(entry.status, inputs, checks)
 

@@ -361,11 +361,16 @@ class Pins:
         held = DeltaTable(f"{self.store.root}/{table.name}", version=self.versions[table.name])
         return table.widened(pa.schema(held.schema().to_arrow()))
 
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        """All rows of a small table at the pinned version, read by the driver."""
+    def rows(self, table: str, but: Collection[datetime] = ()) -> list[dict[str, Any]]:
+        """All rows of a small table at the pinned version, read by the driver.
+
+        Args:
+            but: hours whose files are not opened.
+        """
+        where = f"NOT {in_hours_sql(but)}" if but else "TRUE"
         torn = self.torn.get(table, {})
         found = []
         for version in {self.versions[table], *torn.values()}:
-            rows = read_rows(self._at(table, version).table)
+            rows = read_rows(self._at(table, version).table, where)
             found += [row for row in rows if torn.get(row["hour"], self.versions[table]) == version]
         return found

@@ -1,6 +1,7 @@
 """What is said of rows, as SQL expressions that make text of their columns."""
 
 from collections.abc import Collection, Sequence
+from typing import Literal
 
 from transom.stream.alerts import parts_of
 
@@ -16,15 +17,41 @@ def text(words: str) -> str:
     return f"'{escaped}'"
 
 
-def shown(column: str, times: Collection[str] = ()) -> str:
-    """A value as text, a time to the second.
+def shown(column: str, times: Collection[str] = (), to: Literal["second", "minute"] = "second") -> str:
+    """A value as text: a time to the second or minute, a whole number without decimals.
 
     Args:
         times: the columns that are times.
     """
     if column in times:
-        return f"to_char({quoted(column)}, '%Y-%m-%dT%H:%M:%S')"
-    return f"coalesce(cast({quoted(column)} AS varchar), 'null')"
+        seconds = ":%S" if to == "second" else ""
+        return f"to_char({quoted(column)}, '%Y-%m-%dT%H:%M{seconds}')"
+    return _number(quoted(column))
+
+
+def _number(value: str) -> str:
+    """A value as text; a float that is whole without its `.0`."""
+    words = f"cast({value} AS varchar)"
+    whole = f"arrow_typeof({value}) = 'Float64'"
+    return f"coalesce(CASE WHEN {whole} THEN regexp_replace({words}, '[.]0$', '') ELSE {words} END, 'null')"
+
+
+def ranged(least: str, most: str) -> str:
+    """Two values of one type as text, floats with four digits: `3 to 12`, and `3` where they are equal.
+
+    Args:
+        least, most: SQL of the smaller and the larger one.
+    """
+    few = [_rounded(value) for value in (least, most)]
+    return f"CASE WHEN {few[0]} = {few[1]} THEN {few[0]} ELSE concat({few[0]}, ' to ', {few[1]}) END"
+
+
+def _rounded(value: str) -> str:
+    """A value as text, a float with four digits."""
+    double = f"arrow_cast({value}, 'Float64')"
+    digits = f"cast(least(15, greatest(0, 3 - floor(log10(abs({double}))))) AS int)"
+    few = f"CASE WHEN {double} = 0 OR isnan({double}) THEN {double} + 0 ELSE round({double}, {digits}) END"
+    return f"CASE WHEN arrow_typeof({value}) = 'Float64' THEN {_number(few)} ELSE {_number(value)} END"
 
 
 def joined(texts: Sequence[str], between: str) -> list[str]:

@@ -1,6 +1,6 @@
 """The checks of a stream, as the stages compute and judge them."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 
 from transom.expressions import condition
 from transom.formats.layout import FieldType
-from transom.lake.acceptance import Accepted
+from transom.lake.acceptance import Accepted, entries_of
 from transom.lake.quality import Check
+from transom.stages.event_columns import Use, block_columns
 from transom.stream import BUILT_IN, Stream
 
 ABOUT = {
@@ -62,24 +63,17 @@ def built_in(
     )
 
 
-def used_columns(stream: Stream, reached: Collection[str] | None = None) -> set[str]:
+def used_columns(stream: Stream, reached: Callable[[Use], bool] = lambda use: True) -> set[str]:
     """The columns that something is computed from: a key, a block, `unique`, `ties`, a check of events. Of
     derived ones among them, what they are computed from as well.
 
     Args:
-        reached: the blocks that take events, None are all. What others compute from them is not used, but
-            whether they take any is.
+        reached: whether some event meets the condition of a use, by default that of every use. What a block
+            reads in other events is not used.
     """
     used = set(stream.own_key)
-    for name, block in stream.aggregate.items():
-        where = stream.condition(name)
-        used |= set(where.columns if where else ())
-        if reached is None or name in reached:
-            used |= {
-                *block.key,
-                *block.recurring,
-                *(m.column for m in block.measures.values() if m.column is not None),
-            }
+    for block in block_columns(stream):
+        used = used.union(*(use.columns for use in block.all_uses if reached(use)))
     if stream.unique is not None:
         used |= {*stream.unique.columns, *([stream.unique.longest] if stream.unique.longest else ())}
     for gate in stream.gates:
@@ -234,10 +228,7 @@ def holds(every: str, types: Mapping[str, FieldType]) -> Column:
 
 def accepted_of(stream: Stream) -> Sequence[Accepted]:
     """The failed checks that the stream lets pass."""
-    return [
-        Accepted(item.hour, item.stage, item.check, float(item.observed), item.who, item.why)
-        for item in stream.accept
-    ]
+    return entries_of(stream.accept)
 
 
 def report_faults(rules: Sequence[Declared], stream: Stream) -> dict[str, Column]:

@@ -1,14 +1,16 @@
 """What a run reads of each file, and what the checks of a file say of it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cache
 
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from transom.formats.layout import Span
 from transom.intervals import NO_HOUR
-from transom.lake.acceptance import in_short, verdict_of
+from transom.lake.acceptance import Accepted, in_short, verdict_of
 from transom.lake.book import Node, Verdict
 from transom.lake.parts import moment_of
 from transom.lake.quality import Check, Finding, judge
@@ -23,13 +25,15 @@ from transom.stages.checks import (
     met,
     used_columns,
 )
+from transom.stages.event_columns import Use, block_columns
 from transom.stages.files import Content, Listed, source_id
 from transom.stages.keys import CHECK as KEYS
-from transom.stages.keys import held_keys, key_checks, taken
+from transom.stages.keys import HeldKey, held_keys, key_checks
 from transom.stages.landing import LandingError, is_there
 from transom.stages.parsing import Read, Reading
 from transom.stages.read_rows import ReadRows
 from transom.stream import Stream
+from transom.stream.checks import FEW_LINES
 
 SECOND = timedelta(seconds=1)
 SCATTERED = "hours_bounded"
@@ -56,8 +60,8 @@ def contents(
         LandingError: an executor does not see a file that the driver sees.
     """
     spans = {reading.path: reading.span for reading in readings}
-    rules = [rule for rule in declared(stream, "ingest") if rule.every is not None]
-    scattered = {path for path, read in reads.items() if _scattered(stream, node, there[path], read)}
+    rules = _Rules.of(stream)
+    scattered = {path for path, read in reads.items() if _scattered(rules, node, there[path], read)}
     found: dict[str, Content] = {}
     for path, read in reads.items():
         if read.summary is None and read.unreadable is None:
@@ -65,56 +69,96 @@ def contents(
                 raise LandingError(f"{path}: the driver sees this file and an executor does not")
             continue
         found[path] = _content(there[path], read, scattered=path in scattered)
-    counts = _counts(stream, rules, [reads[path] for path in found.keys() - scattered], rows)
+    counts = _counts(rules, [reads[path] for path in found.keys() - scattered], rows)
     metrics: dict[str, dict[str, float | None]] = {}
     drift: dict[str, Mapping[str, list[str]]] = {}
     for path, content in found.items():
-        drift[path] = _drift(stream, reads[path], None if path in scattered else counts)
+        drift[path] = _drift(rules, reads[path], None if path in scattered else counts)
         if path in scattered:
             metrics[path] = {"hours": len(reads[path].hours)}
         else:
-            metrics[path] = _metrics(stream, content, reads[path], counts, spans[path], rules)
+            metrics[path] = _metrics(content, reads[path], counts, spans[path], rules)
         metrics[path] |= {check: len(names) for check, names in drift[path].items()}
-    return _judged(stream, node, there, found, metrics, drift, reads, rows)
+    return _judged(rules, node, there, found, metrics, drift, reads, rows)
 
 
-def _counts(
-    stream: Stream, rules: Sequence[Declared], reads: Sequence[Read], rows: ReadRows
-) -> dict[str, dict[str, int]]:
+@dataclass(frozen=True)
+class _Rules:
+    """What files are judged by, compiled once for all of them.
+
+    Attributes:
+        declared: the stream's own checks of events.
+        keys: the columns that events must have.
+        uses: what blocks read in some events only.
+        checks: all checks of a file.
+        accepted: the failed checks that the stream lets pass.
+        used: which columns something is computed from, where some of `uses` are reached, by their metrics.
+    """
+
+    stream: Stream
+    declared: Sequence[Declared]
+    keys: Sequence[HeldKey]
+    uses: Sequence[Use]
+    checks: Sequence[Check]
+    accepted: Sequence[Accepted]
+    used: Callable[[frozenset[str]], set[str]]
+
+    @classmethod
+    def of(cls, stream: Stream) -> "_Rules":
+        """The rules that a stream declares."""
+        uses = (use for block in block_columns(stream) for use in block.all_uses)
+
+        def used(reached: frozenset[str]) -> set[str]:
+            return used_columns(stream, lambda use: use.where is None or use.metric in reached)
+
+        return cls(
+            stream,
+            [rule for rule in declared(stream, "ingest") if rule.every is not None],
+            held_keys(stream),
+            [use for use in uses if use.columns and use.where is not None],
+            file_checks(stream),
+            accepted_of(stream),
+            cache(used),
+        )
+
+
+def _counts(rules: _Rules, reads: Sequence[Read], rows: ReadRows) -> dict[str, dict[str, int]]:
     """How many events of each part, by its name, lack a column of a key, and how many meet each rule; where a
-    file lacks a column altogether, also how many each block takes."""
+    file lacks a column altogether, also how many each block reads columns in."""
     if not any(read.events for read in reads):
         return {}
-    counted = {key.metric: F.sum(key.lacking().cast("bigint")) for key in held_keys(stream)}
+    types = rules.stream.event_types
+    counted = {key.metric: F.sum(key.lacking().cast("bigint")) for key in rules.keys}
     if any(read.summary is not None and read.summary.absent for read in reads):
-        counted |= {_taken_by(name): F.sum(taken(sql).cast("bigint")) for name, sql in _wheres(stream)}
-    counted |= {
-        rule.metric: holds(rule.every, stream.event_types) for rule in rules if rule.every is not None
-    }
+        counted |= {use.metric: F.sum(_reads(use).cast("bigint")) for use in rules.uses}
+    counted |= {rule.metric: holds(rule.every, types) for rule in rules.declared if rule.every is not None}
     if not counted:
         return {}
     groups = rows.events(reads).groupBy(PART).agg(*(column.alias(name) for name, column in counted.items()))
     return {row.pop(PART): row for row in groups.toArrow().to_pylist()}
 
 
-def _scattered(stream: Stream, node: Node, there: Listed, read: Read) -> bool:
+def _scattered(rules: _Rules, node: Node, there: Listed, read: Read) -> bool:
     """Whether a file is withheld for the many hours that its events fall in.
 
     They may be as many as its lines, where a field is taken for a time that is none. So nothing more is said
     of such a file, neither to the driver nor, hour by hour, to the ledger: it is withheld in the hour of its
     name.
     """
-    for check in built_in(stream, SCATTERED, metric="hours"):
-        if check.severity == "error" and check.at_most is not None and len(read.hours) > check.at_most:
+    for check in rules.checks:
+        if (
+            check.name == SCATTERED
+            and check.severity == "error"
+            and check.at_most is not None
+            and len(read.hours) > check.at_most
+        ):
             named = replace(node, hour=there.hour or NO_HOUR)
             finding = Finding(check, 0, len(read.hours), success=False)
-            return not verdict_of(named, finding, accepted_of(stream)).success
+            return not verdict_of(named, finding, rules.accepted).success
     return False
 
 
-def _drift(
-    stream: Stream, read: Read, counts: Mapping[str, Mapping[str, int]] | None
-) -> dict[str, list[str]]:
+def _drift(rules: _Rules, read: Read, counts: Mapping[str, Mapping[str, int]] | None) -> dict[str, list[str]]:
     """For each check of a file's fields, the names at fault.
 
     Args:
@@ -122,15 +166,10 @@ def _drift(
     """
     summary = read.summary
     unknown, absent = ([], []) if summary is None else (list(summary.unknown), list(summary.absent))
-    reached = None
-    if absent and counts is not None:
-        conditional = dict(_wheres(stream))
-        reached = [
-            name
-            for name in stream.aggregate
-            if name not in conditional or _total(counts, read, _taken_by(name))
-        ]
-    used = used_columns(stream, reached) if absent else set()
+    used: set[str] = set()
+    if absent:
+        reached = (use for use in rules.uses if counts is None or _total(counts, read, use.metric))
+        used = rules.used(frozenset(use.metric for use in reached))
     return {
         "fields_known": unknown,
         "fields_present": absent,
@@ -138,14 +177,9 @@ def _drift(
     }
 
 
-def _wheres(stream: Stream) -> list[tuple[str, str]]:
-    """The blocks that do not take every event, each with its condition."""
-    conditions = ((name, stream.condition(name)) for name in stream.aggregate)
-    return [(name, where.sql) for name, where in conditions if where is not None]
-
-
-def _taken_by(block: str) -> str:
-    return f"taken by {block}"
+def _reads(use: Use) -> Column:
+    """Whether the columns of a use are needed in an event."""
+    return F.coalesce(F.expr(use.where), F.lit(use.decides)) if use.where is not None else F.lit(True)
 
 
 def _total(counts: Mapping[str, Mapping[str, int]], read: Read, name: str) -> int:
@@ -159,7 +193,7 @@ def _content(file: Listed, read: Read, *, scattered: bool) -> Content:
             "", "", 0, 0, 0, 0, 0, None, None, (), (), {}, None, f"cannot be read: {read.unreadable}"
         )
     return Content(
-        source_id=source_id(summary.sha256, file.captures, file.origin),
+        source_id=source_id(summary.sha256, **file.identity),
         digest=summary.sha256,
         bytes=summary.bytes,
         lines=summary.lines,
@@ -176,30 +210,37 @@ def _content(file: Listed, read: Read, *, scattered: bool) -> Content:
 
 
 def _metrics(
-    stream: Stream,
     content: Content,
     read: Read,
     counts: Mapping[str, Mapping[str, int]],
     span: Span | None,
-    rules: Sequence[Declared],
+    rules: _Rules,
 ) -> dict[str, float | None]:
     events = sum(part.rows for part in read.events)
     # A break has a check of its own, and the line that it cuts may be the only one.
     cut = content.broken is not None
     data_lines = content.lines - content.header_lines - cut
+    share = (content.rejected - cut) / data_lines if data_lines else 0.0
+    few = events > 0 and data_lines < FEW_LINES and "rejected_share" not in rules.stream.checks
+    nul_bytes = 0 if read.summary is None else read.summary.nul_bytes
 
     figures: dict[str, float | None] = {
         # Which of the events repeat others is told later: those are rows of `duplicates`.
         "unaccounted": content.lines - events - content.rejected - content.header_lines,
-        "rejected_share": (content.rejected - cut) / data_lines if data_lines else 0.0,
+        "rejected_share": None if few else share,
+        "rejected_share_of_few": share if few else None,
+        "nul_bytes": nul_bytes or None,
         "seconds_outside": _seconds_outside(content, span),
         "broken": float(content.broken is not None or content.failed is not None),
         "rows": events,
         "hours": len(read.hours),
     }
-    figures |= {key.metric: _total(counts, read, key.metric) for key in held_keys(stream)}
+    time = rules.stream.time
+    if time is not None and time.is_local and read.summary is not None:
+        figures["ambiguous"] = read.summary.ambiguous
+    figures |= {key.metric: _total(counts, read, key.metric) for key in rules.keys}
     return figures | {
-        rule.metric: _total(counts, read, rule.metric) / events if events else None for rule in rules
+        rule.metric: _total(counts, read, rule.metric) / events if events else None for rule in rules.declared
     }
 
 
@@ -212,7 +253,7 @@ def _seconds_outside(content: Content, span: Span | None) -> float:
 
 
 def _judged(
-    stream: Stream,
+    rules: _Rules,
     node: Node,
     there: Mapping[str, Listed],
     contents: dict[str, Content],
@@ -223,7 +264,7 @@ def _judged(
 ) -> tuple[dict[str, Content], list[Verdict]]:
     paths = sorted(metrics)
     verdicts = []
-    for finding in judge(file_checks(stream), [metrics[path] for path in paths]):
+    for finding in judge(rules.checks, [metrics[path] for path in paths]):
         path = paths[finding.row]
         content = contents[path]
         # Of a file whose times are in doubt, the first one says nothing: as in `_scattered`.
@@ -231,11 +272,11 @@ def _judged(
             finding.check.name == SCATTERED and finding.check.severity == "error" and not finding.success
         )
         hour = there[path].hour or (content.hours[0] if content.hours and not doubted else NO_HOUR)
-        verdict = verdict_of(replace(node, hour=hour), finding, accepted_of(stream), path)
+        verdict = verdict_of(replace(node, hour=hour), finding, rules.accepted, path)
         if not verdict.success:
             sample = drift[path].get(verdict.check)
             if sample is None:
-                sample = _sample(stream, rows, reads[path], finding.check)
+                sample = _sample(rules, rows, reads[path], finding.check)
             verdict = verdict.with_sample(sample[:SAMPLE])
             contents[path] = _marked(content, verdict)
         elif doubted:
@@ -259,15 +300,14 @@ def _marked(content: Content, verdict: Verdict) -> Content:
             return content
 
 
-def _sample(stream: Stream, rows: ReadRows, read: Read, check: Check) -> list[str]:
+def _sample(rules: _Rules, rows: ReadRows, read: Read, check: Check) -> list[str]:
     """Some of the rows at fault: events where the check is of events, else rejected lines."""
+    stream = rules.stream
     faults = {
-        rule.metric: ~met(rule.every, stream.event_types)
-        for rule in declared(stream, "ingest")
-        if rule.every is not None
+        rule.metric: ~met(rule.every, stream.event_types) for rule in rules.declared if rule.every is not None
     }
     if check.name == KEYS:
-        faults = {key.metric: key.lacking() for key in held_keys(stream)}
+        faults = {key.metric: key.lacking() for key in rules.keys}
     if check.metric in faults:
         found = rows.events([read]).where(faults[check.metric])
         shown = sampled(found, ["source_line", *stream.event_columns], order=["source_line"])
@@ -277,6 +317,9 @@ def _sample(stream: Stream, rows: ReadRows, read: Read, check: Check) -> list[st
             rows.events([read]), ["source_line", "event_time"], order=["event_time", "source_line"]
         )
         return [f"line {row.pop('source_line')}: {in_words(row)}" for row in earliest]
+    if check.metric == "ambiguous":
+        line = None if read.summary is None else read.summary.ambiguous_line
+        return [f"line {line} is the first of them"]
     shown = sampled(rows.rejected([read]), ["source_line", "reason", "raw"], order=["source_line"])
     return [f"line {row['source_line']}: {row['reason']}: {row['raw']}" for row in shown]
 
@@ -286,10 +329,20 @@ def file_checks(stream: Stream) -> tuple[Check, ...]:
     return (
         *built_in(stream, "lines_accounted", metric="unaccounted", at_least=0, at_most=0),
         *built_in(stream, "rejected_share", metric="rejected_share"),
+        *(
+            replace(check, severity="warning")
+            for check in built_in(stream, "rejected_share", metric="rejected_share_of_few")
+        ),
+        *built_in(stream, "no_nul_bytes", metric="nul_bytes", at_most=0),
         *built_in(stream, SCATTERED, metric="hours"),
         *key_checks(stream),
         *built_in(stream, "times_inside_hour", metric="seconds_outside", at_most=0),
         *built_in(stream, "file_readable", metric="broken", at_most=0),
+        *(
+            built_in(stream, "times_unambiguous", metric="ambiguous", at_most=0)
+            if stream.time is not None and stream.time.is_local
+            else ()
+        ),
         *(
             built_in(stream, "fields_known", metric="fields_known", at_most=0)
             if stream.rest == "drop"

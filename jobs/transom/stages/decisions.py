@@ -1,6 +1,7 @@
 """What a run does with each file that it sees. Pure decisions, no Spark, no disk.
 
-Equal contents are one file, whose canonical name is the smallest path that holds it. A file that has
+Equal contents of one identity (`source_id`) are one file, whose canonical name is the smallest path that
+holds it. A file that has
 grown is replaced by the new one; one that shrank or differs is held back as a conflict; one that is gone
 keeps its rows. A file is accepted or withheld whole, and a run takes it only when it may publish every
 hour that it touches.
@@ -15,6 +16,7 @@ from datetime import datetime
 from operator import attrgetter
 
 from transom.intervals import NO_HOUR
+from transom.stages.equal_files import equal_files
 from transom.stages.files import HOLDING, Content, File, Listed, Rules, Status
 
 
@@ -43,6 +45,7 @@ def decide(
     read: Mapping[str, Content],
     in_scope: Collection[str],
     rules: Rules,
+    reread: Collection[datetime] = (),
 ) -> Decisions:
     """Decides on every path in scope.
 
@@ -52,6 +55,7 @@ def decide(
         read: what was read; paths in scope that are not among it are as they were.
         in_scope: paths, listed or known, that this run sees to; it sees to other names of their contents
             as well.
+        reread: hours whose rows are taken from their files again, where these still hold what stands.
     """
     after = dict(known)
     contents = {known[path].source_id for path in in_scope if path in known}
@@ -70,12 +74,16 @@ def decide(
     before = _standing(known)
     unread = _give_up(after, known, before, listed, read, rules)
     _name_canonical(after)
+    for path, equal in equal_files(after.values(), rules.name_of).items():
+        if after[path].status == "ingested" and equal.counted:
+            after[path] = replace(after[path], detail=f"the same bytes as {equal.other}; both count")
     now = _standing(after)
     removed: dict[str, frozenset[datetime]] = {}
     added: dict[str, str] = {}
     for source in before.keys() | now.keys():
         old, new = before.get(source), now.get(source)
-        if old is not None and new is not None and _same_rows(old, new):
+        again = new is not None and new.path in listed and _taken_again(new, reread, rules)
+        if old is not None and new is not None and _same_rows(old, new) and not again:
             continue
         if old is not None:
             removed[source] = old.touched
@@ -85,6 +93,12 @@ def decide(
                 unread.add(new.path)
     changed = {path: file for path, file in after.items() if file != known.get(path)}
     return Decisions(changed, removed, added, frozenset(known.keys() - after.keys()), frozenset(unread))
+
+
+def _taken_again(file: File, reread: Collection[datetime], rules: Rules) -> bool:
+    """Whether a file that holds what stands of it has rows to take again, and a run may publish them all."""
+    permitted = all(map(rules.permitted, file.touched - {NO_HOUR}))
+    return file.status in HOLDING and permitted and not file.touched.isdisjoint(reread)
 
 
 def _give_up(

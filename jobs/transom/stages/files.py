@@ -1,16 +1,17 @@
 """Files as content: what the landing folder shows, what was read, what stands, and which are looked at.
 
-A file is its decompressed bytes, the captures of its path and, where times count from its name, that start
-(`source_id`). No Spark, no disk.
+A file is its decompressed bytes, the captures of its path, what `*` stands for in it, and, where times count
+from its name, that start (`source_id`). No Spark, no disk.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from transom.file_names import split_name
 from transom.intervals import HOUR, NO_HOUR, hour_of
 
 Status = Literal["ingested", "duplicate", "waiting", "conflict", "withheld", "gone"]
@@ -26,6 +27,7 @@ class Listed:
         start, end: the stretch that its name declares, None without a time in it.
         hour: the hour of `start`.
         origin: the instant from which the times of its lines count, None where they say their own.
+        varies: the texts that tell files of equal bytes apart, beside the captures.
     """
 
     path: str
@@ -36,6 +38,12 @@ class Listed:
     start: datetime | None = None
     end: datetime | None = None
     origin: datetime | None = None
+    varies: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What its name says of its content's identity, as `source_id` takes it."""
+        return {"captures": self.captures, "origin": self.origin, "varies": self.varies}
 
     @property
     def named(self) -> Iterator[datetime]:
@@ -151,6 +159,25 @@ class File:
 
 
 @dataclass(frozen=True)
+class FileName:
+    """What a path says of where its file comes from.
+
+    Attributes:
+        captures: of the path, and the start of its times where they count from it.
+        plain: the path without what packing and rotation add.
+        rotation: what rotation has added.
+    """
+
+    captures: tuple[tuple[str, str], ...]
+    plain: str
+    rotation: str = ""
+
+
+def _plain(path: str) -> FileName:
+    return FileName((), *split_name(path))
+
+
+@dataclass(frozen=True)
 class Rules:
     """What decisions depend on, beside the files.
 
@@ -158,16 +185,28 @@ class Rules:
         shape: hash of the specification that the files of an hour are read under.
         replace_changed: whether a file that differs from what stands replaces it.
         permitted: whether a run may publish an hour.
+        name_of: what a path says of where its file comes from, None where it is not the stream's.
     """
 
     shape: Callable[[datetime], str]
     replace_changed: bool
     permitted: Callable[[datetime], bool]
+    name_of: Callable[[str], FileName | None] = _plain
 
 
-def source_id(digest: str, captures: Mapping[str, str], origin: datetime | None = None) -> str:
-    """The identity of a content: its bytes, its captures, and the instant from which its times count."""
+def source_id(
+    digest: str, captures: Mapping[str, str], origin: datetime | None = None, varies: Sequence[str] = ()
+) -> str:
+    """Return the identity of a content.
+
+    Args:
+        digest: of its bytes.
+        captures: of its path.
+        origin: the instant from which its times count, None where they say their own.
+        varies: what else in its path tells it from another file of the same bytes. Empty texts tell nothing.
+    """
     said = [digest, sorted(captures.items()), *([] if origin is None else [origin.isoformat()])]
+    said += [["varies", *varies]] if any(varies) else []
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
 
 
@@ -207,7 +246,7 @@ def says_otherwise(listed: Listed, known: File) -> bool:
     its times: the pattern of the paths has changed."""
     if not known.content:
         return False
-    said = source_id(known.content, listed.captures, listed.origin)
+    said = source_id(known.content, **listed.identity)
     return listed.hour not in (None, known.hour) or said != (known.source_id or known.seen_id)
 
 

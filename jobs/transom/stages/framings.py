@@ -68,7 +68,7 @@ class FrameBlock:
     @property
     def back(self) -> int:
         """How many hours a frame stays open without a reading, at most."""
-        return self.framing.idle // HOUR_LENGTH
+        return -(-self.framing.idle // HOUR_LENGTH)
 
     @property
     def behind(self) -> int:

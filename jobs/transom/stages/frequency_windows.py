@@ -24,7 +24,7 @@ from transom.stages import cells, tick_matrices
 from transom.stages.cell_values import VALUES, cell_values
 from transom.stages.columns import codes, int64s
 from transom.stages.frequency_blocks import FrequencyBlock
-from transom.stages.item_bytes import bytes_of
+from transom.stages.item_bytes import bytes_of, order_keys
 from transom.stages.slices import hour_number, quoted
 
 Floats = npt.NDArray[np.float64]
@@ -108,7 +108,7 @@ class Hours:
     """What hours have counted and left, and the items of which there is a row.
 
     Attributes:
-        of_item: the columns of each item, in the order of their bytes.
+        of_item: the columns of each item, in the order of `order_keys`.
         watched: which of them are watched.
         hours, sums: numbers of hours in order, and the sums of their matrices up to each: `(hours + 1, rows,
             columns)`, and of their records.
@@ -135,7 +135,7 @@ class Hours:
         columns = of_items.select(list(block.item))
         code, firsts = codes(columns, list(block.item))
         keys = bytes_of(columns.take(pa.array(firsts)))
-        order = sorted(range(len(keys)), key=keys.__getitem__)
+        order = sorted(range(len(keys)), key=order_keys(columns.take(pa.array(firsts))).__getitem__)
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
         code, hour = place[code], int64s(of_items["hour"])

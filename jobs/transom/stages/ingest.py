@@ -21,6 +21,7 @@ from transom.stages.files import Content, has_to_be_read, in_scope
 from transom.stages.ingest_publishing import Found, publish_found
 from transom.stages.ingest_tables import Tables
 from transom.stages.landing import absolute
+from transom.stages.losses import with_losses
 from transom.stages.parsing import Read, Reading
 from transom.stages.read_rows import ReadRows
 from transom.stages.scene import Scene, late_files, node_of, scene_of
@@ -34,17 +35,19 @@ def ingest(
     interval: Interval,
     run_id: str,
     stretch: Interval | None = None,
+    recompute: bool = False,
 ) -> Outcome:
     """Brings `events`, `rejected` and `files` up to date over an interval.
 
     Args:
         stretch: the whole of which the interval is a chunk; None is the interval itself.
+        recompute: whether the interval's hours are made again from their files even where they are fresh.
 
     Raises:
         LandingError: the landing folder is not there.
     """
     tables, rows = Tables.of(stream), ReadRows(store, stream)
-    scene = scene_of(store, ledger, stream, tables, interval, stretch or interval)
+    scene = scene_of(store, ledger, stream, tables, interval, stretch or interval, recompute)
     tables = tables.as_held(scene.pins)
     try:
         found = _found(stream, scene, rows, node_of("events", interval.start))
@@ -74,6 +77,7 @@ def ingest(
 def _found(stream: Stream, scene: Scene, rows: ReadRows, node: Node) -> Found:
     """Reads what may have changed, and decides on it; more is read where that takes more to be known."""
     paths = in_scope(scene.known, scene.there, scene.looked_at)
+    paths |= {path for path, file in scene.known.items() if not file.touched.isdisjoint(scene.to_reread)}
     to_read = {
         path
         for path in paths & scene.there.keys()
@@ -93,10 +97,11 @@ def _found(stream: Stream, scene: Scene, rows: ReadRows, node: Node) -> Found:
             reads |= {path: now[path] for path in of_files}
         # A file that vanished between listing and reading is as good as never listed.
         present = {p: file for p, file in present.items() if p not in to_read or p in read}
-        decisions = decide(scene.known, present, read, paths, scene.rules)
+        decisions = decide(scene.known, present, read, paths, scene.rules, scene.to_reread)
         if not decisions.unread:
             break
         to_read = set(decisions.unread)
+    decisions = with_losses(scene, decisions)
     files = {**scene.known, **late_files(scene, paths), **decisions.files}
     for path in decisions.forgotten:
         del files[path]
@@ -120,6 +125,7 @@ def _readings(stream: Stream, scene: Scene, paths: Iterable[str]) -> list[Readin
                 stream.span(match),
                 lengths,
                 file.origin,
+                file.varies,
             )
         )
     return readings

@@ -13,6 +13,7 @@ from transom.lake import digest as digests
 from transom.lake import small
 from transom.lake.acceptance import in_short, verdict_of
 from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node, Verdict
+from transom.lake.cause import Cause, in_words
 from transom.lake.ledger import Ledger
 from transom.lake.parts import Part
 from transom.lake.publishing import publish, stands
@@ -23,6 +24,7 @@ from transom.lake.store import Store, Write, conformed, in_hours
 from transom.lake.tables import Table
 from transom.stages.checks import accepted_of
 from transom.stages.decisions import Decisions
+from transom.stages.equal_files import equal_files
 from transom.stages.files import Content, File, with_duplicates
 from transom.stages.hours import HourState, hour_states
 from transom.stages.ingest_tables import (
@@ -33,6 +35,7 @@ from transom.stages.ingest_tables import (
     repeated_before,
 )
 from transom.stages.parsing import Read
+from transom.stages.periods import Periods
 from transom.stages.read_rows import ReadRows
 from transom.stages.scene import BLOCK, STAGE, Scene, hour_checks, node_of, scheduled
 from transom.stages.unique import REPEATS, compares, marked
@@ -102,7 +105,7 @@ def publish_found(
     )
     frames["files"] = store.spark.createDataFrame(in_file_rows)
     figures = _figures(tables, frames)
-    results, changed = _results(tables, book, due, recounted, decisions, figures, run_id)
+    results, changed = _results(tables, scene, due, recounted, decisions, figures, run_id)
     lie_together = more is None and _gathered(decisions, files)
     parts = _parts(decisions, reads) if lie_together and not stored["events"] and not stream.derived else None
     writes = []
@@ -167,13 +170,16 @@ def _due(
     changed = affected.union(asked, stale)
     touched = asked.union(*(file.touched for file in files.values()))
     forgotten = {hour for hour in changed - touched if not scene.asked_before(hour)}
-    states = hour_states(files.values(), changed - forgotten, scene.rules.shape, scene.there)
+    equal = equal_files(files.values(), scene.rules.name_of)
+    states = hour_states(
+        files.values(), changed - forgotten, scene.rules.shape, scene.there, equal, Periods.of(stream)
+    )
     entries, checks = _entries(stream, scene, states, run_id)
     # An hour that was asked for and comes out as it stands is left alone.
     to_publish = {
         hour: entry
         for hour, entry in entries.items()
-        if hour in affected or not _as_it_stands(scene.book, tables, hour, entry)
+        if hour in affected | scene.recompute or not _as_it_stands(scene.book, tables, hour, entry)
     }
     return _Due(to_publish, checks, forgotten)
 
@@ -204,7 +210,7 @@ def _frames(
 
 def _results(
     tables: Tables,
-    book: Book,
+    scene: Scene,
     due: _Due,
     recounted: Set[datetime],
     decisions: Decisions,
@@ -212,6 +218,7 @@ def _results(
     run_id: str,
 ) -> tuple[dict[Node, Entry | None], dict[str, list[datetime]]]:
     """What the ledger will say of each node; and the hours of each table whose rows are others than stand."""
+    book = scene.book
     leaving: set[datetime] = set().union(*decisions.removed.values())
     results: dict[Node, Entry | None] = {}
     changed: dict[str, list[datetime]] = {}
@@ -224,7 +231,7 @@ def _results(
             # The columns outside the promise change under an equal digest: of files always, of rows where
             # some leave that may hold something there.
             unseen = table is tables.files or (hour in leaving and bool(table.outside))
-            if unseen or not stands(book, node, digest):
+            if unseen or hour in scene.recompute or not stands(book, node, digest):
                 changed.setdefault(table.name, []).append(hour)
     return results, changed
 
@@ -330,7 +337,7 @@ def _figures(
 def _as_it_stands(book: Book, tables: Tables, hour: datetime, new: Entry) -> bool:
     """Whether an hour's files say of it what the ledger says, and no killed run has left part of it."""
     nodes = [book.get(node_of(table.name, hour)) for table in tables]
-    if any(entry is not None and entry.status == "writing" for entry in nodes):
+    if any(entry is not None and entry.status in ("writing", "damaged") for entry in nodes):
         return False
     held = book.get(node_of("events", hour))
     return held is not None and replace(held, digest=EMPTY_DIGEST, rows=0, run_id=new.run_id) == new
@@ -340,35 +347,44 @@ def _entries(
     stream: Stream, scene: Scene, states: Mapping[datetime, HourState], run_id: str
 ) -> tuple[dict[datetime, Entry], list[Verdict]]:
     """Status and completeness of each hour, as its files have it."""
-    ordered = sorted(states)
+    ordered, periods = sorted(states), Periods.of(stream)
     metrics = [
         {
             "files": states[hour].files if states[hour].files or scheduled(stream, hour) else None,
             "conflicts": len(states[hour].conflicts) or None,
+            "equal": len(states[hour].equal) or None,
+            "uncovered": len(states[hour].uncovered) if scheduled(stream, hour) else None,
         }
         for hour in ordered
     ]
     verdicts = []
-    failed: dict[datetime, dict[str, list[str]]] = {hour: {} for hour in ordered}
+    failed: dict[datetime, dict[str, list[Cause]]] = {hour: {} for hour in ordered}
     for finding in judge(hour_checks(stream), metrics):
         hour = ordered[finding.row]
         verdict = verdict_of(node_of("events", hour), finding, accepted_of(stream))
         if not verdict.success:
-            failed[hour].setdefault(verdict.severity, []).append(in_short(verdict))
+            failed[hour].setdefault(verdict.severity, []).append(
+                Cause("check", in_short(verdict), verdict.check)
+            )
             if verdict.check == "files_unchanged":
                 verdict = verdict.with_sample(states[hour].conflicts[:SAMPLE])
+            if verdict.check == "files_distinct":
+                verdict = verdict.with_sample(states[hour].equal[:SAMPLE])
+            if verdict.check == "periods_covered" and periods is not None:
+                verdict = verdict.with_sample([*map(periods.words, states[hour].uncovered[:SAMPLE])])
         verdicts.append(verdict)
     entries = {}
     for hour in ordered:
         state = states[hour]
-        wrong = [*state.withheld, *failed[hour].get("error", ())]
-        missing = [*state.missing, *failed[hour].get("incomplete", ())]
+        wrong = [*state.withheld_for, *failed[hour].get("error", ())]
+        missing = [*state.lacks, *failed[hour].get("incomplete", ())]
         entries[hour] = Entry(
             "quarantined" if wrong else "published",
             run_id,
             complete=not (wrong or missing),
             inputs=scene.inputs(hour, state.mixed),
-            cause="; ".join(wrong or missing) or None,
+            cause=in_words(wrong or missing),
+            causes=tuple(wrong or missing),
             asked=hour in scene.scope.asked or scene.asked_before(hour),
         )
     return entries, verdicts

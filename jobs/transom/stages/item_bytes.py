@@ -30,6 +30,15 @@ def bytes_of(items: pa.Table) -> Sequence[bytes]:
     return found
 
 
+def order_keys(items: pa.Table) -> Sequence[Any]:
+    """Return what orders items of as many records: their columns as text, one after the other.
+
+    Texts go by their UTF-8 bytes, numbers as they are written, so that 10 comes before 9.
+    """
+    texts = [_text(column.combine_chunks()).to_pylist() for column in items.columns]
+    return texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))
+
+
 def _parts(items: pa.Table) -> list[pa.Array]:
     """What the bytes of items are joined of: of several columns each has its length before it."""
     texts = [_text(column.combine_chunks()) for column in items.columns]

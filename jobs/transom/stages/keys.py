@@ -13,6 +13,7 @@ from transom.expressions import Expression, condition
 from transom.formats.layout import FieldType
 from transom.lake.quality import Check
 from transom.stages.checks import built_in
+from transom.stages.event_columns import block_columns
 from transom.stream import Stream
 
 CHECK = "keys_not_null"
@@ -53,18 +54,17 @@ def held_keys(stream: Stream) -> list[HeldKey]:
     """The columns of every key, each with the events that are held against it; blocks of one condition
     together."""
     of: dict[tuple[str, str | None], list[str]] = {}
-    for name, block in stream.aggregate.items():
+    blocks = block_columns(stream)
+    for block in blocks:
         for column in block.key:
-            of.setdefault((column, _sql(stream.condition(name))), []).append(name)
-    for name, pattern in stream.patterns.items():
-        for column in pattern.key:
-            of.setdefault((column, stream.pattern_takes(name)), []).append(name)
+            of.setdefault((column, block.where), []).append(block.name)
     for column in stream.own_key:
-        where = stream.where if stream.where and not (stream.aggregate or stream.patterns) else None
+        where = stream.where if stream.where and not blocks else None
         found = None if where is None else condition(where, stream.event_types)
         of.setdefault((column, _sql(found)), []).append("the stream")
     return [
-        HeldKey(column, where, " and ".join(names)) for (column, where), names in sorted(of.items(), key=repr)
+        HeldKey(column, where, " and ".join(dict.fromkeys(names)))
+        for (column, where), names in sorted(of.items(), key=repr)
     ]
 
 
@@ -84,7 +84,6 @@ def key_checks(stream: Stream) -> tuple[Check, ...]:
 def _advice(stream: Stream, key: HeldKey) -> str:
     instead = INSTEAD.get(stream.event_types[key.column])
     derived = f"key by a derived column, `is: coalesce({key.column}, {instead})`, " if instead else ""
-    # No semicolon: it parts the causes of an hour.
     return (
         f"lines of {key.of} that lack {key.column}: put the data right, or leave them out, "
         f'`where: "{key.column} is not null"`, or {derived}or give the check another severity'

@@ -49,11 +49,12 @@ def locate(path: str) -> tuple[fs.FileSystem, str]:
         raise LandingError(f"source.path: {where} cannot be opened: {error}") from error
 
 
-def listed(pattern: PathPattern, times_by_name: bool = False) -> dict[str, Listed]:
+def listed(pattern: PathPattern, times_by_name: bool = False, apart: bool = True) -> dict[str, Listed]:
     """Every file that a pattern matches, by its path as the stream file would write it.
 
     Args:
         times_by_name: whether the times of their lines count from what their names say.
+        apart: whether what `*` stands for tells files of equal bytes apart.
 
     Raises:
         LandingError: the fixed folder of the pattern, or a folder below it that may hold files of the
@@ -66,8 +67,9 @@ def listed(pattern: PathPattern, times_by_name: bool = False) -> dict[str, Liste
             modified = datetime.fromtimestamp((entry.mtime_ns or 0) // 1000 / 1e6, UTC)
             origin = match.start if times_by_name else None
             found[path] = Listed(
-                path, entry.size or 0, modified, match.captures, match.hour, match.start, match.end, origin
-            )
+                path, entry.size or 0, modified, match.captures, match.hour, match.start, match.end, origin,
+                match.varies if apart else (),
+            )  # fmt: skip
     return found
 
 

@@ -48,6 +48,7 @@ class Reading:
         span: outside of which its rows are refused.
         known: decompressed lengths at which a digest of what comes before is wanted.
         start: the instant from which the times of its lines count, None where they say their own.
+        varies: as in `Listed`.
     """
 
     path: str
@@ -57,6 +58,7 @@ class Reading:
     span: Span | None
     known: tuple[int, ...]
     start: datetime | None = None
+    varies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ class _Task:
                 min(first, default=None),
                 max(last, default=None),
             )
-            identity = source_id(summary.sha256, reading.captures, reading.start)
+            identity = source_id(summary.sha256, reading.captures, reading.start, reading.varies)
             constant = {**reading.captures, "source_id": identity}
             divided = "event_time" if len(read.hours) <= self.most_hours else None
             return replace(

@@ -3,16 +3,17 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cached_property
 
 from transom.intervals import NO_HOUR, Interval
-from transom.lake.book import Book, Node
+from transom.lake.book import EMPTY_DIGEST, Book, Node
 from transom.lake.ledger import Ledger
 from transom.lake.quality import Check
 from transom.lake.staleness import Scope, completeness, fingerprint
 from transom.lake.store import Pins, Store
 from transom.stages.checks import accepted_of, built_in
 from transom.stages.contents import file_checks
+from transom.stages.equal_files import names_of
 from transom.stages.files import HOLDING, File, Listed, Rules, Status, has_to_be_read, says_otherwise
 from transom.stages.ingest_tables import Tables
 from transom.stages.landing import listed
@@ -20,10 +21,12 @@ from transom.stream import Stream
 
 STAGE = "ingest"
 BLOCK = "events"
-VERSION = 6
+OF_SCHEDULE = ("files_expected", "periods_covered")
+"""Checks that no file may fail outside of the stream's schedule."""
+VERSION = 7
 """Raised when the code changes what comes out, `READING` with it where a file has to be read again for that:
 the rows of one that is gone cannot be made anew."""
-READING = 6
+READING = 7
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Scene:
     Attributes:
         known: the rows of `files`.
         there: the files of the landing folder.
+        recompute: hours that are made again from their files even where they are fresh.
     """
 
     book: Book
@@ -42,6 +46,29 @@ class Scene:
     there: Mapping[str, Listed]
     rules: Rules
     expected: Callable[[datetime], Mapping[str, str]]
+    recompute: frozenset[datetime] = frozenset()
+
+    @cached_property
+    def to_reread(self) -> frozenset[datetime]:
+        """The hours whose files are read again, whatever is known of them: those that the user names, and
+        those that are marked as damaged and that this run publishes."""
+        damaged = {node.hour for node, entry in self.book.items() if entry.damaged}
+        return self.recompute.union(
+            hour
+            for hour in damaged
+            if hour == NO_HOUR
+            or self.scope.sees_to(hour)
+            or self.scope.may_publish(hour, self.asked_before(hour))
+        )
+
+    def lost(self, table: str) -> frozenset[datetime]:
+        """The hours to read again of which a table has no row that can be read, and had some."""
+        held = {hour: self.book.get(node_of(table, hour)) for hour in self.to_reread}
+        return frozenset(
+            hour
+            for hour, entry in held.items()
+            if entry is not None and entry.damaged and not entry.rows and entry.digest != EMPTY_DIGEST
+        )
 
     def looked_at(self, hour: datetime, status: Status | None) -> bool:
         """Whether the run sees to the files of an hour."""
@@ -53,11 +80,12 @@ class Scene:
         return hour in self.book.hours(STAGE)
 
     def stale(self) -> list[datetime]:
-        """Hours that a killed run has left, or that another specification has made."""
+        """Hours that a killed run has left, that are damaged, or that another specification has made."""
         found = {
             node.hour
             for node, entry in self.book.items()
-            if entry.status == "writing"
+            if entry.status in ("writing", "damaged")
+            or entry.in_old_form
             or (node.table == "events" and entry.inputs != self.expected(node.hour))
         }
         both = self.known.keys() & self.there.keys()
@@ -100,11 +128,13 @@ def scene_of(
     tables: Tables,
     interval: Interval,
     stretch: Interval,
+    recompute: bool = False,
 ) -> Scene:
     """What a run finds: the tables are pinned, the landing folder is listed.
 
     Args:
         stretch: the whole of which the interval is a chunk.
+        recompute: whether the interval's hours are made again from their files even where they are fresh.
 
     Raises:
         LandingError: the landing folder is not there.
@@ -118,36 +148,67 @@ def scene_of(
     asked_before = book.hours(STAGE)
     scope = Scope.of(interval, stretch, stream.heal, asked_before)
 
-    def shape(hour: datetime) -> str:
-        return file_shape(stream, hour)
-
-    def expected(hour: datetime) -> Mapping[str, str]:
-        return expected_of(stream, hour)
-
+    specified = Specified(stream)
     rules = Rules(
-        cache(shape),
+        specified.shape,
         stream.source.on_change == "replace",
         lambda hour: hour == NO_HOUR or scope.may_publish(hour, hour in asked_before),
+        names_of(stream),
     )
-    known = {file.path: file for file in map(File.of_row, pins.rows("files"))}
+    unread = {node.hour for node, entry in book.items() if node.table == "files" and entry.damaged}
+    known = {file.path: file for file in map(File.of_row, pins.rows("files", but=unread))}
     by_name = stream.time is not None and stream.time.by_name
-    there = listed(stream.path_pattern, by_name)
-    return Scene(book, pins, scope, known, there, rules, cache(expected))
+    there = listed(stream.path_pattern, by_name, stream.source.equal_files == "keep")
+    forced = frozenset(interval.hours()) if recompute else frozenset()
+    return Scene(book, pins, scope, known, there, rules, specified.expected, forced)
+
+
+class Specified:
+    """What the specification says of the hours of ingest: compiled once, whatever the number of hours.
+
+    Only what is accepted of an hour, and whether the schedule has it, differ from hour to hour.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._file_checks, self._hour_checks = file_checks(stream), hour_checks(stream)
+        self._accepted = accepted_of(stream)
+        self._with_accepted = {item.hour for item in self._accepted if item.stage == STAGE}
+        self._of_schedule = any(check.name in OF_SCHEDULE for check in self._hour_checks)
+        self._shape = stream.ingest_shape()
+        self._shapes: dict[datetime | None, str] = {}
+        self._inputs: dict[tuple[datetime | None, bool], Mapping[str, str]] = {}
+
+    def shape(self, hour: datetime) -> str:
+        """A hash of the specification that the files of an hour are read under."""
+        unlike = hour if hour in self._with_accepted else None
+        if unlike not in self._shapes:
+            decided = completeness(STAGE, self._file_checks, self._accepted, hour)
+            self._shapes[unlike] = fingerprint([self._shape, READING, decided])
+        return self._shapes[unlike]
+
+    def expected(self, hour: datetime) -> Mapping[str, str]:
+        """The inputs of an hour, as this specification and this code have them."""
+        excused = self._of_schedule and not scheduled(self._stream, hour)
+        unlike = (hour if hour in self._with_accepted else None), excused
+        if unlike not in self._inputs:
+            decided = completeness(STAGE, self._hour_checks, self._accepted, hour)
+            if excused:
+                decided = fingerprint([decided, "files may be missing"])
+            self._inputs[unlike] = {
+                "specification": self.shape(hour), "version": str(VERSION), "completeness": decided,
+            }  # fmt: skip
+        return self._inputs[unlike]
 
 
 def file_shape(stream: Stream, hour: datetime) -> str:
-    """A hash of the specification that the files of an hour are read under."""
-    decided = completeness(STAGE, file_checks(stream), accepted_of(stream), hour)
-    return fingerprint([stream.ingest_shape(), READING, decided])
+    """As `Specified.shape`, of one hour."""
+    return Specified(stream).shape(hour)
 
 
 def expected_of(stream: Stream, hour: datetime) -> Mapping[str, str]:
-    """The inputs of an hour, as this specification and this code have them."""
-    checks = hour_checks(stream)
-    decided = completeness(STAGE, checks, accepted_of(stream), hour)
-    if not scheduled(stream, hour) and any(check.name == "files_expected" for check in checks):
-        decided = fingerprint([decided, "files may be missing"])
-    return {"specification": file_shape(stream, hour), "version": str(VERSION), "completeness": decided}
+    """As `Specified.expected`, of one hour."""
+    return Specified(stream).expected(hour)
 
 
 def scheduled(stream: Stream, hour: datetime) -> bool:
@@ -177,5 +238,15 @@ def hour_checks(stream: Stream) -> tuple[Check, ...]:
     expected = stream.source.expect
     return (
         *(built_in(stream, "files_expected", metric="files", at_least=expected) if expected else ()),
+        *(
+            built_in(stream, "periods_covered", metric="uncovered", at_most=0)
+            if stream.source.periods_checked
+            else ()
+        ),
         *built_in(stream, "files_unchanged", metric="conflicts", at_most=0),
+        *(
+            built_in(stream, "files_distinct", metric="equal", at_most=0)
+            if stream.source.equal_files == "keep"
+            else ()
+        ),
     )

@@ -16,7 +16,7 @@ from transom.stages.persistence_blocks import persistence_block_of
 from transom.stream import Stream
 
 NAME = "sketch"
-VERSION = 3
+VERSION = 4
 
 
 def outline(stream: Stream) -> Stage:

@@ -27,7 +27,7 @@ from transom.lake.tally import Tally
 from transom.stages.columns import by_value, codes, gathered, int64s, lists, made
 from transom.stages.frequency_blocks import FrequencyBlock
 from transom.stages.frequency_checks import MISCOUNTED, matrix_checks
-from transom.stages.item_bytes import bytes_of
+from transom.stages.item_bytes import bytes_of, order_keys
 from transom.stages.item_columns import LONG, is_among, item_columns, item_table, without_long
 from transom.stages.slices import hour_number, quoted
 from transom.stream import Stream
@@ -191,7 +191,7 @@ class Added:
     def _items(self, hour: int, rows: pa.Table, rest: pa.Table) -> Iterator[pa.RecordBatch]:
         records, of_item = int64s(rows["records"]), rows.select(list(self.block.item))
         watched = rows["watched"].to_numpy(zero_copy_only=False).astype(bool)
-        taken, left_out = kept(records, bytes_of(of_item), watched, self.block.kept)
+        taken, left_out = kept(records, order_keys(of_item), watched, self.block.kept)
         items = {name: of_item[name].take(pa.array(taken)) for name in of_item.column_names}
         yield from self._made(hour, len(taken), items | {"row": ITEM, "records": records[taken]})
         most = max(left_out, int(int64s(rest["records"]).max(initial=0)))

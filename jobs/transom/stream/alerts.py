@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, StrictInt
 from transom.expressions import Expression, ExpressionError, condition
 from transom.formats.layout import FieldType
 from transom.stream.base import InShort, Name, Text
-from transom.stream.errors import Problem, nearest
+from transom.stream.errors import Problem, nearest, of_expression
 
 if TYPE_CHECKING:
     from transom.stream.model import Stream
@@ -38,6 +38,10 @@ class Alert(InShort):
 
 
 def _named(value: Any) -> Any:
+    if isinstance(value, dict) and isinstance(value.get("when"), str):
+        raise ValueError(
+            f"an alert with settings needs a name, as in many: {{when: ...}}; got {', '.join(value)}"
+        )
     return {UNNAMED: value} if isinstance(value, str) else value
 
 
@@ -90,7 +94,7 @@ def problems(place: str, block: str, stream: "Stream") -> Iterator[Problem]:
         try:
             met = condition(alert.when, types)
         except ExpressionError as error:
-            yield Problem(at if short else f"{at}.when", str(error))
+            yield of_expression(at if short else f"{at}.when", error, ("key",))
             continue
         if UNNAMED in (*declared.key, *met.columns):
             yield Problem(at, f"{UNNAMED} is a column that every alert has; name the column otherwise")
@@ -114,4 +118,6 @@ def title_problems(place: str, title: str, told: Collection[str], rule: str) -> 
         return
     for column in named:
         if column not in told:
-            yield Problem(place, f"{rule}; no column {column!r}{nearest(column, told)}")
+            # The key of a block may be the stream's.
+            needs = (("columns", column), ("key",))
+            yield Problem(place, f"{rule}; no column {column!r}{nearest(column, told)}", needs)

@@ -19,6 +19,10 @@ Severity = Literal["error", "incomplete", "warning"]
 STAGES: tuple[str, ...] = get_args(Checked)
 
 
+FEW_LINES = 20
+"""Lines from which the share of refused ones withholds a file by itself: a share of fewer says little."""
+
+
 @dataclass(frozen=True)
 class BuiltIn:
     """A check that transom makes unasked.
@@ -28,8 +32,7 @@ class BuiltIn:
         severity: what a failure does, unless the stream says otherwise.
         meaning: the rule in words.
         at_most: the largest figure that passes, where the check has a tolerance.
-        advice: what helps, where the check's name and figures do not tell; without a semicolon, which parts
-            the causes of an hour.
+        advice: what helps, where the check's name and figures do not tell.
         tolerance: the field by which a stream says another one.
         mended: what a person mends when it has failed, where that is not the data.
     """
@@ -47,7 +50,20 @@ BUILT_IN: dict[str, BuiltIn] = {
     "lines_accounted": BuiltIn(
         "ingest", "error", "lines of a file = events + rejected + duplicates + header lines"
     ),
-    "rejected_share": BuiltIn("ingest", "error", "share of a file's lines that were rejected", at_most=0.05),
+    "rejected_share": BuiltIn(
+        "ingest",
+        "error",
+        "share of a file's lines that were rejected; of a file with fewer than 20 lines, some of which are "
+        "events, it is a warning unless the stream sets the check itself",
+        at_most=0.05,
+    ),
+    "no_nul_bytes": BuiltIn(
+        "ingest",
+        "warning",
+        "no line of a file begins with NUL bytes; they are skipped",
+        advice="such bytes are left where a log is truncated while it is written, or where a machine loses "
+        "power: lines may be missing there",
+    ),
     "times_inside_hour": BuiltIn("ingest", "error", "every event lies inside what its file may hold"),
     "hours_bounded": BuiltIn(
         "ingest",
@@ -85,8 +101,28 @@ BUILT_IN: dict[str, BuiltIn] = {
         "incomplete",
         "as many files came as the source expects; none is right too before `start` and from `until` on",
     ),
+    "periods_covered": BuiltIn(
+        "ingest",
+        "incomplete",
+        "files cover all of the hour, where the source says how long a period each file `covers`",
+        advice="the periods without a file are in the sample",
+    ),
     "files_unchanged": BuiltIn(
         "ingest", "warning", "no file differs from what stands of it, other than by having grown"
+    ),
+    "files_distinct": BuiltIn(
+        "ingest",
+        "warning",
+        "no two files hold the same bytes under names that differ by more than packing and rotation",
+        advice="both names are in the sample: where they come from two sources, a capture in `source.path`, "
+        "such as {host}, tells these apart, and where one is a copy, `source: {equal_files: one}` counts it "
+        "once",
+    ),
+    "times_unambiguous": BuiltIn(
+        "ingest",
+        "warning",
+        "of local times in the hour that comes twice, the order of a file's lines tells which is meant",
+        advice="these events count in the first of the two hours: a log in UTC, or with offsets, tells",
     ),
     "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
     "ends_inside_hour": BuiltIn("aggregate", "error", "every window ends inside the hour that reports it"),
@@ -355,7 +391,8 @@ def problems(name: str, check: Check, blocks: list[str]) -> list[Problem]:
         if check.stage == "ingest":
             found.append(Problem("block", f"ingest has no blocks; got {check.block!r}"))
         elif check.block not in blocks:
-            found.append(Problem("block", f"no block {check.block!r}{nearest(check.block, blocks)}"))
+            message = f"no block {check.block!r}{nearest(check.block, blocks)}"
+            found.append(Problem("block", message, (("aggregate", check.block),)))
     elif check.stage == "aggregate" and len(blocks) > 1:
         found.append(Problem("block", f"is required where there are several; known: {', '.join(blocks)}"))
     return found

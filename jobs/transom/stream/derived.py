@@ -8,7 +8,7 @@ from transom.expressions import Expression, ExpressionError
 from transom.expressions import compile as compiled
 from transom.formats import layout
 from transom.formats.layout import FieldType
-from transom.stream.errors import Problem
+from transom.stream.errors import Problem, of_expression
 from transom.stream.source import NO_RESOLUTION, Column
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def expression(stream: "Stream", name: str) -> Expression:
         return compiled(text, types | {"event_time": "timestamp"})
     except ExpressionError as error:
         read = next((other for other in _derived(stream) if text.startswith(other, error.offset)), None)
-        if error.message.startswith(f"no column {read!r}"):
+        if read is not None and error.unknown == read:
             raise ExpressionError(
                 text, error.offset, f"{read} is derived, too; a derived column is made of others"
             ) from None
@@ -52,7 +52,7 @@ def problems(stream: "Stream") -> Iterator[Problem]:
         try:
             gives = expression(stream, name).type
         except ExpressionError as error:
-            yield Problem(f"{place}.is", str(error))
+            yield of_expression(f"{place}.is", error)
             continue
         kind = column.type if _has_type(column) else gives
         if kind != gives and (kind, gives) != ("number", "integer"):

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+
+from transom.expressions import ExpressionError
 
 Location = tuple[int | str, ...]
 
@@ -21,10 +23,13 @@ class Problem:
     Attributes:
         path: the field, as `aggregate.traffic.levels[1]`; "" is the whole file.
         message: the rule and the value.
+        needs: the parts of the file that the rule looks at beside the field itself, as ("columns", "user").
+            Where one of them is wrong and left out, the problem says nothing.
     """
 
     path: str
     message: str
+    needs: tuple[Location, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         text = self.message.replace("\n", "\n    ")
@@ -77,6 +82,28 @@ def twice(path: str, names: Iterable[str]) -> Iterator[Problem]:
             yield Problem(path, f"names {name!r} {times} times")
 
 
+def no_column(path: str, name: str, known: Iterable[str], among: str = "", needs: Location = ()) -> Problem:
+    """Return that a field names a column that is not known.
+
+    Args:
+        known: the columns that it may name.
+        among: where the name stands, in words.
+        needs: another part of the file that says which columns are known.
+    """
+    both = (("columns", name), needs) if needs else (("columns", name),)
+    return Problem(path, f"no column {name!r}{among}{nearest(name, known)}", both)
+
+
+def of_expression(path: str, error: ExpressionError, *needs: Location) -> Problem:
+    """Return that a field holds an expression that cannot be compiled.
+
+    Args:
+        needs: other parts of the file that say which columns are known.
+    """
+    unknown = () if error.unknown is None else (("columns", error.unknown), *needs)
+    return Problem(path, str(error), unknown)
+
+
 def join(prefix: str, path: str) -> str:
     """Return the path of a field inside another one."""
     return prefix + path if not prefix or not path or path.startswith("[") else f"{prefix}.{path}"
@@ -104,7 +131,7 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[tuple[Lo
         cause = detail.get("ctx", {}).get("error")
         if isinstance(cause, Problems):
             found += [
-                (location, Problem(join(path, problem.path), problem.message)) for problem in cause.problems
+                (location, replace(problem, path=join(path, problem.path))) for problem in cause.problems
             ]
         elif detail["type"] == "extra_forbidden":
             known = _known_fields(model, location)

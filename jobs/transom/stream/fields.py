@@ -5,10 +5,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from transom.formats.layout import EPOCH_OR_ISO
 from transom.stream.base import Text
 from transom.stream.errors import Problem
 
-EPOCHS = ("epoch", "epoch_ms", "epoch_us")
+EPOCHS = ("epoch", "epoch_ms", "epoch_us", "epoch_ns")
 _DIRECTIVES = "aAbBdfHIjmMpSyYzZ%"
 
 
@@ -30,12 +31,14 @@ def _paths(text: str) -> str:
 
 
 def _time_format(text: str) -> str:
-    if text == "iso" or text in EPOCHS:
+    if text in ("iso", EPOCH_OR_ISO) or text in EPOCHS:
         return text
     parts = [text[index + 1 : index + 2] for index in _percent_signs(text)]
     unknown = [part for part in parts if not part or part not in _DIRECTIVES]
     if not parts:
-        raise ValueError(f"must be iso, {', '.join(EPOCHS)}, or a strptime format; got {text!r}")
+        raise ValueError(
+            f"must be iso, {', '.join(EPOCHS)}, {EPOCH_OR_ISO}, or a strptime format; got {text!r}"
+        )
     if unknown:
         raise ValueError(f"unknown part %{unknown[0]} in the time format; got {text!r}")
     if "Y" not in parts and "y" not in parts:
@@ -59,7 +62,7 @@ Paths = Annotated[Text, AfterValidator(_paths)]
 """The path of a field, or several with `|` between them."""
 
 TimeFormat = Annotated[str, AfterValidator(_time_format)]
-"""iso, one of the epochs, or a strptime format with the year."""
+"""iso, one of the epochs, epoch_or_iso, or a strptime format with the year."""
 
 
 def zone_problems(format: str | None, zone: str | None) -> list[Problem]:

@@ -90,6 +90,12 @@ def columns_of(stream: "Stream", block: str) -> dict[str, dict[str, FieldType]]:
     return found
 
 
+def sound(stream: "Stream", block: str) -> bool:
+    """Return whether the columns of a block are known; else its own problems say what is wrong."""
+    known = all(name in stream.event_columns for name in stream.aggregate[block].key)
+    return known and all(columns_of(stream, block).values())
+
+
 def problems(stream: "Stream") -> Iterator[Problem]:
     """Yield each name by which a column would mean two things."""
     by_block = {block: columns_of(stream, block) for block in stream.aggregate}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from transom.expressions import Expression, ExpressionError, condition
 from transom.formats.layout import FieldType
 from transom.intervals import HOUR
-from transom.stream import frame_columns
-from transom.stream.errors import Problem, nearest
+from transom.stream import figures, frame_columns
+from transom.stream.errors import Problem, nearest, no_column, of_expression
 from transom.stream.figures import NUMERIC
 from transom.stream.fillers import EVENTS
 from transom.stream.fills import REACH
@@ -75,29 +75,22 @@ def problems(stream: "Stream") -> Iterator[Problem]:
     seen: dict[str, tuple[str, FieldType]] = {}
     for name, fill in stream.fills.items():
         place = f"fills.{name}"
-        if fill.frame not in stream.frames:
-            known = list(stream.frames)
-            yield Problem(f"{place}.frame", f"no kind of frame {fill.frame!r}{nearest(fill.frame, known)}")
-            continue
-        block = over(fill)
-        if block is not None and block not in stream.aggregate:
-            known = [EVENTS, *stream.aggregate]
-            rule = f"must be events or a block of aggregate; no {block!r}{nearest(block, known)}"
-            yield Problem(f"{place}.from", rule)
-            continue
-        if fill.from_.stream == stream.name:
-            yield Problem(f"{place}.from.stream", f"{stream.name} is this stream; its rows are {EVENTS}")
-            continue
-        if stream.frames[fill.frame].over not in (None, *stream.aggregate):
-            continue  # its key is not known; the frame's own problems say so
-        yield from _by(place, name, fill, stream)
-        unsound = list(_measures(place, fill, stream))
+        yield from _frame(place, fill, stream)
+        unsound = list(_source(place, fill, stream))
+        yield from unsound
+        if unsound or not _is_known(over(fill), stream):
+            continue  # the columns of what fills are not known
+        keyed = fill.frame in stream.frames and _is_known(stream.frames[fill.frame].over, stream)
+        of_frame = frame_columns.key(stream, fill.frame) if keyed else ()
+        if keyed:
+            yield from _by(place, name, fill, stream)
+        unsound = list(_measures(place, fill, of_frame, stream))
         yield from unsound
         if fill.where is not None:
             try:
                 condition(fill.where, types(stream, fill))
             except ExpressionError as error:
-                yield Problem(f"{place}.where", str(error))
+                yield of_expression(f"{place}.where", error)
         if unsound:
             continue
         for measure, kind in measures(stream, name).items():
@@ -107,17 +100,38 @@ def problems(stream: "Stream") -> Iterator[Problem]:
                 yield Problem(f"{place}.measures.{measure}", rule)
 
 
+def _is_known(block: str | None, stream: "Stream") -> bool:
+    """Whether the columns of granules, or of events, are known; else the block's own problems say why not."""
+    return block is None or (block in stream.aggregate and figures.sound(stream, block))
+
+
+def _frame(place: str, fill: "Fill", stream: "Stream") -> Iterator[Problem]:
+    if fill.frame not in stream.frames:
+        message = f"no kind of frame {fill.frame!r}{nearest(fill.frame, stream.frames)}"
+        yield Problem(f"{place}.frame", message, (("frames", fill.frame),))
+
+
+def _source(place: str, fill: "Fill", stream: "Stream") -> Iterator[Problem]:
+    block = over(fill)
+    if block is not None and block not in stream.aggregate:
+        known = [EVENTS, *stream.aggregate]
+        rule = f"must be events or a block of aggregate; no {block!r}{nearest(block, known)}"
+        yield Problem(f"{place}.from", rule, (("aggregate", block),))
+    elif fill.from_.stream == stream.name:
+        yield Problem(f"{place}.from.stream", f"{stream.name} is this stream; its rows are {EVENTS}")
+
+
 def _by(place: str, name: str, fill: "Fill", stream: "Stream") -> Iterator[Problem]:
     of_frame, known = frame_columns.key(stream, fill.frame), types(stream, fill)
     for index, column in enumerate(by(stream, name)):
         at = f"{place}.by[{index}]" if fill.by is not None else f"{place}.from"
         if column not in of_frame:
             rule = f"must be of the key of {fill.frame}; no column {column!r}{nearest(column, of_frame)}"
-            yield Problem(at, rule)
+            yield Problem(at, rule, (("key",), ("frames", fill.frame)))
         elif column not in known:
             rest = "" if fill.by is not None else "; by: [] takes the rows of any key"
             rule = f"{fill.from_.called} has no column {column!r}{nearest(column, known)}{rest}"
-            yield Problem(at, rule)
+            yield Problem(at, rule, (("columns", column), ("key",)))
         elif known[column] != stream.event_types[column]:
             both = f"{stream.event_types[column]} of the frames and {known[column]} of {fill.from_.called}"
             yield Problem(at, f"{column} must be of one type; it is {both}")
@@ -126,16 +140,16 @@ def _by(place: str, name: str, fill: "Fill", stream: "Stream") -> Iterator[Probl
             yield Problem(place, f"{column} is a column that every fill has; name that of the key otherwise")
 
 
-def _measures(place: str, fill: "Fill", stream: "Stream") -> Iterator[Problem]:
+def _measures(place: str, fill: "Fill", of_frame: tuple[str, ...], stream: "Stream") -> Iterator[Problem]:
     known = types(stream, fill)
     numeric = [column for column, kind in known.items() if kind in NUMERIC]
     for measure, of in fill.measures.items():
         at = f"{place}.measures.{measure}"
-        if measure in (*FILL_COLUMNS, *frame_columns.key(stream, fill.frame)):
+        if measure in (*FILL_COLUMNS, *of_frame):
             yield Problem(at, f"{measure} is a column that every fill has; choose another name")
         if of.column in known and of.column not in numeric:
             yield Problem(
                 at, f"{of.function} takes an integer or a number; {of.column} is a {known[of.column]}"
             )
         elif of.column not in known:
-            yield Problem(at, f"no column {of.column!r} in {str(of)!r}{nearest(str(of.column), numeric)}")
+            yield no_column(at, str(of.column), numeric, f" in {str(of)!r}")

@@ -1,6 +1,7 @@
 """The stream files: schemas/streams, or the folder that TRANSOM_STREAMS names."""
 
 import os
+import re
 from pathlib import Path
 
 from transom.stream.errors import Problem, SpecificationError
@@ -37,3 +38,17 @@ def streams() -> tuple[dict[Path, Stream], list[SpecificationError]]:
             for file in named:
                 del sound[file]
     return sound, wrong
+
+
+def names_of(error: SpecificationError) -> list[str]:
+    """Return the names of the streams whose files are wrong: what they declare, else their files' names."""
+    return list(dict.fromkeys(_name_in(Path(file)) for file in error.name.split(", ")))
+
+
+def _name_in(file: Path) -> str:
+    """The name that a stream file declares, however wrong the rest of it is."""
+    try:
+        found = re.search(r"^name:\s*[\"']?([a-z][a-z0-9_]*)", file.read_text(), re.MULTILINE)
+    except (OSError, UnicodeDecodeError):
+        found = None
+    return found[1] if found else file.stem

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from transom.expressions import Expression, ExpressionError, condition
 from transom.formats.layout import FieldType
+from transom.stream import figures
 from transom.stream.alerts import title_problems
-from transom.stream.errors import Problem, nearest
+from transom.stream.errors import Problem, nearest, no_column, of_expression
 from transom.stream.figures import NUMERIC
 from transom.units import format_duration
 
@@ -104,12 +105,15 @@ def problems(stream: "Stream") -> Iterator[Problem]:
         place = f"frames.{name}"
         if said.over is not None and said.over not in stream.aggregate:
             known = list(stream.aggregate)
-            yield Problem(f"{place}.over", f"no block of aggregate {said.over!r}{nearest(said.over, known)}")
+            message = f"no block of aggregate {said.over!r}{nearest(said.over, known)}"
+            yield Problem(f"{place}.over", message, (("aggregate", said.over),))
             continue
+        if said.over is not None and not figures.sound(stream, said.over):
+            continue  # its readings are not known
         unsound = list(_key(place, name, said, stream))
         yield from unsound
-        if unsound:
-            continue
+        if unsound and said.over is not None:
+            continue  # the key is among the columns of its readings
         yield from _conditions(place, name, said, stream)
         yield from _values(place, name, said, stream)
         yield from _lengths(place, name, said, stream)
@@ -126,7 +130,7 @@ def _key(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Pro
         where = at if of_block else f"{at}[{index}]"
         if column not in stream.event_columns:
             if said.key != stream.key:
-                yield Problem(where, f"no column {column!r}{nearest(column, stream.event_columns)}")
+                yield no_column(where, column, stream.event_columns)
         elif column in FRAME_COLUMNS or column == BASELINE:
             yield Problem(where, f"{column} is a column that every frame has; name the column otherwise")
 
@@ -140,7 +144,7 @@ def _conditions(place: str, name: str, said: "Frame", stream: "Stream") -> Itera
         try:
             met = condition(text, _known(known, field))
         except ExpressionError as error:
-            yield Problem(f"{place}.{field}", str(error))
+            yield of_expression(f"{place}.{field}", error, ("key",))
             continue
         if field == "where" and not met.columns:
             yield Problem(f"{place}.where", f"must read a column, or all readings are alike; got {text!r}")
@@ -169,7 +173,7 @@ def _values(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[
         if column in known:
             yield Problem(f"{place}.{field}", f"takes an integer or a number; {column} is a {known[column]}")
         else:
-            yield Problem(f"{place}.{field}", f"no column {column!r}{nearest(column, numeric)}")
+            yield no_column(f"{place}.{field}", column, numeric)
 
 
 def _lengths(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
@@ -206,7 +210,7 @@ def _shifts(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[
     apart = every(stream, name)
     if apart is None:
         rule = "needs readings at known times: over a block of aggregate, or with time.every"
-        yield Problem(f"{place}.baseline", rule)
+        yield Problem(f"{place}.baseline", rule, (("time",),))
         return
     assert said.baseline is not None
     for index, shift in enumerate(said.baseline.shift):

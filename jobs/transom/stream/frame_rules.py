@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from transom.stream.frames import Frame
 
 COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}
+MINUTE = timedelta(minutes=1)
 LONGEST = timedelta(days=366)
 """The longest silence, and the longest stretch."""
 OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -78,8 +79,8 @@ def _lengths(frame: "Frame") -> Iterator[Problem]:
         got = f"{format_duration(least)} and {format_duration(frame.stretch)}"
         yield Problem("min_length", f"must not be longer than stretch, with which frames end; got {got}")
     yield from _counts(frame)
-    if frame.idle < HOUR or frame.idle % HOUR or frame.idle > LONGEST:
-        rule = f"must be whole hours, from one to {format_duration(LONGEST)}"
+    if frame.idle < MINUTE or frame.idle % MINUTE or frame.idle > LONGEST:
+        rule = f"must be whole minutes, from one to {format_duration(LONGEST)}"
         yield Problem("idle", f"{rule}; got {format_duration(frame.idle)}")
 
 

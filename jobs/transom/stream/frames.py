@@ -149,7 +149,7 @@ class Frame(Model):
     """What a missing reading does: it closes the frame; or is passed over, if a later reading extends the
     frame; or counts as one that does."""
     idle: Duration = IDLE
-    """A frame is closed where no reading has come for so long; whole hours."""
+    """A frame is closed where no reading has come for so long; whole minutes."""
     ties: Literal["first", "last", "min", "max", "sum", "mean"] | None = None
     """Over events: what is made of several of one key at one time; one of them, or their columns together."""
     scheme: Literal["partition", "disjoint", "cover", "unconstrained"] | None = None

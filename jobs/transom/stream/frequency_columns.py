@@ -66,4 +66,5 @@ def _memory(place: str, said: Frequency, stream: "Stream") -> Iterator[Problem]:
             else f"{said.kept:,} items kept of each of {with_window}"
         )
         total = f"{format_bytes(matrices + items)} in all; memory is {said.memory} MiB"
-        yield Problem(f"{place}.{field}", f"does not fit: {what}, {total}")
+        needs = (("chunk",), ("heal",))
+        yield Problem(f"{place}.{field}", f"does not fit: {what}, {total}", needs)

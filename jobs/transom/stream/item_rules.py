@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from transom.expressions import Expression, ExpressionError, condition
 from transom.formats.layout import FieldType
 from transom.stream.alerts import title_problems
-from transom.stream.errors import Problem, nearest
+from transom.stream.errors import Problem, no_column, of_expression
 
 if TYPE_CHECKING:
     from transom.stream.frequency import Frequency
@@ -53,7 +53,7 @@ def problems(
         try:
             condition(said.where, stream.event_types)
         except ExpressionError as error:
-            yield Problem(f"{place}.where", str(error))
+            yield of_expression(f"{place}.where", error)
     if not unsound:
         yield from list_problems(f"{place}.watch", said.watch, said.item, stream)
     if said.title is not None:
@@ -68,7 +68,7 @@ def _item(
     for index, column in enumerate(item):
         at = f"{place}.item[{index}]"
         if column not in stream.event_columns:
-            yield Problem(at, f"no column {column!r}{nearest(column, stream.event_columns)}")
+            yield no_column(at, column, stream.event_columns)
         elif column in taken:
             yield Problem(at, f"{column} is a column that every {called} has; name it otherwise")
         elif stream.event_types[column] == "number":

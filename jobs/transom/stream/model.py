@@ -249,7 +249,7 @@ class Stream(Model):
             return None
         start, end = match.start, match.end
         if match.unit in ("minute", "second"):
-            start, end = hour_of(start), hour_of(start) + HOUR
+            start, end = hour_of(start), max(hour_of(start) + HOUR, end)
         return Span(start - self.source.holds.before, end + self.source.holds.after)
 
     def ingest_shape(self) -> str:

@@ -1,12 +1,13 @@
 """What each format leaves open: the options that it has, what they may be, and the fields that follow."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from transom.expressions import ExpressionError
+from transom.formats.inside import FORMATS, inside
 from transom.formats.layout import CALL, RETURN
 from transom.formats.pattern import Pattern, PatternError, checked
+from transom.formats.record_paths import RECORDS
 from transom.stream.errors import Problem, nearest
 
 APACHE_FIELDS = (
@@ -14,6 +15,9 @@ APACHE_FIELDS = (
     "referer", "agent",
 )  # fmt: skip
 """The fields that the apache parser offers."""
+
+MOST_HEADER_LINES = 1000
+"""Lines that a file may have before its records."""
 
 Rule = tuple[str, Callable[[Any], bool]]
 """What an option must be, in words, and whether a value is that."""
@@ -41,32 +45,79 @@ def _ascii(value: Any) -> bool:
     )
 
 
+def _count(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= MOST_HEADER_LINES
+
+
 _CHARACTER: Rule = ("one character", lambda v: isinstance(v, str) and len(v) == 1 and v not in "\r\n")
 _ASCII: Rule = ("one ASCII character, and no backslash", _ascii)
 _NAMES: Rule = ("a list of different names", _different)
 _RECORDS: Rule = (
     "the path of a list, such as Records[]",
-    lambda value: isinstance(value, str) and re.fullmatch(r"[^.\[\]]+(\.[^.\[\]]+)*\[\]", value) is not None,
+    lambda value: isinstance(value, str) and RECORDS.fullmatch(value) is not None,
 )
+_EMBEDDED: Rule = (
+    f"a mapping of field, a path, and format, one of {', '.join(FORMATS)}",
+    lambda value: (
+        isinstance(value, Mapping)
+        and isinstance(value.get("field"), str)
+        and bool(value["field"])
+        and value.get("format") in FORMATS
+    ),
+)
+_OF_LINES = ("records", "embedded")
+"""Options that a text in a line has not."""
 _OPTIONS: dict[str, dict[str, Rule]] = {
     "apache": {"variant": _one_of("combined", "common")},
     "zeek": {"variant": _one_of("auto", "tsv", "json")},
     "csv": {
         "delimiter": _CHARACTER,
         "quote": _CHARACTER,
-        "header": ("true, false or w3c", lambda value: isinstance(value, bool) or value == "w3c"),
+        "header": (
+            "true, false, w3c, or the number of the line that names the columns, from 1 to 1000",
+            lambda value: isinstance(value, bool) or value == "w3c" or _count(value, 1),
+        ),
         "names": _NAMES,
+        "skip": ("a number of lines from 0 to 1000", lambda value: _count(value, 0)),
+        "comment": (
+            "a text of 1 to 10 characters, such as #",
+            lambda value: isinstance(value, str) and 0 < len(value) <= 10 and value.isprintable(),
+        ),
+        "embedded": _EMBEDDED,
     },
-    "json": {"records": _RECORDS},
-    "regex": {"pattern": ("a regular expression with named groups", lambda value: isinstance(value, str))},
-    "kv": {"separator": _ASCII, "assign": _ASCII, "quote": _ASCII, "lead": _NAMES},
+    "json": {"records": _RECORDS, "embedded": _EMBEDDED},
+    "regex": {
+        "pattern": ("a regular expression with named groups", lambda value: isinstance(value, str)),
+        "embedded": _EMBEDDED,
+    },
+    "kv": {"separator": _ASCII, "assign": _ASCII, "quote": _ASCII, "lead": _NAMES, "embedded": _EMBEDDED},
     "syscalls": {"lead": _NAMES},
 }
 
 
 def option_problems(format: str, options: Mapping[str, Any]) -> list[Problem]:
     """Return what is wrong with the options of a format."""
-    known = _OPTIONS[format]
+    given = inside(options) if "embedded" in _OPTIONS[format] and _is_embedded(options) else None
+    outer = {name: value for name, value in options.items() if name != "embedded" or given is None}
+    problems = _problems(format, outer, _OPTIONS[format])
+    if given is not None:
+        known = {name: rule for name, rule in _OPTIONS[given.format].items() if name not in _OF_LINES}
+        found = _problems(given.format, given.options, known)
+        problems += [
+            Problem(f"options.embedded{one.path.removeprefix('options')}", one.message) for one in found
+        ]
+        fields = fields_of(format, outer)
+        if not problems and fields is not None and given.field not in fields:
+            rule = f"{format} records have no field {given.field!r}{nearest(given.field, fields)}"
+            problems.append(Problem("options.embedded.field", rule))
+    return problems
+
+
+def _is_embedded(options: Mapping[str, Any]) -> bool:
+    return "embedded" in options and _EMBEDDED[1](options["embedded"])
+
+
+def _problems(format: str, options: Mapping[str, Any], known: Mapping[str, Rule]) -> list[Problem]:
     problems = []
     for name, value in options.items():
         if name not in known:
@@ -83,6 +134,9 @@ def _together(format: str, options: Mapping[str, Any]) -> list[Problem]:
     """What is wrong with options each of which is what it must be."""
     if format == "csv" and options.get("header", True) is False and "names" not in options:
         return [Problem("options.names", "is required where header is false")]
+    if format == "csv" and options.get("header") == "w3c" and {"skip", "comment"} & set(options):
+        rule = "skip and comment do not go with header: w3c, whose header lines begin with #"
+        return [Problem("options", rule)]
     if format == "csv":
         return _different_signs({"delimiter": ",", "quote": '"', **options}, ("delimiter", "quote"))
     if format == "regex":
@@ -134,3 +188,14 @@ def fields_of(format: str | None, options: Mapping[str, Any]) -> tuple[str, ...]
         pattern = pattern_of(options)
         return pattern.groups if pattern else None
     return None
+
+
+def has_field(path: str, format: str | None, options: Mapping[str, Any]) -> bool:
+    """Return whether a record of a format, or the text in it, may have a path."""
+    known = fields_of(format, options)
+    if known is None or path in known:
+        return True
+    given = inside(options)
+    if given is None or not path.startswith(given.prefix):
+        return False
+    return has_field(path.removeprefix(given.prefix), given.format, given.options)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from transom.expressions import Expression, ExpressionError, condition
 from transom.formats.layout import FieldType
 from transom.stream.alerts import title_problems
-from transom.stream.errors import Problem, nearest, nth
+from transom.stream.errors import Problem, no_column, nth, of_expression
 
 if TYPE_CHECKING:
     from transom.stream.model import Stream
@@ -61,12 +61,17 @@ def carried(stream: "Stream", name: str) -> dict[str, FieldType]:
 
 def _carried(pattern: "Pattern") -> set[str]:
     read = {*pattern.keep, *pattern.columns}
+    return read.union(*compared(pattern).values()).difference(pattern.key)
+
+
+def compared(pattern: "Pattern") -> dict[str, set[str]]:
+    """Return the columns of each step's records that `distinct` and `by` compare, by the step's id."""
     columns = {step.id: set(step.distinct) for step in pattern.all_steps}
     for step in pattern.all_steps:
         for agreement in pattern.agreements(step):
             columns[step.id].add(agreement.column)
             columns[agreement.step].add(agreement.step_column)
-    return read.union(*columns.values()).difference(pattern.key)
+    return columns
 
 
 def problems(stream: "Stream") -> Iterator[Problem]:
@@ -132,7 +137,7 @@ def _unknown(place: str, names: tuple[str, ...], stream: "Stream") -> Iterator[P
 
 
 def _no_column(place: str, name: str, stream: "Stream") -> Problem:
-    return Problem(place, f"no column {name!r}{nearest(name, stream.event_columns)}")
+    return no_column(place, name, stream.event_columns)
 
 
 def _agreements(place: str, pattern: "Pattern", stream: "Stream") -> Iterator[Problem]:
@@ -178,7 +183,7 @@ def _condition(place: str, text: str, types: Mapping[str, FieldType]) -> Iterato
     try:
         met = condition(text, types)
     except ExpressionError as error:
-        yield Problem(place, str(error))
+        yield of_expression(place, error)
         return
     if met.sql == _NEVER_MET:
         yield Problem(place, f"is never met; got {text!r}")

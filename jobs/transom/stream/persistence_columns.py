@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from transom.stream import item_rules
-from transom.stream.errors import Problem, nearest
+from transom.stream.errors import Problem, no_column
 
 if TYPE_CHECKING:
     from transom.stream.model import Stream
@@ -42,11 +42,11 @@ def _ignored(place: str, said: "Persistence", stream: "Stream") -> Iterator[Prob
     for column in said.ignore.networks:
         at = f"{place}.ignore.networks.{column}"
         if column not in said.item:
-            yield Problem(at, f"no column {column!r} of the item{nearest(column, said.item)}")
+            yield no_column(at, column, said.item, " of the item")
         elif stream.event_types[column] != "string":
             kind = stream.event_types[column]
             yield Problem(at, f"takes a column of addresses, a text; {column} is {item_rules.a(kind)}")
     for column in said.ignore.table.columns if said.ignore.table else ():
         if column not in said.item:
             at = f"{place}.ignore.table.columns.{column}"
-            yield Problem(at, f"no column {column!r} of the item{nearest(column, said.item)}")
+            yield no_column(at, column, said.item, " of the item")

@@ -1,5 +1,6 @@
 """From a file to a stream, with everything that is wrong said at once."""
 
+import re
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from transom.formats.layout import REST
 from transom.stream import checks
 from transom.stream.errors import Location, Problem, SpecificationError, problems_of, unknown_fields
 from transom.stream.files import read_mapping
@@ -34,15 +36,16 @@ def parse(data: Mapping[str, Any], name: str = "stream") -> Stream:
         return Stream.model_validate(data)
     except ValidationError:
         sound, problems = _spelled(data)
-    found = _found(sound)
-    problems += [_of_built_in(location, problem) for location, problem in found]
-    # Rules between fields are only looked at where each field is sound. Take the unsound ones out, and
-    # look again, so that a person sees those problems, too, at the first try.
-    rest = _without(sound, [location for location, _ in found]) if found else None
-    if rest is not None:
-        more = [problem for _, problem in _found(rest.data)]
-        problems += [p for p in more if p not in problems and not rest.explains(p)]
-    raise SpecificationError(name, _ordered(problems))
+    # Rules between fields are only looked at where each field is sound, and some of them only where others
+    # are kept. Take the unsound parts out, and look again, so that a person sees all problems at once.
+    rest = _Rest(dict(sound))
+    while found := _found(rest.data):
+        problems += [
+            _of_built_in(location, problem) for location, problem in found if not rest.explains(problem)
+        ]
+        if not rest.take_out(found):
+            break
+    raise SpecificationError(name, _ordered(problems, sound))
 
 
 def _found(data: Mapping[str, Any]) -> list[tuple[Location, Problem]]:
@@ -97,12 +100,12 @@ INDEPENDENT = frozenset(
     )
 )  # fmt: skip
 """Fields without which the others can be judged."""
-OF_SOURCE = frozenset(("zone", "holds", "settle", "expect", "on_change"))
-"""The same, of the source."""
-
-
-NAMED = frozenset(("columns", "aggregate", "patterns", "checks"))
+NAMED = frozenset(
+    ("columns", "aggregate", "patterns", "frames", "fills", "persistence", "frequency", "checks")
+)
 """Fields whose parts have names, each of which can be left out by itself."""
+ANYWHERE = "unnamed/*"
+"""Stands for a path that is wrong."""
 
 
 @dataclass
@@ -110,68 +113,87 @@ class _Rest:
     """What is left of a stream's data without the parts that are unsound.
 
     Attributes:
-        paths: of which nothing more is to be said.
-        starts: how messages begin of which a part that was left out is the cause.
+        said: the fields of which problems have been seen; each is judged once.
+        removed: the parts that were taken out.
     """
 
     data: dict[str, Any]
-    paths: set[str] = field(default_factory=set)
-    starts: set[str] = field(default_factory=set)
+    said: set[str] = field(default_factory=set)
+    removed: set[Location] = field(default_factory=set)
 
     def explains(self, problem: Problem) -> bool:
-        """Whether a problem is there only since something was left out."""
-        return problem.path in self.paths or problem.message.startswith(tuple(self.starts))
+        """Whether a problem is there only since something was taken out, or was seen before."""
+        # What is wrong with a part may also be wrong with all of its parts.
+        gone = any(need[: len(part)] == part[: len(need)] for need in problem.needs for part in self.removed)
+        return gone or problem.path in self.said
+
+    def take_out(self, found: list[tuple[Location, Problem]]) -> bool:
+        """Take the parts out that problems are of; whether there were any that can be."""
+        self.said |= {problem.path for _, problem in found}
+        # Rules between fields go on where one of a single field is broken, and not always in a block's.
+        of_blocks = (_location(problem.path) for location, problem in found if not location)
+        locations = [location for location, _ in found if location]
+        taken = map(self._take_out, [*locations, *(part for part in of_blocks if part[0] in NAMED)])
+        return any([*taken])
+
+    def _take_out(self, location: Location) -> bool:
+        name, *inside = [str(part) for part in location] or [""]
+        first = inside[0] if inside else None
+        part = self.data.get(name)
+        if name == "name":
+            changed = {**self.data, "name": "unnamed"}
+        elif name == "source":
+            changed = {**self.data, "source": self._source(part, first)}
+        elif name in NAMED and isinstance(part, Mapping) and first is not None:
+            self.removed.add((name, first))
+            kept = {key: value for key, value in part.items() if str(key) != first}
+            check = part.get(first)
+            if (
+                name == "checks"
+                and first in checks.BUILT_IN
+                and len(inside) > 1
+                and isinstance(check, Mapping)
+            ):
+                kept[first] = {key: value for key, value in check.items() if key != inside[1]}
+            changed = {**self.data, name: kept}
+        elif name in NAMED or name in INDEPENDENT or name == "time":
+            self.removed |= {(name,), *([("columns", REST)] if name == "rest" else [])}
+            # What a preset says of the time stands in for it; else it is missing.
+            self.said.add(name)
+            changed = {key: value for key, value in self.data.items() if key != name}
+        else:
+            return False
+        before, self.data = self.data, changed
+        return before != changed
+
+    def _source(self, source: Any, field: str | None) -> Any:
+        if not isinstance(source, Mapping) or field in (None, "path"):
+            # Which columns it has besides the declared ones is not known.
+            self.removed |= {("source", "path"), ("columns",)}
+            if isinstance(source, Mapping):
+                return {**source, "path": ANYWHERE}
+            self.said.add("source.format")
+            return {"path": ANYWHERE}
+        if field in ("format", "options"):
+            self.said.add("source.format")
+            return {key: value for key, value in source.items() if key not in ("format", "options")}
+        return {key: value for key, value in source.items() if key != field}
 
 
-def _without(data: Mapping[str, Any], locations: list[Location]) -> _Rest | None:
-    """Return the data less its unsound parts, None where other parts depend on them."""
-    rest = _Rest({name: dict(part) if isinstance(part, Mapping) else part for name, part in data.items()})
-    for location in locations:
-        if not location or not _take_out(rest, str(location[0]), location[1:]):
-            return None
-    return rest
+def _location(path: str) -> Location:
+    """Return the first parts of a field's path."""
+    return tuple(re.split(r"[.\[]", path)[:3])
 
 
-def _take_out(rest: _Rest, name: str, inside: Location) -> bool:
-    """Take an unsound part out of the data; whether the others can be judged without."""
-    part = rest.data.get(name)
-    first = inside[0] if inside else None
-    if name == "name":
-        rest.data["name"] = "unnamed"
-    elif name in INDEPENDENT:
-        rest.data.pop(name, None)
-        rest.starts |= {"no column 'rest'"} if name == "rest" else set()
-        rest.paths |= {"catchup"} if name in ("start", "schedule") else set()
-    elif name == "time":
-        # What a preset says of it stands in for it.
-        rest.data.pop(name, None)
-        rest.paths.add("time")
-    elif name == "source" and isinstance(part, dict) and first in OF_SOURCE:
-        part.pop(first, None)
-    elif name == "source" and isinstance(part, dict) and first == "format":
-        part.pop("format", None)
-        part.pop("options", None)
-        rest.paths.add("source.format")
-    elif name in NAMED and isinstance(part, dict) and first is not None:
-        check = part.get(first)
-        if name == "checks" and first in checks.BUILT_IN and len(inside) > 1 and isinstance(check, dict):
-            part[first] = {key: value for key, value in check.items() if key != inside[1]}
-            return True
-        part.pop(first, None)
-        kind = {"columns": "column", "aggregate": "block"}.get(name)
-        if kind is not None:
-            rest.starts |= {f"no {kind} {first!r}", "the stream has no block of aggregate"}
-    else:
-        return False
-    return True
-
-
-def _ordered(problems: list[Problem]) -> list[Problem]:
-    """Return the problems in the order of the file's fields, unknown ones first."""
+def _ordered(problems: list[Problem], data: Mapping[str, Any]) -> list[Problem]:
+    """Return the problems in the order of the fields, unknown ones first, and of the parts in the file."""
     fields = list(Stream.model_fields)
 
-    def place(problem: Problem) -> int:
-        field = problem.path.partition(".")[0].partition("[")[0]
-        return fields.index(field) if field in fields else -1
+    def place(problem: Problem) -> tuple[int, int]:
+        name, *inside = map(str, _location(problem.path))
+        part = data.get(name)
+        names = list(map(str, part)) if isinstance(part, Mapping) and name in NAMED else []
+        first = names.index(inside[0]) if inside and inside[0] in names else -1
+        return (fields.index(name) if name in fields else -1), first
 
     return sorted(problems, key=place)

@@ -1,11 +1,13 @@
 """Rules between the fields of a stream: what each field alone cannot know."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from transom.expressions import ExpressionError, condition
 from transom.formats.layout import REST, FieldType
+from transom.formats.record_paths import AROUND, level_of, lists_of
 from transom.intervals import HOUR, format_hour
 from transom.stream import (
     alerts,
@@ -19,9 +21,9 @@ from transom.stream import (
     persistence_columns,
     unique,
 )
-from transom.stream.errors import Problem, join, nearest, twice
+from transom.stream.errors import Location, Problem, join, nearest, no_column, of_expression, twice
 from transom.stream.fields import split_paths
-from transom.stream.options import fields_of
+from transom.stream.options import fields_of, has_field
 from transom.stream.persistence import looked_back
 from transom.stream.windows import Aggregation
 from transom.units import format_duration
@@ -69,6 +71,7 @@ def _source(stream: "Stream") -> Iterator[Problem]:
         yield Problem(
             "time.from",
             f"name needs a time in source.path, such as %Y-%m-%d/%H; got {stream.source.path!r}",
+            (("source", "path"),),
         )
 
 
@@ -84,8 +87,14 @@ def _columns(stream: "Stream") -> Iterator[Problem]:
             yield Problem("source.path", f"{{{name}}} is {taken[name]}; choose another name")
         elif name in stream.columns:
             yield Problem("source.path", f"{{{name}}} is also a declared column; choose another name")
-    known = fields_of(stream.source.format, stream.source.options)
-    if known is None:
+    yield from _paths(stream)
+
+
+def _paths(stream: "Stream") -> Iterator[Problem]:
+    """Return paths of columns and of the time that no record has."""
+    format, options = stream.source.format, stream.source.options
+    known, records = fields_of(format, options), options.get("records")
+    if known is None and records is None:
         return
     named = {
         f"columns.{name}.from": column.from_ or name
@@ -101,10 +110,23 @@ def _columns(stream: "Stream") -> Iterator[Problem]:
         taken_elsewhere = {*stream.columns, *stream.captures}
         named |= {place: text for place, text in times.items() if text not in taken_elsewhere}
     for place, text in named.items():
-        if not set(split_paths(text)) & set(known):
-            yield Problem(
-                place, f"{stream.source.format} records have no field {text!r}{nearest(text, known)}"
-            )
+        if known is not None and not any(has_field(path, format, options) for path in split_paths(text)):
+            message = f"{format} records have no field {text!r}{nearest(text, known)}"
+            yield Problem(place, message, (("columns", text), ("source", "path")))
+        if records is not None:
+            yield from _around(place, text, str(records))
+
+
+def _around(place: str, text: str, records: str) -> Iterator[Problem]:
+    """Return what is wrong with paths that lead to what stands around the records of a line."""
+    for path in split_paths(text):
+        if path.startswith(AROUND):
+            try:
+                level_of(path, records)
+            except ValueError as error:
+                yield Problem(place, str(error))
+        elif any(path.startswith(f"{name}[]") for name in lists_of(records)[:1]):
+            yield Problem(place, f"what stands around a record begins with {AROUND}: {AROUND}{path}")
 
 
 def _recurring(place: str, block: Aggregation, stream: "Stream") -> Iterator[Problem]:
@@ -112,7 +134,7 @@ def _recurring(place: str, block: Aggregation, stream: "Stream") -> Iterator[Pro
         return
     for index, name in enumerate(block.recurring):
         if name not in stream.event_columns:
-            yield Problem(f"{place}[{index}]", f"no column {name!r}{nearest(name, stream.event_columns)}")
+            yield no_column(f"{place}[{index}]", name, stream.event_columns)
         elif name in block.key:
             yield Problem(
                 f"{place}[{index}]", f"{name} is a column of the key; every item of a key has the same"
@@ -128,7 +150,7 @@ def _recurring(place: str, block: Aggregation, stream: "Stream") -> Iterator[Pro
 def _key(place: str, key: tuple[str, ...], stream: "Stream") -> Iterator[Problem]:
     for index, name in enumerate(key):
         if name not in stream.event_columns:
-            yield Problem(f"{place}[{index}]", f"no column {name!r}{nearest(name, stream.event_columns)}")
+            yield no_column(f"{place}[{index}]", name, stream.event_columns)
         elif name in (*figures.REPORT_COLUMNS, *figures.GRANULE_COLUMNS):
             what = "report" if name in figures.REPORT_COLUMNS else "granule"
             yield Problem(
@@ -152,7 +174,7 @@ def _aggregate(stream: "Stream") -> Iterator[Problem]:
             yield from _condition(f"{place}.where", block.where, stream.event_types)
         yield from _recurring(f"{place}.recurring", block, stream)
         yield from _measures(place, block, stream)
-        if block.alert and _sound(name, stream):
+        if block.alert and figures.sound(stream, name):
             # Else its types are not known; the block's own problems say so.
             yield from alerts.problems(place, name, stream)
 
@@ -167,14 +189,14 @@ def _measures(place: str, block: Aggregation, stream: "Stream") -> Iterator[Prob
         if measure.function == "distinct":
             if column not in stream.event_columns:
                 known = stream.event_columns
-                yield Problem(at, f"no column {column!r} in {str(measure)!r}{nearest(column, known)}")
+                yield no_column(at, column, known, f" in {str(measure)!r}")
             continue
         if column in stream.event_columns:
             yield Problem(
                 at, f"{measure.function} takes an integer or a number; {column} is a {types[column]}"
             )
         else:
-            yield Problem(at, f"no column {column!r} in {str(measure)!r}{nearest(column, numeric)}")
+            yield no_column(at, column, numeric, f" in {str(measure)!r}")
 
 
 def _checks(stream: "Stream") -> Iterator[Problem]:
@@ -182,22 +204,19 @@ def _checks(stream: "Stream") -> Iterator[Problem]:
     for name, check in stream.checks.items():
         place = f"checks.{name}"
         found = checks.problems(name, check, blocks)
-        yield from (Problem(join(place, problem.path), problem.message) for problem in found)
+        yield from (replace(problem, path=join(place, problem.path)) for problem in found)
         if check.stage == "aggregate" and not blocks:
-            yield Problem(f"{place}.stage", "the stream has no block of aggregate")
+            yield Problem(f"{place}.stage", "the stream has no block of aggregate", (("aggregate",),))
         elif check.every is not None and check.stage is not None and not found:
             types: Mapping[str, FieldType] = stream.event_types
             if check.stage == "aggregate":
                 block = check.block or blocks[0]
-                if not _sound(block, stream):
+                if not figures.sound(stream, block):
                     continue  # its types are not known; the block's own problems say so
                 types = stream.report_types(block)
-            yield from _condition(f"{place}.every", check.every, types)
-
-
-def _sound(block: str, stream: "Stream") -> bool:
-    known = all(name in stream.event_columns for name in stream.aggregate[block].key)
-    return known and all(figures.columns_of(stream, block).values())
+            # Which block's, where none is named, depends on which there are.
+            of_reports = (("key",), ("aggregate",)) if check.stage == "aggregate" else ()
+            yield from _condition(f"{place}.every", check.every, types, *of_reports)
 
 
 def _accept(stream: "Stream") -> Iterator[Problem]:
@@ -208,7 +227,8 @@ def _accept(stream: "Stream") -> Iterator[Problem]:
     for index, accepted in enumerate(stream.accept):
         place, name = f"accept[{index}]", accepted.check
         if name not in stages:
-            yield Problem(f"{place}.check", f"no check {name!r}{nearest(name, stages)}")
+            message = f"no check {name!r}{nearest(name, stages)}"
+            yield Problem(f"{place}.check", message, (("checks", name),))
         elif stages[name] != accepted.stage:
             yield Problem(f"{place}.stage", f"{name} is a check of {stages[name]}; got {accepted.stage}")
 
@@ -224,6 +244,7 @@ def _times(stream: "Stream") -> Iterator[Problem]:
                 "retention",
                 f"must be whole hours, and no less than heal and {what} together, "
                 f"{format_duration(least)}; got {format_duration(stream.retention)}",
+                (("heal",),),
             )
     if stream.chunk < HOUR or stream.chunk % HOUR:
         yield Problem("chunk", f"must be whole hours, at least one; got {format_duration(stream.chunk)}")
@@ -233,9 +254,9 @@ def _times(stream: "Stream") -> Iterator[Problem]:
             f"must be after start; got start {format_hour(stream.start)}, until {format_hour(stream.until)}",
         )
     if stream.catchup and not stream.schedule:
-        yield Problem("catchup", "needs schedule, which is false")
+        yield Problem("catchup", "needs schedule, which is false", (("schedule",),))
     if stream.catchup and stream.start is None:
-        yield Problem("catchup", "needs start, the first hour to catch up with")
+        yield Problem("catchup", "needs start, the first hour to catch up with", (("start",),))
 
 
 def _looks_back(stream: "Stream") -> Iterator[tuple[str, timedelta]]:
@@ -261,8 +282,8 @@ def _looks_back(stream: "Stream") -> Iterator[tuple[str, timedelta]]:
             yield f"what the fill {name} looks back", behind + reach + fill.lead + max(fill.shift)
 
 
-def _condition(place: str, text: str, types: Mapping[str, FieldType]) -> Iterator[Problem]:
+def _condition(place: str, text: str, types: Mapping[str, FieldType], *needs: Location) -> Iterator[Problem]:
     try:
         condition(text, types)
     except ExpressionError as error:
-        yield Problem(place, str(error))
+        yield of_expression(place, error, *needs)

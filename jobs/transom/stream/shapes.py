@@ -32,6 +32,7 @@ def ingest(stream: "Stream") -> str:
     of_name = [name for name in stream.captures if name in layout.of_time]
     return canonical(
         ({"time_captures": of_name} if of_name else {})
+        | ({"repeated_hour": "by lines"} if time is not None and time.is_local else {})
         | {
             "format": layout.format,
             # An option left out and one that says the default are told apart: the defaults are the
@@ -46,6 +47,11 @@ def ingest(stream: "Stream") -> str:
                 "before": microseconds(holds.before),
                 "after": microseconds(holds.after),
             }
+            | (
+                {"covers": microseconds(stream.source.covers), "says": stream.source.name_time}
+                if stream.source.covers is not None
+                else {}
+            )
             if stream.path_pattern.unit
             else None,
             "columns": sorted((asdict(field) for field in layout.fields), key=itemgetter("name")),

@@ -10,13 +10,18 @@ from pydantic_core import CoreSchema
 
 from transom.formats import layout
 from transom.formats.layout import FieldType, FormatName
-from transom.paths import PathPattern
+from transom.intervals import HOUR
+from transom.paths import PathPattern, Unit
 from transom.stream.base import Model, Text, Zone
 from transom.stream.errors import Problem, Problems
 from transom.stream.fields import Paths, TimeFormat, split_paths, zone_problems
 from transom.stream.options import option_problems
-from transom.units import Duration
+from transom.units import Duration, format_duration
 
+_LEAST: dict[Unit, timedelta] = {
+    "second": timedelta(seconds=1), "minute": timedelta(minutes=1), "hour": HOUR, "day": timedelta(days=1),
+    "month": timedelta(days=28), "year": timedelta(days=365),
+}  # fmt: skip
 _OF_RECORDS = ("from_", "missing", "format", "zone")
 
 
@@ -46,9 +51,13 @@ class Source(Model):
     """How a file is read; a preset may give it."""
     options: dict[str, Any] = Field(default_factory=dict)
     """What the format leaves open: variant of apache (combined, common) and of zeek (auto, tsv, json);
-    delimiter, quote, header (true, false, w3c) and names of csv; records of json, the path of a list such as
-    Records[]; pattern of regex, with named groups; separator, assign, quote and lead of kv, the names of
-    the words with which each line begins; lead of syscalls, the names of the words before the call."""
+    delimiter, quote, header (true: the first line names the columns; the number of the line that does; false;
+    w3c), names, skip (how many lines come before the records) and comment (how lines begin that are no
+    records) of csv; records of json, the path of a list such as Records[], also through lists in lists;
+    pattern of regex, with named groups; separator, assign, quote and lead of kv, the names of the words with
+    which each line begins; lead of syscalls, the names of the words before the call. embedded of json, csv,
+    regex and kv, for a text that is itself a record: its field, its format (json, regex, kv), and the options
+    of that; its fields are then field.name."""
     holds: Holds = Holds()
     """The times that a file may hold, beside the stretch in its name."""
     settle: Duration = timedelta(minutes=10)
@@ -59,6 +68,16 @@ class Source(Model):
     """What happens to a file that differs from what was ingested, other than by having grown: hold keeps
     what stands and warns, replace takes the new content."""
 
+    name_time: Literal["start", "end"] = "start"
+    """Which time of the period that a file covers its name says; end goes with `covers`."""
+    covers: Duration | None = None
+    """How long the period of each file is, such as 5 minutes: a divisor of one hour, or whole hours. An hour
+    is incomplete until files cover all of it. Where nothing is said, a file covers what its name says: an
+    hour, a day."""
+    equal_files: Literal["keep", "one"] = "keep"
+    """What becomes of files of equal bytes whose names differ where the path has a *, by more than packing
+    and rotation add (.gz, .zst, .1): keep, each counts; one, they count once, for deliveries that rename."""
+
     @field_validator("path")
     @classmethod
     def _compiles(cls, path: str) -> str:
@@ -68,14 +87,35 @@ class Source(Model):
     @model_validator(mode="after")
     def _options_fit(self) -> "Source":
         problems = option_problems(self.format, self.options) if self.format else []
+        problems += self._period_problems()
         if problems:
             raise Problems(problems)
         return self
 
+    def _period_problems(self) -> list[Problem]:
+        if self.covers is None:
+            rule = "end goes with covers, how long the period of a file is, such as 5 minutes"
+            return [Problem("name_time", rule)] if self.name_time == "end" else []
+        unit, got = PathPattern(self.path).unit, format_duration(self.covers)
+        if unit is None:
+            return [Problem("covers", f"goes with a time in the path; got {got} for {self.path}")]
+        if not self.covers or (HOUR % self.covers and self.covers % HOUR):
+            rule = "must divide one hour, as 5 minutes does, or be whole hours"
+            return [Problem("covers", f"{rule}; got {got}")]
+        if self.covers < _LEAST[unit]:
+            rule = f"must not be shorter than the finest part of the time in the path, a {unit}"
+            return [Problem("covers", f"{rule}; got {got} for {self.path}")]
+        return []
+
     @cached_property
     def pattern(self) -> PathPattern:
         """The compiled path."""
-        return PathPattern(self.path, self.zone)
+        return PathPattern(self.path, self.zone, self.covers, ends=self.name_time == "end")
+
+    @property
+    def periods_checked(self) -> bool:
+        """Whether an hour knows which files it needs: those of the periods that divide it."""
+        return self.covers is not None and self.covers <= HOUR
 
 
 def _resolution(value: Any) -> Any:
@@ -115,7 +155,7 @@ class Column(Model):
     missing: tuple[str, ...] = ()
     """Texts that mean that there is no value, such as -."""
     format: TimeFormat | None = None
-    """For a timestamp: iso (default), epoch, epoch_ms, epoch_us or a strptime format."""
+    """For a timestamp: iso (default), epoch, epoch_ms, epoch_us, epoch_ns or a strptime format."""
     zone: Zone | None = None
     """For a timestamp without an offset: its IANA zone."""
 

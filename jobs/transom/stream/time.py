@@ -68,7 +68,8 @@ class Time(Model):
     plus: Paths | None = None
     """The same, of a field in seconds that is added."""
     format: TimeFormat = "iso"
-    """One of iso, epoch, epoch_ms, epoch_us, or a strptime format with the year."""
+    """One of iso, epoch, epoch_ms, epoch_us, epoch_ns, epoch_or_iso (seconds or milliseconds since 1970, or
+    iso, as each value is written), or a strptime format with the year."""
     zone: Zone | None = None
     """The IANA zone of times that do not say theirs; without it they are refused."""
     lines: Duration | None = None
@@ -124,6 +125,11 @@ class Time(Model):
         if self.ties is None:
             problems.append(Problem("ties", "is required with every, one of first, last, keep"))
         return problems
+
+    @property
+    def is_local(self) -> bool:
+        """Whether times may be of an hour that comes twice, as clocks go back."""
+        return self.lines is None and layout.is_local(self.format, self.zone)
 
     @property
     def by_name(self) -> bool:

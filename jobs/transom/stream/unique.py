@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, field_validator
 
 from transom.stream.base import InShort, Text
-from transom.stream.errors import Problem, nearest
+from transom.stream.errors import Problem, no_column
 from transom.stream.figures import NUMERIC
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def problems(stream: "Stream") -> Iterator[Problem]:
     types = stream.event_types
     for index, name in enumerate(stream.unique.columns):
         if name not in types:
-            yield Problem("unique", f"no column {name!r}{nearest(name, types)}")
+            yield no_column("unique", name, types)
         elif name in stream.unique.columns[:index]:
             yield Problem("unique", f"names {name!r} more than once")
     longest = stream.unique.longest
@@ -72,6 +72,6 @@ def problems(stream: "Stream") -> Iterator[Problem]:
     if longest is not None and longest not in numeric:
         if longest in types:
             rule = f"longest takes an integer or a number; {longest} is a {types[longest]}"
+            yield Problem("unique.keep", rule)
         else:
-            rule = f"no column {longest!r}{nearest(longest, numeric)}"
-        yield Problem("unique.keep", rule)
+            yield no_column("unique.keep", longest, numeric)

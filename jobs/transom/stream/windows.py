@@ -199,8 +199,9 @@ class Aggregation(Model):
     """Lines of each figure against time, one value a unit: the unit's length, such as 1 hour, or more. Counts
     of distinct values have none."""
     aging: tuple[Weight, ...] | None = None
-    """A weight for each level, in the order of the ranges: in `aged_mean` of each figure, what only its range
-    reaches counts so much. Each slide is a multiple of the one below then."""
+    """A weight for each level, from 0.001 to 1000, in the order of the ranges: in `aged_mean` of each figure,
+    what only its range reaches counts so much. Nothing weighs 0: a block without the range leaves it out.
+    Each slide is a multiple of the one below then."""
     recurring: tuple[str, ...] = ()
     """The columns of an item: which items come back in every ring between neighbouring levels is told when
     the widest one reports. There are at least two levels then, and each slide is a multiple of the one below;

@@ -35,7 +35,7 @@ def java(home: Path, version: str) -> None:
 def refused(run: Ask, house: Path) -> str:
     """What `try` says of the environment, before it reads a file."""
     result = run("try", stream_file("trace"), *logs("trace"))
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     mend = f". `make setup` in {house} brings what is missing, and `. {house}/.transom/env` names it\n"
     assert result.stderr.endswith(mend)
     return result.stderr.removeprefix("transom: ").removesuffix(mend)
@@ -82,6 +82,6 @@ def test_a_spark_that_does_not_start(run: Ask, house: Path, monkeypatch: pytest.
     monkeypatch.setattr("transom.lake.session.session", exited)
     monkeypatch.setattr("transom.lake.quality.preload", lambda: None)
     result = run("try", stream_file("trace"), *logs("trace"))
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     words = "transom: Spark does not start: [JAVA_GATEWAY_EXITED] Java gateway process exited"
     assert result.stderr.splitlines()[-1].startswith(words)

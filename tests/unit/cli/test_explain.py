@@ -1,5 +1,6 @@
 """What is said of an hour, whatever has become of it, and what mends it."""
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from typer.testing import Result
 
+from transom.cli.explain import WHY
 from transom.lake.book import Entry, Node, Verdict
 from transom.stages.aggregate import VERSION
 from transom.stages.scene import expected_of, node_of
@@ -18,12 +20,15 @@ OTHERWISE = "the stream's file says something else of what shapes it than when i
 
 
 def said(run: Ask, lake: Lake, hour: str) -> list[str]:
-    """The lines behind the first, which names the stream, the hour and the lake."""
+    """The lines behind the first, which names the stream, the hour and the lake: the reasons, then the files
+    and the command, which stand before them."""
     result = run("explain", "web", hour)
     first, *lines = result.stdout.splitlines()
     assert first == f"web {hour}, in {lake.uri}"
-    assert result.exit_code == int(bool(lines) and "--from" in lines[-1])
-    return lines
+    why = f"  {WHY}"
+    helps = lines[: lines.index(why)] if why in lines else []
+    assert result.exit_code == int("--from" in "".join(helps[-1:]))
+    return [*lines[len(helps) + (why in lines) :], *helps]
 
 
 def command(lake: Lake, start: str, end: str) -> str:
@@ -298,7 +303,17 @@ def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
         "  mend the data, or accept the value in the stream's file, then run:",
         command(lake, "2015-05-17T01:00", "2015-05-17T03:00"),
     ]
+    missed = {"hour": "2015-05-17T01:00", "stage": "ingest", "check": "rejected_share", "observed": 0.51}
+    lake.file.write_text(WEB + f"accept: [{json.dumps(missed | {'who': 'ops', 'why': 'a bad release'})}]\n")
     lines = said(run, lake, "2015-05-17T01:00")
+    assert (
+        "    your file says 0.51 for rejected_share of 2015-05-17T01:00, and the check saw 0.5: `observed` "
+        "must have every digit"
+    ) in lines
+    assert (
+        "    to accept it, add this to accept in the stream file: - {hour: 2015-05-17T01:00, stage: ingest, "
+        "check: rejected_share, observed: 0.5, who: NAME, why: REASON}"
+    ) in lines
     assert [line for line in lines if "withheld" in line or "line 3" in line or "observed" in line][:3] == [
         f"    withheld, what was published before stays: {cause}",
         "    2015-05-17T01:00 events: rejected_share in a.log: observed 0.5, expected at most 0.05",
@@ -406,3 +421,99 @@ def test_what_cannot_be_asked(run: Ask, lake: Lake, arguments: tuple[str, str], 
 
 def test_a_name_that_is_nearly_one(run: Ask, lake: Lake) -> None:
     assert "; nearest: web" in " ".join(run("explain", "wbe", "2015-05-17T10:00").stderr.split())
+
+
+def test_files_that_a_person_should_know_of_are_told_and_make_no_hour_less_fresh(
+    run: Ask, lake: Lake
+) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    when = datetime(2015, 5, 20, tzinfo=UTC)
+    folder = "landing/web/2015-05-17/access"
+    rows = []
+    for name, hours in ((".01a", (1,)), (".01b", (1,)), (".02", (1, 2))):
+        content, source = ("c", f"s{name}") if name != ".02" else ("d", "s")
+        row = file_row(
+            lake, f"{folder}{name}.log", at(max(hours)), when,
+            status="ingested", source_id=source, hours=tuple(map(at, hours)),
+        )  # fmt: skip
+        rows.append(replace(row, content=content))
+        path = lake.folder / row.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"1234567")
+        os.utime(path, (when.timestamp(), when.timestamp()))
+    lake.files(rows)
+    equal = f"{folder}.01b.log holds the same bytes as {folder}.01a.log; both count"
+    early = (
+        f"it may count as complete before all files are there: {folder}.02.log, named for 2015-05-17T02:00, "
+        "holds events of it; if names say the end of what a file covers: "
+        "`source: {name_time: end, covers: ...}`"
+    )
+    for hour, remarks in (("01", [equal, early]), ("02", [])):
+        lines = said(run, lake, f"2015-05-17T{hour}:00")
+        assert [line for line in lines if line.startswith("  files: ")] == [
+            f"  files: {of}" for of in remarks
+        ]
+    told = run("status", "web")
+    assert told.exit_code == 0
+    shown = " ".join(told.stdout.split())
+    assert f"1 file holds the same bytes as another one: {equal}" in shown
+    assert "1 hour may count as complete before all files are there" in shown
+    # One that waits is not fresh.
+    waits = replace(
+        rows[2], status="waiting", detail="touches 01 to 02", source_id=None, path=f"{folder}.02w.log"
+    )
+    lake.files([*rows, waits])
+    shown = " ".join(run("status", "web").stdout.split())
+    assert f"1 file waits for a run of other hours: {folder}.02w.log (touches 01 to 02)" in shown
+
+
+def test_the_file_of_a_period_that_is_not_there_is_named(run: Ask, lake: Lake) -> None:
+    text = WEB.replace("access.%H*.log", "access.%H%M*.log").replace(
+        '.log"}', '.log", covers: 20 minutes, name_time: end}'
+    )
+    lake.file.write_text(text)
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    for name in ("0020", "0040"):
+        path = lake.folder / f"landing/web/2015-05-17/access.{name}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    missing = "file landing/web/2015-05-17/access.0100*.log: expected, not there; of 00:40 to 01:00"
+    assert f"  {missing}" in said(run, lake, "2015-05-17T00:00")
+
+
+def test_what_helps_comes_first_and_a_cause_is_told_once(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    node = node_of("events", at(1))
+    cause = "files_expected: observed 0, expected at least 1"
+    for one in [node, *(Node("aggregate", "traffic", table, at(1)) for table in ("granules", "aggregates"))]:
+        entry = replace(lake.ledger.book()[one], complete=False, cause=cause)
+        lake.run(entry.run_id, one.stage, {one: entry})
+    lines = run("explain", "web", "2015-05-17T01:00").stdout.splitlines()
+    assert lines[1:4] == [
+        "  to run it:", command(lake, "2015-05-17T01:00", "2015-05-17T02:00"), f"  {WHY}",
+    ]  # fmt: skip
+    # Once where it lies, and once as the cause of the others.
+    assert [line.strip() for line in lines if cause in line] == [
+        f"something is missing: {cause}",
+        f"because ingest events 2015-05-17T01:00 is incomplete: {cause}",
+    ]
+    assert lines[-1] == "    and as above"
+    assert [line[:32].rstrip() for line in lines if "  aggregate traffic" in line] == [
+        "  aggregate traffic, granules: p", "  aggregate traffic, aggregates:",
+    ]  # fmt: skip
+
+
+def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, lake: Lake) -> None:
+    """The events are to be read anew; aggregates equal the events that stand."""
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    lake.file.write_text(WEB + "rest: keep\n")
+    lines = run("explain", "web", "2015-05-17T01:00").stdout.splitlines()
+    (at_granules,) = [number for number, line in enumerate(lines) if ", granules: " in line]
+    assert lines[at_granules].startswith("  aggregate traffic, granules: published, stale, ")
+    assert lines[at_granules + 1] == (
+        "    computed from what is stale in turn: ingest events (events) of 2015-05-17T01:00 is out of date"
+    )

@@ -100,9 +100,11 @@ def test_a_file_of_another_name_may_hold_anything(tmp_path: Path) -> None:
 
 def test_times_far_apart_are_refused_and_the_odd_ones_named(tmp_path: Path) -> None:
     file = held(parse(DATA), log(tmp_path / "odd.log", 0, 1, 2, 24 * 400, 3))
-    with pytest.raises(
-        Refusal, match=r"must lie within 8784 hours; they cover 9601, .*odd.log, line 4: 2016-06-20T00:00$"
-    ):
+    words = (
+        r"must lie within 8784 hours; they cover 9601, .*odd.log, line 4: 2016-06-20T00:00. To continue "
+        r"without these hours, add --from 2015-05-17T00:00 --to 2015-05-17T04:00$"
+    )
+    with pytest.raises(Refusal, match=words):
         interval_of([file])
 
 
@@ -172,3 +174,30 @@ def test_a_name_of_other_hours_than_all_events_is_told_with_its_probable_cause(
     file = log(tmp_path / "north/2015-05-17/access.10.log", *hours)
     words = None if said is None else f"{file}: by its name it is of {said}"
     assert other_hours(stream, held(stream, file)) == words
+
+
+def test_texts_name_files_as_they_were_given(tmp_path: Path) -> None:
+    """Not by the names under which they have landed."""
+    stream = parse(DATA)
+    files = [held(stream, log(tmp_path / folder / "other.log", 10)) for folder in ("a", "b")]
+    covered = interval_of(files)
+    landed = land(DATA, stream, files, tmp_path / "try", covered, covered.end)
+    said = "quarantined: landing/try/2-other.log: junk, landing/try/1-other.log: junk"
+    assert landed.named(said) == f"quarantined: {tmp_path}/b/other.log: junk, {tmp_path}/a/other.log: junk"
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("landing/%Y-%m-%d/{host}.%H.log", ".10.log"), ("%Y-%m-%d/access.%H.{host}", "access.10.")],
+)
+def test_empty_capture_in_a_name_is_refused_by_name(tmp_path: Path, path: str, name: str) -> None:
+    stream = parse(DATA | {"source": {"path": path}})
+    file = log(tmp_path / "landing/2015-05-17" / name, 10)
+    with pytest.raises(Refusal) as error:
+        held(stream, file)
+    assert str(error.value) == (
+        f"{file}: {{host}} of source.path, {path}, must have a text in each name; it is empty here, and a "
+        "job passes such a file over"
+    )
+    # A file of another name is read, whatever that is.
+    assert held(stream, log(tmp_path / "other.log", 10)).events == 1

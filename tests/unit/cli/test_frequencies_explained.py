@@ -30,4 +30,4 @@ def test_what_goes_back_for_ever_reads_hours_that_are_known_and_no_others() -> N
     assert [(node.table, node.hour) for node in reads] == [
         ("tick_matrices", hours[2]), ("cells", hours[0]), ("cells", hours[1])
     ]  # fmt: skip
-    assert of.stale("sketch") == {*hours}
+    assert of.stale("sketch").keys() == {*hours}

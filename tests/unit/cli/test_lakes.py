@@ -51,7 +51,7 @@ def test_the_checkouts_own_lake_may_not_be_there_yet(
 ) -> None:
     monkeypatch.delenv("TRANSOM_LAKE")
     result = run("status")
-    assert (result.exit_code, result.stdout) == (0, f"\nweb: no run yet in {tmp_path}/.transom/lake\n")
+    assert (result.exit_code, result.stdout) == (1, f"\nweb: no run yet in {tmp_path}/.transom/lake\n")
 
 
 def test_a_lake_without_rights(run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

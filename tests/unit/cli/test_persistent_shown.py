@@ -60,7 +60,7 @@ def test_the_items_of_the_last_report_are_shown_the_most_persistent_first(
     ]  # fmt: skip
     title = "regulars: user in 24 of 48 slots of 1 hour, or nearly so, at 2024-05-06T08:00: 3"
     assert title.split() in lines
-    none = "others: no user in 24 of 48 slots of 1 hour, nor nearly so"
+    none = "others: no user in 24 of 48 slots of 1 hour, nor nearly so, in any report"
     assert none.split() in lines
 
 
@@ -88,26 +88,18 @@ def test_a_lake_without_a_report_has_nothing_to_show(
     assert capsys.readouterr().out.count("nor nearly so") == 2
 
 
-def test_a_report_that_names_nobody_is_the_last_one_all_the_same(
+def test_of_a_last_report_that_names_nobody_the_one_before_is_shown(
     stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The findings tell of the item: it is not said that there is none."""
     lines = shown(stream, tmp_path, capsys, [item("a", 24)], START + HOUR)
-    assert [
-        "regulars:",
-        "no",
-        "user",
-        "in",
-        "24",
-        "of",
-        "48",
-        "slots",
-        "of",
-        "1",
-        "hour,",
-        "nor",
-        "nearly",
-        "so",
-    ] in lines
+    title = (
+        "regulars: user in 24 of 48 slots of 1 hour, or nearly so, at 2024-05-06T08:00 (the last report that "
+        "names any; none is named at 2024-05-06T09:00): 1"
+    )
+    assert title.split() in lines
+    assert [line[0] for line in lines if "60" in line] == ["a"]
+    assert not any(line[:3] == ["regulars:", "no", "user"] for line in lines)
 
 
 def test_what_is_only_watched_is_said_to_be(

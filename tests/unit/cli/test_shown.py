@@ -72,7 +72,8 @@ def test_duplicates_are_told_of_each_file_that_has_them(
     paths = ["landing/1-a.log", "landing/2-a.log"]
     rows = pa.table({"path": paths, "accepted": [5, 3], "duplicates": [0, 402]})
     write_deltalake(tmp_path / "files", rows)
-    files = [Held(tmp_path / "a.log", None, events=5), Held(Path("b/a.log"), None, events=405)]
+    held = [Held(tmp_path / "a.log", None, events=5), Held(Path("b/a.log"), None, events=405)]
+    files = dict(zip(paths, held, strict=True))
     data = yaml.safe_load(STREAM)
     print_duplicates(parse(data), str(tmp_path), files)
     assert capsys.readouterr().out == ""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from transom.lake.book import Entry, Node
+from transom.lake.book import Entry, Node, Verdict
 from transom.lake.findings import publish
 from transom.lake.ledger import Ledger
 from transom.stages.scene import node_of
@@ -70,7 +70,7 @@ def test_hours_that_a_gate_kept_from_a_stage_are_asked_for_and_stale(run: Ask, l
     assert rows(run("status", "web"))[1][2:9] == ["3", "2", "0", "0", "0", "0", "1"]
 
 
-def test_twenty_findings_are_shown_and_the_others_counted(run: Ask, lake: Lake) -> None:
+def test_some_findings_of_each_kind_and_block_are_shown_and_the_others_counted(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     withheld = {
         node_of("events", at(2 * number)): Entry("quarantined", "c", False, cause=f"a.log: {number}")
@@ -79,8 +79,21 @@ def test_twenty_findings_are_shown_and_the_others_counted(run: Ask, lake: Lake) 
     lake.run("c", "ingest", withheld, 7)
     publish(lake.ledger, "web", "ingest", {})
     lines = run("status", "web").stdout.splitlines()
-    assert len([line for line in lines if line.startswith("  high gate: ")]) == 20
-    assert lines[-1] == "  ... and 3 more in the table findings"
+    assert len([line for line in lines if line.startswith("  high gate: ")]) == 3
+    assert lines[-1] == "  ... and 20 more in the table findings: 20 gate of events"
+
+
+def test_what_was_accepted_is_shown_and_is_no_trouble(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    node = node_of("events", at(0))
+    passed = Verdict(node, "few", "error", 0.5, "at least 0.9", True, accepted="ops: a bad release")
+    lake.ledger.record_checks("ingest", [passed], "a")
+    result = run("status", "web")
+    words = "accepted: ingest events, 2015-05-17T00:00: few: observed 0.5, expected at least 0.9, by ops: "
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, f"  {words}a bad release")
+    explained = run("explain", "web", "2015-05-17T00:00")
+    assert (explained.exit_code, explained.stdout.splitlines()[2]) == (0, f"    {words}a bad release")
 
 
 def test_findings_are_as_of_the_last_run(run: Ask, lake: Lake) -> None:
@@ -130,7 +143,7 @@ def test_a_file_that_cannot_be_used_is_named_behind_the_streams_that_can(run: As
 def test_a_stream_without_a_run_has_no_ledger_afterwards(run: Ask, lake: Lake) -> None:
     lake.file.with_name("other.yaml").write_text(WEB.replace("name: web", "name: other"))
     result = run("status", "other")
-    assert (result.exit_code, result.stdout) == (0, f"\nother: no run yet in {lake.uri}\n")
+    assert (result.exit_code, result.stdout) == (1, f"\nother: no run yet in {lake.uri}\n")
     assert not (lake.folder / "lake" / "other").exists()
 
 
@@ -211,3 +224,45 @@ def test_help_and_what_needs_no_spark_do_not_load_it(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_a_stage_that_waits_for_a_stream_which_has_never_run_is_told_beside_the_others(
+    run: Ask, lake: Lake
+) -> None:
+    lake.file.write_text(
+        WEB
+        + """
+frames: {busy: {over: traffic, kind: threshold, where: n > 5}}
+fills:
+  rain:
+    frame: busy
+    from: {stream: weather, columns: {rain: {type: number, resolution: 0.1}}}
+    by: []
+    measures: {rain: sum(rain)}
+"""
+    )
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    result = run("status", "web")
+    assert result.exit_code == 1
+    assert [row[1:4] for row in rows(result)[:4]] == [
+        ["ingest", "2", "2"], ["aggregate", "2", "2"], ["frame", "2", "0"], ["fill", "2", "0"],
+    ]  # fmt: skip
+    waits = (
+        "fills.rain.from: the stage fill waits for the stream weather, of which no run is in this lake: "
+        "run its ingest, then fill again. Stages before fill do not wait"
+    )
+    assert waits in " ".join(result.stdout.split())
+
+
+def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, lake: Lake) -> None:
+    """The events are to be read anew; aggregates equal the events that stand."""
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    assert run("status", "web").exit_code == 0
+    lake.file.write_text(WEB + "rest: keep\n")
+    result = run("status", "web")
+    assert (result.exit_code, [row[8] for row in rows(result)[:2]]) == (1, ["3", "3"])
+    reason = "ingest events (events) of 2015-05-17T00:00 to 2015-05-17T03:00 is out of date"
+    hours = "2015-05-17T00:00 to 2015-05-17T02:00"
+    assert f"  stale: aggregate of {hours}, as {reason}" in result.stdout.splitlines()

@@ -86,8 +86,18 @@ def written_time(time: EventTime) -> SearchStrategy[str]:
     """Times in a layout's form, nearly all of which are taken."""
     if time.time_format == "epoch":
         return instants
+    if time.time_format == "epoch_or_iso":
+        millis = st.integers(10**11, 2 * 10**12).map(str)
+        return st.one_of(
+            instants, millis, moments.map(datetime.isoformat), st.sampled_from(["1e11", "-1e11"])
+        )
     if time.time_format == "epoch_us":
         return st.integers(0, 2 * 10**15).map(str)
+    if time.time_format == "epoch_ns":
+        return st.one_of(
+            st.integers(0, 2 * 10**18).map(str),
+            st.sampled_from(["0", "999", "1771691706842064465", "9214646399999999999"]),
+        )
     if "%" in time.time_format:
         return moments.map(american)
     zones = ["Z", "+02:00", "-03:30", "", ""] if time.zone else ["Z", "-03:30"]

@@ -50,7 +50,11 @@ def read(data: bytes, layout: Layout, span: Span | None = None, start: datetime 
             records += 1
             record = found.fields
             shown |= found.shown
-            brought |= found.shown - found.own
+            brought |= {
+                name
+                for name in found.shown - found.own
+                if layout.format != "zeek" or not name.startswith("_")
+            }
             time = event_time(record, layout, number, start)
             columns = {column.name: value_of(record, column) for column in layout.fields}
             if layout.keep_rest:

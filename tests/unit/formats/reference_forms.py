@@ -4,8 +4,10 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 from typing import Protocol
 
+from transom.formats.delimited import ONCE
 from transom.formats.layout import Layout
 from unit.formats.reference_json import Json
 from unit.formats.reference_lines import LONGEST_LINE, Found, Refused, left, text_of, wanted
@@ -78,11 +80,13 @@ class Apache:
 class Csv:
     """Values with a delimiter between them; a record is a line.
 
-    The names are the options', or stand in the first line that is not empty. Where that line cannot be
-    read, it and all others have no header. A quote counts where a value begins, and there to the next
-    quote that is not doubled; anything up to the delimiter after it belongs to the value as well. An
-    empty value is none, quoted or not: a file in which everything is quoted could not say it otherwise.
-    Of two columns of one name the last is taken.
+    The names are the options', or stand in the first line that is not empty, behind those of `skip`, or in
+    the line whose number `header` is. Where that line cannot be read, it and all others have no header. The
+    lines of `skip`, the lines above the header, and those that begin with `comment` are no records. A quote
+    counts where a value begins, and there to the next quote that is not doubled; anything up to the
+    delimiter after it belongs to the value as well. An empty value is none, quoted or not: a file in which
+    everything is quoted could not say it otherwise. Where two columns that are read have one name, every
+    line is refused; of others the last is taken.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -91,26 +95,52 @@ class Csv:
         self.named = options.get("header", True) is False
         self.delimiter = str(options.get("delimiter", ","))
         self.quote = str(options.get("quote", '"'))
-        self.awaits_header = bool(options.get("header", True))
+        header, skip = options.get("header", True), options.get("skip", 0)
+        assert isinstance(skip, int)
+        self.awaits_header = header is True
+        self.header = header if isinstance(header, int) and not isinstance(header, bool) else 0
+        self.skip = max(skip, self.header)
+        self.comment = options.get("comment")
+        self.line = 0
         names = options.get("names")
         self.names = [str(name) for name in names] if isinstance(names, list | tuple) else None
         self.columns = set(self.names or ())
 
+    def name(self, text: str) -> None:
+        self.names, self.columns = None, set()
+        if self.comment is not None and text.startswith(str(self.comment)):
+            text = text.removeprefix(str(self.comment)).lstrip(" ")
+        try:
+            self.names = self.values(text)
+        except Refused:
+            raise Refused("no_header") from None
+        self.columns = set(self.names)
+
     def record(self, line: object) -> Found | None:
+        self.line += 1
+        if self.line <= self.skip:
+            if self.line == self.header:
+                try:
+                    self.name(text_of(line))
+                except Refused:
+                    self.names, self.columns = None, set()
+            return None
+        if self.comment is not None:
+            try:
+                if text_of(line).startswith(str(self.comment)):
+                    return None
+            except Refused:
+                pass
         if line and self.awaits_header:
             self.awaits_header = False
             self.names = None
             self.columns = set()
-            text = text_of(line)
-            try:
-                self.names = self.values(text)
-            except Refused:
-                raise Refused("no_header") from None
-            self.columns = set(self.names)
+            self.name(text_of(line))
             return None
         text = text_of(line)
         if self.names is None:
             raise Refused("no_header")
+        once(self.names, self.layout)
         values = self.values(text)
         if len(values) != len(self.names):
             raise Refused("field_count", len(values), expected=f"{len(self.names)}")
@@ -131,6 +161,13 @@ class Csv:
         if reader.line_num > 1:
             raise Refused("unterminated_quote")
         return [value.replace(stand_in, "\r") for value in values]
+
+
+def once(names: list[str], layout: Layout) -> None:
+    """Refuses a line under a header that has a name twice which is used."""
+    for name in names:
+        if name in wanted(layout) and names.count(name) > 1:
+            raise Refused("ambiguous_header", name, name, ONCE)
 
 
 class ZeekTsv:
@@ -154,6 +191,7 @@ class ZeekTsv:
             return None
         if self.names is None:
             raise Refused("no_header")
+        once(self.names, self.layout)
         values = text.split(self.separator)
         if len(values) != len(self.names):
             raise Refused("field_count", len(values), expected=f"{len(self.names)}")
@@ -191,11 +229,38 @@ class Regex:
         self.pattern = re.compile(str(layout.options["pattern"]), re.ASCII)
 
     def record(self, line: object) -> Found | None:
-        found = self.pattern.fullmatch(text_of(line))
+        text = text_of(line)
+        found = self.pattern.fullmatch(text)
         if found is None:
-            raise Refused("no_match", expected="the pattern")
+            raise Refused("no_match", *self.stop(text))
         fields = {name: value or None for name, value in found.groupdict().items()}
         return Found(fields, set(fields), set(fields), left(fields, self.layout))
+
+    def stop(self, text: str) -> tuple[str, None, str]:
+        """What is left over behind the longest beginning of the pattern that a line begins with, and the part
+        of the pattern that comes next. Only for patterns without an alternative outside of groups."""
+        pattern = self.pattern.pattern
+        cuts = [at for at in range(len(pattern) + 1) if is_part(pattern[:at]) and is_part(pattern[at:])]
+        fits = [re.compile(pattern[:at], re.ASCII).match(text) for at in cuts]
+        last = max(number for number, found in enumerate(fits) if found is not None)
+        found = fits[last]
+        assert found is not None
+        parts = [pattern[low:high] for low, high in pairwise([*cuts[last:], len(pattern)])]
+        letters = list(takewhile(lambda part: re.fullmatch("[a-z= ]", part), parts))
+        following = "".join(letters) or "".join(parts[:1])
+        rest = text[found.end() :] or "nothing"
+        if following and not following.strip(" "):
+            following = "a blank"
+        return f"left over: {rest}", None, following or "the end of the line"
+
+
+def is_part(pattern: str) -> bool:
+    """Whether a text is a pattern of its own, and what repeats another part is none."""
+    try:
+        re.compile(pattern)
+    except re.error:
+        return False
+    return pattern[:1] not in ("?", "*", "+", "{")
 
 
 @dataclass

@@ -52,8 +52,8 @@ class Json:
 
     def records(self, line: bytes) -> list["Json.Value | Refused"]:
         """The records of a line, or why there are none."""
-        path = str(self.layout.options["records"]).removesuffix("[]")
-        around = path.count(".") + 2
+        path = str(self.layout.options["records"])
+        around = path.count(".") + path.count("[]") + 1
         try:
             whole = self.loaded(text_of(line, 2**24), DEEPEST_JSON + around)
         except Refused as refused:
@@ -61,16 +61,63 @@ class Json:
             if refused.reason == "bad_json":
                 refused.detail += f"; expected {one_line}"
             return [refused]
-        route = self.route(whole, path) if isinstance(whole, dict) else []
+        expected = f"a list at {path}"
+        lists = [part.removeprefix(".") for part in path.split("[]")[:-1]]
+        holders = [("", whole, dict[str, object]())]
+        for level, name in enumerate(lists):
+            further = []
+            met = not holders
+            for where, holder, given in holders:
+                if not isinstance(holder, dict):
+                    if not where:
+                        return [Refused("no_records", expected=expected)]
+                    return [Refused("no_records", f"{where[:-1]} is {kind(holder)}", expected=expected)]
+                # What the objects around the records hold goes with each record.
+                before = "$." + "".join(f"{one}[]." for one in lists[:level])
+                more = {
+                    path: value
+                    for path in self.paths
+                    if path.startswith(before) and "[]" not in path.removeprefix(before)
+                    if (value := self.inside(holder, path.removeprefix(before))) is not None
+                }
+                found, odd = self.list_in(holder, name)
+                if odd is not None:
+                    return [Refused("no_records", where + odd, expected=expected)]
+                met = met or found is not None
+                for index, item in enumerate(found or ()):
+                    further.append((f"{where}{name}[{index}].", item, given | more))
+            if not met:
+                return [Refused("no_records", expected=expected)]
+            holders = further
+        found_records: list[Json.Value | Refused] = []
+        for _, record, given in holders:
+            value = record | given if isinstance(record, dict) else record
+            too_deep = deep(self.written(value))
+            found_records.append(Refused("bad_json", TOO_DEEP) if too_deep else Json.Value(value))
+        return found_records
+
+    def list_in(self, found: Mapping[str, object], path: str) -> tuple[list[object] | None, str | None]:
+        """The list at a path, or what is there in its place."""
+        first, dot, rest = path.partition(".")
+        name = path if path in found else first if dot and first in found else ""
+        value = found[name] if name else None
+        if value is None:
+            return None, None
+        if name == first and dot and isinstance(value, dict):
+            inner, odd = self.list_in(value, rest)
+            return inner, None if odd is None else f"{first}.{odd}"
+        if name == path and isinstance(value, list):
+            return value, None
+        return None, f"{name} is {kind(value)}"
+
+    def inside(self, found: Mapping[str, object], path: str) -> object:
+        """The value at a path; None where there is none."""
+        route = self.route(found, path)
+        value: object = found if route else None
         for name in route:
-            assert isinstance(whole, dict)
-            whole = whole[name]
-        if not route or not isinstance(whole, list):
-            return [Refused("no_records", expected=f"a list at {path}[]")]
-        return [
-            Refused("bad_json", TOO_DEEP) if deep(self.written(record)) else Json.Value(record)
-            for record in whole
-        ]
+            assert isinstance(value, dict)
+            value = value[name]
+        return value
 
     def loaded(self, text: str, deepest: int) -> object:
         if deep(text, deepest):
@@ -134,6 +181,23 @@ class Json:
                 return f"{{{','.join(inside)}}}"
             case _:
                 return json.dumps(value, ensure_ascii=False)
+
+
+def kind(value: object) -> str:
+    """What a value is, in words."""
+    match value:
+        case None:
+            return "null"
+        case Number():
+            return "a number"
+        case bool():
+            return "true or false"
+        case str():
+            return "a text"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
 
 
 def deep(text: str, most: int = DEEPEST_JSON) -> bool:

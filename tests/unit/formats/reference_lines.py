@@ -69,9 +69,10 @@ def left(fields: Record, layout: Layout) -> str | None:
 def lines(data: bytes) -> list[bytes]:
     """A line ends at a line feed; the last one needs none. One carriage return before the end goes too.
 
-    A byte order mark at the file's beginning belongs to no line.
+    A byte order mark at the file's beginning belongs to no line, and neither do the NUL bytes before a line.
     """
-    cut = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    cut = [line.lstrip(b"\0") for line in data.split(b"\n")]
+    cut[0] = cut[0].removeprefix(b"\xef\xbb\xbf")
     if cut[-1] == b"":
         cut.pop()
     return [line.removesuffix(b"\r") for line in cut]
@@ -85,6 +86,9 @@ def text_of(line: object, longest: int = LONGEST_LINE) -> str:
     if len(line) > longest:
         raise Refused("line_too_long", len(line), expected=f"at most {longest} bytes")
     try:
-        return line.decode()
+        text = line.decode()
     except UnicodeDecodeError:
         raise Refused("not_utf8") from None
+    if "\0" in text:
+        raise Refused("nul_byte", expected="text, which has no NUL bytes inside of a line")
+    return text

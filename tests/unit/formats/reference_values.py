@@ -16,6 +16,7 @@ LONGEST_ADDED = 1_000_000_000
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 INTEGER = re.compile(r"[+-]?[0-9]+")
 TRUE, FALSE = {"true", "True", "TRUE", "T", "1"}, {"false", "False", "FALSE", "F", "0"}
+INT64 = 2**63 - 1
 EPOCHS = {"epoch": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1}
 
 
@@ -112,6 +113,15 @@ def event_time(record: Record, layout: Layout, number: int, start: datetime | No
 
 def instant(text: str, form: str, zone: str | None) -> datetime:
     """A time in UTC, to the microsecond."""
+    if form == "epoch_or_iso":
+        try:
+            number = float(text) if NUMBER.fullmatch(text) else None
+            own = "iso" if number is None else "epoch_ms" if abs(number) >= 1e11 else "epoch"
+            return instant(text, own, zone)
+        except Refused as refused:
+            if refused.reason != "bad_time":
+                raise
+            raise Refused("bad_time", text, expected=in_form(form)) from None
     try:
         if form in EPOCHS:
             if not NUMBER.fullmatch(text):
@@ -120,6 +130,10 @@ def instant(text: str, form: str, zone: str | None) -> datetime:
             if since is None:
                 raise Refused("bad_time", text, expected=in_form(form))
             return in_range(EARLIEST + timedelta(microseconds=since), text, form)
+        if form == "epoch_ns":
+            if not re.fullmatch(r"\+?[0-9]+", text) or int(text) > INT64:
+                raise Refused("bad_time", text, expected=in_form(form))
+            return in_range(EARLIEST + timedelta(microseconds=int(text) // 1000), text, form)
         # Whether it has a zone is looked at below.
         moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
         if moment.tzinfo is None:
@@ -139,7 +153,10 @@ def in_range(moment: datetime, text: str, form: str) -> datetime:
 
 def in_form(form: str) -> str:
     """What a time has to be, in words."""
-    return f"{'ISO 8601' if form == 'iso' else form}, from 1970 to 2261"
+    if form == "epoch_ns":
+        return f"{form}, whole nanoseconds of at most {INT64}, from 1970 to 2261"
+    words = {"iso": "ISO 8601", "epoch_or_iso": "seconds or milliseconds since 1970, or ISO 8601"}
+    return f"{words.get(form, form)}, from 1970 to 2261"
 
 
 def from_local(local: datetime, zone: ZoneInfo, text: str) -> datetime:

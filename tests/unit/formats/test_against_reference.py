@@ -47,7 +47,8 @@ def csv_files(draw: DrawFn, layout: Layout) -> bytes:
     quote = str(layout.options.get("quote", '"'))
     names = NAMES
     if layout.options.get("header", True):
-        names = draw(st.one_of(st.just(NAMES), st.permutations([*NAMES, "client"])))
+        more = draw(st.sampled_from(["other", "other", "client"]))
+        names = draw(st.one_of(st.just(NAMES), st.permutations([*NAMES, "other", more])))
 
     def quoted(text: str) -> str:
         return quote + text.replace(quote, quote * 2) + quote
@@ -63,10 +64,23 @@ def csv_files(draw: DrawFn, layout: Layout) -> bytes:
     good = [sound(name, layout.time).flatmap(needed) for name in names]
     strange = [odd(name, layout.time).flatmap(any_way) for name in names]
     head = delimiter.join(names) if layout.options.get("header", True) else None
+    sign = str(layout.options.get("comment", "#"))
+    above = st.sampled_from(["", "a,b", '"TOA5,', f"{sign} x", "ts,ts"])
+    header = layout.options.get("header", True)
+    lines = 2 * ("skip" in layout.options)
+    if head is not None and lines:
+        head = "\n".join([*(draw(above) for _ in range(lines)), head])
+        head += f"\n{draw(above)}" if header == 3 else f"\n{sign}1,2" * draw(st.integers(0, 2))
+    if "comment" in layout.options:
+        good_line, odd_line = st.tuples(*good).map(delimiter.join), st.tuples(*strange).map(delimiter.join)
+        remark = st.sampled_from([sign, f"{sign}1,2", f" {sign}"])
+        return draw(files(st.one_of(good_line, good_line, remark), st.one_of(odd_line, remark), head))
     return draw(files(st.tuples(*good).map(delimiter.join), st.tuples(*strange).map(delimiter.join), head))
 
 
-@pytest.mark.parametrize("name", ["csv", "csv semicolons", "csv names"])
+@pytest.mark.parametrize(
+    "name", ["csv", "csv semicolons", "csv names", "csv skip", "csv third line", "csv comments"]
+)
 @given(st.data())
 def test_csv(name: str, data: st.DataObject) -> None:
     agree(data.draw(csv_files(LAYOUTS[name])), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
@@ -107,7 +121,7 @@ def zeek_files(draw: DrawFn, layout: Layout) -> bytes:
     return draw(files(row(sound), st.one_of(row(odd), st.sampled_from(DIRECTIVES)), head))
 
 
-@pytest.mark.parametrize("name", ["zeek", "zeek tsv"])
+@pytest.mark.parametrize("name", ["zeek", "zeek any", "zeek tsv"])
 @given(st.data())
 def test_zeek(name: str, data: st.DataObject) -> None:
     agree(data.draw(zeek_files(LAYOUTS[name])), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))

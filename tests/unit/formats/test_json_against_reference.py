@@ -141,3 +141,43 @@ def test_json_records(data: st.DataObject) -> None:
     drawn = files(json_documents(layout.time, False), json_documents(layout.time, True))
     with patch.object(json_records, "LINES", 2):
         agree(data.draw(drawn), layout, data.draw(blocks), data.draw(st.booleans()))
+
+
+@st.composite
+def nested_documents(draw: DrawFn, time: EventTime, strange: bool) -> str:
+    """Lines that hold records in lists in lists, and values around them."""
+    value = st.sampled_from(['"a"', "1", "2.50", "null", '{"b": [1, "\\ud800"]}', '""', "[]", "true"])
+    inner = []
+    for _ in range(draw(st.integers(0, 3))):
+        records = draw(st.lists(json_lines(time, strange), max_size=3))
+        inside = "[" + ", ".join(records) + "]"
+        if strange:
+            inside = draw(st.sampled_from([inside, inside, "{}", "1", "null", '[1, "a", [], {}, { }]']))
+        members = [f'"items": {inside}', f'"host": {{"name": {draw(value)}}}', f'"host.name": {draw(value)}']
+        kept = draw(st.lists(st.sampled_from(members), unique=True, max_size=3))
+        if not strange:
+            kept = kept if members[0] in kept else [*kept, members[0]]
+        inner.append("{" + ", ".join(kept) + "}")
+    if strange and draw(st.booleans()):
+        inner.insert(0, draw(st.sampled_from(["1", "[]", "null", '"a"', "true", "{}"])))
+    sets = "[" + ",".join(inner) + "]"
+    forms = [
+        '{"log": {"sum": 7, "sets": %s}, "zone": "x"}',
+        '{"zone": {"a": 1},"log":{"sets":%s , "sum": null}}',
+        ' {"log.sets": %s, "log": {"sum": "8"}} ',
+        '{"log": {"sets": 4, "sets": %s, "sum": 1, "sum": 2}, "zone": "y"}',
+    ]
+    if strange:
+        forms += [
+            '{"log": %s}', '{"log": {"sets": {"items": %s}}}', '{"log": {"sets": %s}, "log.sets": null}',
+            '{"log": {"sets": %s}, "log.sum": 5, "log": {"sum": 6}}', "%s", '{"log": {"sets": %s}',
+        ]  # fmt: skip
+    return draw(st.sampled_from(forms)) % sets
+
+
+@given(st.data())
+def test_json_records_in_lists_in_lists(data: st.DataObject) -> None:
+    layout = LAYOUTS["json nested records"]
+    drawn = files(nested_documents(layout.time, False), nested_documents(layout.time, True))
+    with patch.object(json_records, "LINES", 2):
+        agree(data.draw(drawn), layout, data.draw(blocks), data.draw(st.booleans()))

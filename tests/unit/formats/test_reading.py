@@ -47,7 +47,7 @@ def test_every_line_is_accounted_for_whatever_the_blocks(name: str, parts: list[
     whole = read(data, LAYOUTS[name])
     cut = read(data, LAYOUTS[name], block=block)
     assert cut == whole
-    if name != "records":
+    if name != "records" and whole[2].broken is None:
         assert whole[2].lines == len(lines(data))
     assert read(gzip.compress(data), LAYOUTS[name], "log.gz") == whole
 

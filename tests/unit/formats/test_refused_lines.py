@@ -100,7 +100,7 @@ def test_each_reason_keeps_the_line_and_its_number(layout: Layout, line: str | b
             "bad json: Expecting ':' delimiter at character 31; expected an object a line, not one over "
             "several lines",
         ),
-        (REGEX, b"hello\n", "no match; expected the pattern"),
+        (REGEX, b"hello\n", "no match: left over: nothing; expected a blank"),
         (KV, b"hello\n", "no match; expected a line with name=value in it"),
         (CALLS, b"=> 5\n", "no match; expected name [arg=value ...] [=> return]"),
         (

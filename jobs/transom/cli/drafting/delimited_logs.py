@@ -1,13 +1,12 @@
 """Delimited lines: Zeek's tables, W3C's extended logs, CSV."""
 
 import csv
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from transom.cli.drafting.csv_tables import DELIMITERS, Table, head_of, is_header, records_of, table_of
 from transom.cli.drafting.json_logs import CONN
-from transom.cli.drafting.kinds import kind_of
+from transom.cli.drafting.kinds import kind_of, times_of
 from transom.cli.drafting.line_pattern import guess
 from transom.cli.drafting.log import MOST, Log, Near, NotRead
 from transom.formats.layout import FieldType
@@ -17,7 +16,6 @@ ZEEK_TYPES: Mapping[str, FieldType] = {
     "time": "timestamp", "interval": "number", "double": "number", "count": "integer", "int": "integer",
     "port": "integer", "bool": "boolean",
 }  # fmt: skip
-DELIMITERS = ("\t", ";", ",", "|")
 ONE_LINE = (
     "python3 -c \"import csv, sys; csv.writer(sys.stdout).writerows([' '.join(c.split()) for c in r] "
     'for r in csv.reader(sys.stdin{}))" < FILE > NEW'
@@ -60,86 +58,105 @@ def w3c(lines: Sequence[str]) -> Log | Near:
     return Log("csv", fields, {}, options, notes=("its #Fields: lines name the fields",), utc=True)
 
 
-@dataclass(frozen=True)
-class _Table:
-    """Rows of the same number of cells, and how many lines they are of how many records."""
-
-    delimiter: str
-    rows: list[list[str]]
-    records: int
-    lines: int
-
-
 def delimited(lines: Sequence[str]) -> Log | Near:
-    """CSV, whatever stands between the values.
+    """CSV, whatever stands between the values, and whichever line names them.
 
     Raises:
         NotRead: records go over several lines.
     """
-    tables = [table for table in (_table(lines, sign) for sign in DELIMITERS) if table is not None]
-    fitting = [table for table in tables if len(table.rows) >= MOST * len(lines)]
+    tables = [table for table in (table_of(lines, sign) for sign in DELIMITERS) if table is not None]
+    apart = [table for table in tables if table.delimiter == "\t" or not _spoken(table.rows)]
+    fitting = [(table, _log(table)) for table in apart if table.share >= MOST]
+    fitting = [(table, log) for table, log in fitting if _is_sure(table, log)]
     # A tab stands in no text by chance.
-    fitting = [table for table in fitting if table.delimiter == "\t"] or [
-        table for table in fitting if not _spoken(table.rows)
-    ]
+    fitting = [one for one in fitting if one[0].delimiter == "\t"] or fitting
     if fitting:
         # Of values that hold another delimiter, too, the first line tells which one parts them.
-        best, log = max(((table, _log(table)) for table in fitting), key=_likely)
+        best, log = max(fitting, key=_likely)
         # Commas here and there in lines that begin with a time of several words.
         if best.delimiter != "\t" and not _has_time(log) and guess(lines).timed:
             why = "no column is a time, while the lines begin with one of several words"
             return Near(len(best.rows), why)
         return log
-    for table in tables:
-        over = table.records < table.lines and len(table.rows) >= MOST * table.records
-        if over and table.records > 1 and _is_header(table.rows[0], table.rows[1:]):
-            sign = "" if table.delimiter == "," else f", delimiter={table.delimiter!r}"
-            raise NotRead(
-                f"is CSV whose quoted values go over several lines: {table.records} records in {table.lines} "
-                f"lines. transom reads a record a line. Make it so: {ONE_LINE.format(sign)}"
-            )
-    return Near(max((len(table.rows) for table in tables if not _spoken(table.rows)), default=0))
+    for sign in DELIMITERS[:-1]:
+        _refuse_long_records(lines, sign)
+    return Near(max((len(table.rows) for table in apart if table.delimiter != " "), default=0))
 
 
-def _likely(found: tuple[_Table, Log]) -> tuple[bool, bool, int]:
+def _refuse_long_records(lines: Sequence[str], delimiter: str) -> None:
+    """Raise NotRead where lines are no records, and most records that they make together are."""
+    records, over = records_of(lines, delimiter)
+    widths = Counter(map(len, records))
+    width, number = widths.most_common(1)[0] if widths else (0, 0)
+    if width < 2 or not over or number < MOST * len(records) or len(records) < 2:
+        return
+    rows = [record for record in records if len(record) == width]
+    columns = ([row[index] for row in rows[1:] if row[index]] for index in range(width))
+    timed = any(kind_of(column).type == "timestamp" for column in columns if column)
+    if timed or is_header(rows[0], rows[1:]):
+        sign = "" if delimiter == "," else f", delimiter={delimiter!r}"
+        raise NotRead(
+            f"is CSV whose quoted values go over several lines: {len(records)} records in {len(lines)} "
+            f"lines. transom reads a record a line. Make it so: {ONE_LINE.format(sign)}"
+        )
+
+
+def _is_sure(table: Table, log: Log) -> bool:
+    """Whether lines that could be prose as well are a table: a header tells, where it stands anywhere but in
+    the first line, or where blanks part the values."""
+    if table.delimiter != " " and not table.above:
+        return True
+    return (
+        head_of(table).names is not None
+        and len(table.rows) > 2
+        and len(table.rows[0]) > 2 - bool(table.above)
+        and _dated(log)
+    )
+
+
+def _likely(found: tuple[Table, Log]) -> tuple[bool, bool, int]:
     """What tells the table that lines are from others that they could be."""
     table, log = found
-    return _has_time(log), "header" not in log.options, len(table.rows[0])
+    return _has_time(log), log.options.get("header") is not False, len(table.rows[0])
 
 
 def _has_time(log: Log) -> bool:
-    kinds = (kind_of(texts).type for texts in log.fields.values() if texts)
-    return "header" not in log.options or "timestamp" in kinds
+    return log.options.get("header") is not False or _timed(log)
 
 
-def _table(lines: Sequence[str], delimiter: str) -> _Table | None:
-    try:
-        records = list(csv.reader([f"{line}\n" for line in lines], delimiter=delimiter))
-    except csv.Error:
-        return None
-    records = [record for record in records if record]
-    width, _ = Counter(map(len, records)).most_common(1)[0]
-    rows = [record for record in records if len(record) == width]
-    return _Table(delimiter, rows, len(records), len(lines)) if width > 1 else None
+def _timed(log: Log) -> bool:
+    return any(kind_of(texts).type == "timestamp" for texts in log.fields.values() if texts)
 
 
-def _log(table: _Table) -> Log:
+def _dated(log: Log) -> bool:
+    """Whether a column is a time, or a day that another column may say the time of."""
+    days = ([f"{text} 00:00:00" for text in texts[:200]] for texts in log.fields.values() if texts)
+    return _timed(log) or any(times_of(day) is not None for day in days)
+
+
+def _log(table: Table) -> Log:
     options: dict[str, object] = {} if table.delimiter == "," else {"delimiter": table.delimiter}
-    rows, notes = table.rows, []
-    names = rows[0]
-    unique = _unique(names)
-    if names != unique and _is_header(unique, rows[1:]):
-        twice = [name for name, times in Counter(names).items() if times > 1 and name.strip()]
-        wrong = f"has a name twice, {', '.join(twice)}" if twice else "lacks a name"
-        notes.append(f"its first line {wrong}; so the names stand here, and it is refused in each file")
-        names, body = unique, rows[1:]
-        options |= {"header": False, "names": names}
-    elif _is_header(names, rows[1:]):
-        body = rows[1:]
-    else:
+    options |= {"comment": table.comment} if table.comment else {}
+    notes = []
+    head = head_of(table)
+    skipped = {"skip": head.data_line - 1} if head.data_line > 1 and not table.is_comment_above else {}
+    if head.names is None:
+        names = [f"field_{number}" for number in range(1, len(table.rows[0]) + 1)]
         notes.append("its first line names no fields: give them names here")
-        names, body = [f"field_{number}" for number in range(1, len(names) + 1)], rows
-        options |= {"header": False, "names": names}
+        options |= {"header": False, "names": names, **skipped}
+    elif _unique(head.names) != head.names:
+        names = _unique(head.names)
+        twice = [name for name, times in Counter(head.names).items() if times > 1 and name.strip()]
+        wrong = f"has a name twice, {', '.join(twice)}" if twice else "lacks a name"
+        notes.append(f"the line that names its fields {wrong}; so the names stand here")
+        options |= {"header": False, "names": names, "skip": head.data_line - 1}
+    else:
+        names = head.names
+        if head.names_line != table.first_line or table.above:
+            options["header"] = head.names_line
+        if head.data_line - 1 > head.names_line and not table.is_comment_below(head):
+            options |= {"header": head.names_line, "skip": head.data_line - 1}
+    body = table.rows[head.data_row :]
     fields = {name: [row[index] for row in body if row[index]] for index, name in enumerate(names)}
     return Log("csv", fields, {}, options, notes=tuple(notes))
 
@@ -158,19 +175,5 @@ def _unique(names: Sequence[str]) -> list[str]:
 def _spoken(rows: Sequence[Sequence[str]]) -> bool:
     """Whether what looks like fields is text with commas in it."""
     cells = [cell for row in rows[:200] for cell in row]
-    return sum(cell.count(" ") > 4 for cell in cells) * 4 > len(cells)
-
-
-def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a line names the fields: names are different, no numbers, and no values of their column."""
-    if len(set(first)) < len(first) or not all(cell.strip() for cell in first):
-        return False
-    if any(re.search(r"[A-Za-z_]", cell) is None for cell in first):
-        return False
-    for index, name in enumerate(first):
-        column = [row[index] for row in rows if row[index]]
-        if column and kind_of([name]).type != kind_of(column).type:
-            return True
-    return all(name not in {row[index] for row in rows} for index, name in enumerate(first)) and all(
-        re.fullmatch(r"[A-Za-z_@][\w .@()/%-]*", name) for name in first
-    )
+    # JSON has blanks, too.
+    return sum(cell.count(" ") > 4 and cell[0] not in "{[" for cell in cells) * 4 > len(cells)

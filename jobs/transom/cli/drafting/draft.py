@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os.path import normpath
-from pathlib import Path
 from typing import Any
 
-from transom.cli.asked import Refusal
+from transom.cli.asked import NoEvents, Refusal
 from transom.cli.drafting.draft_text import text_of
 from transom.cli.drafting.first_blocks import first_blocks, repeats, seen_in
 from transom.cli.drafting.guessed_time import When, time_of
@@ -30,7 +29,7 @@ class Draft:
     """A stream file, and what becomes of the lines that it was drafted from.
 
     Attributes:
-        untimed: why each line counts for a second; empty where lines say their time.
+        untimed: why the stream file has no time, and cannot be used yet; empty where lines say their time.
     """
 
     text: str
@@ -61,7 +60,7 @@ def draft(samples: Sequence[Sample], name: str | None = None) -> Draft:
     found = events_of(stream, samples, paths)
     if not found.events.num_rows:
         first = f": the first was refused as {found.refused[0].reason}" if found.refused else ""
-        raise Refusal(f"{samples[0].path}: none of {found.lines} lines became an event{first}")
+        raise NoEvents(f"{samples[0].path}: none of {found.lines} lines became an event{first}")
     seen = seen_in(stream, found)
     data |= first_blocks(stream, seen, found)
     parse(data, name)
@@ -72,7 +71,7 @@ def draft(samples: Sequence[Sample], name: str | None = None) -> Draft:
 
 def _recognised(samples: Sequence[Sample]) -> Log:
     """The form that all files have, with the fields of all of them."""
-    logs = [_form(sample.path, sample.lines) for sample in samples]
+    logs = [_form(sample, sample.lines) for sample in samples]
     first, fields = logs[0], dict[str, list[str]]()
     for sample, log in zip(samples, logs, strict=True):
         wanted, got = first.preset or first.format, log.preset or log.format
@@ -81,17 +80,24 @@ def _recognised(samples: Sequence[Sample]) -> Log:
         if log.options != first.options:
             # Alone, each has what all its lines have in common: together they may have less.
             share = LOOKED_AT // len(samples) + 1
-            return _form(sample.path, [line for sample in samples for line in sample.lines[:share]])
+            return _form(samples[0], [line for one in samples for line in one.lines[:share]])
         for path, texts in log.fields.items():
             fields.setdefault(path, []).extend(texts)
     return replace(first, fields=fields)
 
 
-def _form(path: Path, lines: Sequence[str]) -> Log:
+def _form(sample: Sample, lines: Sequence[str]) -> Log:
     try:
-        return recognise(lines)
+        log = recognise(lines)
     except (Unknown, NotRead) as error:
-        raise Refusal(f"{path}: {error}") from None
+        raise NoEvents(f"{sample.path}: {error}") from None
+    # What was looked at has no empty lines, which count for a job.
+    counted = {
+        name: sample.number(value)
+        for name, value in log.options.items()
+        if name in ("header", "skip") and isinstance(value, int) and value and not isinstance(value, bool)
+    }
+    return replace(log, options={**log.options, **counted})
 
 
 def _landing_path(sample: Sample) -> str:

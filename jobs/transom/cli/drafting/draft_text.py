@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from transom.cli.drafting.first_blocks import tolerance_of
 from transom.cli.drafting.guessed_time import When
 from transom.cli.drafting.guesses import Column
 from transom.cli.drafting.log import Log
@@ -51,11 +52,11 @@ def text_of(
     """
     return "\n".join(
         [
-            *_heading(samples, found),
+            *_heading(samples, found, when),
             f"name: {scalar(data['name'])}",
             *_source(data, log, when),
             *_columns(columns, left, log),
-            *([] if when is None else lined([(f"time: {flow(data['time'])}", when.note)])),
+            *_time(data, when),
             *_repeats(repeated, found),
             *_blocks(data, found),
             "",
@@ -63,16 +64,34 @@ def text_of(
     )
 
 
-def _heading(samples: Sequence[Sample], found: Tried) -> list[str]:
+def _time(data: Mapping[str, Any], when: When | None) -> list[str]:
+    """What makes the time; where nothing is known to, what a person can choose: none is invented."""
+    if when is None:
+        return []
+    if not when.untimed:
+        return lined([(f"time: {flow(data['time'])}", when.note)])
+    return [
+        f"# time: {comment(when.note)}",
+        "#   `transom check` refuses this file until `time` is decided: what says when an event was, such as",
+        '#     time: {column: FIELD, format: "%Y-%m-%d %H:%M:%S", zone: UTC}',
+        "#   or, where invented times will do, each line so much later than the one before it:",
+        f"#     time: {flow(data['time'])}",
+    ]
+
+
+def _heading(samples: Sequence[Sample], found: Tried, when: When | None) -> list[str]:
     first, last = found.extent
     hours = (hour_of(last) - hour_of(first)) // HOUR + 1
     names = ", ".join(sample.path.name for sample in samples[:3]) + (", ..." if len(samples) > 3 else "")
     cut = "" if all(sample.whole for sample in samples) else f" (the first {MOST // 2**20} MiB of each)"
     stretch = f"{format_hour(hour_of(first))} to {format_hour(hour_of(last) + HOUR)} UTC"
+    extent = f"{stretch} ({counted(hours, 'hour')})"
+    if when is not None and when.untimed:
+        extent = "of times that nobody knows yet"
     return [
         f"# Drafted from {comment(names)}{cut}: {counted(found.lines, 'line')}, "
         f"{counted(found.events.num_rows, 'event')},",
-        f"# {stretch} ({counted(hours, 'hour')}). A question mark is a guess to look at.",
+        f"# {extent}. A question mark is a guess to look at.",
     ]
 
 
@@ -131,7 +150,15 @@ def _blocks(data: Mapping[str, Any], found: Tried) -> list[str]:
     block = data["aggregate"]["activity"]
     lines += ["aggregate:", "  activity:", f"    measures: {flow(block['measures'])}"]
     lines += [f"    levels: {block['levels']}", *MORE]
+    reasons = "; ".join(dict.fromkeys(refused.reason for refused in found.refused))
+    at_most = tolerance_of(found)
     if "checks" in data:
-        reasons = "; ".join(dict.fromkeys(refused.reason for refused in found.refused))
         lines += lined([(f"checks: {flow(data['checks'])}", f"refused here: {reasons[:200]}")])
+    elif at_most is not None:
+        share = f"{found.rejected} of {counted(found.lines, 'line')}"
+        lines += [
+            f"# ?: {share} are refused here: {comment(reasons)[:200]}.",
+            "# Such a file is withheld until its lines are read, or you say that so many may be refused:",
+            f"#   checks: {{rejected_share: {{at_most: {at_most}}}}}",
+        ]
     return lines

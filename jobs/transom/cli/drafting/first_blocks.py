@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.cli.drafting.guesses import Seen, figure_of, key_of, unique_of
@@ -11,6 +12,8 @@ from transom.cli.drafting.naming import identifier
 from transom.cli.drafting.sample_events import TOLERATED, Tried
 from transom.stream import Stream
 
+LOOSEST = 0.1
+"""The largest share of refused lines that a draft lets pass by itself."""
 LONG = "RANGES 24 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"
 SHORT = "RANGES 1 HOUR, 5 MINUTES SLIDES 5 MINUTES, 5 MINUTES"
 """Levels for a log of days, and for one of minutes."""
@@ -24,10 +27,16 @@ def seen_in(stream: Stream, found: Tried) -> list[Seen]:
             field.type,
             found.events[name].null_count,
             int(pc.count_distinct(found.events[name], mode="only_valid").as_py()),
+            field.type == "string" and _structured(found.events[name]),
         )
         for name, field in stream.event_columns.items()
         if name in found.events.column_names
     ]
+
+
+def _structured(texts: pa.ChunkedArray) -> bool:
+    """Whether all texts are lists or objects of JSON."""
+    return pc.all(pc.match_substring_regex(texts, r'^(\[|\{").*[\]}]$|^\{\}$')).as_py() is True
 
 
 def repeats(seen: Sequence[Seen], found: Tried) -> tuple[str, int] | None:
@@ -56,6 +65,12 @@ def first_blocks(stream: Stream, seen: Sequence[Seen], found: Tried) -> dict[str
     blocks: dict[str, Any] = {"key": [key.name]} if key is not None else {}
     levels = LONG if last - first > timedelta(hours=12) else SHORT
     blocks["aggregate"] = {"activity": {"measures": measures, "levels": levels}}
-    if found.share > TOLERATED:
-        blocks["checks"] = {"rejected_share": {"at_most": min(1.0, round(found.share * 1.5 + 0.005, 2))}}
+    at_most = tolerance_of(found)
+    if at_most is not None and at_most <= LOOSEST:
+        blocks["checks"] = {"rejected_share": {"at_most": at_most}}
     return blocks
+
+
+def tolerance_of(found: Tried) -> float | None:
+    """Return the share of refused lines that lets such files pass; None where the default does."""
+    return min(1.0, round(found.share * 1.5 + 0.005, 2)) if found.share > TOLERATED else None

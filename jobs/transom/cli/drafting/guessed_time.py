@@ -2,9 +2,19 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from zoneinfo import available_timezones
 
-from transom.cli.drafting.kinds import EPOCHS, Kind, Lacks, kind_of, partial_times_of, times_of
+from transom.cli.drafting.kinds import (
+    EPOCHS,
+    ZONES,
+    Kind,
+    Lacks,
+    kind_of,
+    partial_times_of,
+    times_of,
+    written_form_of,
+)
 from transom.cli.drafting.log import MOST, Log
 from transom.cli.drafting.naming import captured_of, dated, identifier
 from transom.formats.times import LETTERS
@@ -15,6 +25,20 @@ ENDS = (
     "updated", "modified", "changed", "since", "until", "expires", "expiry", "from", "to", "on", "t",
 )  # fmt: skip
 """What other times are called."""
+ZONE_NAMES = (
+    "tz",
+    "timezone",
+    "time_zone",
+    "zone",
+    "utc_offset",
+    "gmt_offset",
+    "tz_offset",
+    "tzoffset",
+    "offset",
+)
+"""What fields are called that say the zone of a time."""
+OFFSET = re.compile(r"[+-](?:0\d|1[0-4]):?[0-5]\d|Z")
+HOURS = re.compile(r"(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>[0-9]{1,2})(?::?00)?")
 CLOCK = re.compile(r"\d?\d[:.]\d\d")
 ZONE_ASKED = "?: which zone these are in, such as Europe/Berlin"
 
@@ -30,7 +54,8 @@ class When:
         declared: what the stream file says.
         note: what a person has to look at.
         path: the pattern of the files, where they say what the records do not.
-        untimed: why no time is read, and each line counts a second; empty where one is.
+        untimed: why no time is read, so that a person has to decide; empty where one is. What is declared
+            then is what would invent times, a second for each line.
     """
 
     fields: tuple[str, ...]
@@ -58,13 +83,13 @@ def time_of(log: Log, paths: Sequence[str], start: str) -> When:
     sure = [field for field in times if kinds[field].form not in EPOCHS or _is_said(log, field)]
     leading = _several(log, log.time) if len(log.time) > 1 else None
     if leading is not None:
-        return leading
+        return _in_zone(log, leading)
     if sure:
-        return _alone(log, kinds, sure)
+        return _in_zone(log, _alone(log, kinds, sure))
     joined, partial = _joined(log, kinds), _partial(log, kinds, paths, start)
     for said in (joined, partial):
         if said is not None and not said.untimed:
-            return said
+            return said if said is partial else _in_zone(log, said)
     return _alone(log, kinds, times) if times else partial or _by_lines(kinds, start)
 
 
@@ -78,6 +103,62 @@ def _alone(log: Log, kinds: Mapping[str, Kind], times: Sequence[str]) -> When:
     if len(times) > 1:
         notes.append(f"other times: {', '.join(field for field in times if field != best)}")
     return _when(log, [best], str(kind.form), kind.zone if kind.local else None, notes)
+
+
+def _in_zone(log: Log, when: When) -> When:
+    """A time with the field that says its offset or zone, where there is one."""
+    form = when.declared.get("format", "iso")
+    if "zone" not in when.declared or LETTERS in str(form).split():
+        return when
+    zoned = [field for field in log.fields if field not in when.fields and _is_zone(log, field, when.fields)]
+    for field in zoned:
+        fields = [*when.fields, field]
+        found = _several(log, fields)
+        if found is not None and "format" not in found.declared:
+            # Not every Python takes a blank before the offset for ISO 8601.
+            form = written_form_of(_texts(log, fields)[:2000])
+            found = None if form is None else replace(found, declared={**found.declared, "format": form})
+        found = found or _of_one_zone(log, when, field)
+        if found is not None:
+            return found
+    return when
+
+
+def _is_zone(log: Log, field: str, times: Sequence[str]) -> bool:
+    """Whether all texts of a field are offsets or zones, and its name or its place says that they are the
+    time's."""
+    texts = log.fields[field]
+    if not texts or any(len(texts) != len(log.fields[time]) for time in times):
+        return False
+    order = list(log.fields)
+    beside = min(abs(order.index(field) - order.index(time)) for time in times) == 1
+    named = rank(identifier(field), ZONE_NAMES)[0] < 2
+    return (beside or named) and all(OFFSET.fullmatch(text) or _zone_of(text) for text in {*texts})
+
+
+def _zone_of(text: str) -> str | None:
+    """The IANA zone that a text names, by its name, its letters, or as whole hours from UTC."""
+    if text in ZONES:
+        return ZONES[text]
+    hours = HOURS.fullmatch(text)
+    if hours is not None and int(hours["hours"]) <= 12:
+        return f"Etc/GMT{'-' if hours['sign'] == '+' else '+'}{int(hours['hours'])}"
+    return text if "/" in text and text in available_timezones() else None
+
+
+def _of_one_zone(log: Log, when: When, field: str) -> When | None:
+    """A time whose zone one text says in all lines; a line with another one is refused, and not misread."""
+    texts = set(log.fields[field])
+    written = _texts(log, when.fields)[:2000]
+    form = when.declared.get("format") or written_form_of(written)
+    zone = _zone_of(next(iter(texts))) if len(texts) == 1 else None
+    if zone is None or form is None or "%" in next(iter(texts)):
+        return None
+    (text,) = texts
+    fields = [*when.fields, field]
+    notes = [_seen(_texts(log, fields)), f"lines with another {field} than {text} are refused"]
+    declared = {"column": fields, "format": f"{form} {text}", "zone": zone}
+    return When(tuple(fields), declared, "; ".join(notes))
 
 
 def _is_said(log: Log, field: str) -> bool:
@@ -138,7 +219,7 @@ def _partial(log: Log, kinds: Mapping[str, Kind], paths: Sequence[str], start: s
     captured = captured_of(paths, lacks, log.fields)
     if captured is None:
         why = f"the times in {' '.join(fields)} ({seen}) have no {lacks}"
-        note = f"?: {why}, so they are not read and each line counts a second; {_advice(paths[0], lacks)}"
+        note = f"?: {why}, so they are not read; {_advice(paths[0], lacks)}"
         return When((), {"lines": "1 second", "from": start}, note, untimed=why)
     edge = "a new year" if lacks == "year" else "midnight"
     notes = [
@@ -158,12 +239,7 @@ def _advice(path: str, lacks: Lacks) -> str:
 
 def _by_lines(kinds: Mapping[str, Kind], start: str) -> When:
     why = "no field looks like a time"
-    nanos = [field for field, kind in kinds.items() if kind.nanoseconds]
-    if nanos:
-        why = (
-            f"{nanos[0]} is in nanoseconds since 1970, of which no format of a time reads more than epoch_us"
-        )
-    return When((), {"lines": "1 second", "from": start}, f"?: {why}; each line counts a second", untimed=why)
+    return When((), {"lines": "1 second", "from": start}, f"?: {why}", untimed=why)
 
 
 def _when(log: Log, fields: Sequence[str], form: str, zone: str | None, notes: Sequence[str]) -> When:

@@ -8,6 +8,8 @@ from transom.cli.drafting.guessed_time import When, rank, says_time
 from transom.cli.drafting.kinds import EPOCHS, Kind, kind_of
 from transom.cli.drafting.log import Log
 from transom.cli.drafting.naming import identifier
+from transom.formats.inside import inside
+from transom.formats.record_paths import AROUND
 
 MOST_COLUMNS = 60
 """Columns that are declared; of a log with more, the rest are named in a comment."""
@@ -16,11 +18,26 @@ KEYS = (
     "sensor", "station", "host", "hostname", "user", "user_name", "principal", "account", "site", "process",
     "comm", "service", "name", "node", "ip",
 )  # fmt: skip
-ADDED = re.compile(r"byte|size|length|sent|received|rcvd|packets|pkts|count|amount|total")
-"""What adds up; of other figures a mean says more."""
-NO_FIGURE = re.compile(
-    r"(^|_)(port|pid|tid|uid|gid|ppid|id|code|class|severity|status|line|year|version|proto|ttl|seq|spt|dpt|_p)(_|$)|(_p|port|id)$"
+ADDED = tuple(
+    map(
+        re.compile,
+        (
+            r"bytes?(_|$)|octets?(_|$)",
+            r"(^|_)(size|length|len|sent|received|rcvd|volume)(_|$)",
+            r"(pkts?|packets?)(_|$)",
+            r"(^|_)(counts?|amount|total|quantity|qty|requests|hits|errors|cost|revenue|energy|k?wh)(_|$)",
+            r"(^|_)(rain|rainfall|precip|precipitation)(_|$)",
+            r"(^|_)(duration|dur|elapsed)(_|$)",
+        ),
+    )
 )
+"""Names of what adds up, the first to take before the others."""
+NO_FIGURE = re.compile(
+    r"(^|_)(port|pid|tid|uid|gid|ppid|id|code|class|severity|status|line|year|month|day|hour|minute|second|"
+    r"time|date|timestamp|epoch|version|proto|protocol|ttl|seq|sequence|record|number|no|index|rank|level|"
+    r"field|spt|dpt|lat|latitude|lon|lng|longitude|_p)(_|$)|(_p|port|id)$"
+)
+"""Names of numbers that are no figure."""
 
 
 ID = re.compile("(^|_)(id|uuid|guid|uid)$")
@@ -70,8 +87,6 @@ class Column:
         """Some values, for a person."""
         if self.note:
             return self.note
-        if self.kind.nanoseconds:
-            return f"nanoseconds since 1970: no format of a time is finer than epoch_us; {self.sample[0]}"
         if self.kind.thousands:
             return f"?: text, as the comma in {self.sample[0]} may be a decimal one, or one of thousands"
         texts = [text if len(text) <= 30 else f"{text[:27]}..." for text in self.sample]
@@ -101,7 +116,7 @@ def columns_of(log: Log, when: When | None, taken: Sequence[str] = ()) -> tuple[
         kind = _kind(log, path, texts)
         used = [*taken, *of_time, *(column.name for column in columns)]
         sample = tuple(dict.fromkeys(texts))[:3]
-        name = identifier(path, used)
+        name = identifier(_own_name(log, path), used)
         if kind.comma is None:
             columns.append(Column(name, path, kind, sample))
             continue
@@ -111,6 +126,14 @@ def columns_of(log: Log, when: When | None, taken: Sequence[str] = ()) -> tuple[
         note = f"?: made of {text}, which has a decimal comma"
         columns.append(Column(name, path, Kind("number", resolution=kind.comma), sample, number, note))
     return columns, left
+
+
+def _own_name(log: Log, path: str) -> str:
+    """The name of a field where it stands: in the text of another one, or around the record."""
+    given = inside(log.options)
+    if given is not None and path.startswith(given.prefix):
+        return path.removeprefix(given.prefix)
+    return path.removeprefix(AROUND).rpartition("[].")[2] if path.startswith(AROUND) else path
 
 
 def _is_path(field: str) -> bool:
@@ -135,12 +158,17 @@ def _kind(log: Log, path: str, texts: Sequence[str]) -> Kind:
 
 @dataclass(frozen=True)
 class Seen:
-    """What the events of the first lines hold in one column."""
+    """What the events of the first lines hold in one column.
+
+    Attributes:
+        structured: whether its texts are lists or objects of JSON.
+    """
 
     name: str
     type: str
     nulls: int
     distinct: int
+    structured: bool = False
 
 
 def key_of(seen: Sequence[Seen], events: int) -> Seen | None:
@@ -148,7 +176,7 @@ def key_of(seen: Sequence[Seen], events: int) -> Seen | None:
     fit = [
         s
         for s in seen
-        if s.type == "string" and not s.nulls and 2 <= s.distinct <= max(2, events // 2)
+        if s.type == "string" and not s.nulls and not s.structured and 2 <= s.distinct <= max(2, events // 2)
         if NO_KEY.fullmatch(s.name) is None
     ]
     named = [s for s in fit if rank(s.name, KEYS)[0] < 2]
@@ -173,17 +201,26 @@ def unique_of(seen: Sequence[Seen], events: int, different: int) -> Seen | None:
 
 
 def figure_of(seen: Sequence[Seen], events: int) -> tuple[str, str] | None:
-    """A column worth adding up or averaging, with the function; None where there is none.
+    """Return a column worth adding up, with the function; else a measured one to average; None where there
+    is none.
 
-    One that many events lack comes last: a file in which no event has it would be withheld, as something
-    uses the column.
+    A whole number whose name does not say that it adds up may be anything: a code, a time, an identity. One
+    that many events lack comes last: a file in which no event has it would be withheld, as something uses
+    the column.
     """
-    numbers = [s for s in seen if s.type in ("integer", "number") and s.distinct > 1]
-    fit = [s for s in numbers if not NO_FIGURE.search(s.name)]
+    fit = [
+        one
+        for one in seen
+        if one.type in ("integer", "number") and one.distinct > 1
+        if not NO_FIGURE.search(one.name) and not says_time(one.name)
+        if one.type == "number" or adds_up(one.name) < len(ADDED)
+    ]
     if not fit:
         return None
-    best = min(
-        fit,
-        key=lambda s: (s.nulls > SPARSE * events, ADDED.search(s.name) is None, s.type != "number", s.nulls),
-    )
-    return ("sum" if ADDED.search(best.name) else "mean"), best.name
+    best = min(fit, key=lambda one: (one.nulls > SPARSE * events, adds_up(one.name), one.nulls))
+    return ("sum" if adds_up(best.name) < len(ADDED) else "mean"), best.name
+
+
+def adds_up(name: str) -> int:
+    """Return the rank of a name among those of what adds up; one behind the last where it is none."""
+    return next((rank for rank, form in enumerate(ADDED) if form.search(name)), len(ADDED))

@@ -1,114 +1,130 @@
-"""Lines of JSON: an object a line, of Zeek or of anybody, or a list of records in each line."""
+"""Lines of JSON: an object a line, of Zeek or of anybody, or lists of records in each line."""
 
-import json
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from transom.cli.drafting.guesses import NO_FIGURE
+from transom.cli.drafting.carried_json import with_json
+from transom.cli.drafting.flat_json import flat, leaves
+from transom.cli.drafting.guessed_time import says_time
+from transom.cli.drafting.job_readers import object_of, records_of
 from transom.cli.drafting.kinds import kind_of
 from transom.cli.drafting.log import LOOKED_AT, MOST, Log, Near, NotRead
-from transom.cli.drafting.naming import identifier
 from transom.cli.sample import JQ
 from transom.formats.layout import FieldType
+from transom.formats.record_paths import AROUND, RECORDS, level_of
 
 CONN = {"ts", "uid", "proto", "conn_state"}
 """Fields of Zeek's log of connections that other logs do not have together."""
+FEW = 200
+"""Objects by which a guess goes whether they have times."""
+MOST_AROUND = 20
+"""Values around a record that become columns, at most."""
 _ARRAY = re.compile(r"\s*\[\s*(\{\s*[\"}]|$)")
 _PRETTY = re.compile(r'\s*("(?:[^"\\]|\\.)*"\s*:.*|[\]}{\[]+,?)\s*')
 _ADVICE = f"transom reads an object a line. Make it so: {JQ}"
 
 
+@dataclass
+class _Listed:
+    """A list of objects in records.
+
+    Attributes:
+        path: as the option `records` has it.
+        objects: some of its objects.
+        around: paths of what stands around the list.
+    """
+
+    path: str
+    objects: list[Mapping[str, Any]] = field(default_factory=list)
+    around: dict[str, None] = field(default_factory=dict)
+
+
 def json_lines(lines: Sequence[str]) -> Log | Near:
-    """What objects hold, one a line.
+    """What objects hold, one a line. The object that has the time is the event: a line, or those of a list.
 
     Raises:
         NotRead: they are JSON of another shape: one value over several lines, or a list.
     """
-    records = [record for record in map(_object, lines) if record is not None]
+    records = [record for record in map(object_of, lines) if record is not None]
     if len(records) < MOST * len(lines):
         _refuse_others(lines, len(records))
         return Near(len(records))
-    listed = _listed(records)
-    if listed is not None:
-        inside = [item for record in records for item in _at(record, listed) if isinstance(item, dict)]
-        fields, types = _flat(inside[:LOOKED_AT])
-        note = f"each line holds a list of records, {listed}; a record is an event"
-        return Log("json", fields, types, {"records": f"{listed}[]"}, notes=(note,))
-    fields, types = _flat(records)
+    fields, types = flat(records)
     if {name.replace(".", "_") for name in fields} >= CONN:
         return Log("zeek", fields, types, {"variant": "json"}, "zeek/conn")
-    return Log("json", fields, types)
+    timed = [listed for listed in _lists(records) if _has_time(*flat(listed.objects[:FEW]))]
+    if _has_time(fields, types) or not timed:
+        other = "?: the objects in {} have times, too; with the option `records` these are the events"
+        notes = tuple(other.format(one.path) for one in timed[:1])
+        return with_json(Log("json", fields, types, notes=notes), _texts(types))
+    listed = timed[0]
+    around = [path for path in listed.around if _leads(path, listed.path)][:MOST_AROUND]
+    fields, types = flat(records_of(lines, listed.path, around)[:LOOKED_AT])
+    note = f"each line holds records in {listed.path}; a record is an event"
+    return with_json(Log("json", fields, types, {"records": listed.path}, notes=(note,)), _texts(types))
 
 
-def _object(line: str) -> dict[str, Any] | None:
+def _leads(path: str, records: str) -> bool:
+    """Whether a column can say a path to what stands around records."""
     try:
-        record = json.loads(line) if line.lstrip()[:1] == "{" else None
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
+        level_of(path, records)
+    except ValueError:
+        return False
+    return "|" not in path
+
+
+def _texts(types: Mapping[str, FieldType]) -> list[str]:
+    """The paths of texts in records."""
+    return [path for path, kind in types.items() if kind == "string" and not path.startswith(AROUND)]
+
+
+def _has_time(fields: Mapping[str, Sequence[str]], types: Mapping[str, FieldType]) -> bool:
+    """Whether a field is a whole time; a number is one only where its name says so."""
+    return any(
+        texts and kind_of(texts[:FEW], counted=not says_time(path)).type == "timestamp"
+        for path, texts in fields.items()
+        if types.get(path) != "boolean"
+    )
+
+
+def _lists(records: Sequence[Mapping[str, Any]]) -> list[_Listed]:
+    """The lists of objects in records, and in the objects of these, the outer ones first."""
+    found: dict[str, _Listed] = {}
+    for record in records[:FEW]:
+        _collect(record, "", (), found)
+    return sorted(found.values(), key=lambda listed: listed.path.count("[]"))
+
+
+def _collect(record: Mapping[str, Any], above: str, around: Sequence[str], found: dict[str, _Listed]) -> None:
+    """Notes the lists of objects in an object.
+
+    Args:
+        above: the path of the object, ending in a dot where it is in a list.
+        around: paths of what stands around the object.
+    """
+    values = dict(leaves(record))
+    lists = {path: value for path, value in values.items() if _is_list(path, value)}
+    for path, value in lists.items():
+        here = [*around, *(f"{AROUND}{above}{other}" for other in values if other != path)]
+        listed = found.setdefault(f"{above}{path}[]", _Listed(f"{above}{path}[]"))
+        listed.around |= dict.fromkeys(here)
+        if len(listed.objects) < FEW:
+            listed.objects += value
+        for item in value[:FEW]:
+            _collect(item, f"{listed.path}.", here, found)
+
+
+def _is_list(path: str, value: Any) -> bool:
+    """Whether a value is a list of objects at a path that an option can say."""
+    sound = isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+    return sound and RECORDS.fullmatch(f"{path}[]") is not None
 
 
 def _refuse_others(lines: Sequence[str], objects: int) -> None:
     if _ARRAY.match("\n".join(lines[:3])[:1000]):
         raise NotRead(f"is one list of JSON, `[{{...}}, ...]`; {_ADVICE.format('.[]')}")
-    begins = lines[0].lstrip()[:1] == "{" and _object(lines[0]) is None
+    begins = lines[0].lstrip()[:1] == "{" and object_of(lines[0]) is None
     if begins and objects + sum(_PRETTY.fullmatch(line) is not None for line in lines) >= MOST * len(lines):
         raise NotRead(f"holds values of JSON that go over several lines; {_ADVICE.format('.')}")
-
-
-def _listed(records: Sequence[Mapping[str, Any]]) -> str | None:
-    """The path of a list of records that nearly all of a line's record is."""
-    for name, value in _leaves(records[0]) if records else ():
-        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-            outside = len(json.dumps(records[0])) - len(json.dumps(value))
-            if all(isinstance(_at(record, name), list) for record in records) and outside < 500:
-                return name
-    return None
-
-
-def _at(record: Any, path: str) -> Any:
-    for name in path.split("."):
-        record = record.get(name) if isinstance(record, dict) else None
-    return record
-
-
-def _leaves(record: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value that is no object, by its path."""
-    for name, value in record.items():
-        if isinstance(value, dict) and value:
-            yield from _leaves(value, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", value
-
-
-def _is_quoted_number(path: str, texts: Sequence[str]) -> bool:
-    """Whether texts are all numbers, other than such as are no figure by their name: ids in quotes."""
-    kind = kind_of(texts)
-    return kind.type in ("integer", "number") and kind.share == 1 and not NO_FIGURE.search(identifier(path))
-
-
-def _flat(records: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[str]], dict[str, FieldType]]:
-    """The texts of every path, and the types of those that are no text in JSON already."""
-    fields: dict[str, list[str]] = {}
-    kinds: dict[str, Counter[type]] = {}
-    for record in records:
-        for path, value in _leaves(record):
-            texts, seen = fields.setdefault(path, []), kinds.setdefault(path, Counter())
-            if value is not None:
-                texts.append(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-                seen[type(value)] += 1
-    # An object that is null in some records.
-    for path in [
-        path for path in fields if not kinds[path] and any(o.startswith(f"{path}.") for o in fields)
-    ]:
-        del fields[path], kinds[path]
-    types: dict[str, FieldType] = {}
-    for path, seen in kinds.items():
-        if seen.keys() == {bool}:
-            types[path] = "boolean"
-        elif seen[int] + seen[float] < MOST * seen.total() and not _is_quoted_number(path, fields[path]):
-            # A text in JSON is one on purpose, unless it is a time.
-            types[path] = "string"
-    return fields, types

@@ -15,7 +15,10 @@ from transom.cli.drafting.log import MOST
 from transom.formats.layout import FieldType
 from transom.formats.times import UNIVERSAL, letters_of, one_instant
 
-NOTHING = ("-", "--", "?", "N/A", "n/a", "NA", "null", "NULL", "None", "none", "nan", "NaN")
+NOTHING = (
+    "-", "--", "---", "?", "N/A", "n/a", "#N/A", "NA", "null", "NULL", "Null", "(null)", "None", "none",
+    "nil", "nan", "NaN", "NAN", "-nan", "-NaN", "\\N", "undefined",
+)  # fmt: skip
 """Texts by which logs say that there is no value."""
 SENTINELS = (-99, -999, -9999, -99999)
 """Numbers by which they do, where no other value comes near."""
@@ -28,25 +31,40 @@ INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})")
 NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?")
 DIGITS = re.compile(r"[-+]?[0-9][-+0-9.,:/' ]*")
 """Beside a number it says that numbers were not meant: 007, an address, a decimal comma."""
-INSTANT = re.compile(r"[0-9]{9,16}(?:\.[0-9]*)?")
-NANOS = re.compile("[0-9]{18,19}")
+INSTANT = re.compile(r"[0-9]{9,16}(?:\.[0-9]*)?|[0-9]{18,19}")
 FINEST = 12
 """Digits behind the point that a stream file can say."""
 ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-EPOCHS = {"epoch": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000}
+EPOCHS = {"epoch": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000, "epoch_ns": 1_000_000_000}
 YEARS = (datetime(1995, 1, 1, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzinfo=UTC).timestamp())
 """Between these a number is taken for seconds since the epoch."""
 
 _DATES = (
     "%d/%b/%Y", "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%b-%Y",
-    "%d-%m-%Y", "%Y%m%d", "%d %b %Y", "%b %d %Y", "%b %d, %Y", "%a, %d %b %Y", "%d.%m.%y", "%m/%d/%y",
+    "%d-%b-%y", "%d-%m-%Y", "%Y%m%d", "%d %b %Y", "%b %d %Y", "%b %d, %Y", "%Y %b %d", "%a, %d %b %Y",
+    "%d.%m.%y", "%m/%d/%y", "%y/%m/%d", "%d/%m/%y", "%y-%m-%d", "%y%m%d",
 )  # fmt: skip
-_TIMES = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M", "%H:%M:%S,%f", "%I:%M:%S %p", "%I:%M %p", "%H%M%S", "%H.%M.%S")
-FORMS = (
-    *("".join(parts) for parts in product(_DATES, (" ", ":", "-"), _TIMES, ("", " %z", " %Z"))),
-    *("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y", "%a %b %d %H:%M:%S %Z %Y", "%b %d %H:%M:%S %Y"),
-    *("%Y%m%d%H%M%S", "%Y%m%dT%H%M%S%z", "%Y-%m-%dT%H-%M-%S"),
+_TIMES = (
+    "%H:%M:%S", "%H:%M:%S.%f", "%H:%M", "%H:%M:%S,%f", "%H:%M:%S:%f", "%I:%M:%S %p", "%I:%M %p", "%H%M%S",
+    "%H.%M.%S", "%H.%M.%S.%f",
 )  # fmt: skip
+_ZONES = ("", " %z", " %Z", "%z")
+FORMS = tuple(
+    dict.fromkeys(
+        (
+            *("".join(parts) for parts in product(_DATES, (" ", ":", "-", "T", "_", ", "), _TIMES, _ZONES)),
+            *("".join(parts) for parts in product(_TIMES, (" ", ", "), _DATES, ("", " %z"))),
+            *(
+                "%a %b %d %H:%M:%S %Y",
+                "%a %b %d %H:%M:%S.%f %Y",
+                "%a %b %d %H:%M:%S %Z %Y",
+                "%b %d %H:%M:%S %Y",
+            ),
+            *("%a %b %d %H:%M:%S %z %Y", "%a %d %b %Y %H:%M:%S", "%b %d %H:%M:%S.%f %Y"),
+            *("%Y%m%d%H%M%S", "%Y%m%dT%H%M%S%z", "%Y-%m-%dT%H-%M-%S"),
+        )
+    )
+)
 """How logs write times, beside ISO 8601 and seconds since the epoch."""
 ZONES = {
     **dict.fromkeys(UNIVERSAL, "UTC"),
@@ -84,7 +102,6 @@ class Kind:
         comma: of texts that are numbers with a decimal comma, the step of their digits.
         thousands: whether texts are numbers whose comma is a decimal one, or parts thousands.
         share: of the texts that say something, those that are of the type.
-        nanoseconds: whether the texts are nanoseconds since the epoch, which no format reads.
     """
 
     type: FieldType
@@ -97,7 +114,6 @@ class Kind:
     comma: str | None = None
     thousands: bool = False
     share: float = 1.0
-    nanoseconds: bool = False
 
     @property
     def doubt(self) -> str:
@@ -130,8 +146,6 @@ def kind_of(values: Sequence[str], counted: bool = False) -> Kind:
             "timestamp", missing, form=time.form, local=time.local, zone=time.zone,
             otherwise=time.otherwise, share=time.share,
         )  # fmt: skip
-    if all(map(NANOS.fullmatch, rest)) and _are_instants(rest, 10**9):
-        return Kind("string", missing, nanoseconds=True)
     numbers = [text for text in rest if NUMBER.fullmatch(text)]
     if len(numbers) >= MOST * len(rest) and not any(
         DIGITS.fullmatch(t) for t in rest if not NUMBER.fullmatch(t)
@@ -223,7 +237,7 @@ def _written(values: Sequence[str]) -> Times | None:
     if number < MOST * len(values) or "1" not in usual:
         return None
     alike = [text for text in values if skeleton(text) == usual]
-    forms = [form for form in _alike(alike[0]) if form in FORMS and len(alike[0]) >= 8]
+    forms = [form for form in _alike(alike[0]) if form not in PARTIAL and len(alike[0]) >= 8]
     fits = {form: sum(_fits(form, text) for text in alike) for form in forms if _fits_some(form, alike)}
     most = max(fits.values(), default=0)
     if not most or most < MOST * len(values):
@@ -231,6 +245,12 @@ def _written(values: Sequence[str]) -> Times | None:
     best, *others = (form for form, number in fits.items() if number == most)
     other = next((form for form in others if _days(form) != _days(best)), None)
     return Times(best, "%z" not in best, other, most / len(values), _zone_of(best, alike))
+
+
+def written_form_of(values: Sequence[str]) -> str | None:
+    """Return the strptime form of most of some times; None where they have none."""
+    found = _written(values)
+    return None if found is None else found.form
 
 
 def _zone_of(form: str, values: Sequence[str]) -> str:
@@ -306,9 +326,19 @@ def moment_of(text: str, form: str) -> datetime | None:
 
 def _fits(form: str, text: str) -> bool:
     moment = moment_of(text, form)
-    return moment is not None and YEARS[0] <= moment.timestamp() < YEARS[1]
+    if moment is None or not YEARS[0] <= moment.timestamp() < YEARS[1]:
+        return False
+    # Where digits of several parts run together, strptime also takes fewer of them: 811 as %y%m%d.
+    runs = _RUNS.findall(form)
+    return not runs or [sum(map(_DIGITS.__getitem__, _PIECE.findall(run))) for run in runs] == [
+        len(digits) for digits in re.findall("[0-9]+", text) if len(digits) > 4
+    ]
+
+
+_DIGITS = {"%Y": 4, "%y": 2, "%m": 2, "%d": 2, "%H": 2, "%M": 2, "%S": 2}
+_RUNS = re.compile("(?:%[YymdHMS]){2,}")
 
 
 def _days(form: str) -> list[str]:
-    """The order of day and month."""
-    return [part for part in re.findall(r"%(.)", form) if part in "dmb"]
+    """The order of day, month and year."""
+    return [part.lower() for part in re.findall(r"%(.)", form) if part in "dmbYy"]

@@ -4,14 +4,15 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from string import punctuation
 
-from transom.cli.drafting.kinds import partial_times_of, times_of
+from transom.cli.drafting.kinds import partial_times_of, skeleton, times_of
 from transom.cli.drafting.log import MOST
 from transom.cli.drafting.naming import identifier
 
 _TOKEN = re.compile(
-    r'(?P<name>[A-Za-z_][\w.-]*=)?"(?P<quoted>(?:[^"\\]|\\.)*)"|\[(?P<bracket>[^\]]*)\](?=\s|$)'
-    r"|(?P<label>[A-Za-z_][\w.-]*=)?(?P<word>\S+)"
+    r'(?P<name>[A-Za-z_][\w.-]*=)?"(?P<quoted>(?:[^"\\]|\\.)*)"|\[(?P<bracket>[^\]]*)\](?=[,;]?(?:\s|$))'
+    r'|(?<=["\]])(?P<sign>[,;:|/)\]]+)|(?P<label>[A-Za-z_][\w.-]*=)?(?P<word>\S+)'
 )
 MESSAGE = "message"
 COMBINED = ("client", "ident", "user", "time", "request", "status", "bytes", "referer", "agent")
@@ -37,20 +38,53 @@ TRIED = 50
 
 @dataclass(frozen=True)
 class Token:
-    """A part of a line: how it is written, the name that it gives itself, its text."""
+    """A part of a line.
+
+    Attributes:
+        form: how it is written; a `sign` follows a quote or a bracket.
+        label: the name that it gives itself.
+        glued: whether no blank is before it, as before a comma behind a quote.
+    """
 
     form: str
     label: str
     text: str
+    glued: bool = False
 
     @property
-    def shape(self) -> tuple[str, str]:
+    def shape(self) -> "Form":
         """What it has in common with a part of another text."""
-        return self.form, self.label
+        return self.form, self.label, self.glued
 
+
+SIGNS = "".join(sorted(set(punctuation) - set("+-_")))
+"""What may be around a time and is not of it."""
+
+SERIAL = "(?P<serial>[0-9]+)"
+"""A number behind a time in one word, such as that of an event: audit(1681160198.534:3901)."""
+_INSTANT = re.compile(
+    r"(?<![0-9.])[0-9]{10}(?:\.[0-9]{1,9})?(?![0-9.])|"
+    r"(?<![0-9])[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
 
 DASH = Token("word", "", "-")
 """What stands for no value."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a time stands in a line.
+
+    Attributes:
+        at: its first part.
+        width: how many parts it goes over.
+        before, after: expressions of what is around it and not of the time, such as a comma.
+    """
+
+    at: int
+    width: int
+    before: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,10 +104,11 @@ class Guess:
 
 def tokens(line: str) -> list[Token]:
     """The parts of a line."""
-    found = []
+    found: list[Token] = []
     for match in _TOKEN.finditer(line):
-        form = next(name for name in ("quoted", "bracket", "word") if match[name] is not None)
-        found.append(Token(form, (match["name"] or match["label"] or "")[:-1], match[form]))
+        form = next(name for name in ("quoted", "bracket", "sign", "word") if match[name] is not None)
+        glued = bool(found) and not line[match.start() - 1].isspace()
+        found.append(Token(form, (match["name"] or match["label"] or "")[:-1], match[form], glued))
     return found
 
 
@@ -84,13 +119,14 @@ def guess(lines: Sequence[str]) -> Guess:
     heads = [row[: len(forms)] for row in alike[:TRIED]] or [[]]
     timed = _time(heads, len(forms))
     tabs = any("\t" in line for line in lines)
-    parts = _parts(heads, forms, timed, TABS if tabs else BLANKS)
-    if not whole:
-        parts.append(f"(?P<{MESSAGE}>.*)")
     gap = r"\s+" if tabs else " +" if any("  " in line for line in lines) else " "
+    parts = _parts(heads, forms, timed, TABS if tabs else BLANKS, gap)
+    if not whole:
+        glued = any(row[len(forms)].glued for row in alike if len(row) > len(forms))
+        parts.append(f"{'' if not parts else ' *' if glued else gap}(?P<{MESSAGE}>.*)")
     before = r"\s*" if any(line[0].isspace() for line in lines) else ""
     after = r"\s*" if whole and any(line[-1].isspace() for line in lines) else ""
-    pattern = before + gap.join(parts) + after
+    pattern = before + "".join(parts) + after
     if any('\\"' in line for line in lines):
         pattern = pattern.replace(QUOTED, ESCAPED)
     form = re.compile(pattern)
@@ -99,8 +135,8 @@ def guess(lines: Sequence[str]) -> Guess:
     return Guess(pattern, fields, len(found), timed is not None)
 
 
-Form = tuple[str, str]
-"""How a part is written, and the name that it gives itself."""
+Form = tuple[str, str, bool]
+"""How a part is written, the name that it gives itself, and whether it is glued to the one before."""
 
 
 def _shape(rows: Sequence[Sequence[Token]]) -> tuple[list[Form], Sequence[Sequence[Token]], bool]:
@@ -131,7 +167,7 @@ def _before_message(rows: Sequence[Sequence[Token]], length: int) -> int:
     """How many parts stand before what a line says in words, of those that are alike: up to the first that
     ends in a colon or begins a sentence, or to the last dash that all lines have."""
     for at in range(length):
-        if all(row[at].form == "word" and row[at].text.endswith(":") for row in rows):
+        if all(row[at].form in ("word", "sign") and row[at].text.endswith(":") for row in rows):
             return at + 1
         if (
             at > 0
@@ -146,48 +182,79 @@ def _before_message(rows: Sequence[Sequence[Token]], length: int) -> int:
 def _parts(
     rows: Sequence[Sequence[Token]],
     forms: Sequence[Form],
-    timed: tuple[int, int] | None,
+    timed: Place | None,
     words: tuple[str, str],
+    gap: str,
 ) -> list[str]:
-    """The expression of each part, of those that are a time one.
+    """The expression of each part, of those that are a time one, with what stands before it.
 
     Args:
+        gap: the expression of the blanks between two parts.
         words: the expressions of a word, and of what stands between those of a time.
     """
-    combined = len(forms) > len(SHAPE) and tuple(form for form, _ in forms[: len(SHAPE)]) == SHAPE
+    combined = len(forms) > len(SHAPE) and tuple(form for form, _, _ in forms[: len(SHAPE)]) == SHAPE
     parts: list[str] = []
     taken: list[str] = []
     at = 0
     while at < len(forms):
         part = [row[at] for row in rows]
         values = [token.text for token in part if token != DASH]
-        form, label = forms[at]
-        width = timed[1] if timed is not None and at == timed[0] else 1
-        name = "time" if timed is not None and at == timed[0] else label or name_of(values, at)
+        form, label, glued = forms[at]
+        here = timed if timed is not None and at == timed.at else None
+        width = 1 if here is None else here.width
+        end = ""
+        if form == "word" and here is None and len(values) == len(part):
+            end = _common_end(values)
+            values = [text.removesuffix(end) for text in values]
+        name = label or name_of(values, at) if here is None else "time"
         if form == "bracket" and not label and values and all(map(str.isdecimal, values)):
             # LOG: [123], of Postgres and of others.
             name = "pid" if name == name_of(values, at) else name
+        elif (
+            timed is not None
+            and at == timed.at + timed.width
+            and name.startswith("field_")
+            and at + 1 < len(forms)
+        ):
+            # Of syslog, where the process follows the host.
+            behind = name_of([row[at + 1].text for row in rows], at + 1)
+            name = "host" if behind == "process" else name
         if combined and at < len(COMBINED):
             name = COMBINED[at]
-        if not combined and form == "word" and values and _is_sign(values) and len(values) == len(part):
-            parts.append(re.escape(values[0]))
+        before = "" if glued or not parts else gap
+        sign = form in ("word", "sign") and bool(values) and _is_sign(values) and len(values) == len(part)
+        if sign and not combined:
+            parts.append(before + re.escape(values[0]))
         elif name == "request" and all(map(REQUEST.match, values)):
             taken += ["method", "path", "protocol"]
             parts.append(
-                r'"(?:(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)|(?P<request>[^"]*))"'
+                before
+                + r'"(?:(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)|(?P<request>[^"]*))"'
             )
         elif name == "process":
             names = identifier("process", taken), identifier("pid", taken)
             taken += names
-            parts.append(rf"(?P<{names[0]}>[^ \[]+?)(?:\[(?P<{names[1]}>[0-9]+)\])?:")
+            parts.append(before + rf"(?P<{names[0]}>[^ \[]+?)(?:\[(?P<{names[1]}>[0-9]+)\])?:")
         else:
             name = identifier(name, taken)
             taken.append(name)
-            parts.append(
-                _expression(form, label, name, words[1].join([words[0]] * width), len(values) < len(part))
-            )
+            word = words[1].join([words[0]] * width)
+            expression = _expression(form, label, name, word, len(values) < len(part))
+            if here is not None and (here.before or here.after):
+                around = f"(?P<{name}>"
+                expression = expression.replace(around, here.before + around, 1)
+                number = identifier("serial", taken)
+                taken += [number] if SERIAL in here.after else []
+                expression += here.after.replace(SERIAL, f"(?P<{number}>[0-9]+)")
+            parts.append(before + expression + end)
         at += width
     return parts
+
+
+def _common_end(texts: Sequence[str]) -> str:
+    """The comma or semicolon in which all parts end, which is none of their value."""
+    ends = {text[-1:] for text in texts}
+    return ends.pop() if ends in ({","}, {";"}) and all(len(text) > 1 for text in texts) else ""
 
 
 def _is_sign(texts: Sequence[str]) -> bool:
@@ -195,8 +262,8 @@ def _is_sign(texts: Sequence[str]) -> bool:
     return len(set(texts)) == 1 and not any(map(str.isalnum, texts[0])) and set(texts[0]) != {"-"}
 
 
-def _time(rows: Sequence[Sequence[Token]], length: int) -> tuple[int, int] | None:
-    """Where a time stands, and over how many parts it goes; one without a year only where no other is."""
+def _time(rows: Sequence[Sequence[Token]], length: int) -> Place | None:
+    """Where a time stands; one without a year only where no other is."""
     for is_time in (times_of, partial_times_of):
         for at in range(length):
             for width in range(min(5, length - at), 0, -1):
@@ -204,8 +271,41 @@ def _time(rows: Sequence[Sequence[Token]], length: int) -> tuple[int, int] | Non
                 if width > 1 and any(token.form != "word" or token.label for part in parts for token in part):
                     continue
                 if is_time([" ".join(token.text for token in part) for part in parts]) is not None:
-                    return at, width
+                    return Place(at, width)
+                before, inside, after = _stripped([" ".join(token.text for token in part) for part in parts])
+                plain = all(token.form == "word" for part in parts for token in part)
+                if plain and (before or after) and is_time(inside) is not None:
+                    return Place(at, width, re.escape(before), re.escape(after))
+    return _inside(rows, length)
+
+
+def _inside(rows: Sequence[Sequence[Token]], length: int) -> Place | None:
+    """Return a time inside of a word, between what all lines have alike but for numbers behind it."""
+    for at in range(length):
+        texts = [row[at].text for row in rows if row[at].form == "word"]
+        found = [(text, time) for text in texts if (time := _INSTANT.search(text)) is not None]
+        if not found or len(found) < len(rows):
+            continue
+        befores = {text[: time.start()] for text, time in found}
+        behind = {skeleton(text[time.end() :]) for text, time in found}
+        if len(befores) > 1 or len(behind) > 1 or times_of([time[0] for _, time in found]) is None:
+            continue
+        first, *more = re.split("1+", behind.pop())
+        if "x" in first + "".join(more):
+            continue
+        numbers = [SERIAL, *("[0-9]+" for _ in more[1:])]
+        after = "".join(number + re.escape(text) for number, text in zip(numbers, more, strict=False))
+        return Place(at, 1, re.escape(befores.pop()), re.escape(first) + after)
     return None
+
+
+def _stripped(texts: Sequence[str]) -> tuple[str, list[str], str]:
+    """Return texts without the signs that all of them begin with and end in: brackets, commas, colons."""
+    heads = {text[: len(text) - len(text.lstrip(SIGNS))] for text in texts}
+    tails = {text[len(text.rstrip(SIGNS)) :] for text in texts}
+    before = heads.pop() if len(heads) == 1 else ""
+    after = tails.pop() if len(tails) == 1 else ""
+    return before, [text.removeprefix(before).removesuffix(after) for text in texts], after
 
 
 def name_of(texts: Sequence[str], at: int) -> str:
@@ -219,7 +319,7 @@ def name_of(texts: Sequence[str], at: int) -> str:
 
 def _expression(form: str, label: str, name: str, words: str, dashes: bool) -> str:
     before = f"{re.escape(label)}=" if label else ""
-    if form == "word":
+    if form in ("word", "sign"):
         return before + rf"(?P<{name}>{words})"
     around = r'"{}"' if form == "quoted" else r"\[{}\]"
     inside = before + around.format(f"(?P<{name}>{QUOTED}" if form == "quoted" else rf"(?P<{name}>[^\]]*)")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from operator import itemgetter
 
 from transom.cli.drafting.kinds import Lacks, moment_of
 from transom.paths import PathPattern
@@ -44,12 +45,13 @@ def identifier(text: str, taken: Iterable[str] = ()) -> str:
 
 def pattern_of(paths: Sequence[str], timed: bool = True) -> str:
     """One pattern for some paths: dates and hours as in strftime, what else differs as a capture where it is
-    a folder, as `*` where it is part of a name.
+    a folder or a word before the time in a name, else as `*`.
 
     Args:
         timed: whether times in the names are those of the contents; else they only vary.
     """
     patterns = sorted({_timed(path) if timed else _literal(_DATE.sub("*", path)) for path in paths})
+    patterns = _with_hosts(patterns)
     merged = patterns[0]
     for other in patterns[1:]:
         merged = _merged(merged, other)
@@ -150,6 +152,37 @@ def _timed(path: str) -> str:
     more = bool(hour["minute"]) or ending is None or ending.start() > 0
     kept = rest[ending.start() :] if ending else ""
     return pattern + _literal(after[: hour.start("hour")]) + ("%H*" if more else "%H") + _literal(kept)
+
+
+def _with_hosts(patterns: Sequence[str]) -> list[str]:
+    """Return patterns that capture the one word in which their names differ before the time.
+
+    It says which host, or which part of a system, wrote a file: without a capture, equal files of two hosts
+    cannot be told from copies.
+    """
+    words = [_words_before_time(pattern) for pattern in patterns]
+    first = words[0]
+    varying = (
+        [index for index in range(len(first)) if len({*map(itemgetter(index), words)}) > 1]
+        if all(len(others) == len(first) for others in words)
+        else []
+    )
+    if len(varying) != 1 or varying[0] % 2 or not all(others[varying[0]].isalnum() for others in words):
+        return list(patterns)
+    found = set()
+    for pattern, own in zip(patterns, words, strict=True):
+        folder, slash, name = pattern.rpartition("/")
+        word = varying[0]
+        captured = "".join([*own[:word], "{host}", *own[word + 1 :]])
+        found.add(f"{folder}{slash}{captured}{name[sum(map(len, own)) :]}")
+    return sorted(found)
+
+
+def _words_before_time(pattern: str) -> list[str]:
+    """Return the words of a name before its time, with what separates them; none without a time."""
+    name = pattern.rpartition("/")[2]
+    time = re.search(r"%[A-Za-z]", name)
+    return re.split(r"([-_.@]+)", name[: time.start()]) if time is not None else []
 
 
 def _merged(one: str, other: str) -> str:

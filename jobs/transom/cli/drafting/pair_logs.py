@@ -5,11 +5,14 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 
-from transom.cli.drafting.kinds import kind_of, partial_times_of, times_of
+from transom.cli.drafting.kinds import partial_times_of, times_of
 from transom.cli.drafting.line_pattern import guess, name_of
 from transom.cli.drafting.log import MOST, Log, Near
+from transom.cli.drafting.time_inside import time_inside
 
 PAIR = re.compile(r'([^\s="]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
+SINGLE = re.compile(PAIR.pattern.replace('"', "'"))
+"""The same, where single quotes are around values."""
 MOST_WORDS = 8
 """Words at a line's beginning that are looked at."""
 _PARTS = {
@@ -27,7 +30,9 @@ _NOTE = "words between those of `lead` and the pairs are left out"
 
 def pairs(lines: Sequence[str]) -> Log | Near:
     """Pairs, of which most of each line is made; the words before them as far as they are alike."""
-    rows = [PAIR.findall(line) for line in lines]
+    single = sum(line.count("='") for line in lines) > sum(line.count('="') for line in lines)
+    quote, pair = ("'", SINGLE) if single else ('"', PAIR)
+    rows = [pair.findall(line) for line in lines]
     most = [
         len(row) >= 3 and sum(len(name) + len(text) + 2 for name, text in row) > 0.6 * len(line)
         for row, line in zip(rows, lines, strict=True)
@@ -40,15 +45,21 @@ def pairs(lines: Sequence[str]) -> Log | Near:
     fields: dict[str, list[str]] = {}
     for row in rows:
         for name, text in dict(reversed(row)).items():
-            plain = text.removesuffix(between).strip('"')
+            plain = text.removesuffix(between).strip(quote)
             fields.setdefault(name, []).extend([plain] if plain else [])
     first = [name for row in rows[:50] for name, _ in row]
     ordered = dict.fromkeys([*first, *fields])
     fields = {name: fields[name] for name in ordered}
     options: dict[str, object] = {"separator": between} if between else {}
-    before = [_before(line, between) for line in lines]
+    options |= {"quote": quote} if single else {}
+    before = [_before(line, between, pair) for line in lines]
     time, lead = _lead(before, fields)
     if not time:
+        inside = None if any(map(_holds_time, fields.values())) else time_inside(fields)
+        if inside is not None:
+            field, pattern, parts = inside
+            options["embedded"] = {"field": field, "format": "regex", "pattern": pattern}
+            return Log("kv", fields | parts, {}, options, notes=(f"{field} is taken apart by a pattern",))
         if not any(map(_holds_time, fields.values())) and guess(lines).timed:
             return Near(sum(most), "a time stands before the pairs in a form that is no word of its own")
         return Log("kv", fields, {}, options)
@@ -59,10 +70,10 @@ def pairs(lines: Sequence[str]) -> Log | Near:
     return Log("kv", leading | fields, {}, options | {"lead": lead}, notes=notes, time=tuple(time))
 
 
-def _before(line: str, between: str) -> list[str]:
+def _before(line: str, between: str, pair: re.Pattern[str]) -> list[str]:
     """The words before the first pair."""
-    pair = PAIR.search(line)
-    text = line[: pair.start()] if pair is not None else ""
+    found = pair.search(line)
+    text = line[: found.start()] if found is not None else ""
     if not between:
         return text.split()
     *words, rest = text.split(between)
@@ -100,8 +111,7 @@ def _lead(before: Sequence[Sequence[str]], fields: dict[str, list[str]]) -> tupl
         found, partial = times_of(texts), partial_times_of(texts)
         form = found.form if found is not None else partial[0] if partial is not None else ""
         parts = form.split(" ") if " " in form else ["date", "time"][-width:]
-        nanoseconds = width == 1 and kind_of(texts).nanoseconds
-        if not (form or nanoseconds) or len(parts) != width:
+        if not form or len(parts) != width:
             continue
         before_time = [named(name_of([words[place] for words in rows], place)) for place in range(at)]
         time = [named(part if part in ("date", "time") else _part(part)) for part in parts]

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from transom.cli.drafting.carried_json import carried, container, with_json
 from transom.cli.drafting.cef_logs import cef
 from transom.cli.drafting.delimited_logs import delimited, w3c, zeek
+from transom.cli.drafting.error_logs import error_log
 from transom.cli.drafting.json_logs import json_lines
 from transom.cli.drafting.line_pattern import guess
 from transom.cli.drafting.log import LOOKED_AT, MOST, Log, Near
@@ -13,11 +15,14 @@ from transom.cli.drafting.plain_logs import apache, own_form, strace, syscalls
 from transom.cli.drafting.yaml_text import comment, scalar
 
 FORMS: Mapping[str, Callable[[Sequence[str]], Log | Near]] = {
-    "Zeek": zeek, "W3C extended": w3c, "JSON": json_lines, "CEF": cef, "Apache": apache,
+    "Zeek": zeek, "W3C extended": w3c, "JSON": json_lines, "a container's log": container, "CEF": cef,
+    "Apache": apache, "a web server's error log": error_log, "JSON in a text": carried,
     "system calls": syscalls, "strace": strace, "key=value": pairs, "CSV": delimited, "a pattern": own_form,
 }  # fmt: skip
 """The forms, the narrower before those that take more."""
 
+EMBEDDING = ("csv", "kv", "regex")
+"""Formats one of whose fields may be JSON."""
 LONGEST = 1000
 """Characters of a pattern that is shown."""
 
@@ -38,7 +43,8 @@ def recognise(lines: Sequence[str]) -> Log:
     for name, form in FORMS.items():
         found = form(lines)
         if isinstance(found, Log):
-            return found
+            may = found.preset is None and found.format in EMBEDDING and "embedded" not in found.options
+            return with_json(found, list(found.fields)) if may else found
         near[name] = found
     name, found = max(near.items(), key=lambda one: one[1].lines)
     nearest = f"{name}, {found.lines} of {len(lines)} lines" if found.lines else "none takes a line"

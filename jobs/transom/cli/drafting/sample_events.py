@@ -125,9 +125,8 @@ def times_are_in_names(stream: Stream, samples: Sequence[Sample], paths: Sequenc
 def _read(
     stream: Stream, sample: Sample, span: Span | None, match: Match | None
 ) -> Iterator[Chunk | Summary]:
-    data = b"".join(line + b"\n" for line in (*(line.encode() for line in sample.lines), *sample.other))
     return read_file(
-        io.BytesIO(data),
+        io.BytesIO(sample.content),
         "sample",
         stream.layout(),
         span,

@@ -41,13 +41,23 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRANSOM_LANDING", raising=False)
 
 
+def decided(text: str) -> dict[str, Any]:
+    """What a draft says; where it leaves the time open, with the times that it proposes to invent."""
+    data: dict[str, Any] = yaml.safe_load(text)
+    if "time" not in data and "preset" not in data:
+        data |= yaml.safe_load(
+            text.partition("each line so much later than the one before it:\n#     ")[2].partition("\n")[0]
+        )
+    return data
+
+
 def drafted(folder: Path, lines: Sequence[str] | str, name: str = "a.log") -> Drafted:
     file = folder / name
     file.parent.mkdir(parents=True, exist_ok=True)
     content = lines if isinstance(lines, str) else "".join(f"{line}\n" for line in lines)
     file.write_bytes(gzip.compress(content.encode()) if name.endswith(".gz") else content.encode())
     text = draft([read_sample(file)]).text
-    stream = parse(yaml.safe_load(text))
+    stream = parse(decided(text))
     match = stream.path_pattern.match(name)
     assert match is not None
     events: list[dict[str, Any]] = []

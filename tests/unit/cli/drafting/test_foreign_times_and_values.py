@@ -17,7 +17,7 @@ from transom.cli.drafting.log import Near
 from transom.cli.drafting.recognise import Unknown, recognise
 from transom.cli.sample import Sample
 from transom.stream import parse
-from unit.cli.drafting.drafted_logs import drafted, home, record, refusal
+from unit.cli.drafting.drafted_logs import decided, drafted, home, record, refusal
 
 __all__ = ["home"]
 
@@ -79,10 +79,10 @@ def test_a_time_before_pairs_with_commas_between_them(tmp_path: Path) -> None:
     assert (found.times[1], found.column("n")[1]) == ("2024-03-01T10:00:01.000", 1)
 
 
-def test_nanoseconds_before_pairs_are_named(tmp_path: Path) -> None:
+def test_nanoseconds_before_pairs_are_the_time(tmp_path: Path) -> None:
     found = drafted(tmp_path, [f"{1700000000123456789 + n} {PAIRS.format(n=n)}" for n in range(20)])
     assert found.stream.source.options == {"lead": ["time"]}
-    assert "# ?: time is in nanoseconds since 1970, of which no format of a time reads more" in found.text
+    assert found.times[1] == "2023-11-14T22:13:20.123"
 
 
 def test_a_time_in_brackets_before_pairs_is_taken_by_a_pattern(tmp_path: Path) -> None:
@@ -118,30 +118,17 @@ def test_a_day_and_a_clock_are_found_under_any_names(tmp_path: Path) -> None:
     assert found.times[1] == "2024-05-02T10:00:01.000"
 
 
-@pytest.mark.parametrize(
-    ("digits", "form", "why"),
-    [
-        ("123456", "epoch_us", ""),
-        (
-            "123456789",
-            "iso",
-            "ts is in nanoseconds since 1970, of which no format of a time reads more than epoch_us",
-        ),
-    ],
-)
-def test_a_log_without_a_time_that_is_read_says_so_beside_the_draft(
-    run: Callable[..., Result], tmp_path: Path, digits: str, form: str, why: str
+@pytest.mark.parametrize(("digits", "form"), [("123456", "epoch_us"), ("123456789", "epoch_ns")])
+def test_micro_and_nanoseconds_are_read(
+    run: Callable[..., Result], tmp_path: Path, digits: str, form: str
 ) -> None:
     log = tmp_path / "a.csv"
     log.write_text("ts,host\n" + "".join(f"17000000{n:02}{digits},h{n % 2}\n" for n in range(20)))
     result = run("init", log)
-    said = f"transom: {why}, so each line counts for a second; look at `time` in the draft\n" if why else ""
-    assert (result.exit_code, result.stderr) == (0, said)
+    assert (result.exit_code, result.stderr) == (0, "")
     time = parse(yaml.safe_load(result.stdout)).time
     assert time is not None
-    assert (time.format or "iso", time.lines is not None) == (form, bool(why))
-    note = "# nanoseconds since 1970: no format of a time is finer than epoch_us; 1700000000123456789\n"
-    assert (note in result.stdout) == bool(why)
+    assert (time.format, time.lines) == (form, None)
 
 
 def test_a_sparse_column_is_no_figure_where_another_is(tmp_path: Path) -> None:
@@ -185,7 +172,7 @@ def test_a_single_line_is_one(tmp_path: Path) -> None:
 
 
 def test_quotes_behind_a_backslash_are_of_the_text(tmp_path: Path) -> None:
-    lines = [f'2024-03-01T10:00:{n:02}.123456789Z stderr F "it \\"said\\" {n}" 7' for n in range(20)]
+    lines = [f'2024-03-01T10:00:{n:02}.123456789Z stderr f "it \\"said\\" {n}" 7' for n in range(20)]
     found = drafted(tmp_path, lines)
     assert (found.refused, found.column("field_4")[1]) == ([], 'it \\"said\\" 1')
     assert found.times[1] == "2024-03-01T10:00:01.123"
@@ -233,7 +220,7 @@ def test_whatever_the_lines_a_draft_reads_them_or_a_message_says_why(
         made = draft([sample])
     except Refusal:
         return
-    assert parse(yaml.safe_load(made.text)).name == "a"
+    assert parse(decided(made.text)).name == "a"
     assert made.found.events.num_rows > 0
 
 

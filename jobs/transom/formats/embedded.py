@@ -1,0 +1,252 @@
+"""A record in a text field of another one, such as the JSON that a container's log line carries.
+
+The option `embedded: {field: log, format: json}` says which field it is. Its fields are then `log.level`
+and so on, as if the text were an object. A text of another form has none of them: logs mix lines of both
+kinds. JSON that begins and does not end is refused, so that a line that was cut off is seen.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.formats import json_lines, rest
+from transom.formats.drift import MOST, Names
+from transom.formats.inside import Inside
+from transom.formats.json_lines import JsonLines, json_text, loaded, same_buffers
+from transom.formats.layout import EventTime, Field, Layout
+from transom.formats.rest import Records
+from transom.formats.typed import Refusals, mask
+
+if TYPE_CHECKING:
+    from transom.formats.reading import Parser
+
+BLANKS = " \t\r\n"
+TEXT = "\0text"
+"""The name of the field's own column in what the outer parser reads; no column is called so."""
+
+
+class EmbeddedNames(Names):
+    """The names that records and the texts in them have shown."""
+
+    def __init__(self, layout: Layout, given: Inside, outer: Names, inner: Names) -> None:
+        super().__init__(layout)
+        self._layout, self._given, self._outer, self._inner = layout, given, outer, inner
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Of both; of the texts none where a column holds them whole."""
+        whole = self._given.field in self._layout.paths
+        inner = () if whole else (f"{self._given.prefix}{name}" for name in self._inner.unknown)
+        return tuple(sorted((*self._outer.unknown, *inner))[:MOST])
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Declared columns of which neither has shown any path."""
+        if not self._outer.any_record:
+            return ()
+        return tuple(
+            column.name
+            for column in self._layout.fields
+            if _lacks(self._outer, _outer(column.paths, self._given))
+            and _lacks(self._inner, _inner(column.paths, self._given))
+        )
+
+
+class Embedded:
+    """Fields of the records, and under the field's path those of its text."""
+
+    def __init__(self, layout: Layout, given: Inside, make: Callable[[Layout], "Parser"]) -> None:
+        """Read a layout with the option.
+
+        Args:
+            make: makes the parser of a layout without it.
+        """
+        self.given = given
+        self.outer = make(_outer_layout(layout, given))
+        self.inner = make(_inner_layout(layout, given))
+        self._layout = layout
+        self.shown: Names = EmbeddedNames(layout, given, self.outer.shown, self.inner.shown)
+        self._tried: tuple[pa.Array, _Texts] | None = None
+
+    def __copy__(self) -> "Embedded":
+        """Parsers remember what they read last, so each thread has its own."""
+        other = object.__new__(Embedded)
+        other.__dict__ |= self.__dict__
+        other.outer, other.inner, other._tried = copy(self.outer), copy(self.inner), None
+        return other
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The names of the outer format's header."""
+        return self.outer.columns
+
+    def header(self, text: pa.Array) -> int:
+        """How many lines at the beginning describe the outer format."""
+        return self.outer.header(text)
+
+    def parts(self, text: pa.Array) -> Iterator[pa.Array]:
+        """Runs of lines whose JSON is read the same way."""
+        outer = json_lines.pieces(self.outer, text) if isinstance(self.outer, JsonLines) else [text]
+        for piece in outer:
+            if not isinstance(self.inner, JsonLines):
+                yield piece
+                continue
+            found = self._texts(piece)
+            ends = np.cumsum([len(one) for one in json_lines.pieces(self.inner, found.strings)])
+            # The last run has the lines behind its last text, too.
+            cuts = [0, *found.rows[ends[:-1]].tolist(), len(piece)]
+            for start, end in pairwise(cuts):
+                yield piece[start:end]
+
+    def parse(self, text: pa.Array, refused: Refusals) -> Records:
+        """Every wanted field of the lines and of their texts."""
+        found = self._texts(text)
+        bad = found.refused.any & ~refused.any
+        refused.any |= bad
+        refused.put(np.flatnonzero(bad), found.refused.of(bad))
+        return self._joined(found, self.inner.parse, refused)
+
+    def one_by_one(self, text: pa.Array, refused: Refusals) -> Records:
+        """As `parse` has it, all JSON as text."""
+        outer = self.outer.one_by_one if isinstance(self.outer, JsonLines) else self.outer.parse
+        inner = self.inner.one_by_one if isinstance(self.inner, JsonLines) else self.inner.parse
+        return self._joined(self._read(text, outer(text, refused), refused), inner, refused)
+
+    def _texts(self, text: pa.Array) -> "_Texts":
+        """The texts in some lines; asked a second time for the same lines, nothing is read again."""
+        if self._tried is None or not same_buffers(self._tried[0], text):
+            refused = Refusals.none(len(text))
+            self._tried = text, self._read(text, self.outer.parse(text, refused), refused)
+        return self._tried[1]
+
+    def _read(self, text: pa.Array, records: Records, refused: Refusals) -> "_Texts":
+        values = records.fields.get(self.given.field)
+        strings = pa.nulls(len(text), pa.string()) if values is None else values.cast(pa.string())
+        trimmed = pc.utf8_trim(strings, BLANKS)
+        there = mask(pc.is_valid(trimmed)) & ~refused.any
+        if self.given.format == "json":
+            there &= mask(pc.starts_with(trimmed, "{"))
+        rows = np.flatnonzero(there)
+        return _Texts(records, refused, strings, rows, _lines(trimmed.take(pa.array(rows))))
+
+    def _joined(
+        self, found: "_Texts", parse: Callable[[pa.Array, Refusals], Records], refused: Refusals
+    ) -> Records:
+        """Both records of each line; a text that begins in its form and breaks it refuses the line."""
+        inner_refused = Refusals.none(len(found.rows))
+        inner = parse(found.strings, inner_refused)
+        for index in np.flatnonzero(inner_refused.any).tolist():
+            if inner_refused.reason[index] != "no_match":
+                row = int(found.rows[index])
+                refused.add_one(row, inner_refused.reason[index])
+                words = inner_refused.detail[index] or inner_refused.reason[index].replace("_", " ")
+                refused.detail[row] = f"{words} of {self.given.field}"
+        count = len(refused.any)
+        place = np.full(count, -1, dtype=np.int64)
+        place[found.rows] = np.arange(len(found.rows))
+        take = pa.array(place, mask=place < 0)
+        fields = {
+            f"{self.given.prefix}{path}": values.take(take)
+            for path, values in inner.fields.items()
+            if f"{self.given.prefix}{path}" in self._layout.paths
+        }
+        kept = self._rest(found, inner, take) if self._layout.keep_rest else None
+        return Records({**found.records.fields, **fields}, kept)
+
+    def _rest(self, found: "_Texts", inner: Records, take: pa.Array) -> pa.Array:
+        """What neither record gives to a column, of each line; the text's below the name of the field."""
+        outer_left = found.records.rest
+        if outer_left is None:
+            paths = _outer_layout(self._layout, self.given).paths
+            outer_left = rest.of_fields(found.records.fields, paths, len(take))
+        if self.given.field in self._layout.paths:
+            return outer_left
+        left = inner.rest
+        if left is None:
+            paths = _inner_layout(self._layout, self.given).paths
+            left = rest.of_fields(inner.fields, paths, len(found.rows))
+        read = mask(pc.is_valid(take))
+        kept: list[str | None] = []
+        rows = zip(
+            outer_left.to_pylist(), left.take(take).to_pylist(), found.all.to_pylist(), read, strict=True
+        )
+        for outer, below, text, is_read in rows:
+            value = (loaded(below) if below is not None else None) if is_read else text
+            whole = {**({} if outer is None else loaded(outer)), self.given.field: value}
+            whole = {name: one for name, one in whole.items() if one is not None}
+            kept.append(json_text(whole, ordered=True) if whole else None)
+        return pa.array(kept, pa.string())
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """What the outer parser made of some lines.
+
+    Attributes:
+        all: the field's text of each line.
+        rows: the lines whose text is of the form.
+        strings: the texts of these.
+    """
+
+    records: Records
+    refused: Refusals
+    all: pa.Array
+    rows: npt.NDArray[np.int64]
+    strings: pa.Array
+
+
+def _lines(texts: pa.Array) -> pa.Array:
+    """Return texts of which none goes over several lines: JSON that does is written anew."""
+    several = np.flatnonzero(mask(pc.match_substring(texts, "\n")))
+    if not len(several):
+        return texts
+    written = texts.to_pylist()
+    for index in several.tolist():
+        try:
+            written[index] = json_lines.SURROGATE.sub("\ufffd", json_text(loaded(written[index])))
+        except ValueError:
+            continue
+    return pa.array(written, pa.string())
+
+
+def _lacks(names: Names, paths: Sequence[str]) -> bool:
+    return len(names.lacking(paths)) == len(paths)
+
+
+def _outer(paths: Iterable[str], given: Inside) -> tuple[str, ...]:
+    return tuple(path for path in paths if not path.startswith(given.prefix))
+
+
+def _inner(paths: Iterable[str], given: Inside) -> tuple[str, ...]:
+    return tuple(path.removeprefix(given.prefix) for path in paths if path.startswith(given.prefix))
+
+
+def _part(
+    layout: Layout, given: Inside, paths_of: Callable[[Iterable[str], Inside], tuple[str, ...]]
+) -> tuple[tuple[Field, ...], EventTime]:
+    fields = [replace(column, paths=paths_of(column.paths, given)) for column in layout.fields]
+    time = replace(
+        layout.time,
+        paths=paths_of(layout.time.paths, given),
+        plus=paths_of(layout.time.plus, given),
+        more=tuple(paths_of(paths, given) for paths in layout.time.more),
+    )
+    return tuple(column for column in fields if column.paths), time
+
+
+def _outer_layout(layout: Layout, given: Inside) -> Layout:
+    fields, time = _part(layout, given, _outer)
+    options = {name: value for name, value in layout.options.items() if name != "embedded"}
+    return replace(layout, fields=(*fields, Field(TEXT, (given.field,))), time=time, options=options)
+
+
+def _inner_layout(layout: Layout, given: Inside) -> Layout:
+    fields, time = _part(layout, given, _inner)
+    return replace(layout, format=given.format, fields=fields, time=time, options=given.options)

@@ -1,0 +1,74 @@
+"""What the runs of one name have done: files, late files, hours outside their interval. No Spark."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from deltalake import DeltaTable
+
+from transom.intervals import HOUR, NO_HOUR, Interval
+from transom.lake.book import FIRST, Book
+from transom.lake.gate_words import named, stretches_of
+from transom.lake.ledger import Ledger
+from transom.lake.tables import in_hours_sql, read_rows
+
+COUNTED: Mapping[str, str] = {
+    "files_read": "files read",
+    "lines_rejected": "lines rejected",
+    "files_waiting": "files that wait",
+    "files_conflicting": "files in conflict",
+    "files_gone": "files gone",
+}
+"""What of a run's work is counted for a person, where it is not zero."""
+
+
+def done(ledger: Ledger, run: str, interval: Interval, settle: timedelta) -> list[str]:
+    """Return what the runs of a DAG's run have done, a line a stage, and the late files that they took.
+
+    Args:
+        run: what the names of these runs begin with.
+        interval: the run's own.
+        settle: how long after its hour a file may arrive without being late.
+    """
+    runs = [of for of in ledger.runs() if of["run_id"].startswith(f"{run} ")]
+    book = ledger.book()
+    lines = [_line(of, repaired(book, of, interval)) for of in runs]
+    outside = {hour for of in runs if of["stage"] == FIRST for hour in repaired(book, of, interval)}
+    late = _late_files(ledger.root, outside, settle)
+    if late:
+        lines.append(f"late files: {len(late)}{named(late)}")
+    return lines
+
+
+def repaired(book: Book, run: Mapping[str, Any], interval: Interval) -> list[datetime]:
+    """Return the hours outside an interval that a run has computed, and that stand as it left them."""
+    # A chunk of a run goes by its name and a number.
+    own = (run["run_id"], f"{run['run_id']} ")
+    return sorted(
+        {
+            node.hour
+            for node, entry in book.items()
+            if node.stage == run["stage"]
+            and node.hour not in interval
+            and node.hour != NO_HOUR
+            and (entry.run_id == own[0] or entry.run_id.startswith(own[1]))
+        }
+    )
+
+
+def _line(run: Mapping[str, Any], hours: Sequence[datetime]) -> str:
+    work = json.loads(run["work"])
+    counts = [f"{work[name]} {words}" for name, words in COUNTED.items() if work.get(name)]
+    counts.append(f"{run['rows_out']} rows written")
+    healed = f"; repaired outside the interval: {stretches_of(hours)}" if hours else ""
+    return f"run {run['stage']}: {', '.join(counts)}{healed}"
+
+
+def _late_files(root: str, hours: set[datetime], settle: timedelta) -> list[str]:
+    """The files of some hours that arrived after their time, by their paths."""
+    uri = f"{root}/files"
+    if not hours or not DeltaTable.is_deltatable(uri):
+        return []
+    rows = read_rows(DeltaTable(uri), in_hours_sql(hours))
+    return sorted(row["path"] for row in rows if row["modified"] > row["hour"] + HOUR + settle)

@@ -1,0 +1,101 @@
+"""What of a stream is up to date, for every command that says so: without a JVM."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+from transom.intervals import Interval, format_hour, ranges
+from transom.lake.book import Book, Node
+from transom.lake.fillers import Fillers
+from transom.lake.ledger import Ledger
+from transom.lake.lineage import Lineage
+from transom.lake.stage import Stage
+from transom.lake.staleness import Staleness
+from transom.stages import aggregate, fill, frame, scene, sketch, widen
+from transom.stages.checks import accepted_of
+from transom.stream import Stream
+
+
+def outlines(stream: Stream) -> dict[str, Stage]:
+    """Return every stage that a stream has behind the first one, in their order."""
+    of_stages = {of.NAME: of.outline for of in (widen, aggregate, frame, fill, sketch)}
+    return {name: outline(stream) for name, outline in of_stages.items() if name in stream.stages}
+
+
+def book_of(stream: Stream, ledger: Ledger) -> Book:
+    """The ledger's nodes, with what the stream reads that is not its own.
+
+    Raises:
+        LakeError: that is not there, or is not as the stream's file says.
+    """
+    reading = (of for of in (fill, sketch) if of.NAME in stream.stages)
+    fillers = tuple(filler for of in reading for filler in of.outline(stream).fillers)
+    return Fillers(ledger.root, fillers).beside(ledger.book())
+
+
+def lineage_of(stream: Stream, book: Book, specified: scene.Specified | None = None) -> Lineage:
+    """Return what of a stream is not up to date, as its ledger stands."""
+    accepted = accepted_of(stream)
+    known = specified or scene.Specified(stream)
+
+    def source_stale(hour: datetime) -> bool:
+        entry = book.get(scene.node_of("events", hour))
+        return (
+            entry is None
+            or entry.status == "writing"
+            or entry.in_old_form
+            or entry.inputs != known.expected(hour)
+        )
+
+    stages = [Staleness(stage, book, accepted) for stage in outlines(stream).values()]
+    return Lineage(book, stages, source_stale)
+
+
+def stale_hours(stream: Stream, ledger: Ledger, stage: str, interval: Interval) -> dict[str, list[datetime]]:
+    """Return the hours of an interval that are not up to date in a stage, by the reason in words.
+
+    Raises:
+        LakeError: what the stage reads that is not the stream's own is not there, or is not as declared.
+    """
+    of_stage = outlines(stream).get(stage)
+    fillers = of_stage.fillers if of_stage is not None else ()
+    book = Fillers(ledger.root, fillers).beside(ledger.book())
+    found = lineage_of(stream, book).of_stage(stage)
+    return reasons({hour: root for hour, root in found.items() if hour in interval}, book)
+
+
+def reason(root: Node, book: Book) -> str:
+    """Return in words why what is computed from a node is not up to date."""
+    (words,) = reasons({root.hour: root}, book)
+    return words
+
+
+def reasons(found: Mapping[datetime, Node], book: Book) -> dict[str, list[datetime]]:
+    """Return the hours of each reason in words: a block's table upstream, and what is the matter with it.
+
+    Args:
+        found: hours that are not up to date, each with the node for which.
+    """
+    grouped: dict[tuple[str, str, str, str], list[tuple[datetime, datetime]]] = {}
+    for hour, root in found.items():
+        group = root.stage, root.block, root.table, _state(root, book)
+        grouped.setdefault(group, []).append((hour, root.hour))
+    return {
+        f"{stage} {block} ({table}) of {_stretches({of for _, of in hours})} is {state}": [
+            h for h, _ in hours
+        ]
+        for (stage, block, table, state), hours in grouped.items()
+    }
+
+
+def _state(root: Node, book: Book) -> str:
+    entry = book.get(root)
+    if entry is None:
+        return "not computed"
+    return entry.status if entry.status in ("writing", "blocked", "quarantined") else "out of date"
+
+
+def _stretches(hours: Collection[datetime]) -> str:
+    return ", ".join(
+        format_hour(s.start) if len(s) == 1 else f"{format_hour(s.start)} to {format_hour(s.end)}"
+        for s in ranges(hours)
+    )

@@ -1,0 +1,199 @@
+"""Finds what is damaged in a stream's tables, and marks it so that the next run makes it again."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from pyspark.sql import SparkSession
+
+from transom.intervals import Interval
+from transom.lake.book import Entry, Node
+from transom.lake.damage import Damage
+from transom.lake.ledger import Ledger
+from transom.lake.ledger_repair import LedgerDamage, examine, repair_ledger
+from transom.lake.repairing import mark_unreadable, repair
+from transom.lake.staleness import fingerprint
+from transom.lake.store import Store
+from transom.lake.tables import LakeError, in_hours_sql, read_rows
+from transom.lake.verification import Layout, Verification, unreadable, verify
+from transom.stages import scene
+from transom.stages.files import File
+from transom.stages.ingest_tables import Tables
+from transom.stages.landing import LandingError, listed
+from transom.stream import Stream
+from transom.work import LATER, WORKS
+
+OF_STREAM = ("events", "duplicates")
+"""The tables of the first stage whose columns the stream declares."""
+
+
+@dataclass
+class Found:
+    """What is damaged of a stream.
+
+    Attributes:
+        tables: None where the ledger has to be repaired first.
+        gone: files of the landing folder that are no longer what damaged hours were made of, by path, with
+            the number of their lines that became rows.
+    """
+
+    ledger: LedgerDamage
+    tables: Verification | None = None
+    gone: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def damages(self) -> list[Damage]:
+        """All of it."""
+        return [*self.ledger.damages, *(self.tables.damages if self.tables else ())]
+
+
+def layouts_of(stream: Stream) -> list[Layout]:
+    """Every table that the stages of a stream write."""
+    expected = cache(lambda hour: scene.file_shape(stream, hour))
+
+    def ingested(node: Node, entry: Entry) -> bool:
+        if node.table not in OF_STREAM:
+            return True
+        return (entry.inputs or {}).get("specification") == expected(node.hour)
+
+    found = [
+        Layout(scene.STAGE, table, {scene.BLOCK: table.promised()}, ingested) for table in Tables.of(stream)
+    ]
+    for stage, outline in LATER.items():
+        declared = outline(stream)
+        for step in declared.steps:
+            shapes = {block: fingerprint(part.shape) for block, part in step.parts.items()}
+            computed = partial(_is_of, shapes, str(declared.version))
+            blocks = {block: part.columns for block, part in step.parts.items()}
+            found.append(Layout(stage, step.table, blocks, computed))
+    return found
+
+
+def _is_of(shapes: Mapping[str, str], version: str, node: Node, entry: Entry) -> bool:
+    """Whether a node was computed by the present specification and code.
+
+    Args:
+        shapes: the hash of what shapes each block.
+    """
+    inputs = entry.inputs or {}
+    return inputs.get("version") == version and inputs.get("specification") == shapes.get(node.block)
+
+
+def find(spark: SparkSession, stream: Stream, root: str, interval: Interval | None = None) -> Found:
+    """What is damaged of a stream's tables.
+
+    Args:
+        root: the folder of its tables.
+        interval: only hours of it; None is everything. The ledger is looked at whole.
+    """
+    layouts = layouts_of(stream)
+    found = Found(examine(root, tuple(WORKS), [layout.table.name for layout in layouts]))
+    if not (found.ledger.broken or found.ledger.files or found.ledger.rows):
+        store, ledger = Store(spark, root), Ledger(root)
+        found.tables = verify(store, ledger, layouts, interval)
+        found.gone = _gone(stream, root, found.tables)
+    return found
+
+
+def mark(spark: SparkSession, stream: Stream, root: str, interval: Interval | None = None) -> "Marked":
+    """Marks what is damaged, the ledger first.
+
+    Args:
+        root, interval: as of `find`.
+
+    Raises:
+        Overtaken: a run has come in between.
+        LakeError: a table that cannot be opened cannot be moved aside.
+    """
+    store, layouts, stages = Store(spark, root), layouts_of(stream), tuple(WORKS)
+    run_id = f"verify {uuid.uuid4().hex[:12]}"
+    ledger_damage = examine(root, stages, [layout.table.name for layout in layouts])
+    notes = []
+    if ledger_damage.damages:
+        notes = repair_ledger(store, ledger_damage, layouts, stages, stream.heal, run_id)
+    ledger = Ledger(root)
+    found = verify(store, ledger, layouts, interval)
+    gone = _gone(stream, root, found)
+    repair(store, ledger, layouts, found, run_id)
+    waiting = {node for node, entry in ledger.book().items() if entry.damaged or entry.inputs is None}
+    return Marked(notes, sorted(waiting), gone)
+
+
+class Damaged(LakeError):
+    """A stage cannot go on, as tables that it reads are damaged: place and remedy, in lines."""
+
+
+def explain_failure(stream: Stream, root: str, error: Exception) -> Verification | None:
+    """What is damaged, where that is why a stage has failed. No Spark.
+
+    Sizes of files are compared; files are decoded where the error speaks of reading one.
+    """
+    try:
+        return _failed_by(stream, root, str(error).lower())
+    except (DeltaError, pa.ArrowException, OSError):
+        return None  # what has failed first says more
+
+
+def _failed_by(stream: Stream, root: str, words: str) -> Verification | None:
+    layouts = layouts_of(stream)
+    broken = examine(root, tuple(WORKS), ())
+    if any(damage.kind == "unreadable" or damage.file for damage in broken.damages):
+        return Verification(broken.damages, broken={damage.table: damage.detail for damage in broken.damages})
+    ledger = Ledger(root)
+    for decode in (False, True):
+        if decode and not any(word in words for word in ("parquet", "failed_read_file")):
+            break
+        found = unreadable(root, layouts, ledger.book(), decode)
+        if found.damages:
+            return found
+    return None
+
+
+def mark_failure(root: str, found: Verification) -> bool:
+    """Marks the hours whose files cannot be read.
+
+    Returns:
+        Whether any is marked that was not: the stage may go on with what does not need them.
+    """
+    return bool(mark_unreadable(Ledger(root), found, f"damage {uuid.uuid4().hex[:12]}"))
+
+
+@dataclass(frozen=True)
+class Marked:
+    """What has been marked.
+
+    Attributes:
+        notes: what was done to the ledger, in words.
+        nodes: what the next run makes again.
+        gone: as in `Found`.
+    """
+
+    notes: Sequence[str]
+    nodes: Sequence[Node]
+    gone: dict[str, int]
+
+
+def _gone(stream: Stream, root: str, found: Verification) -> dict[str, int]:
+    """The files of damaged hours of the first stage that the landing folder does not hold any more."""
+    damaged = {node for node in found.causes if node.stage == scene.STAGE}
+    hours = {node.hour for node in damaged}
+    unread = {node.hour for node in damaged if node.table == "files"}
+    if not hours or "files" in found.broken or not DeltaTable.is_deltatable(f"{root}/files"):
+        return {}
+    where = f"NOT {in_hours_sql(unread)}" if unread else "TRUE"
+    try:
+        there = listed(stream.path_pattern)
+    except LandingError:
+        there = {}
+    gone = {}
+    for file in map(File.of_row, read_rows(DeltaTable(f"{root}/files"), where)):
+        if file.source_id is None or file.status == "duplicate" or file.touched.isdisjoint(hours):
+            continue
+        now = there.get(file.path)
+        if now is None or (now.size != file.size and file.status != "conflict") or file.status == "conflict":
+            gone[file.path] = file.parsed + file.rejected
+    return gone

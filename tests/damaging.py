@@ -1,0 +1,100 @@
+"""Damage to a lake's tables, as disks, hands and other programs do it."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, write_deltalake
+
+Damaging = Callable[[str, str, datetime | None], str]
+"""Damages the table of a lake, in one hour where its files are by hours; returns the file's path."""
+
+
+def file_of(root: str, table: str, hour: datetime | None = None) -> Path:
+    """A data file of a table, the largest; of an hour, where one is given."""
+    opened = DeltaTable(f"{root}/{table}")
+    rows = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
+    rows = [row for row in rows if hour is None or row.get("partition.hour", hour) == hour]
+    largest = max(rows, key=lambda row: (row["size_bytes"], row["path"]))
+    return Path(root) / table / unquote(largest["path"])
+
+
+def truncated(root: str, table: str, hour: datetime | None = None) -> str:
+    """Cuts a data file in half."""
+    path = file_of(root, table, hour)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    return path.name
+
+
+def missing(root: str, table: str, hour: datetime | None = None) -> str:
+    """Deletes a data file."""
+    path = file_of(root, table, hour)
+    path.unlink()
+    return path.name
+
+
+def flipped(root: str, table: str, hour: datetime | None = None) -> str:
+    """Flips bits of a data file, in its first pages, under the same size."""
+    path = file_of(root, table, hour)
+    content = bytearray(path.read_bytes())
+    for at in range(8, min(len(content) - 8, 400), 7):
+        content[at] ^= 0x55
+    path.write_bytes(content)
+    return path.name
+
+
+def changed(root: str, table: str, hour: datetime | None = None) -> str:
+    """Writes a data file of the same size whose rows are others, as a bit that flips in a value does."""
+    path = file_of(root, table, hour)
+    before = path.stat().st_size
+    rows = pq.ParquetFile(path).read()
+    pq.write_table(rows.slice(1), path, compression="none")
+    with path.open("ab") as file:
+        file.truncate(before) if path.stat().st_size > before else None
+    return path.name
+
+
+def added(root: str, table: str, hour: datetime | None = None) -> str:
+    """Appends rows that are there already, as another program might; of a table without rows one that has
+    an hour and else nothing."""
+    opened = DeltaTable(f"{root}/{table}")
+    schema = pa.schema(opened.schema().to_arrow())
+    before = set(opened.file_uris())
+    if before:
+        path = file_of(root, table, hour)
+        rows = pq.ParquetFile(path).read().slice(0, 1).to_pylist()
+        partition = path.parent.name.partition("=")[2]
+        stored = next(row for row in _actions(opened) if unquote(row["path"]).endswith(path.name))
+        key = "partition.stage" if "partition.stage" in stored else "partition.hour"
+        rows = [{**row, key.partition(".")[2]: stored[key]} for row in rows]
+        assert partition
+    else:
+        rows = [{"hour": hour or datetime(2020, 1, 1, tzinfo=UTC)}]
+    write_deltalake(opened, pa.Table.from_pylist(rows, schema=schema), mode="append")
+    (name,) = set(DeltaTable(f"{root}/{table}").file_uris()) - before
+    return name.rpartition("/")[2]
+
+
+def _actions(table: DeltaTable) -> list[dict[str, object]]:
+    actions: list[dict[str, object]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return actions
+
+
+def without_entry(root: str, table: str, hour: datetime | None = None) -> str:
+    """Deletes an entry in the middle of a table's log, so that it cannot be opened; of a log of two entries
+    the first."""
+    entries = sorted((Path(root) / table / "_delta_log").glob("*.json"))
+    entry = entries[(len(entries) - 1) // 2]
+    entry.unlink()
+    return entry.name
+
+
+def without_last_entry(root: str, table: str, hour: datetime | None = None) -> str:
+    """Deletes the last entry of a table's log, so that it stands as it was before."""
+    entry = sorted((Path(root) / table / "_delta_log").glob("*.json"))[-1]
+    entry.unlink()
+    return entry.name

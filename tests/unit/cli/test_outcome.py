@@ -1,0 +1,62 @@
+"""What `transom try` prints of stages that did not run, and of files by the names that they were given."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from transom.cli.outcome import print_outcome
+from transom.intervals import HOUR, Interval
+from transom.lake.findings import publish
+from transom.lake.gate import Judgement
+from transom.lake.ledger import Ledger, Run
+from transom.stream import parse
+from unit.small_ledger import WITHHELD, at, junk, node
+from unit.small_stream import changed
+
+NO_SPARK = cast("Any", None)
+
+
+def test_stages_that_did_not_run_are_said_not_to_have_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the gate of ingest does not pass, nobody has looked for an episode, a frame or an item."""
+    item = {"item": ["user"], "slot": "1 hour", "window": "2 days", "alpha": 0.5, "epsilon": 0.25}
+    steps = [{"id": "one", "where": "status = 200"}]
+    often = {"item": ["user"], "window": "2 hours", "tick": "1 hour", "epsilon": 0.1, "delta": 0.1}
+    stream = parse(
+        changed(
+            patterns={"attack": {"key": ["user"], "within": "1 hour", "steps": steps}},
+            frames={"busy": {"over": "load", "kind": "threshold", "where": "n > 9"}},
+            fills={"bytes": {"frame": "busy", "from": "load", "measures": {"most": "max(n)"}}},
+            persistence={"regulars": item},
+            frequency={"often": often},
+        ),
+        "app.yaml",
+    )
+    ledger = Ledger(str(tmp_path))
+    ledger.claim("ingest", [node(1)], "a")
+    ledger.record_checks("ingest", [replace(junk(1), subject="landing/1-access.log")], "a")
+    ledger.publish("ingest", {node(1): WITHHELD}, "a")
+    now = datetime(2015, 5, 20, tzinfo=UTC)
+    ledger.record_run(Run("a", "try", "ingest", at(1), at(2), 0, None, 1, 0, {"total": 1.0}, 1, "v", now))
+    publish(ledger, "app", "ingest", {})
+    closed = Judgement(("withheld",), (), "")
+    print_outcome(
+        NO_SPARK, stream, str(tmp_path), Interval(at(1), at(1) + HOUR), [closed],
+        lambda text: text.replace("landing/1-access.log", "/var/log/access.log"),
+    )  # fmt: skip
+    lines = [line for line in capsys.readouterr().out.splitlines() if line]
+    assert lines[-6:] == [
+        "attack: not run, as stage widen did not",
+        "load: not run, as stage aggregate did not",
+        "busy: not run, as stage frame did not",
+        "bytes: not run, as stage fill did not",
+        "regulars: not run, as stage sketch did not",
+        "often: not run, as stage sketch did not",
+    ]
+    assert not any("no episode" in line or "no frame" in line or ": no user" in line for line in lines)
+    assert any("/var/log/access.log: observed" in line for line in lines)
+    assert not any("landing/" in line for line in lines)

@@ -1,0 +1,180 @@
+"""The hour that comes twice: which lines are of the second one, and how many nothing tells."""
+
+import io
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transom.formats.layout import EventTime, Field, Layout, Span
+from transom.formats.reading import Chunk, Summary, read_file
+from transom.formats.repeated import Order, repeats
+
+FIRST = datetime(2024, 10, 27, 0, tzinfo=UTC)
+"""In Berlin 02:00, for the first time; an hour later it is 02:00 again."""
+HOUR = 3_600_000_000
+
+
+def read(
+    texts: list[str],
+    span: Span | None = None,
+    form: str = "iso",
+    zone: str = "Europe/Berlin",
+    block: int = 60,
+) -> tuple[list[str], Summary]:
+    """The UTC times of some local ones, in a file of a line each."""
+    layout = Layout("csv", (Field("at", ("at",)),), EventTime(("at",), (), form, zone), {})
+    source = io.BytesIO("".join(f"{text}\n" for text in ["at", *texts]).encode())
+    times: list[str] = []
+    for part in read_file(source, "x.csv", layout, span, block=block, threads=1):
+        if isinstance(part, Chunk):
+            times += [time.strftime("%d %H:%M") for time in part.events["event_time"].to_pylist()]
+        else:
+            summary = part
+    return times, summary
+
+
+def night(*clock: str) -> list[str]:
+    return [f"2024-10-27 {time}:00" for time in clock]
+
+
+@pytest.mark.parametrize("block", [1, 25, 60, 1000])
+def test_the_order_of_lines_tells_the_two_hours_apart(block: int) -> None:
+    clock = [f"{hour:02}:{minute:02}" for hour in (1, 2, 2, 3) for minute in range(0, 60, 10)]
+    times, summary = read(night(*clock), block=block)
+    assert times == [
+        f"{26 + (hour > -1):02} {hour % 24:02}:{minute:02}"
+        for hour in (-1, 0, 1, 2)
+        for minute in range(0, 60, 10)
+    ]
+    assert (summary.ambiguous, summary.ambiguous_line) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("clock", "times", "ambiguous", "line"),
+    [
+        # One hour alone: it may be either.
+        (["01:50", "02:10", "02:40", "03:10"], ["26 23:50", "27 00:10", "27 00:40", "27 02:10"], 2, 3),
+        (["02:10", "02:40"], ["27 00:10", "27 00:40"], 2, 2),
+        # What goes back by less than half an hour may be two lines in the wrong order.
+        (["02:20", "02:10", "03:00"], ["27 00:20", "27 00:10", "27 02:00"], 2, 2),
+        (
+            ["02:20", "02:50", "02:20", "02:19", "02:50"],
+            ["27 00:20", "27 00:50", "27 01:20", "27 01:19", "27 01:50"],
+            0,
+            None,
+        ),
+        # Several devices, one after the other: each has its own night.
+        (
+            ["02:00", "02:30", "02:00", "02:30", "03:00", "01:30", "02:00", "02:30", "02:00", "02:30"],
+            [
+                "27 00:00",
+                "27 00:30",
+                "27 01:00",
+                "27 01:30",
+                "27 02:00",
+                "26 23:30",
+                "27 00:00",
+                "27 00:30",
+                "27 01:00",
+                "27 01:30",
+            ],
+            0,
+            None,
+        ),
+        # Without a line in between nobody knows where one ends.
+        (
+            ["02:00", "02:30", "02:00", "02:30", "02:00", "02:30"],
+            ["27 00:00", "27 00:30", "27 01:00", "27 01:30", "27 00:00", "27 00:30"],
+            2,
+            6,
+        ),
+        (["02:00", "02:00"], ["27 00:00", "27 00:00"], 2, 2),
+    ],
+)
+@pytest.mark.parametrize("block", [1, 30, 1000])
+def test_what_the_order_does_not_tell_is_counted(
+    clock: list[str], times: list[str], ambiguous: int, line: int | None, block: int
+) -> None:
+    found, summary = read(night(*clock), block=block)
+    assert found == times
+    assert (summary.ambiguous, summary.ambiguous_line) == (ambiguous, line)
+
+
+def test_what_a_file_may_hold_tells_as_well() -> None:
+    late = Span(FIRST + timedelta(hours=1), FIRST + timedelta(hours=3))
+    assert read(night("02:10", "02:40"), late)[0] == ["27 01:10", "27 01:40"]
+    early = Span(FIRST, FIRST + timedelta(hours=1))
+    for span in (late, early):
+        assert read(night("02:10", "02:40"), span)[1].ambiguous == 0
+    assert read(night("02:10", "02:40"), early)[0] == ["27 00:10", "27 00:40"]
+
+
+def test_times_that_say_their_offset_are_not_ambiguous() -> None:
+    texts = ["2024-10-27T02:10:00+01:00", "2024-10-27 02:10:00+02", "2024-10-27T00:10:00Z"]
+    times, summary = read(texts)
+    assert times == ["27 01:10", "27 00:10", "27 00:10"]
+    assert summary.ambiguous == 0
+    assert read(["27.10.2024 02:10 CET"], form="%d.%m.%Y %H:%M %Z")[0] == ["27 01:10"]
+    assert read(["2024-10-27"])[1].ambiguous == 0
+
+
+@pytest.mark.parametrize(
+    ("zone", "text", "ambiguous"),
+    [
+        ("Australia/Lord_Howe", "2024-04-07 01:45:00", 1),  # half an hour comes twice
+        ("Australia/Lord_Howe", "2024-04-07 01:15:00", 0),
+        ("America/New_York", "2024-11-03 01:30:00", 1),
+        ("America/New_York", "2024-03-10 01:30:00", 0),
+        ("Asia/Tokyo", "2024-10-27 02:30:00", 0),
+        ("UTC", "2024-10-27 02:30:00", 0),
+    ],
+)
+def test_the_hour_is_that_of_the_zone(zone: str, text: str, ambiguous: int) -> None:
+    assert read([text], zone=zone)[1].ambiguous == ambiguous
+
+
+def by_line(times: list[int], shifts: list[int]) -> tuple[list[int], int]:
+    """The rule as it is told, line by line."""
+    resolved, ambiguous, run, backs = list(times), 0, [], 0
+    for index in range(len(times) + 1):
+        if index < len(times) and shifts[index]:
+            if run and times[index - 1] - times[index] >= shifts[index] // 2:
+                backs += 1
+            run.append(index)
+            if backs == 1:
+                resolved[index] += shifts[index]
+            ambiguous += backs > 1
+            continue
+        ambiguous += len(run) if not backs else 0
+        run, backs = [], 0
+    return resolved, ambiguous
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 11), st.booleans()), max_size=30),
+    st.lists(st.integers(0, 30), max_size=4),
+)
+def test_no_result_depends_on_how_a_file_is_cut(rows: list[tuple[int, bool]], cuts: list[int]) -> None:
+    times = [place * HOUR // 12 for place, _ in rows]
+    shifts = [HOUR if twice else 0 for _, twice in rows]
+    order, found = Order(), list[int]()
+    bounds = sorted({0, *(min(cut, len(rows)) for cut in cuts), len(rows)})
+    for low, high in pairwise(bounds):
+        part = [
+            np.array(values[low:high], dtype=np.int64) for values in (times, shifts, list(range(len(rows))))
+        ]
+        found += order.resolve(*part).tolist()
+    order.end()
+    assert (found, order.ambiguous) == by_line(times, shifts)
+
+
+def test_only_times_of_the_first_of_two_hours_may_mean_the_second() -> None:
+    start = int(FIRST.timestamp()) * 1_000_000
+    micros = np.array([start - 1, start, start + HOUR - 1, start + HOUR], dtype=np.int64)
+    text = pa.array(["2024-10-27 02:00:00"] * 4)
+    assert repeats(text, micros, "iso", "Europe/Berlin").tolist() == [0, HOUR, HOUR, 0]

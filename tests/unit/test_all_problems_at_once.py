@@ -1,0 +1,169 @@
+"""All problems of a stream file are reported at once, of every feature."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from transom.stages.event_columns import FEATURES
+from transom.stream import SpecificationError, parse
+
+SOUND: dict[str, Any] = {
+    "name": "app",
+    "source": {"path": "in/{site}/%Y-%m-%d/%H.json", "format": "json"},
+    "columns": {"user": {}, "size": {"type": "integer"}, "twice": {"type": "integer", "is": "size * 2"}},
+    "time": {"column": "at"},
+    "key": ["user"],
+    "aggregate": {
+        "load": {
+            "measures": {"n": "count", "sent": "sum(size)"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR",
+            "alert": {"many": {"when": "n > 3", "title": "{user} is busy"}},
+        },
+        "other": {"measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"},
+    },
+    "patterns": {
+        "back": {
+            "within": "1 day", "title": "{user} came back",
+            "steps": [{"id": "one", "where": "size = 1"}, {"id": "two", "where": "size = 2"}],
+        }
+    },
+    "frames": {
+        "busy": {"over": "load", "kind": "threshold", "where": "n > 2", "title": "{user} is busy"},
+        "large": {"kind": "threshold", "where": "size > 2", "ties": "sum"},
+    },
+    "fills": {
+        "beside": {"frame": "busy", "from": "events", "measures": {"s": "sum(size)"}},
+        "before": {"frame": "large", "from": "load", "measures": {"m": "sum(n)"}},
+    },
+    "persistence": {
+        "regulars": {
+            "item": ["user"], "slot": "30 minutes", "window": "3 hours", "alpha": 0.7, "epsilon": 0.6,
+        }
+    },
+    "frequency": {
+        "often": {"item": ["user"], "window": "2 hours", "tick": "30 minutes", "epsilon": 0.5, "delta": 0.5}
+    },
+    "checks": {
+        "calm": {"stage": "aggregate", "block": "load", "every": "n < 5"},
+        "sound": {"stage": "ingest", "every": "size > 0"},
+    },
+    "accept": [
+        {
+            "hour": "2015-05-17T03:00", "stage": "ingest", "check": "sound", "observed": 1, "who": "a",
+            "why": "b",
+        }
+    ],
+}  # fmt: skip
+PARTS = {
+    "columns": "size", "aggregate": "load", "patterns": "back", "frames": "large", "fills": "beside",
+    "persistence": "regulars", "frequency": "often", "checks": "sound",
+}  # fmt: skip
+"""A part of each kind; others use columns, blocks, frames and checks."""
+FIELDS = {"name": "App", "rest": "maybe", "time": {"colum": "at"}, "heal": "soon", "tags": "x"}
+"""Fields beside them, each with a value that is wrong."""
+
+
+def paths(data: dict[str, Any]) -> list[str]:
+    with pytest.raises(SpecificationError) as error:
+        parse(data)
+    return [problem.path for problem in error.value.problems]
+
+
+def spoilt(data: dict[str, Any], kind: str) -> str:
+    """Give a part of a kind a value that its field cannot have, and return the path of the field."""
+    part = data[kind][PARTS[kind]]
+    field = {"columns": "type", "checks": "severity"}.get(kind, "where")
+    part[field] = [1]
+    return f"{kind}.{PARTS[kind]}.{field}"
+
+
+def with_unknown_column(data: dict[str, Any], kind: str) -> str:
+    """Give a part of a kind a condition that reads no column of the stream, and return its path."""
+    part = data[kind][PARTS[kind]]
+    if kind == "patterns":
+        part["steps"][1]["where"] = "nowhere = 1"
+        return f"{kind}.{PARTS[kind]}.steps[1].where"
+    if kind == "columns":
+        data[kind]["twice"]["is"] = "nowhere * 2"
+        return f"{kind}.twice.is"
+    field = "every" if kind == "checks" else "where"
+    part[field] = "nowhere = 1"
+    return f"{kind}.{PARTS[kind]}.{field}"
+
+
+def test_the_features_are_all_there() -> None:
+    assert FEATURES.keys() <= PARTS.keys()
+    parse(SOUND)
+
+
+@pytest.mark.parametrize("first", PARTS)
+def test_an_invalid_part_hides_no_problem_of_another_feature(first: str) -> None:
+    """Neither one of a field, nor one of what fields say of each other; nor does it make others."""
+    for spoil in (spoilt, with_unknown_column):
+        data = deepcopy(SOUND)
+        assert paths_of(data, [spoil(data, first)])
+        for second in PARTS.keys() - {first}:
+            data = deepcopy(SOUND)
+            expected = [spoil(data, first), with_unknown_column(data, second)]
+            assert paths_of(data, expected), (spoil, first, second)
+
+
+def paths_of(data: dict[str, Any], expected: list[str]) -> bool:
+    assert sorted(paths(data)) == sorted(expected)
+    return True
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_an_invalid_field_hides_no_problem_of_any_feature(name: str) -> None:
+    data = deepcopy(SOUND) | {name: FIELDS[name]}
+    expected = [with_unknown_column(data, kind) for kind in PARTS]
+    assert paths_of(data, [name, *expected])
+
+
+def test_everything_wrong_is_reported_together() -> None:
+    data = deepcopy(SOUND)
+    expected = [spoilt(data, kind) for kind in PARTS]
+    assert paths_of(data, expected)
+    data = deepcopy(SOUND)
+    expected = [with_unknown_column(data, kind) for kind in PARTS]
+    assert paths_of(data, expected)
+
+
+def test_what_depends_on_an_invalid_part_is_not_reported_again() -> None:
+    for changes, expected in (
+        # Of the frames over it, the fills of these, its alert and its check nothing can be said.
+        ({"aggregate": {"load": {"levels": "none"}}}, ["aggregate.load.levels"]),
+        ({"frames": {"busy": {"kind": "none"}}}, ["frames.busy.kind"]),
+        ({"checks": {"sound": {"severity": "none"}}}, ["checks.sound.severity"]),
+        ({"columns": {"user": {"type": "none"}}}, ["columns.user.type"]),
+        ({"key": 5}, ["key"]),
+        ({"source": {"path": "../x"}}, ["source.path"]),
+        ({"time": {"format": 5}}, ["time.format"]),
+        ({"rest": "maybe", "where": "rest is null"}, ["rest"]),
+        ({"heal": "soon", "retention": "3 hours"}, ["heal"]),
+        ({"schedule": "no", "catchup": True, "start": "2015-05-17T10:00"}, ["schedule"]),
+        ({"start": "soon", "catchup": True}, ["start"]),
+    ):
+        data = deepcopy(SOUND)
+        for name, change in changes.items():
+            if isinstance(change, dict) and name != "time":
+                for inner, value in change.items():
+                    data[name][inner] = {**data[name][inner], **value} if isinstance(value, dict) else value
+            else:
+                data[name] = {**data[name], **change} if name == "time" else change
+        assert paths_of(data, expected), changes
+
+
+def test_a_fill_of_an_invalid_frame_is_judged_as_far_as_it_goes() -> None:
+    data = deepcopy(SOUND)
+    data["frames"]["busy"]["kind"] = "none"
+    data["fills"]["beside"] |= {"measures": {"s": "sum(nowhere)"}, "where": "no_more = 1"}
+    assert paths(data) == ["frames.busy.kind", "fills.beside.measures.s", "fills.beside.where"]
+
+
+def test_what_looks_like_the_words_of_another_problem_is_reported() -> None:
+    """Problems are told apart by what they are of, not by how their text begins."""
+    data = deepcopy(SOUND)
+    data["columns"] |= {"no": {"type": "none"}, "nobody": {}}
+    data["aggregate"]["load"]["where"] = "nob = 'x'"
+    assert paths(data) == ["columns.no.type", "aggregate.load.where"]

@@ -1,0 +1,132 @@
+"""An hour is up to date only with all that it is computed from, and the reason is known."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transom.intervals import Interval
+from transom.lake.book import Node
+from transom.lake.gate import judge
+from transom.lake.lineage import Lineage
+from transom.lake.staleness import Staleness
+from transom.reading import NotFresh, read
+from transom.stages.lineage import reason, stale_hours
+from transom.stream import parse
+from unit.cli import by_hand as hand
+from unit.cli.by_hand import WEB, Lake
+from unit.memory_pipeline import CHANGED, STREAM, Pipeline
+from unit.small_lake import at
+from unit.test_every_stage_in_memory import OUTSIDE, initial
+
+STAGES = ["widen", "aggregate", "frame", "fill", "sketch"]
+
+
+def lineage(lake: Pipeline) -> Lineage:
+    """What the product says of a lake whose events are up to date."""
+    book = lake.book("fill")
+    books = {name: lake.book(name) for name in lake.doubles}
+    stages = [Staleness(double.stage, books[name], ()) for name, double in lake.doubles.items()]
+    return Lineage(book, stages, lambda hour: False)
+
+
+def nodes(lake: Pipeline) -> set[Node]:
+    due = lake.ledger.book().due
+    return {
+        Node(name, block, step.table.name, hour)
+        for name, double in lake.doubles.items()
+        for step in double.stage.steps
+        for block in step.parts
+        for hour in due
+    }
+
+
+def assert_agrees(lake: Pipeline) -> None:
+    """Assert that the product calls fresh what is, by the definition, and that each reason is one."""
+    found, stale = lineage(lake), lake.stale()
+    assert {node for node in nodes(lake) if found.root(node) is None} == lake.fresh()
+    roots = {found.root(node) for node in nodes(lake)} - {None}
+    assert roots <= stale
+
+
+TURNS = st.one_of(
+    st.tuples(
+        st.just("run"), st.integers(0, 3), st.integers(1, 3),
+        st.lists(st.sampled_from(STAGES), unique=True),
+    ),
+    st.tuples(st.just("events"), st.integers(0, 4), st.integers(0, 9), st.booleans()),
+    st.tuples(st.just("outside"), st.sampled_from(OUTSIDE), st.integers(0, 3), st.integers(0, 9)),
+    st.tuples(st.just("specify"), st.sampled_from([STREAM, CHANGED]), st.sampled_from([90, 100]), st.just(0)),
+)  # fmt: skip
+
+
+@settings(max_examples=12)
+@given(st.lists(TURNS, min_size=1, max_size=6))
+def test_what_is_fresh_is_fresh_down_to_the_events_whatever_the_history(turns: list[tuple]) -> None:  # type: ignore[type-arg]
+    lake = Pipeline()
+    initial(lake)
+    lake.run(0, 3)
+    assert_agrees(lake)
+    for kind, first, second, third in turns:
+        match kind:
+            case "run":
+                lake.run(first, first + second, heal=1, stages=third)
+            case "events":
+                lake.tell(first, [second], complete=third)
+            case "outside":
+                lake.outside[first][at(second)] = third
+            case "specify":
+                lake.specify(first, at_most=second)
+        assert_agrees(lake)
+
+
+def test_the_reason_lies_upstream() -> None:
+    """Aggregates have changed, and nobody has run anything behind the events since."""
+    lake = Pipeline()
+    initial(lake)
+    lake.run(0, 3)
+    assert all(lineage(lake).root(node) is None for node in nodes(lake))
+    lake.tell(2, [1, 2, 3])
+    found = lineage(lake)
+    frames = Node("frame", "busy", "frames", at(2))
+    granules = Node("aggregate", "site", "granules", at(2))
+    # Frames over granules equal their inputs: what these are computed from has changed.
+    assert frames not in lake.stale()
+    assert found.root(frames) == found.root(granules) == granules
+    assert reason(granules, lake.ledger.book()) == (
+        f"aggregate site (granules) of {at(2):%Y-%m-%dT%H:%M} is out of date"
+    )
+    assert set(found.of_stage("frame")) >= {at(2)}
+    lake.run(0, 3)
+    assert all(lineage(lake).root(node) is None for node in nodes(lake))
+
+
+def changed_lake(folder: Path) -> Lake:
+    """Hours of which the events are to be read anew; aggregates equal the events that stand."""
+    lake = Lake(folder)
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    lake.file.write_text(WEB + "rest: keep\n")
+    return lake
+
+
+REASON = "ingest events (events) of 2015-05-17T00:00 to 2015-05-17T03:00 is out of date"
+
+
+def test_a_gate_says_what_is_stale_and_for_what_reason(tmp_path: Path) -> None:
+    lake, interval = changed_lake(tmp_path), Interval(hand.at(0), hand.at(3))
+    fresh = stale_hours(parse(yaml.safe_load(WEB)), lake.ledger, "aggregate", interval)
+    assert fresh == {}
+    stale = stale_hours(lake.stream, lake.ledger, "aggregate", interval)
+    judged = judge(lake.ledger, "aggregate", "web", interval, "run", stale=stale)
+    assert judged.passed
+    assert judged.warnings == (f"stale: aggregate of 2015-05-17T00:00 to 2015-05-17T03:00, as {REASON}",)
+    assert judged.summary.endswith(f"3 of 3 hours published, 3 of them stale, as {REASON}, 1 warnings")
+
+
+def test_what_is_computed_from_stale_hours_is_not_read(tmp_path: Path) -> None:
+    lake = changed_lake(tmp_path)
+    with pytest.raises(NotFresh, match=r"are out of date, as ingest events .* of 2015-05-17T01:00 is out of"):
+        read(lake.uri, lake.stream).horizon({"client": "x"}, hand.at(2), "1 hour")

@@ -1,0 +1,90 @@
+"""The small rules of frames in the README, in the framing function and in its fast form."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from transom.algorithms.frames import advance, whole
+from transom.algorithms.framing import Aggregate, Framing, Reading, Threshold, alone, framed
+from transom.algorithms.pieces import HOUR
+from transom.algorithms.readings import NONE, Left, Readings
+
+
+def columns(ones: Sequence[Reading]) -> Readings:
+    """Readings of one key, as columns."""
+    return Readings(
+        np.zeros(len(ones), dtype=np.int64),
+        np.array([one.time for one in ones], dtype=np.int64),
+        np.array([NONE if one.value is None else one.value for one in ones], dtype=np.int64),
+        *(
+            np.array([getattr(one, name) for one in ones], dtype=bool)
+            for name in ("missing", "holds", "starts", "ends")
+        ),
+    )
+
+
+def told(framing: Framing, ones: Sequence[Reading]) -> list[tuple[int, int]]:
+    """The ends of the final frames of an hour, by both forms."""
+    reports, _ = advance(framing, Left.none(), columns(ones), 0, HOUR)
+    found = [
+        (start, end)
+        for start, end, final in zip(
+            reports.start.tolist(), reports.end.tolist(), reports.final.tolist(), strict=True
+        )
+        if final
+    ]
+    expected = [(frame.start, frame.end) for frame in framed(framing, ones, HOUR) if frame.closed is not None]
+    assert found == expected
+    return found
+
+
+def test_a_liberal_frame_reaches_past_readings_without_a_value() -> None:
+    ones = [
+        Reading(1, 5, holds=False), Reading(2, None, missing=True), Reading(3, 50, holds=True),
+        Reading(4, None, missing=True), Reading(5, 5, holds=False),
+    ]  # fmt: skip
+    assert told(Framing(Threshold(liberal=True)), ones) == [(1, 5)]
+
+
+def test_a_start_drops_an_open_frame_only_if_it_would_have_joined_it() -> None:
+    dropping = Framing(Threshold(), meeting="drop")
+    ends = Reading(6, 1, holds=False, starts=False)
+    joins = [
+        Reading(1, 50, holds=True),
+        Reading(2, 50, holds=True, starts=False),
+        Reading(3, 50, holds=True),
+        ends,
+    ]
+    assert told(dropping, joins) == [(3, 3)]
+    does_not = [
+        Reading(1, 50, holds=True),
+        Reading(2, 50, holds=True, starts=False),
+        Reading(3, 1, holds=False),
+        ends,
+    ]
+    assert told(dropping, does_not) == [(1, 2)]
+
+
+def test_of_overlapping_minimal_frames_those_that_contain_another_are_left_out() -> None:
+    framing = Framing(Aggregate("sum", ">", Fraction(10), True))
+    # From 1 it takes three readings, from 2 two, from 3 two.
+    ones = [Reading(time, value) for time, value in enumerate([1, 3, 8, 9], start=1)]
+    found = whole(framing, columns(ones), 0, HOUR, overlap=True, longest=False)
+    assert sorted(zip(found.start.tolist(), found.end.tolist(), strict=True)) == [(2, 3), (3, 4)]
+    frames = alone(framing, ones, HOUR, overlap=True)
+    assert sorted((frame.start, frame.end) for frame in frames) == [(2, 3), (3, 4)]
+
+
+def test_a_frame_that_is_reported_when_its_stretch_ends_counts_all_its_readings_as_new() -> None:
+    ones = [Reading(hour * HOUR, 50, holds=True) for hour in range(3)]
+    found = whole(Framing(Threshold()), columns(ones), 0, 4 * HOUR, overlap=False, longest=False)
+    assert found.new.tolist() == found.records.tolist() == [3]
+    assert found.hour.tolist() == [3 * HOUR]
+
+
+def test_a_key_may_be_idle_for_any_number_of_minutes() -> None:
+    minute = HOUR // 60
+    framing = Framing(Threshold(), idle=20 * minute)
+    ones = [Reading(at * minute, 50, holds=True) for at in (0, 19, 39, 50)]
+    assert told(framing, ones) == [(0, 19 * minute)]

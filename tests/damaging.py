@@ -59,19 +59,21 @@ def changed(root: str, table: str, hour: datetime | None = None) -> str:
 
 
 def added(root: str, table: str, hour: datetime | None = None) -> str:
-    """Appends rows that are there already, as another program might; of a table without rows one that has
-    an hour and else nothing."""
+    """Appends a row that is there already, twice, as another program might; of a table without rows one that
+    has an hour and else nothing. Once would make a copy of a file of one row, which nothing distinguishes."""
     opened = DeltaTable(f"{root}/{table}")
     schema = pa.schema(opened.schema().to_arrow())
     before = set(opened.file_uris())
     if before:
         path = file_of(root, table, hour)
         rows = pq.ParquetFile(path).read().slice(0, 1).to_pylist()
-        partition = path.parent.name.partition("=")[2]
-        stored = next(row for row in _actions(opened) if unquote(row["path"]).endswith(path.name))
-        key = "partition.stage" if "partition.stage" in stored else "partition.hour"
-        rows = [{**row, key.partition(".")[2]: stored[key]} for row in rows]
-        assert partition
+        stored = next(row for row in _actions(opened) if unquote(str(row["path"])).endswith(path.name))
+        partition = {
+            name.removeprefix("partition."): value
+            for name, value in stored.items()
+            if name.startswith("partition.")
+        }
+        rows = [{**row, **partition} for row in rows] * 2
     else:
         rows = [{"hour": hour or datetime(2020, 1, 1, tzinfo=UTC)}]
     write_deltalake(opened, pa.Table.from_pylist(rows, schema=schema), mode="append")

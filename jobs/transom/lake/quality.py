@@ -105,8 +105,8 @@ def judge(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]]) -> list
     """Judge every row of a table of metrics by every check.
 
     A metric that is null was not measured in that row, and its check does not apply there. Great Expectations
-    takes as long for an expectation as for a million rows, so each value is a row beside its two bounds, and
-    two expectations judge all of them.
+    takes as long for an expectation as for a million rows, so each bound of each value is a row, the larger
+    beside the smaller, and one expectation judges all of them.
 
     Raises:
         RuntimeError: an expectation could not be evaluated.
@@ -123,22 +123,20 @@ def judge(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]]) -> list
     import great_expectations as gx
     import pandas as pd
 
-    frame = pd.DataFrame(
-        {
-            "observed": [observed for _, _, observed in values],
-            "at_least": [check.at_least for check, _, _ in values],
-            "at_most": [check.at_most for check, _, _ in values],
-        },
-        dtype="float64",
-    )
-    frame["value"] = range(len(frame))
+    bounds = [
+        pair
+        for number, (check, _, observed) in enumerate(values)
+        for pair in ((number, observed, check.at_least), (number, check.at_most, observed))
+        if None not in pair
+    ]
+    frame = pd.DataFrame(bounds, columns=["value", "larger", "smaller"])
+    frame = frame.astype({"value": "int64", "larger": "float64", "smaller": "float64"})
     suite = gx.ExpectationSuite(
         name="checks",
         expectations=[
             gx.expectations.ExpectColumnPairValuesAToBeGreaterThanB(
-                column_A=larger, column_B=smaller, or_equal=True, ignore_row_if="either_value_is_missing"
+                column_A="larger", column_B="smaller", or_equal=True, ignore_row_if="either_value_is_missing"
             )
-            for larger, smaller in (("observed", "at_least"), ("at_most", "observed"))
         ],
     )
     result = batches.get_batch({"dataframe": frame}).validate(

@@ -46,13 +46,16 @@ class Asked:
         asked = ["explain", str(self.file), format_hour(hour(number)), "--lake", lake]
         result = CliRunner().invoke(app, asked)
         lines = result.stdout.splitlines()[1:]
-        assert result.exit_code == int("--from" in lines[-1]), result.output
+        commands = [text for text in lines if "--from" in text]
+        assert result.exit_code == len(commands), result.output
         reasons = [
-            text.strip() for text in lines if text.startswith(("    ", "  file")) and "--from" not in text
+            text.strip()
+            for text in lines
+            if text.startswith(("    ", "  file")) and "--from" not in text and "to accept it" not in text
         ]
-        if result.exit_code == 0:
+        if not commands:
             return reasons, None
-        start, end = lines[-1].partition(" --from ")[2].split(" --to ")
+        start, end = commands[0].partition(" --from ")[2].split(" --to ")
         return reasons, Interval(parse(start), parse(end))
 
     def stale(self) -> dict[str, list[int]]:

@@ -62,7 +62,7 @@ def test_stream_files_can_be_read_and_have_these_blocks() -> None:
         "web": ["traffic", "errors"],
         "sensors": ["warmth"],
         "doors": ["guessed"],
-        "roads": ["flow", "jam", "hundred", "unusual", "week_before", "upstream", "rain", "works"],
+        "roads": ["flow", "jam", "hundred", "silent", "unusual", "week_before", "upstream", "rain", "works"],
         "calls": ["beacons", "regulars"],
         "flows": ["sources", "pairs"],
     }

@@ -40,15 +40,16 @@ KINDS: dict[str, st.SearchStrategy[Kind]] = {
 @st.composite
 def framings(draw: st.DrawFn, kind: str) -> Framing:
     """One of a kind, with whatever may be said beside it."""
-    scheduled = draw(st.booleans())
+    begins = kind == "threshold" and draw(st.booleans())
+    scheduled = begins or draw(st.booleans())
     every = TURN if scheduled or draw(st.booleans()) else 1
-    least = draw(st.one_of(st.just(1), st.integers(1, 4)))
+    least = 1 if begins else draw(st.one_of(st.just(1), st.integers(1, 4)))
     least_time = draw(st.one_of(st.just(0), st.integers(0, 8))) * TURN
     return Framing(
         draw(KINDS[kind]),
         every,
         scheduled,
-        draw(st.sampled_from(["breaks", "bridged", "satisfies"])),
+        "satisfies" if begins else draw(st.sampled_from(["breaks", "bridged", "satisfies"])),
         # Of any number of minutes.
         draw(
             st.one_of(
@@ -58,8 +59,9 @@ def framings(draw: st.DrawFn, kind: str) -> Framing:
         least_time,
         least,
         draw(st.one_of(st.none(), st.integers(max(1, least_time // TURN), 12).map(lambda n: n * TURN))),
-        draw(st.one_of(st.none(), st.integers(max(least, 2), 6))),
-        draw(st.sampled_from(["report", "drop", "continue"])),
+        None if begins else draw(st.one_of(st.none(), st.integers(max(least, 2), 6))),
+        "continue" if begins else draw(st.sampled_from(["report", "drop", "continue"])),
+        begins,
     )
 
 
@@ -67,7 +69,7 @@ def framings(draw: st.DrawFn, kind: str) -> Framing:
 def readings(draw: st.DrawFn, framing: Framing) -> list[Reading]:
     """Of one key, in order, with gaps and with what is missing."""
     turns = draw(st.lists(st.integers(0, HOURS * 4 - 1), unique=True, max_size=24).map(sorted))
-    starting, ending = draw(st.booleans()), draw(st.booleans())
+    starting, ending = not framing.begins and draw(st.booleans()), draw(st.booleans())
     valueless = isinstance(framing.kind, Threshold | Marked) and draw(st.booleans())
     found = []
     for turn in turns:

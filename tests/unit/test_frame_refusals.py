@@ -11,6 +11,7 @@ from unit.small_stream import base, refusal
 T = {"kind": "threshold", "where": "took > 5", "ties": "first"}
 D = {"kind": "delta", "of": "took", "below": 3, "ties": "first"}
 G = {"over": "load", "kind": "threshold", "where": "n > 3"}
+K = {**G, "missing": "satisfies", "known": "1 day"}
 A = {"kind": "aggregate", "condition": "sum(took) > 100", "span": "minimal", "ties": "sum"}
 R = {"kind": "trend", "of": "took", "direction": "increasing", "ties": "first"}
 M = {"kind": "marked", "starts_when": "status = 1", "when_open": "report", "ties": "first"}
@@ -128,6 +129,49 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
         (
             {**D, "missing": "satisfies"},
             "missing: goes with kind threshold: a missing value satisfies no other kind; got kind delta",
+        ),
+        (
+            {**G, "known": "1 day"},
+            "known: goes with missing: satisfies; got no missing",
+        ),
+        (
+            {**G, "missing": "bridged", "known": "1 day"},
+            "known: goes with missing: satisfies; got missing: bridged",
+        ),
+        ({**K, "known": "soon"}, "known: must be a whole number and a unit, such as 5 minutes; got 'soon'"),
+        ({**K, "known": "90 seconds"}, "known: must be whole minutes, from one to 366 days; got 90 seconds"),
+        ({**K, "known": "400 days"}, "known: must be whole minutes, from one to 366 days; got 400 days"),
+        (
+            {**K, "known": "9 minutes"},
+            "known: must be at least twice as long as readings are apart, 10 minutes; got 9 minutes, of readings 5 minutes apart",
+        ),
+        (
+            {**K, "known": "10 minutes", "min_length": "10 minutes"},
+            "known: must be at least min_length and a reading more, 15 minutes; got 10 minutes, of readings 5 minutes apart",
+        ),
+        (
+            {**T, "missing": "satisfies", "known": "1 day"},
+            "known: needs readings at known times: over a block of aggregate, or with time.every",
+        ),
+        (
+            {**K, "idle": "1 day"},
+            "idle: must not be said with known: a frame is closed when its key is not known any more",
+        ),
+        (
+            {**K, "starts_when": "n = 1", "when_open": "report"},
+            "starts_when: must not be said with known: a missing reading has no value that could meet it",
+        ),
+        (
+            {**K, "min_records": 2},
+            "min_records: must not be said with known: a frame may have missing readings only; min_length takes these, too",
+        ),
+        (
+            {**K, "max_records": 2},
+            "max_records: must not be said with known: a frame may have missing readings only; max_length takes these, too",
+        ),
+        (
+            {**K, "longest": True, "stretch": "1 day"},
+            "stretch: must not be said with known: within a stretch by itself no key is known from before",
         ),
         (
             {**T, "ties": ...},

@@ -1,6 +1,7 @@
 """Frames of many keys at once, against the framing function."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -20,12 +21,26 @@ from unit.small_framings import HOURS, KINDS, framings, readings
 Key = list[Reading]
 
 
+Runs = Sequence[tuple[int, int]]
+"""From which hour to which each goes."""
+
+
 @st.composite
-def cases(draw: st.DrawFn, kind: str) -> tuple[Framing, list[Key], list[int]]:
+def cases(draw: st.DrawFn, kind: str) -> tuple[Framing, list[Key]]:
     framing = draw(framings(kind))
-    keys = draw(st.lists(readings(framing), min_size=1, max_size=3))
-    ends = draw(st.sets(st.integers(1, HOURS + 7), max_size=5))
-    return framing, keys, sorted({0, HOURS + 8, *ends})
+    return framing, draw(st.lists(readings(framing), min_size=1, max_size=3))
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[Runs, Runs]:
+    """Some runs, and the same hours in as few runs as can be. Some hours nobody asks for."""
+    ends = sorted({0, HOURS + 8, *draw(st.sets(st.integers(1, HOURS + 7), max_size=5))})
+    found = [run for run in pairwise(ends) if draw(st.integers(0, 4))]
+    few: list[tuple[int, int]] = []
+    for begin, end in found:
+        joins = few and few[-1][1] == begin
+        few.append((few.pop()[0] if joins else begin, end))
+    return found, few
 
 
 def columns(keys: Sequence[Key], begin: int, until: int) -> Readings:
@@ -63,7 +78,7 @@ def as_told(key: int, report: Report, framing: Framing) -> tuple[object, ...]:
         frame.start,
         frame.end,
         frame.length(framing.every),
-        len(frame.readings),
+        frame.records,
         frame.missing,
         len(values),
         sum(values),
@@ -76,12 +91,17 @@ def as_told(key: int, report: Report, framing: Framing) -> tuple[object, ...]:
 
 
 def in_runs(
-    framing: Framing, keys: Sequence[Key], ends: Sequence[int]
+    framing: Framing, keys: Sequence[Key], hours: Runs
 ) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
     """What runs tell, and what they leave; each looks back as far as a frame may be idle, and no further."""
     left, found = Left.none(), []
-    for begin, until in pairwise(hour * HOUR for hour in ends):
-        near = latest(left.taken(left.hour >= begin - -(-framing.idle // HOUR) * HOUR))
+    last = 0
+    for begin, until in ((begin * HOUR, end * HOUR) for begin, end in hours):
+        near = left.taken(left.hour >= begin - -(-framing.idle // HOUR) * HOUR)
+        if framing.begins:
+            # The last hour that was asked for has all keys that are known.
+            near = near.taken(near.hour == last - HOUR)
+        near, last = latest(near), until
         reports, rows = advance(framing, near, columns(keys, begin, until), begin, until)
         found += told_of(reports)
         left = left.and_then(rows)
@@ -91,13 +111,15 @@ def in_runs(
 @pytest.mark.parametrize("kind", KINDS)
 def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None:
     @rare_case(4)
-    @given(case=cases(kind))
-    def check(case: tuple[Framing, list[Key], list[int]]) -> None:
-        framing, keys, ends = case
-        found, left = in_runs(framing, keys, ends)
+    @given(case=cases(kind), asked=runs())
+    def check(case: tuple[Framing, list[Key]], asked: tuple[Runs, Runs]) -> None:
+        (framing, keys), (some, few) = case, asked
+        found, left = in_runs(framing, keys, some)
         # What hours leave is a table, too, and does not depend on the runs either.
-        assert left == in_runs(framing, keys, [0, ends[-1]])[1]
-        hours = [hour * HOUR for hour in range(ends[-1])]
+        assert left == in_runs(framing, keys, few)[1]
+        hours = [hour * HOUR for run in few for hour in range(*run)]
+        assert {hour for _, hour, *_ in left} <= set(hours)
+        keys = [[one for one in of if one.time // HOUR * HOUR in hours] for of in keys]
         expected = [
             as_told(key, report, framing)
             for key, of in enumerate(keys)
@@ -113,10 +135,12 @@ def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None
 def test_frames_of_a_stretch_by_itself(kind: str, longest: bool) -> None:
     @rare_case(4)
     @given(case=cases(kind), overlap=st.booleans())
-    def check(case: tuple[Framing, list[Key], list[int]], overlap: bool) -> None:
-        framing, keys, ends = case
+    def check(case: tuple[Framing, list[Key]], overlap: bool) -> None:
+        framing, keys = case
+        # Of a stretch by itself nothing is known of a key before its first reading there.
+        framing = replace(framing, begins=False)
         overlap &= kind != "threshold"
-        until = ends[-1] * HOUR
+        until = (HOURS + 8) * HOUR
         found = whole(framing, columns(keys, 0, until), 0, until, overlap, longest)
         expected = []
         for key, of in enumerate(keys):

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 
 from transom.algorithms.frames import Reports
+from transom.algorithms.framing import Framing
+from transom.algorithms.readings import Left, Readings
 from transom.lake.tally import Tally
 from transom.stages import open_frames
 from transom.stages.framings import frame_block_of
@@ -21,15 +23,21 @@ MINUTE = 60_000_000
 KINDS: dict[str, dict[str, Any]] = {
     "high": {"kind": "threshold", "where": "took > 5", "ties": "last", "idle": "3 hours"},
     "near": {"kind": "delta", "of": "took", "below": 3, "ties": "last", "idle": "3 hours"},
+    "silent": {
+        "kind": "threshold", "where": "took > 5", "ties": "last", "missing": "satisfies", "known": "3 hours"
+    },
     "longest": {
         "kind": "threshold", "where": "took > 5", "ties": "last", "longest": True, "stretch": "2 hours"
     },
 }  # fmt: skip
 
 
-def counted(kind: str) -> tuple[int, Tally]:
-    """How many frames are told of two users' readings in four hours, and what is counted beside them."""
-    block = frame_block_of(parse(base() | {"frames": KINDS}, "app.yaml"), kind)
+def rows_of(kind: str, turns: int = 0) -> tuple[pa.Table, Tally]:
+    """What is made of two users' readings in four hours, and what is counted beside it."""
+    data = base() | {"frames": {kind: KINDS[kind]}}
+    if kind == "silent":
+        data["time"] |= {"every": "1 minute", "ties": "keep"}
+    block = frame_block_of(parse(data, "app.yaml"), kind)
     dice = np.random.default_rng(3)
     time = BEGIN + np.sort(dice.choice(240, 150, replace=False)) * MINUTE
     took = np.cumsum(dice.integers(-2, 3, 150)) + 5
@@ -41,9 +49,14 @@ def counted(kind: str) -> tuple[int, Tally]:
             "__place": np.arange(150),
         }
     )
-    frames = Frames(block, ((BEGIN, BEGIN + 4 * HOUR),), open_frames.schema_of(block))
+    frames = Frames(block, ((BEGIN, BEGIN + 4 * HOUR),), open_frames.schema_of(block), turns)
     tally = Tally()
-    rows = pa.Table.from_batches(frames(readings.to_batches(max_chunksize=40), tally))
+    return pa.Table.from_batches(frames(readings.to_batches(max_chunksize=40), tally)), tally
+
+
+def counted(kind: str) -> tuple[int, Tally]:
+    """How many frames are told, and what is counted beside them."""
+    rows, tally = rows_of(kind)
     return len(rows) - rows["row"].to_pylist().count(open_frames.LEFT), tally
 
 
@@ -74,3 +87,25 @@ def test_a_frame_that_is_not_what_a_filter_finds_is_told(
     (hour, name), notes = next(iter(tally.notes.items()))
     assert (hour, name) in {(BEGIN // HOUR + number, COUNTED) for number in range(4)}
     assert all(note.startswith("user-") and note.endswith(" readings are told") for note in notes)
+
+
+def test_missing_readings_that_are_made_count_for_how_much_is_done_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keys = ["user", "hour", "row", "fragment", "first"]
+    whole, _ = rows_of("silent")
+    stretches = []
+    advance = open_frames.advance
+
+    def watched(framing: Framing, left: Left, readings: Readings, begin: int, until: int) -> Any:
+        stretches.append(until - begin)
+        return advance(framing, left, readings, begin, until)
+
+    monkeypatch.setattr(open_frames, "advance", watched)
+    monkeypatch.setattr(open_frames, "AT_A_TIME", 200)
+    cut, _ = rows_of("silent", turns=60)
+    # One user at a time, as both have 150 readings and 120 turns; and three hours of it.
+    assert stretches == [3 * HOUR, HOUR] * 2
+    assert cut.sort_by([(key, "ascending") for key in keys]) == whole.sort_by(
+        [(key, "ascending") for key in keys]
+    )

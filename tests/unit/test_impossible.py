@@ -70,7 +70,10 @@ def test_what_bounds_of_columns_tell(text: str, holds: bool) -> None:
     [
         (
             {"alert": {"none": {"when": "n = 0", "level": 0}, "few": {"when": "n < 40", "level": 1}}},
-            ["aggregate.lines.alert.none.when: no row can meet 'n = 0': a window without a record is no row"],
+            [
+                "aggregate.lines.alert.none.when: no row can meet 'n = 0': a window without a record is no "
+                "row; frames over lines find keys that are silent, with missing: satisfies and known: 1 day"
+            ],
         ),
         ({"alert": "level = 1 and worst > 5"}, []),
         (
@@ -92,11 +95,23 @@ def test_conditions_of_frames_over_granules() -> None:
     frames = {
         "silent": {"over": "lines", "kind": "threshold", "where": "n < 1"},
         "low": {"over": "lines", "kind": "threshold", "where": "n < 5"},
+        "known": {
+            "over": "lines",
+            "kind": "threshold",
+            "where": "n < 1",
+            "missing": "satisfies",
+            "known": "1 day",
+            "only": "n < 1",
+        },
         "of_events": {"kind": "threshold", "where": "status < 1", "ties": "last"},
     }
     of = parse(BEAT | {"frames": frames})
-    why = "a granule without a record is a missing reading, which has no value and begins no frame"
-    assert list(impossible(of)) == [f"frames.silent.where: no row can meet 'n < 1': {why}"]
+    why = "a granule without a record is a missing reading, which has no value"
+    assert list(impossible(of)) == [
+        f"frames.silent.where: no row can meet 'n < 1': {why}; with missing: satisfies and known: 1 day it "
+        "begins a frame",
+        f"frames.known.only: no row can meet 'n < 1': {why}",
+    ]
     assert declared(of)
 
 

@@ -83,6 +83,30 @@ def test_a_frame_that_is_reported_when_its_stretch_ends_counts_all_its_readings_
     assert found.hour.tolist() == [3 * HOUR]
 
 
+def test_silence_of_a_known_key_is_a_frame_as_soon_as_it_is_long_enough() -> None:
+    """Lines a minute, counted by 5 minutes, of hosts as in an operator's report: a is silent from 10:30 on, c
+    from 9:00 to 10:00, and b never."""
+    every = HOUR // 12
+    framing = Framing(
+        Threshold(), every, True, "satisfies", idle=24 * HOUR, least_time=2 * every, begins=True
+    )
+    silent = {"a": range(10 * 12 + 6, 13 * 12), "b": range(0), "c": range(9 * 12, 10 * 12)}
+    first = {}
+    for until in range(8 * 12, 13 * 12 + 1):
+        for host, turns in silent.items():
+            ones = [Reading(at * every, 5, holds=False) for at in range(8 * 12, until) if at not in turns]
+            for frame in framed(framing, ones, until * every):
+                if frame.long_enough(framing):
+                    first.setdefault((host, frame.start), (until * every, frame.records))
+    minute = HOUR // 60
+    assert first == {
+        ("c", 9 * HOUR): (9 * HOUR + 10 * minute, 0),
+        ("a", 10 * HOUR + 30 * minute): (10 * HOUR + 40 * minute, 0),
+    }
+    ones = [Reading(at * every, 5, holds=False) for at in (*range(2), *range(6, 12))]
+    assert told(framing, ones) == [(2 * every, 5 * every)]
+
+
 def test_a_key_may_be_idle_for_any_number_of_minutes() -> None:
     minute = HOUR // 60
     framing = Framing(Threshold(), idle=20 * minute)

@@ -131,6 +131,11 @@ class Cutting:
         return np.diff(self.rows.time, prepend=self.rows.time[:1])
 
     @cached_property
+    def silence(self) -> Int64s:
+        """How long no reading had come when a row does."""
+        return self.rows.time - np.append(self.rows.time[:1], self.rows.heard[:-1])[: self.size]
+
+    @cached_property
     def next_time(self) -> Int64s:
         """When the next row of the same key comes; `NEVER` where there is none."""
         late = np.append(self.new_key[1:], True)[: self.size]
@@ -154,7 +159,7 @@ class Cutting:
     def by_place(self) -> Bools:
         """Whether no frame reaches from the row before to a row, wherever it begins; starts left aside."""
         framing, value = self.framing, self.rows.value
-        cut = self.new_key | (self.gap >= framing.idle)
+        cut = self.new_key | (self.silence >= framing.idle)
         if framing.missing == "breaks":
             cut |= self.missed > 0
         before = np.append(value[:1], value[:-1])

@@ -18,6 +18,7 @@ from transom.algorithms.exact import BOUND, Int64s
 from transom.algorithms.framing import Aggregate, Framing, Threshold
 from transom.algorithms.pieces import HOUR, Pieces, apart, every_one, frames_of, within
 from transom.algorithms.readings import NEVER, NONE, Columns, Left, Nulls, Ordered, Readings, Rows
+from transom.algorithms.silences import latest_turns, with_missing
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Reports(Columns):
         them
             and when that was first read; `NONE` where there is none.
         exact: whether the sum is.
-        new: how many of its readings are of the hour.
+        new: how many of its readings are of the hour; where missing ones may begin a frame, these as well.
     """
 
     key: Int64s
@@ -74,7 +75,9 @@ def advance(framing: Framing, left: Left, readings: Readings, begin: int, until:
         OverflowError: sums by which frames are cut do not fit into 62 bits.
     """
     readings, nulls = _present(framing, readings)
-    rows = Rows.of(left, readings, opens(framing, readings))
+    if framing.begins:
+        readings = with_missing(framing, left, readings, until)
+    rows = Rows.of(left, latest_turns(framing, left), readings, opens(framing, readings))
     if not len(rows.key):
         return Reports.none(), Left.none()
     step = _Advance(framing, rows, nulls, begin, until)
@@ -95,7 +98,8 @@ def whole(
         OverflowError: as `advance`.
     """
     readings, nulls = _present(framing, readings)
-    rows = Rows.of(Left.none(), readings, opens(framing, readings))
+    none = Left.none()
+    rows = Rows.of(none, none.last, readings, opens(framing, readings))
     if not len(rows.key):
         return Reports.none()
     found = _Advance(framing, rows, nulls, begin, until, overlap).whole()
@@ -172,7 +176,7 @@ class _Advance:
         framing, rows, cuts, cutting = self.framing, self.rows, self.cuts, self.cutting
         last = cuts.behind - 1
         first, latest, by = rows.first[cuts.start], rows.time[last], cutting.next_time[last]
-        closed = latest + framing.idle
+        closed = rows.heard[last] + framing.idle
         if framing.most_time is not None:
             closed = np.minimum(closed, first + framing.most_time)
         if framing.missing == "breaks" and framing.scheduled:
@@ -294,6 +298,8 @@ class _Advance:
             order = np.lexsort([hour, key])
             key, hour = key[order], hour[order]
         new = np.append(True, (key[1:] != key[:-1]) | (hour[1:] != hour[:-1]))[: len(key)]
+        # Known keys also miss turns in hours before these, for which nobody has asked.
+        new &= hour >= self.begin
         key, hour = key[new], hour[new]
         row = self.cutting.ordered.behind(key, hour + HOUR - 1) - 1
         latest = np.maximum(row, 0)
@@ -328,7 +334,7 @@ class _Advance:
         return Left(
             key=key,
             hour=hour,
-            last=rows.time[row],
+            last=rows.heard[row],
             value=rows.value[row],
             held=rows.holds[row],
             first=of_frame(rows.first[start], NONE),

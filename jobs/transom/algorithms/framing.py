@@ -5,8 +5,9 @@ reading of a key at a time: it opens a frame, extends the open one, or closes it
 one is open at most. Start and end of a frame are the times of its first and of its last reading; how long it
 is counts the time that the last one stands for, too: `end - start + every`.
 
-What is missing, a reading without a value or one that did not come when it was its turn, never begins a
-frame. Whether it closes the open one is said beside the kind, and so is how long a key may be silent.
+What is missing, a reading without a value or one that did not come when it was its turn, begins no frame,
+unless the framing says so. Whether it closes the open one is said beside the kind, and so is how long a key
+may be silent.
 
 The form that is fast is `transom.algorithms.frames`.
 """
@@ -178,6 +179,9 @@ class Framing:
         most_time, most_records: what would become longer is closed before; None is any length.
         meeting: what becomes of an open frame that a reading meets which starts one (appendix A): it is
             reported, or dropped, and the reading opens the next one; or it goes on.
+        begins: whether a missing reading, which satisfies, may begin a frame, too, and is in it like others:
+            from the first reading of a key on, until it has been silent for `idle`. It needs a threshold,
+            turns, no condition of a start and no number of readings.
     """
 
     kind: Kind
@@ -190,11 +194,12 @@ class Framing:
     most_time: int | None = None
     most_records: int | None = None
     meeting: Meeting = "continue"
+    begins: bool = False
 
     @property
     def fewest(self) -> int:
-        """How many readings a frame that is reported has at least: a trend shows in two."""
-        return max(self.least_records, 2 if isinstance(self.kind, Trend) else 1)
+        """How many readings a frame that is reported has at least: a trend shows in two, silence in none."""
+        return 0 if self.begins else max(self.least_records, 2 if isinstance(self.kind, Trend) else 1)
 
     @property
     def minimal(self) -> bool:
@@ -212,8 +217,9 @@ class Frame:
     """A frame and what is in it.
 
     Attributes:
-        readings: those that are not missing.
-        missing: the times of those that are, between them; of null readings alone where there is no schedule.
+        readings: those that are not missing; where these may begin a frame, all.
+        missing: how many are missing, between the others or with them; of null readings alone where there is
+            no schedule.
         before, behind: the times of the neighbours that a liberal extent reaches to.
         last: the time of a missing reading that it ends with, where those satisfy.
         closed: when it was closed, in microseconds; None as long as it is open.
@@ -247,6 +253,11 @@ class Frame:
         return self.latest if self.behind is None else self.behind
 
     @property
+    def records(self) -> int:
+        """How many readings there are that are not missing."""
+        return sum(not reading.missing for reading in self.readings)
+
+    @property
     def values(self) -> list[int]:
         """The values that there are."""
         return [reading.value for reading in self.readings if reading.value is not None]
@@ -257,7 +268,7 @@ class Frame:
 
     def long_enough(self, framing: Framing) -> bool:
         """Whether it may be reported."""
-        return self.length(framing.every) >= framing.least_time and len(self.readings) >= framing.fewest
+        return self.length(framing.every) >= framing.least_time and self.records >= framing.fewest
 
 
 class Report(NamedTuple):
@@ -281,13 +292,14 @@ class _Framer:
     open: Frame | None = None
     nulls: list[int] = field(default_factory=list)
     before: Reading | None = None
+    heard: int | None = None
 
     def take(self, reading: Reading) -> Iterator[Frame]:
         """The frames that are closed by what comes next."""
         yield from self.pass_to(reading.time)
         if not reading.missing:
+            self.heard = reading.time
             yield from self._present(reading)
-            self.before, self.nulls = reading, []
         elif not self.framing.scheduled:
             # In its turn of a schedule it is missing in the same way as if it had not come.
             self.nulls.append(reading.time)
@@ -297,14 +309,22 @@ class _Framer:
     def pass_to(self, time: int) -> Iterator[Frame]:
         """The frames that are closed by the passing of time up to a reading, or to where one looks."""
         framing = self.framing
-        if self.open is None:
+        if framing.begins and self.heard is not None and self.before is not None:
+            known = min(time, self.heard + framing.idle)
+            for turn in range(self.before.time + framing.every, known, framing.every):
+                yield from self._pass_by(turn)
+                yield from self._present(Reading(turn, missing=True))
+        yield from self._pass_by(time)
+
+    def _pass_by(self, time: int) -> Iterator[Frame]:
+        framing = self.framing
+        if self.open is None or self.heard is None:
             return
-        last = self.open.readings[-1].time
-        turns = [last + framing.idle]
+        turns = [self.heard + framing.idle]
         if framing.most_time is not None:
             turns.append(self.open.first + framing.most_time)
         closed = min(turns)
-        missed = last + framing.every
+        missed = self.heard + framing.every
         if framing.scheduled and framing.missing == "breaks" and missed < min(time, closed):
             closed = missed
         if closed <= time:
@@ -323,12 +343,14 @@ class _Framer:
                 self.open = replace(
                     self.open,
                     readings=(*self.open.readings, reading),
-                    missing=self.open.missing + len(self._missed(reading)),
+                    missing=self.open.missing + len(self._missed(reading)) + reading.missing,
                 )
         if self.open is None and reading.starts and kind.opens(reading):
-            self.open = Frame((reading,), before=self._beside(self.before, reading))
+            before = self._beside(self.before, reading)
+            self.open = Frame((reading,), missing=int(reading.missing), before=before)
         if self.open is not None and self._completed(self.open):
             yield from self._close(reading.time)
+        self.before, self.nulls = reading, []
 
     def _too_long(self, frame: Frame, reading: Reading) -> bool:
         most = self.framing.most_time

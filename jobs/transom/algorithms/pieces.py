@@ -141,7 +141,8 @@ class Pieces(Columns):
             return cls.none()
         frame, last = of[begin], row[np.append(begin[1:], len(row)) - 1]
         missed = cutting.missed[row]
-        missed[np.cumsum(many) - many] = rows.missing[found.start]
+        missed[np.cumsum(many) - many] = 0
+        missed += rows.missing[row]
         low, high = np.minimum.reduceat(rows.low[row], begin), np.maximum.reduceat(rows.high[row], begin)
         piece = np.cumsum(begins) - 1
         top = np.flatnonzero(rows.high[row] == high[piece])[::-1]

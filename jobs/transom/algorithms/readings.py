@@ -175,11 +175,13 @@ class Nulls:
 
 @dataclass(frozen=True)
 class Rows(Columns):
-    """Readings that are not missing, each key's behind what was left of it, which is one row.
+    """Readings, each key's behind what was left of it, which is one row. None is missing, unless missing ones
+    may begin a frame.
 
     Attributes:
         own: whether a row is a reading.
         key, time, value: as of readings; of what was left, of the last one.
+        heard: when the last reading was that is not missing.
         holds, ends: what the conditions say.
         opens: whether a frame begins with the row, if none is open.
         starts: whether a frame would, by the condition of a start alone.
@@ -191,6 +193,7 @@ class Rows(Columns):
     own: Bools
     key: Int64s
     time: Int64s
+    heard: Int64s
     value: Int64s
     holds: Bools
     opens: Bools
@@ -211,25 +214,30 @@ class Rows(Columns):
     last_null: Int64s
 
     @classmethod
-    def of(cls, left: Left, readings: Readings, opens: Bools) -> "Rows":
+    def of(cls, left: Left, latest: Int64s, readings: Readings, opens: Bools) -> "Rows":
         """What was left of keys, and their readings behind it.
 
         Args:
             left: at most one row a key, before all its readings.
-            readings: of which none is missing.
+            latest: the last turn of what was left of each.
             opens: whether a frame may begin with a reading.
         """
         at, many = np.searchsorted(readings.key, left.key), len(readings.key)
-        ones, zeros, none = (np.full(many, value, dtype=np.int64) for value in (1, 0, NONE))
+        zeros, none = (np.full(many, value, dtype=np.int64) for value in (0, NONE))
+        missing = readings.missing.astype(np.int64)
         valued, no = readings.value != NONE, np.zeros(len(left.key), dtype=bool)
 
         def both(of_left: Any, of_readings: Any) -> Any:
             return np.insert(of_readings, at, of_left) if len(at) else of_readings
 
+        # Nothing of a key is missing before its first reading.
+        there = both(~no, ~readings.missing)
+        last = np.maximum.accumulate(np.where(there, np.arange(len(there)), 0))
         return cls(
             own=both(no, np.ones(many, dtype=bool)),
             key=both(left.key, readings.key),
-            time=both(left.last, readings.time),
+            time=both(latest, readings.time),
+            heard=both(left.last, readings.time)[last],
             value=both(left.value, readings.value),
             holds=both(left.held, readings.holds),
             opens=both(left.first != NONE, opens & readings.starts),
@@ -237,8 +245,8 @@ class Rows(Columns):
             ends=both(no, readings.ends),
             first=both(left.first, readings.time),
             before=both(left.before, none),
-            records=both(left.records, ones),
-            missing=both(left.missing, zeros),
+            records=both(left.records, 1 - missing),
+            missing=both(left.missing, missing),
             values=both(left.values, valued.astype(np.int64)),
             total=both(left.total, np.where(valued, readings.value, 0)),
             low=both(left.low, np.where(valued, readings.value, NEVER)),

@@ -75,6 +75,7 @@ OF_FRAMES: Mapping[str, str] = {
     "records": "`min_records` or `max_records`",
     "missing": "`missing`",
     "idle": "`idle`",
+    "known": "`known`",
     "stretch": "`stretch`, `scheme` or `longest`",
     "types": "the type or resolution of a column",
 }

@@ -39,16 +39,22 @@ def _told(stream: Stream, name: str, said: Frame) -> Told:
         severity=said.severity,
         title=title,
         evidence=_evidence(said, value),
-        reach=-(-said.idle // HOUR),
+        reach=-(-said.silence // HOUR),
     )
 
 
 def _evidence(said: Frame, value: str | None) -> list[str]:
     so_far = "CASE WHEN __ongoing THEN ' so far' ELSE '' END"
-    readings = "concat(CASE records WHEN 1 THEN '1 reading' ELSE concat(records, ' readings') END"
-    missing = "CASE missing WHEN 0 THEN '' ELSE concat(', ', missing, ' missing between them') END"
-    told = [text(f"the rule: {said.rule}"), f"{readings}, {missing}, {so_far})"]
+    readings = "CASE records WHEN 1 THEN '1 reading' ELSE concat(records, ' readings') END"
+    between = "" if said.known else " between them"
+    missing = f"CASE missing WHEN 0 THEN '' ELSE concat(', ', missing, ' missing{between}') END"
+    if said.known:
+        silent = f"concat('no reading since ', {shown('start', TIMES)})"
+        readings = f"CASE records WHEN 0 THEN {silent} ELSE {readings} END"
+    told = [text(f"the rule: {said.rule}"), f"concat({readings}, {missing}, {so_far})"]
     if value is not None:
         peak = f"'{value}: at most ', {shown('peak')}, ' at ', {shown('peak_time', TIMES)}"
-        told.append(f"concat({peak}, ', on average ', cast(round(mean, 3) AS varchar))")
+        figures = f"concat({peak}, ', on average ', cast(round(mean, 3) AS varchar))"
+        # Readings may be without a value, and a frame without a reading.
+        told.append(f"CASE WHEN peak IS NULL THEN '' ELSE {figures} END")
     return told

@@ -99,4 +99,9 @@ def miscounted(reports: Reports, readings: Readings, block: FrameBlock) -> Int64
     first = within.behind(reports.key, begin - 1)
     behind = np.maximum(within.behind(reports.key, last), first)
     unmet = np.append(0, np.cumsum(~there.holds))
-    return np.flatnonzero((behind - first != reports.new) | (unmet[behind] != unmet[first]))
+    many = behind - first
+    if block.framing.begins:
+        # Whatever is missing is in the frame as well: it has every turn.
+        every = block.framing.every
+        many = np.maximum((last - reports.first) // every - (begin - reports.first - 1) // every, 0)
+    return np.flatnonzero((many != reports.new) | (unmet[behind] != unmet[first]))

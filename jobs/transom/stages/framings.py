@@ -67,13 +67,16 @@ class FrameBlock:
 
     @property
     def back(self) -> int:
-        """How many hours a frame stays open without a reading, at most."""
+        """How many hours a key is silent before nothing depends on its last reading any more, at most."""
         return -(-self.framing.idle // HOUR_LENGTH)
 
     @property
     def behind(self) -> int:
         """How many hours before the one that tells of it a frame may have ended."""
-        return self.back if self.stretch is None else self.stretch - 1
+        if self.stretch is not None:
+            return self.stretch - 1
+        # Where missing readings are in frames, they reach to what closes them.
+        return 1 if self.framing.begins else self.back
 
     @property
     def reads(self) -> tuple[Reads, ...]:
@@ -122,12 +125,13 @@ def frame_block_of(stream: Stream, name: str) -> FrameBlock:
             1 if every is None else microseconds(every),
             every is not None,
             missing,
-            microseconds(said.idle),
+            microseconds(said.silence),
             0 if said.min_length is None else microseconds(said.min_length),
             said.min_records,
             None if said.max_length is None else microseconds(said.max_length),
             said.max_records,
             said.when_open or "continue",
+            said.known is not None,
         ),
         None if said.stretch is None else said.stretch // HOUR,
         overlaps(said),

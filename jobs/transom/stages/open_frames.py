@@ -23,6 +23,7 @@ from transom.algorithms.readings import NEVER, NONE, Left, Readings, in_order
 from transom.lake.stage import Computed, Part, Reads, Request, Share, Step
 from transom.lake.tables import Table
 from transom.lake.tally import NOTES, Tally
+from transom.stages import chained
 from transom.stages.checks import built_in
 from transom.stages.columns import as_type, codes, gathered, int64s
 from transom.stages.frame_checks import broken, leading_away, miscounted
@@ -86,17 +87,23 @@ def open_frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Comput
     """What every kind's target hours leave and tell."""
     shares = []
     for name, targets in request.targets.items():
-        block = blocks[name]
+        block, turns = blocks[name], 0
         hours, earlier = block.hours_of(targets), set[datetime]()
         rows = _in_short(readings_of(request, block, hours), block)
-        if block.stretch is None:
+        if block.framing.begins:
+            # The last hour before has left all keys that are known.
+            stretches, earlier = chained.stretches_of(request, name, TABLE, targets, block.back)
+            turns = (
+                HOUR // block.framing.every * max((one.begin - one.before for one in stretches), default=1)
+            )
+        elif block.stretch is None:
             earlier = reached(targets, block.back) & request.rows.get((name, TABLE), {}).keys()
             earlier = earlier.difference(targets)
         if earlier:
             left = _left(request.pins.read(TABLE, earlier), block)
             rows = rows.unionByName(left, allowMissingColumns=True)
         rows = rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
-        frames = Frames(block, tuple(stretches_of(hours)), schema_of(block))
+        frames = Frames(block, tuple(stretches_of(hours)), schema_of(block), turns)
         shares.append(Share(name, rows, counted=frames))
     return Computed(shares)
 
@@ -132,11 +139,14 @@ class Frames:
     Attributes:
         stretches: the hours that are wanted, from and to, in microseconds, in order.
         schema: of what comes out, as `schemas/tables` has it, which tasks do not.
+        turns: where missing readings may begin frames, how many are made of a key with an hour: its own, and
+            those of the hours before it that nobody has asked for.
     """
 
     block: FrameBlock
     stretches: Sequence[tuple[int, int]]
     schema: pa.Schema
+    turns: int = 0
 
     def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
         """What the hours say of some keys, of which these are all rows."""
@@ -152,12 +162,12 @@ class Frames:
             left = _lefts(table["left"].filter(stored), keys[held])
             table, keys = table.filter(pc.invert(stored)), keys[~held]
         readings = _readings(table, keys, self.block)
-        for lowest, highest in _some_keys(readings.key, len(firsts)):
+        for lowest, highest in _some_keys(readings.key, len(firsts), self.turns):
             some = readings.taken(slice(*np.searchsorted(readings.key, [lowest, highest])))
             known = left.taken((left.key >= lowest) & (left.key < highest))
             self._look_for_others(some, of_key, tally)
             try:
-                for reports, rest in self._advanced(some, known, lowest):
+                for reports, rest in self._advanced(some, known, lowest, highest - lowest):
                     self._count_again(reports, some, of_key, tally)
                     yield from _told(reports, of_key, self.schema)
                     yield from _kept(rest, of_key, self.schema)
@@ -185,29 +195,35 @@ class Frames:
             first = np.datetime64(int(reports.first[row]), "us")
             tally.note(COUNTED, hour, f"{key}, from {first}: {reports.new[row]} readings are told")
 
-    def _advanced(self, readings: Readings, left: Left, lowest: int) -> Iterator[tuple[Reports, Left]]:
-        """What stretch after stretch tells and leaves."""
+    def _advanced(
+        self, readings: Readings, left: Left, lowest: int, many: int
+    ) -> Iterator[tuple[Reports, Left]]:
+        """What stretch after stretch tells and leaves of many keys."""
         # Codes of the few keys at hand are small, so that they and times fit into one number.
         readings, left = replace(readings, key=readings.key - lowest), replace(left, key=left.key - lowest)
         block = self.block
-        for begin, until in self._pieces(readings):
+        for begin, until in self._pieces(readings, many):
             if block.stretch is not None:
                 some = readings.taken((readings.time >= begin) & (readings.time < until))
                 found = whole(block.framing, some, begin, until, block.overlap, block.longest)
                 yield replace(found, key=found.key + lowest), Left.none()
                 continue
             inside = (readings.time >= begin) & (readings.time < until)
-            before = left.taken(left.hour < begin)
-            reports, rest = advance(self.block.framing, _latest(before), readings.taken(inside), begin, until)
-            left = left.and_then(rest)
+            before = _latest(left.taken(left.hour < begin))
+            reports, rest = advance(block.framing, before, readings.taken(inside), begin, until)
+            left = before.and_then(left.taken(left.hour >= begin)).and_then(rest)
             yield replace(reports, key=reports.key + lowest), replace(rest, key=rest.key + lowest)
 
-    def _pieces(self, readings: Readings) -> Iterator[tuple[int, int]]:
+    def _pieces(self, readings: Readings, many: int) -> Iterator[tuple[int, int]]:
         """The stretches, cut at hours where there is much in one."""
         for begin, until in self.stretches:
             if self.block.stretch is not None:
                 for start in range(begin, until, self.block.stretch * HOUR):
                     yield start, start + self.block.stretch * HOUR
+                continue
+            if self.turns:
+                step = max(1, AT_A_TIME // (self.turns * many)) * HOUR
+                yield from ((start, min(start + step, until)) for start in range(begin, until, step))
                 continue
             if len(readings.time) > 2 * AT_A_TIME:
                 times = readings.time[(readings.time >= begin) & (readings.time < until)]
@@ -220,11 +236,15 @@ class Frames:
             yield begin, until
 
 
-def _some_keys(key: Int64s, many: int) -> Iterator[tuple[int, int]]:
-    """Keys that are looked at together, from and to: as many as have `AT_A_TIME` readings, or one."""
+def _some_keys(key: Int64s, many: int, least: int) -> Iterator[tuple[int, int]]:
+    """Keys that are looked at together, from and to: as many as have `AT_A_TIME` readings, or one.
+
+    Args:
+        least: how many a key counts for beside its own.
+    """
     if not many:
         return
-    behind = np.searchsorted(key, np.arange(1, many + 1))
+    behind = np.searchsorted(key, np.arange(1, many + 1)) + least * np.arange(1, many + 1)
     first = 0
     while first < many:
         start = int(behind[first - 1]) if first else 0

@@ -66,7 +66,7 @@ def reach(stream: "Stream", name: str) -> timedelta:
     longest = frame.stretch
     if longest is None and frame.max_length is not None:
         # With its neighbours, which are nearer than what it would be idle for.
-        longest = frame.max_length + (2 * frame.idle if frame.extent == "liberal" else timedelta(0))
+        longest = frame.max_length + (2 * frame.gap if frame.extent == "liberal" else timedelta(0))
     return fill.reach or -(-(longest or REACH) // HOUR) * HOUR
 
 

@@ -25,6 +25,7 @@ FRAME_COLUMNS = (
 TOLD = ("start", "end", "records", "length_s", "peak", "peak_time", "mean")
 """Columns of a frame that a title may name, beside the key's."""
 BASELINE = "baseline"
+_AT_KNOWN_TIMES = "needs readings at known times: over a block of aggregate, or with time.every"
 CONDITIONS = ("only", "where", "starts_when", "ends_when")
 """The fields of a kind of frame that are conditions on its readings."""
 
@@ -116,6 +117,7 @@ def problems(stream: "Stream") -> Iterator[Problem]:
             continue  # the key is among the columns of its readings
         yield from _conditions(place, name, said, stream)
         yield from _values(place, name, said, stream)
+        yield from _known_for(place, name, said, stream)
         yield from _lengths(place, name, said, stream)
         if said.title is not None:
             told = [*key(stream, name), *TOLD]
@@ -176,6 +178,20 @@ def _values(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[
             yield no_column(f"{place}.{field}", column, numeric)
 
 
+def _known_for(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
+    apart = every(stream, name)
+    if said.known is None:
+        return
+    if apart is None:
+        yield Problem(f"{place}.known", _AT_KNOWN_TIMES, (("time",),))
+        return
+    least = max(said.min_length or apart, apart) + apart
+    if said.known < least:
+        of = "twice as long as readings are apart" if least == 2 * apart else "min_length and a reading more"
+        got = f"{format_duration(said.known)}, of readings {format_duration(apart)} apart"
+        yield Problem(f"{place}.known", f"must be at least {of}, {format_duration(least)}; got {got}")
+
+
 def _lengths(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
     """Lengths that readings on a schedule cannot have."""
     apart = every(stream, name)
@@ -209,8 +225,7 @@ def _step(place: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
 def _shifts(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
     apart = every(stream, name)
     if apart is None:
-        rule = "needs readings at known times: over a block of aggregate, or with time.every"
-        yield Problem(f"{place}.baseline", rule, (("time",),))
+        yield Problem(f"{place}.baseline", _AT_KNOWN_TIMES, (("time",),))
         return
     assert said.baseline is not None
     for index, shift in enumerate(said.baseline.shift):

@@ -34,6 +34,14 @@ _APART = {
     "trend": "a reading between a rise and the next one is in no frame",
     "marked": "readings before a start are in no frame",
 }
+_NOT_KNOWN = {
+    "idle": "a frame is closed when its key is not known any more",
+    "starts_when": "a missing reading has no value that could meet it",
+    "min_records": "a frame may have missing readings only; min_length takes these, too",
+    "max_records": "a frame may have missing readings only; max_length takes these, too",
+    "stretch": "within a stretch by itself no key is known from before",
+}
+"""What cannot be said of frames that a missing reading may begin, and why."""
 OVERLAPPING = ("delta", "aggregate")
 """Kinds of which a frame from one reading may overlap that from another."""
 
@@ -48,6 +56,7 @@ def problems(frame: "Frame") -> Iterator[Problem]:
     yield from _lengths(frame)
     yield from _starts(frame)
     yield from _missing(frame)
+    yield from _known(frame)
     yield from _readings(frame)
     yield from _schemes(frame)
 
@@ -79,9 +88,10 @@ def _lengths(frame: "Frame") -> Iterator[Problem]:
         got = f"{format_duration(least)} and {format_duration(frame.stretch)}"
         yield Problem("min_length", f"must not be longer than stretch, with which frames end; got {got}")
     yield from _counts(frame)
-    if frame.idle < MINUTE or frame.idle % MINUTE or frame.idle > LONGEST:
-        rule = f"must be whole minutes, from one to {format_duration(LONGEST)}"
-        yield Problem("idle", f"{rule}; got {format_duration(frame.idle)}")
+    for name, silence in (("idle", frame.idle), ("known", frame.known)):
+        if silence is not None and (silence < MINUTE or silence % MINUTE or silence > LONGEST):
+            rule = f"must be whole minutes, from one to {format_duration(LONGEST)}"
+            yield Problem(name, f"{rule}; got {format_duration(silence)}")
 
 
 def _counts(frame: "Frame") -> Iterator[Problem]:
@@ -120,6 +130,17 @@ def _missing(frame: "Frame") -> Iterator[Problem]:
     elif frame.kind != "threshold" and frame.missing == "satisfies":
         rule = "goes with kind threshold: a missing value satisfies no other kind"
         yield Problem("missing", f"{rule}; got kind {frame.kind}")
+
+
+def _known(frame: "Frame") -> Iterator[Problem]:
+    if frame.known is None:
+        return
+    if frame.missing != "satisfies":
+        got = "no missing" if frame.missing is None else f"missing: {frame.missing}"
+        yield Problem("known", f"goes with missing: satisfies; got {got}")
+    for name, why in _NOT_KNOWN.items():
+        if name in frame.model_fields_set:
+            yield Problem(name, f"must not be said with known: {why}")
 
 
 def _readings(frame: "Frame") -> Iterator[Problem]:

@@ -19,11 +19,12 @@ from pydantic import (
     model_validator,
 )
 
+from transom.intervals import HOUR
 from transom.stream import frame_rules
 from transom.stream.base import Model, Name, Number, Text
 from transom.stream.errors import Problems
 from transom.stream.shifts import Shifts
-from transom.units import Duration
+from transom.units import Duration, format_duration
 
 IDLE = timedelta(hours=24)
 """How long a key may be silent within a frame, where nothing is said."""
@@ -148,6 +149,9 @@ class Frame(Model):
     missing: Literal["breaks", "bridged", "satisfies"] | None = None
     """What a missing reading does: it closes the frame; or is passed over, if a later reading extends the
     frame; or counts as one that does."""
+    known: Duration | None = None
+    """With `missing: satisfies`: how long a key that is silent is known, from its last reading on. A reading
+    that a known key misses may begin a frame, too; whole minutes. Replaces `idle`."""
     idle: Duration = IDLE
     """A frame is closed where no reading has come for so long; whole minutes."""
     ties: Literal["first", "last", "min", "max", "sum", "mean"] | None = None
@@ -169,11 +173,24 @@ class Frame(Model):
         return self.kind not in frame_rules.PARTITIONS if self.finding is None else self.finding
 
     @property
+    def silence(self) -> timedelta:
+        """After how long without a reading of a key its frame is closed."""
+        return self.known or self.idle
+
+    @property
+    def gap(self) -> timedelta:
+        """How far apart the readings of a frame and its neighbours are, at most: a missing one that may begin
+        a frame is one, and they come at least every hour."""
+        return self.idle if self.known is None else HOUR
+
+    @property
     def rule(self) -> str:
         """What delimits a frame, in words."""
         match self.kind:
             case "threshold":
                 rule = f"as long as {' '.join(str(self.where).split())}"
+                if self.known is not None:
+                    rule += f", or a reading is missing within {format_duration(self.known)} of the last"
             case "boundary":
                 rule = f"between two multiples of {self.step:g} of {self.of}"
             case "delta":

@@ -90,15 +90,22 @@ def _conditions(stream: "Stream") -> Iterator[tuple[str, str, Domains, str]]:
         for alert, said in block.alert.items():
             low, high = (0, levels) if said.level is None else (said.level, said.level)
             domains = counts | {"count": COUNT, "level": Domain(low, high, whole=True)}
-            why = _why(said.when, counts | {"count": COUNT}, "a window without a record is no row")
+            why = (
+                f"a window without a record is no row; frames over {name} find keys that are silent, with "
+                "missing: satisfies and known: 1 day"
+            )
+            why = _why(said.when, counts | {"count": COUNT}, why)
             yield f"aggregate.{name}.alert.{alert}.when", said.when, domains, why
     for name, frame in stream.frames.items():
         domains = of_events if frame.over is None else _counts(stream, frame.over)
-        why = "a granule without a record is a missing reading, which has no value and begins no frame"
         for field in ("only", "where", "starts_when", "ends_when"):
             text = getattr(frame, field)
-            if text is not None:
+            # A reading that a known key misses satisfies `where`, whatever it says.
+            if text is not None and (field != "where" or frame.known is None):
                 counts = {} if frame.over is None else domains
+                why = "a granule without a record is a missing reading, which has no value"
+                if field == "where":
+                    why += "; with missing: satisfies and known: 1 day it begins a frame"
                 yield f"frames.{name}.{field}", text, domains, _why(text, counts, why)
 
 

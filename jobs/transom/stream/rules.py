@@ -266,7 +266,7 @@ def _looks_back(stream: "Stream") -> Iterator[tuple[str, timedelta]]:
     for name, pattern in stream.patterns.items():
         yield f"the longest window of the pattern {name}", pattern.reach
     for name, frame in stream.frames.items():
-        yield f"the idle time of the frames {name}", frame.idle
+        yield f"the idle time of the frames {name}", frame.silence
         if frame.over is not None:
             back = frame.stretch or HOUR
             shift = max(frame.baseline.shift) if frame.baseline else timedelta(0)
@@ -278,7 +278,7 @@ def _looks_back(stream: "Stream") -> Iterator[tuple[str, timedelta]]:
     for name, fill in stream.fills.items():
         if fill.frame in stream.frames and fill.from_.block in stream.aggregate:
             frame, reach = stream.frames[fill.frame], fill_columns.reach(stream, name)
-            behind = frame.stretch or frame.idle
+            behind = frame.stretch or frame.gap
             yield f"what the fill {name} looks back", behind + reach + fill.lead + max(fill.shift)
 
 

@@ -212,8 +212,10 @@ def open_frames(stream: "Stream", name: str) -> str:
         frame_columns.read(stream, name),
         frame_columns.every(stream, name),
     )
+    # What is left out where there is none shapes nothing of streams that stood before it could be said.
     return canonical(
-        {
+        ({} if said.known is None else {"known": microseconds(said.known)})
+        | {
             "key": list(key),
             "conditions": {field: met.sql for field, met in frame_columns.conditions(stream, name).items()},
             "value": frame_columns.value(stream, name),

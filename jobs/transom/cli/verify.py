@@ -48,7 +48,8 @@ def verify(
       transom verify site
       transom verify site --from 2015-05-17T10:00 --to 2015-05-18T00:00 --repair
 
-    Exit code 1 where something is damaged, repaired or not, or the stream has never run; 2 where the stream or the lake cannot be read.
+    Exit code 1 where something is damaged, repaired or not, or the stream has never run; 2 where the stream
+    or the lake cannot be read.
     """
     from transom.intervals import Interval
     from transom.lake.ledger import Overtaken

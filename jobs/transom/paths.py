@@ -134,6 +134,19 @@ class PathPattern:
             end = start + (_advance(begin, self.unit) - begin)
         return Match(captures, start, end, self.unit, varies)
 
+    def tail(self, depth: int) -> "PathPattern | None":
+        """Return the pattern of the last parts of a path; None where they say a time with a gap, as where the
+        date stands in a folder above.
+
+        Args:
+            depth: how many parts, at least one.
+        """
+        parts = split_scheme(self.text)[1].strip("/").split("/")
+        try:
+            return PathPattern("/".join(parts[-depth:]), self._zone.key, self._covers, ends=self._ends)
+        except ValueError:
+            return None
+
     def empty_capture(self, path: str) -> str | None:
         """Return the capture that is empty in a path which matches but for that, the first one; else None."""
         if self._regex.fullmatch(path) is not None:

@@ -18,10 +18,11 @@ from transom.stream.fields import Paths, TimeFormat, split_paths, zone_problems
 from transom.stream.options import option_problems
 from transom.units import Duration, format_duration
 
-_LEAST: dict[Unit, timedelta] = {
+LEAST: dict[Unit, timedelta] = {
     "second": timedelta(seconds=1), "minute": timedelta(minutes=1), "hour": HOUR, "day": timedelta(days=1),
     "month": timedelta(days=28), "year": timedelta(days=365),
 }  # fmt: skip
+"""How long the period of a file is at least, by the finest part of the time in its path."""
 _OF_RECORDS = ("from_", "missing", "format", "zone")
 
 
@@ -102,7 +103,7 @@ class Source(Model):
         if not self.covers or (HOUR % self.covers and self.covers % HOUR):
             rule = "must divide one hour, as 5 minutes does, or be whole hours"
             return [Problem("covers", f"{rule}; got {got}")]
-        if self.covers < _LEAST[unit]:
+        if self.covers < LEAST[unit]:
             rule = f"must not be shorter than the finest part of the time in the path, a {unit}"
             return [Problem("covers", f"{rule}; got {got} for {self.path}")]
         return []

@@ -52,13 +52,13 @@ class Source(Model):
     """How a file is read; a preset may give it."""
     options: dict[str, Any] = Field(default_factory=dict)
     """What the format leaves open: variant of apache (combined, common) and of zeek (auto, tsv, json);
-    delimiter, quote, header (true: the first line names the columns; the number of the line that does; false;
-    w3c), names, skip (how many lines come before the records) and comment (how lines begin that are no
-    records) of csv; records of json, the path of a list such as Records[], also through lists in lists;
-    pattern of regex, with named groups; separator, assign, quote and lead of kv, the names of the words with
-    which each line begins; lead of syscalls, the names of the words before the call. embedded of json, csv,
-    regex and kv, for a text that is itself a record: its field, its format (json, regex, kv), and the options
-    of that; its fields are then field.name."""
+    delimiter (a character, or blanks: any number of blanks and tabs), quote, header (true: the first line
+    names the columns; the number of the line that does; false; w3c), names, skip (how many lines come before
+    the records) and comment (how lines begin that are no records) of csv; records of json, the path of a list
+    such as Records[], also through lists in lists; pattern of regex, with named groups; separator, assign,
+    quote and lead of kv, the names of the words with which each line begins; lead of syscalls, the names of
+    the words before the call. embedded of json, csv, regex and kv, for a text that is itself a record: its
+    field, its format (json, regex, kv), and the options of that; its fields are then field.name."""
     holds: Holds = Holds()
     """The times that a file may hold, beside the stretch in its name."""
     settle: Duration = timedelta(minutes=10)

@@ -66,12 +66,9 @@ def held(stream: Stream, path: Path) -> Held:
         Refusal: times count from the start in the file's name, and it has none; or a capture is empty in it.
     """
     match = named(stream.path_pattern, path)
-    empty = None if match is not None else _empty_capture(stream.path_pattern, path)
-    if empty is not None:
-        raise Refusal(
-            f"{path}: {{{empty}}} of source.path, {stream.source.path}, must have a text in each name; it is "
-            "empty here, and a job passes such a file over"
-        )
+    if match is not None and match.empty:
+        words = stream.path_pattern.words_of_empty(match.empty)
+        raise Refusal(f"{path}: {words}, and a job withholds such a file")
     if stream.time is not None and stream.time.by_name and match is None:
         raise Refusal(
             f"{path}: must be named as source.path says, {stream.source.path}, as times count from its name"
@@ -160,17 +157,9 @@ def _sum_up(found: Held, summary: Summary) -> None:
 
 def named(pattern: PathPattern, path: Path) -> Match | None:
     """What a file's own name says, by the pattern or by as many of its last parts as say all of its time."""
-    for tail, name in _tails(pattern, path):
-        match = tail.match(name)
-        if match is not None and tail.unit == pattern.unit:
-            return match
-    return None
-
-
-def _empty_capture(pattern: PathPattern, path: Path) -> str | None:
-    """The capture that is empty in a file's name, which is the stream's but for that; None where none is."""
-    found = (tail.empty_capture(name) for tail, name in _tails(pattern, path))
-    return next(filter(None, found), None)
+    found = [tail.match(name) for tail, name in _tails(pattern, path)]
+    matches = [match for match in found if match is not None and match.unit == pattern.unit]
+    return next((match for match in matches if not match.empty), next(iter(matches), None))
 
 
 def _tails(pattern: PathPattern, path: Path) -> Iterator[tuple[PathPattern, str]]:

@@ -196,8 +196,8 @@ def test_empty_capture_in_a_name_is_refused_by_name(tmp_path: Path, path: str, n
     with pytest.raises(Refusal) as error:
         held(stream, file)
     assert str(error.value) == (
-        f"{file}: {{host}} of source.path, {path}, must have a text in each name; it is empty here, and a "
-        "job passes such a file over"
+        f"{file}: {{host}} of source.path, {path}, must have a text in each name; it is empty in this one, "
+        "and a job withholds such a file"
     )
     # A file of another name is read, whatever that is.
     assert held(stream, log(tmp_path / "other.log", 10)).events == 1

@@ -29,7 +29,8 @@ LAYOUT = Layout(
         ('1  "a ""b""  c"d  y', ('a "b"  cd', "y")),
         ('1  ""  -', (None, None)),
         ('1 a"b  c"', ('a"b', 'c"')),
-        ("1 x y", ("x", "y")),
+        # Other blanks are letters.
+        ("1 x\u00a0y\u2003z w", ("x\u00a0y\u2003z", "w")),
     ],
 )
 def test_blanks_part_values_however_many_there_are(line: str, values: tuple[str | None, ...]) -> None:

@@ -3,7 +3,8 @@
 A pattern is a path with three kinds of holes, none of which crosses a `/`:
 
 - parts of a time, as in strftime: `%Y %y %m %b %d %j %H %M %S`, and `%%` for a percent sign;
-- `{name}`, a text of at least one character that becomes a column of the events;
+- `{name}`, a text of at least one character that becomes a column of the events: a name in which it is empty
+  is the stream's, and wrong;
 - `*`, any text, also none.
 
 All else stands for itself: colons, spaces, brackets, plus signs, in a URI's path too, where nothing is
@@ -11,6 +12,7 @@ percent-encoded. A part or a capture that appears twice must say the same both t
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -52,6 +54,7 @@ class Match:
         end: its end, exclusive.
         unit: the finest part of the time, None without a time.
         varies: the text of each `*`, without what packing and rotation add at the end of a name.
+        empty: the captures that have no text, which the name must have.
     """
 
     captures: dict[str, str]
@@ -59,6 +62,7 @@ class Match:
     end: datetime | None = None
     unit: Unit | None = None
     varies: tuple[str, ...] = field(default=(), compare=False)
+    empty: tuple[str, ...] = ()
 
     @property
     def hour(self) -> datetime | None:
@@ -99,6 +103,8 @@ class PathPattern:
         parts: list[str] = []
         captures: list[str] = []
         self._regex = _compiled(text, parts, captures)
+        # Tried where the other does not match: of two splits of a name, the one without an empty text counts.
+        self._loose = _compiled(text, [], [], least="*") if captures else self._regex
         self.captures = tuple(captures)
         self._stars = tuple(name for name in self._regex.groupindex if name.startswith(_STAR))
         self._parts = tuple(parts)
@@ -117,14 +123,15 @@ class PathPattern:
         A name whose time does not exist (month 13) is no match. A local hour that a clock change
         repeats gives a stretch of two hours; one that it skips is read as if the clock had not changed.
         """
-        found = self._regex.fullmatch(path)
+        found = self._regex.fullmatch(path) or self._loose.fullmatch(path)
         if found is None:
             return None
         captures = {name: found[name] for name in self.captures}
         plain = len(split_name(path)[0])
         varies = tuple(path[found.start(star) : min(found.end(star), plain)] for star in self._stars)
+        empty = tuple(name for name, text in captures.items() if not text)
         if self.unit is None:
-            return Match(captures, varies=varies)
+            return Match(captures, varies=varies, empty=empty)
         try:
             begin = _local_start({part: found[f"_{part}"] for part in self._parts})
             start, end = self._period(begin, self.unit)
@@ -132,14 +139,25 @@ class PathPattern:
             return None
         if start >= end:  # a skipped local hour: the clock jumps over the whole stretch
             end = start + (_advance(begin, self.unit) - begin)
-        return Match(captures, start, end, self.unit, varies)
+        return Match(captures, start, end, self.unit, varies, empty)
 
-    def empty_capture(self, path: str) -> str | None:
-        """Return the capture that is empty in a path which matches but for that, the first one; else None."""
-        if self._regex.fullmatch(path) is not None:
+    def tail(self, depth: int) -> "PathPattern | None":
+        """Return the pattern of the last parts of a path; None where they say a time with a gap, as where the
+        date stands in a folder above.
+
+        Args:
+            depth: how many parts, at least one.
+        """
+        parts = split_scheme(self.text)[1].strip("/").split("/")
+        try:
+            return PathPattern("/".join(parts[-depth:]), self._zone.key, self._covers, ends=self._ends)
+        except ValueError:
             return None
-        loose = re.compile(self._regex.pattern.replace("[^/]+)", "[^/]*)"), re.DOTALL).fullmatch(path)
-        return None if loose is None else next((name for name in self.captures if not loose[name]), None)
+
+    def words_of_empty(self, names: Iterable[str]) -> str:
+        """Return what is wrong with a name in which captures have no text, for a person."""
+        holes = ", ".join(f"{{{name}}}" for name in names)
+        return f"{holes} of source.path, {self.text}, must have a text in each name; it is empty in this one"
 
     def _period(self, begin: datetime, unit: Unit) -> tuple[datetime, datetime]:
         """Return the start and the end, UTC, of the period of a file whose name says a wall-clock time."""
@@ -190,8 +208,12 @@ def _check_folders(text: str) -> None:
         raise ValueError(f"must not hold an empty folder or `.`; got {text!r}")
 
 
-def _compiled(text: str, parts: list[str], captures: list[str]) -> re.Pattern[str]:
-    """Return the expression of a pattern; its time parts and captures are added to the two lists."""
+def _compiled(text: str, parts: list[str], captures: list[str], least: str = "+") -> re.Pattern[str]:
+    """Return the expression of a pattern; its time parts and captures are added to the two lists.
+
+    Args:
+        least: `+` where a capture has a text, `*` where it may be empty.
+    """
     pattern, at, stars = "", 0, 0
     for hole in _HOLE.finditer(text):
         pattern += re.escape(text[at : hole.start()])
@@ -201,7 +223,7 @@ def _compiled(text: str, parts: list[str], captures: list[str]) -> re.Pattern[st
         elif hole["part"] is not None:
             pattern += _time_part(hole["part"], parts, text)
         elif hole["capture"] is not None:
-            pattern += _capture(hole["capture"], captures, text)
+            pattern += _capture(hole["capture"], captures, text, least)
         elif hole["star"] == "*":
             pattern += f"(?P<{_STAR}{stars}>[^/]*)"
             stars += 1
@@ -222,7 +244,7 @@ def _time_part(part: str, parts: list[str], text: str) -> str:
     return f"(?P<_{part}>{_DIGITS.get(part, '[0-9]{2}')})"
 
 
-def _capture(name: str, captures: list[str], text: str) -> str:
+def _capture(name: str, captures: list[str], text: str, least: str) -> str:
     if not _CAPTURE.fullmatch(name):
         near = get_close_matches(name.lower(), captures, n=1)
         hint = f"; nearest: {near[0]}" if near else ""
@@ -233,7 +255,7 @@ def _capture(name: str, captures: list[str], text: str) -> str:
     if name in captures:
         return f"(?P={name})"
     captures.append(name)
-    return f"(?P<{name}>[^/]+)"
+    return f"(?P<{name}>[^/]{least})"
 
 
 def _finest(parts: list[str], text: str) -> Unit | None:

@@ -350,3 +350,35 @@ def test_share_of_few_lines_and_nul_bytes_before_lines_are_warnings(house: Make)
         ("published", True, 10), ("published", True, 10), ("published", False, 0), ("quarantined", False, 0),
     ]  # fmt: skip
     assert "300 NUL bytes and nothing else" in (entries[2].cause or "")
+
+
+@makes_fail("captures_filled")
+def test_file_in_whose_name_a_capture_is_empty_is_withheld_by_name(house: Make) -> None:
+    day = house(CHECKED.partition("checks:")[0].replace("access.%H*.log.gz", "access.%H{site}.log.gz"))
+    day.land(0, good(0), ".north")
+    path = day.land(1, good(1))
+    day.land(2, good(2), ".north")
+    day.land(2, good(2))
+    day.ingest(0, 3)
+    (first, second) = noted(
+        day.ledger.checks(day.book(), "ingest", {hour(number) for number in range(3)}), "ingest"
+    )
+    rule = (
+        "{site} of source.path, landing/web/%Y-%m-%d/access.%H{site}.log.gz, must have a text in each name; "
+    )
+    for verdict, number in ((first, 1), (second, 2)):
+        assert (verdict.check, verdict.severity, verdict.node.hour) == (
+            "captures_filled", "error", hour(number),
+        )  # fmt: skip
+        assert verdict.subject == f"landing/web/2015-05-17/access.{number:02}.log.gz"
+        assert verdict.sample == (f"{rule}it is empty in this one",)
+    entries = [day.book()[Node("ingest", "events", "events", hour(number))] for number in range(3)]
+    # The hour's other file stands: the hour is withheld all the same.
+    assert [(entry.status, entry.rows) for entry in entries] == [
+        ("published", 10), ("quarantined", 0), ("quarantined", 10),
+    ]  # fmt: skip
+    assert f"access.01.log.gz: captures_filled: {rule}it is empty in this one" in (entries[1].cause or "")
+    path.rename(path.with_name("access.01.south.log.gz"))
+    day.ingest(1, 2)
+    entry = day.book()[Node("ingest", "events", "events", hour(1))]
+    assert (entry.status, entry.complete, entry.rows) == ("published", True, 10)

@@ -460,6 +460,50 @@ def test_a_wrong_stream_file_is_shown_and_takes_no_other_away(tmp_path: Path) ->
     assert "apache/combind" in error
 
 
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("name: site", "site"),
+        ("name: 'site'  # ours", "site"),
+        # What is no name is shown as it is, and is not that of another stream.
+        ("name: web-site", "web-site"),
+        ("name: [web]", "bad"),
+        ("name:", "bad"),
+        ("{name: web", "bad"),
+    ],
+)
+def test_an_import_error_carries_the_name_of_the_stream(tmp_path: Path, said: str, name: str) -> None:
+    from transom.stream.folder import names_of, streams
+
+    (tmp_path / "web.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
+    (tmp_path / "bad.yaml").write_text(f"{said}\npreset: apache/combind\nsource: {{path: 'landing/x.log'}}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRANSOM_STREAMS", str(tmp_path))
+        (error,) = streams()[1]
+    assert names_of(error) == [name]
+
+
+def test_airflow_shows_the_name_of_the_stream_in_the_entry_among_import_errors(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text(
+        "name: site\npreset: apache/combind\nsource: {path: 'landing/x.log'}\n"
+    )
+    code = (
+        "import json, pathlib; from airflow.dag_processing.dagbag import BundleDagBag;"
+        f"dags = pathlib.Path({str(ROOT / 'dags')!r});"
+        "print(json.dumps(BundleDagBag(dags, bundle_path=dags).import_errors))"
+    )
+    environment = {**os.environ, "TRANSOM_STREAMS": str(tmp_path), "AIRFLOW_HOME": str(tmp_path)}
+    environment |= {"AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins")}
+    shown = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    (entry,) = json.loads(shown.stdout.strip().splitlines()[-1]).values()
+    last = entry.strip().splitlines()[-1]
+    assert last.startswith(
+        f"ValueError: stream site: {tmp_path}/bad.yaml: preset: no preset 'apache/combind'"
+    )
+
+
 def test_a_task_of_a_stream_whose_file_is_wrong_says_so_in_its_log(tmp_path: Path) -> None:
     """A worker that finds no DAG puts the task off; the log of that is what the parsing of the file says."""
     (tmp_path / "web.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())

@@ -18,6 +18,12 @@ def lacking(*causes: Cause) -> Entry:
     return Entry("published", "a", complete=False, cause=in_words(causes), causes=causes)
 
 
+def waiting(cause: Cause | None) -> Entry:
+    """An hour that waits for another one."""
+    assert cause is not None
+    return Entry("blocked", "b", complete=False, cause=cause.text, causes=(cause,))
+
+
 PARTIAL = lacking(Cause("check", "files_expected", "files_expected"))
 
 

@@ -40,6 +40,7 @@ def test_a_check_of_a_file_names_the_columns_that_it_is_about() -> None:
         ("rejected_share", None),  # of a file with few lines
         ("no_nul_bytes", None),
         ("hours_bounded", "event_time"),
+        ("captures_filled", None),
         ("keys_not_null", "site"),
         ("keys_not_null", "user"),
         ("times_inside_hour", "event_time"),

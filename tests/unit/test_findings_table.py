@@ -14,11 +14,13 @@ from deltalake.exceptions import CommitFailedError
 from transom.intervals import NO_HOUR, Interval
 from transom.lake import findings as table
 from transom.lake.book import Entry
+from transom.lake.cause import Cause
 from transom.lake.causes import Finding
+from transom.lake.chain import cause_of
 from transom.lake.findings import findings, publish, selected
 from transom.lake.ledger import Ledger
 from transom.lake.tables import Table
-from unit.small_ledger import GOOD, WITHHELD, at, book, junk, node, of_ingest
+from unit.small_ledger import GOOD, WITHHELD, at, book, junk, node, of_ingest, waiting
 
 
 @pytest.fixture
@@ -71,10 +73,9 @@ def test_what_a_run_saw_to_be_stale_counts_as_long_as_nobody_has_changed_it(ledg
 
 def test_what_another_stage_withholds_is_found_there_alone(ledger: Ledger) -> None:
     ran(ledger, "a", [1])
-    waiting = {node(number, "traffic", "aggregate"): number for number in (1, 2)}
-    ledger.claim("aggregate", waiting, "b")
-    why = {1: f"{node(1)} is quarantined", 2: "ingest events 2015-05-17T02:00 has not run"}
-    entries = {n: Entry("blocked", "b", complete=False, cause=why[number]) for n, number in waiting.items()}
+    why = {1: cause_of(node(1), ledger.book()[node(1)]), 2: Cause("waits", "it has not run", node(2).key)}
+    entries = {node(number, "traffic", "aggregate"): waiting(cause) for number, cause in why.items()}
+    ledger.claim("aggregate", entries, "b")
     ledger.publish("aggregate", entries, "b")
     for stage in ("ingest", "aggregate"):
         publish(ledger, "web", stage, {})

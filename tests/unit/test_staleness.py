@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from transom.intervals import Interval
 from transom.lake.acceptance import Accepted
 from transom.lake.book import Book, Entry, Node, Status
+from transom.lake.cause import Cause
 from transom.lake.planning import Plan, left_stale, plan
 from transom.lake.quality import Check
 from transom.lake.settling import settle
@@ -272,11 +273,14 @@ def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
     scope = Scope.within(between(4, 6), between(4, 6), HEAL)
     found = plan(stage, other, book, scope, ())
     # Nobody has asked for hour 3: it is empty, and only hour 4 is waited for.
-    cause = "sum one 2015-05-17T04:00 has not been computed"
+    made = Node("sum", "one", "result", at(4))
+    cause = Cause("waits", "sum one 2015-05-17T04:00 has not been computed", made.key)
     assert found.causes == {four: cause, five: cause}
-    book = book.updated({Node("sum", "one", "result", at(4)): Entry("published", "a")})
+    book = book.updated({made: Entry("published", "a")})
     found = plan(stage, other, book, scope, ())
-    assert found.causes == {five: "sum one 2015-05-17T05:00 has not been computed"}
+    assert {of: cause.text for of, cause in found.causes.items()} == {
+        five: "sum one 2015-05-17T05:00 has not been computed"
+    }
     assert targets(found) == [4]
 
 
@@ -357,14 +361,14 @@ def test_state_that_has_expired_is_made_again_for_what_reads_it() -> None:
 def test_an_hour_that_stays_blocked_by_the_same_is_not_written_again() -> None:
     of = step("one")
     book = results(Book(state(range(4), "one")), of, range(4))
-    cause = "sum one 2015-05-17T01:00 is quarantined: too many"
+    cause = Cause("waits", "sum one 2015-05-17T01:00 is quarantined: too many", of_state(1).key)
     withheld = replace(book[of_state(1)], status="quarantined", complete=False, cause="too many")
-    blocked = replace(book[of_result(1)], status="blocked", complete=False, cause=cause)
+    blocked = replace(book[of_result(1)], status="blocked", complete=False, cause=cause.text, causes=(cause,))
     book = book.updated(
         {
             of_state(1): withheld,
             of_result(1): blocked,
-            of_result(2): replace(blocked, cause="another"),
+            of_result(2): replace(blocked, causes=(Cause("waits", "another"),)),
             of_result(3): replace(book[of_result(3)], inputs={}),
         }
     )
@@ -372,5 +376,6 @@ def test_an_hour_that_stays_blocked_by_the_same_is_not_written_again() -> None:
     assert found.causes == {of_result(n): cause for n in (1, 2, 3)}
     settled = settle("sum", of, found, book, {}, (), RULES, "b")
     assert settled == {
-        node: Entry("blocked", "b", complete=False, cause=cause) for node in (of_result(2), of_result(3))
+        node: Entry("blocked", "b", complete=False, cause=cause.text, causes=(cause,))
+        for node in (of_result(2), of_result(3))
     }

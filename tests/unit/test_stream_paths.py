@@ -105,11 +105,35 @@ def test_captures_become_texts_and_stay_inside_a_folder() -> None:
     assert match is not None
     assert match.captures == {"site": "a b", "host": "w-1"}
     assert pattern.match("in/a/b/w-2015.log") is None
-    assert pattern.match("in/a/-2015.log") is None  # a capture is never empty
     twice = PathPattern("{host}/{host}.log")
     assert twice.captures == ("host",)
     assert twice.match("a/a.log") is not None
     assert twice.match("a/b.log") is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "captures", "empty"),
+    [
+        ("{host}-%Y.log", "-2015.log", {"host": ""}, ("host",)),
+        ("{a}-{b}.log", "-.log", {"a": "", "b": ""}, ("a", "b")),
+        # A split that leaves none empty counts before one that does.
+        ("{a}-{b}.log", "x-y-.log", {"a": "x", "b": "y-"}, ()),
+        ("{a}-{b}.log", "-y-.log", {"a": "-y", "b": ""}, ("b",)),
+        ("access{a}.log", "access.log", {"a": ""}, ("a",)),
+    ],
+)
+def test_name_in_which_a_capture_is_empty_is_told_from_others(
+    pattern: str, path: str, captures: dict[str, str], empty: tuple[str, ...]
+) -> None:
+    match = PathPattern(pattern).match(path)
+    assert match is not None
+    assert (match.captures, match.empty) == (captures, empty)
+
+
+def test_other_names_are_no_files_of_the_stream_though_a_capture_could_be_empty() -> None:
+    assert PathPattern("{host}-%Y.log").match("-x.log") is None
+    assert PathPattern("in/{site}/a.log").match("in//a.log") is not None  # nobody lists such a path
+    assert PathPattern("in/{site}/a.log").match("in/a.log") is None
 
 
 def test_everything_else_stands_for_itself() -> None:

@@ -1,14 +1,16 @@
 """Persistent items, of many items at once, against the listing."""
 
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 
-from transom.algorithms.persistence import Tracked
+from transom.algorithms.persistence import Persistence, Tracked
 from transom.algorithms.pieces import HOUR
-from transom.algorithms.tracking import Tuples
+from transom.algorithms.tracking import Tracking, Tuples
 from unit.small_persistence import ITEMS, Case, cases, contacts, fast, plain
 
 NAMES = ("instance", "item", "start", "counted", "latest")
@@ -79,3 +81,13 @@ def test_pairs_and_starts_are_counted_hour_by_hour(case: Case) -> None:
             # Nobody notes of what is not remembered whether an earlier hour has had it.
             assert state.pairs >= len(seen.get(state.hour, ()))
         before = now
+
+
+@pytest.mark.parametrize(
+    ("hours", "unit"), [(Fraction(1, 2), 1), (1, 10), (3, 10), (5, 10), (6, 100), (72, 1000)]
+)
+def test_times_are_cut_to_the_least_power_of_ten_of_which_a_window_has_few_enough(
+    hours: Fraction | int, unit: int
+) -> None:
+    asked = Persistence(9, Fraction("0.5"), Fraction("0.3"))
+    assert Tracking(asked, int(hours * HOUR / 9)).unit == unit

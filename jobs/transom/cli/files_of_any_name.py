@@ -1,7 +1,7 @@
 """Files of any name as a landing folder of a stream: what they hold, and under which names they land."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from os.path import normpath
@@ -65,13 +65,10 @@ def held(stream: Stream, path: Path) -> Held:
     Raises:
         Refusal: times count from the start in the file's name, and it has none; or a capture is empty in it.
     """
-    match = named(stream.path_pattern, stream.source.zone, path)
-    empty = None if match is not None else _empty_capture(stream.path_pattern, stream.source.zone, path)
-    if empty is not None:
-        raise Refusal(
-            f"{path}: {{{empty}}} of source.path, {stream.source.path}, must have a text in each name; it is "
-            "empty here, and a job passes such a file over"
-        )
+    match = named(stream.path_pattern, path)
+    if match is not None and match.empty:
+        words = stream.path_pattern.words_of_empty(match.empty)
+        raise Refusal(f"{path}: {words}, and a job withholds such a file")
     if stream.time is not None and stream.time.by_name and match is None:
         raise Refusal(
             f"{path}: must be named as source.path says, {stream.source.path}, as times count from its name"
@@ -158,34 +155,21 @@ def _sum_up(found: Held, summary: Summary) -> None:
     found.nul_bytes = summary.nul_bytes
 
 
-def named(pattern: PathPattern, zone: str, path: Path) -> Match | None:
+def named(pattern: PathPattern, path: Path) -> Match | None:
     """What a file's own name says, by the pattern or by as many of its last parts as say all of its time."""
-    parts = split_scheme(pattern.text)[1].strip("/").split("/")
-    names = normpath(path.absolute()).split("/")
-    for depth in range(min(len(parts), len(names)), 0, -1):
-        try:
-            tail = PathPattern("/".join(parts[-depth:]), zone)
-        except ValueError:  # a time with a gap: its date stands in a folder above
-            return None
-        match = tail.match("/".join(names[-depth:]))
-        if match is not None and tail.unit == pattern.unit:
-            return match
-    return None
+    found = [tail.match(name) for tail, name in _tails(pattern, path)]
+    matches = [match for match in found if match is not None and match.unit == pattern.unit]
+    return next((match for match in matches if not match.empty), next(iter(matches), None))
 
 
-def _empty_capture(pattern: PathPattern, zone: str, path: Path) -> str | None:
-    """The capture that is empty in a file's name, which is the stream's but for that; None where none is."""
-    parts = split_scheme(pattern.text)[1].strip("/").split("/")
+def _tails(pattern: PathPattern, path: Path) -> Iterator[tuple[PathPattern, str]]:
+    """The last parts of a pattern and of a path, the most first, as long as they can say a time."""
     names = normpath(path.absolute()).split("/")
-    for depth in range(min(len(parts), len(names)), 0, -1):
-        try:
-            tail = PathPattern("/".join(parts[-depth:]), zone)
-        except ValueError:  # a time with a gap: its date stands in a folder above
-            return None
-        empty = tail.empty_capture("/".join(names[-depth:]))
-        if empty is not None:
-            return empty
-    return None
+    for depth in range(min(split_scheme(pattern.text)[1].strip("/").count("/") + 1, len(names)), 0, -1):
+        tail = pattern.tail(depth)
+        if tail is None:
+            return
+        yield tail, "/".join(names[-depth:])
 
 
 def interval_of(files: Sequence[Held]) -> Interval:
@@ -302,8 +286,9 @@ def land(
     for number, file in zip(_numbers(files), files, strict=True):
         parts = [folder / "landing"]
         match = file.match
-        if form is not None and match is not None and match.start is not None:
-            parts.append(Path(match.start.astimezone(ZoneInfo(stream.source.zone)).strftime(form)))
+        moment = None if match is None else match.end if source.get("name_time") == "end" else match.start
+        if form is not None and moment is not None:
+            parts.append(Path(moment.astimezone(ZoneInfo(stream.source.zone)).strftime(form)))
         captured = match.captures if match is not None else {}
         parts += [Path(captured.get(name, "try")) for name in pattern.captures]
         link = Path(*parts, f"{number}-{file.path.name}")

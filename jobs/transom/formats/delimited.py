@@ -13,7 +13,7 @@ from transom.formats.drift import Names
 from transom.formats.layout import Layout
 from transom.formats.lines import some_hold
 from transom.formats.rest import Records
-from transom.formats.separated import Separated
+from transom.formats.separated import Separated, separated
 from transom.formats.typed import Refusals, mask
 
 SEPARATOR = re.compile(r"\\x([0-9a-fA-F]{2})")
@@ -32,7 +32,7 @@ class Csv:
 
     def __init__(self, layout: Layout) -> None:
         options = layout.options
-        self._separated = Separated(str(options.get("delimiter", ",")), str(options.get("quote", '"')))
+        self._separated = separated(str(options.get("delimiter", ",")), str(options.get("quote", '"')))
         names = options.get("names")
         self.names: list[str] | None = (
             [str(name) for name in names] if isinstance(names, (list, tuple)) else None

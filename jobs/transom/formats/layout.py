@@ -16,6 +16,8 @@ FormatName = Literal["apache", "zeek", "csv", "json", "regex", "kv", "syscalls"]
 EPOCH_OR_ISO = "epoch_or_iso"
 """Seconds or milliseconds since 1970, or ISO 8601, as each text is written: by its settings, Zeek has all."""
 
+BLANKS = "blanks"
+"""The delimiter of values that any number of blanks and tabs stand between, as in aligned columns."""
 CALL, RETURN = "call", "return"
 """The fields that each line of `syscalls` has, beside its arguments."""
 
@@ -102,14 +104,14 @@ class Layout:
 
     Attributes:
         format: the parser's name.
-        options: what the format leaves open, all optional. csv: `delimiter` (","), `header` (True: the
-            first line that is not empty; a number: that line, from 1; False needs `names`; "w3c": lines with
-            `#` anywhere, of which `#Fields:` names them), `names` (list of column names), `quote` ('"'),
+        options: what the format leaves open, all optional. csv: `delimiter` (","; `BLANKS`), `header` (True:
+            the first line that is not empty; a number: that line, from 1; False needs `names`; "w3c": lines
+            with `#` anywhere, of which `#Fields:` names them), `names` (list of column names), `quote` ('"'),
             `skip` (0: how many lines come before the records), `comment` (how lines begin that are no
-            records; none). apache: `variant`
-            ("combined" or "common"; combined accepts both). zeek: `variant` ("auto", the default, by the
-            first line that is not empty; "tsv", "json"). json: `records` (the path, ending in [], of the list
-            of records that a line holds, through lists in lists; without it a line is a record). regex:
+            records; none). apache: `variant` ("combined" or "common"; combined accepts both). zeek: `variant`
+            ("auto", the default, by the first line that is not empty; "tsv", "json"). json: `records` (the
+            path, ending in [], of the list of records that a line holds, through lists in lists; without it a
+            line is a record). regex:
             `pattern` (with named groups; required). kv: `separator` (blanks and tabs), `assign` ("="),
             `quote` ('"'), `lead` (names of a line's first words; none). syscalls: `lead` (names of the words
             before the call's; none). json, csv, regex and kv: `embedded`, a mapping of `field`, a text that

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from transom.formats.layout import BLANKS
 from transom.formats.lines import MARK, joined, some_hold
 from transom.formats.typed import Mask, Refusals, mask
 
@@ -162,3 +163,38 @@ class Separated:
             else:
                 read[row] = values
         return read
+
+
+class Aligned(Separated):
+    """Values with any number of blanks and tabs between them; such before the first and behind the last value
+    are no part of one. A value that is empty has to be quoted."""
+
+    def __init__(self, quote: str) -> None:
+        super().__init__(" ", quote)
+        mark = re.escape(quote)
+        self._of_blanks = rf"[ \t]*({mark}(?:[^{mark}]|{mark}{mark})*{mark}[^ \t]*|[^ \t]+)[ \t]*"
+        self._one_of_blanks = re.compile(self._of_blanks)
+
+    def one(self, line: str) -> list[str] | None:
+        """The values of a line; None if a quote is open at its end."""
+        plain = self._one_of_blanks.sub(r"\1 ", line).rstrip(" \t")
+        return super().one(plain) if plain else []
+
+    def columns(
+        self,
+        text: pa.Array,
+        names: Sequence[str],
+        wanted: Collection[str] | None,
+        unset: str,
+        refused: Refusals,
+    ) -> dict[str, pa.Array]:
+        """As of values with one blank between them."""
+        plain = pc.utf8_rtrim(pc.replace_substring_regex(text, self._of_blanks, r"\1 "), " \t")
+        none = mask(pc.and_(pc.equal(plain, ""), pc.not_equal(text, "")))
+        refused.add(none, "field_count", None, pa.repeat(pa.scalar("0"), len(text)), str(len(names)))
+        return super().columns(plain, names, wanted, unset, refused)
+
+
+def separated(delimiter: str, quote: str) -> Separated:
+    """Return how values are told apart by a delimiter of CSV."""
+    return Aligned(quote) if delimiter == BLANKS else Separated(delimiter, quote)

@@ -1,6 +1,7 @@
 """What the ledger says of each node: the small plain values that plans, claims and gates speak in."""
 
 import hashlib
+import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
@@ -52,6 +53,11 @@ class Node:
         """As the cause of a blocked node names it."""
         return f"{self.stage} {self.block} {self.hour:%Y-%m-%dT%H:%M}"
 
+    @property
+    def key(self) -> str:
+        """As a cause says which node it is about."""
+        return json.dumps([self.stage, self.block, self.table, self.hour.isoformat()])
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -65,8 +71,8 @@ class Entry:
         rows: how many stand. Of a damaged node 0 where they cannot be read or are gone; its digest is that
             of the rows that it has to have.
         cause: in words, for people, why the node is quarantined, blocked, expired, damaged or incomplete.
-        causes: the same as data, of a node that is quarantined or incomplete; None where code has written it
-            that knew words only.
+        causes: the same as data, of a node that is quarantined, blocked or incomplete; None where code has
+            written it that knew words only.
         asked: False where nobody asked for the hour: files of other hours have put rows in it.
     """
 

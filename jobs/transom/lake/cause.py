@@ -1,11 +1,12 @@
-"""Why an hour is withheld or incomplete, as data: what the code goes by. Its text is for people alone."""
+"""Why an hour is withheld, blocked or incomplete, as data: what the code goes by. Its text is for people
+alone."""
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["check", "file", "withheld_file", "inputs", "earlier"]
+Kind = Literal["check", "file", "withheld_file", "inputs", "earlier", "waits"]
 
 
 @dataclass(frozen=True)
@@ -16,9 +17,9 @@ class Cause:
         kind: `check`, a check of the hour has failed; `file`, a file of the hour is held back or lacks
             something; `withheld_file`, it lacks what a file holds that is withheld, in whichever hour;
             `inputs`, hours of other tables that it is computed from are incomplete; `earlier`, earlier hours
-            of its own table are.
+            of its own table are; `waits`, an hour that it is computed from does not stand.
         text: the same in words. Nothing but what is shown depends on it.
-        about: the name of the check, or the path of the file.
+        about: the name of the check, the path of the file, or the hour that it waits for (`Node.key`).
     """
 
     kind: Kind

@@ -166,9 +166,9 @@ def from_ledger(
     """
     counted = [verdict for verdict in failures if _counts(verdict, book.get(verdict.node))]
     troubled = [(n, entry) for n, entry in book.items() if entry.status != "published" or not entry.complete]
-    # What needs these waits for them, and says so in the words of `staleness`.
+    # What waits for these is found with them.
     roots = ("quarantined", "damaged")
-    found = tuple(f"{node} is {entry.status}" for node, entry in troubled if entry.status in roots)
+    found = {node.key for node, entry in troubled if entry.status in roots}
     own = sorted((t for t in troubled if t[0].stage == stage), key=itemgetter(0))
     signs = chain(
         map(_of_check, counted),
@@ -222,7 +222,7 @@ def _of_check(verdict: Verdict) -> _Sign:
 def _of_nodes(
     nodes: Sequence[tuple[Node, Entry]],
     counted: Sequence[Verdict],
-    found: tuple[str, ...],
+    found: Collection[str],
     stale: Collection[Node],
 ) -> Iterator[_Sign]:
     """What nodes say of themselves and no check of theirs does."""
@@ -239,7 +239,7 @@ def _of_nodes(
                 yield _in_words("gate", node.block, node.hour, cause, "high", WITHHELD, path)
             case "damaged":
                 yield _in_words("gate", node.block, node.hour, cause, "high", DAMAGED, None)
-            case "blocked" if node not in stale and not cause.startswith(found):
+            case "blocked" if node not in stale and not _waits_for(entry, found):
                 yield _in_words("gate", None, node.hour, cause, "high", NOT_MADE, None)
             case "published" if not entry.complete and _matters(node, entry):
                 for one in _own_causes(entry):
@@ -247,6 +247,12 @@ def _of_nodes(
                         sign = _of_cause(node, one)
                         # A file that reaches into other hours lacks the same in all of them.
                         yield replace(sign, cause=files.get(one.about or "", sign.cause))
+
+
+def _waits_for(entry: Entry, nodes: Collection[str]) -> bool:
+    """Whether a node is blocked by one of some others, by their keys."""
+    causes = entry.causes or () if entry.status == "blocked" else ()
+    return any(cause.kind == "waits" and cause.about in nodes for cause in causes)
 
 
 def _own_causes(entry: Entry) -> list[Cause]:
@@ -279,11 +285,11 @@ def _in_words(
     return _Sign(_Cause(kind, block, name), hour, severity, fate, words, words)
 
 
-def _of_stale(stale: Mapping[Node, Entry | None], found: tuple[str, ...]) -> Iterator[_Sign]:
+def _of_stale(stale: Mapping[Node, Entry | None], found: Collection[str]) -> Iterator[_Sign]:
     """Hours that are out of date, whichever blocks they are of; not what is found as withheld."""
     for node, entry in sorted(stale.items()):
-        held_up = entry is not None and entry.status == "blocked" and (entry.cause or "").startswith(found)
-        if not held_up and (entry is None or entry.status not in ("quarantined", "damaged")):
+        withheld = entry is not None and entry.status in ("quarantined", "damaged")
+        if not withheld and (entry is None or not _waits_for(entry, found)):
             says = (
                 "what they are computed from has changed since, a gate kept runs from them, or one was killed"
             )

@@ -11,16 +11,26 @@ from functools import partial
 
 from transom.intervals import HOUR
 from transom.lake.book import BITS, STANDS, Book, Entry, Node, content
+from transom.lake.cause import Cause
 
 
-def cause_of(node: Node, entry: Entry) -> str | None:
-    """Why what is computed from a node waits for it, if it does not stand."""
+def cause_of(node: Node, entry: Entry) -> Cause | None:
+    """Why what is computed from a node waits for it, if it does not stand; or what it waits for itself."""
     if entry.status in STANDS:
         return None
     if entry.status == "blocked" and entry.cause:
-        return entry.cause
+        return next(iter(entry.causes or ()), Cause("waits", entry.cause))
     reason = f": {entry.cause}" if entry.cause else ""
-    return f"{node} is {entry.status}{reason}"
+    return waiting(node, f"is {entry.status}{reason}")
+
+
+def waiting(node: Node, words: str) -> Cause:
+    """Why something waits for a node.
+
+    Args:
+        words: what becomes of the node, or is missing of it.
+    """
+    return Cause("waits", f"{node} {words}", node.key)
 
 
 class Earlier:
@@ -46,14 +56,14 @@ class Earlier:
         self._made: dict[datetime, Entry] = {}
         self._passed: list[datetime] = []
         self._sums = [0]
-        self._withheld: list[tuple[datetime, str]] = []
+        self._withheld: list[tuple[datetime, Cause]] = []
         self._lacking: list[datetime] = []
 
     def comes_of(self, hour: datetime, entry: Entry) -> None:
         """Tells what has come of an hour of the pass."""
         self._made[hour] = entry
 
-    def cause(self, hour: datetime) -> str | None:
+    def cause(self, hour: datetime) -> Cause | None:
         """Why an hour cannot be computed from those before it, if so: for the first that does not stand."""
         self._come_to(hour)
         first = bisect_left(self._withheld, (hour - self._back,))

@@ -8,7 +8,8 @@ from functools import partial
 from transom.intervals import HOUR
 from transom.lake.acceptance import Accepted
 from transom.lake.book import Book, Entry, Node
-from transom.lake.chain import Earlier, cause_of
+from transom.lake.cause import Cause
+from transom.lake.chain import Earlier, cause_of, waiting
 from transom.lake.stage import Stage, Step
 from transom.lake.staleness import Scope, Staleness, incomplete_hours, reached_by
 
@@ -52,7 +53,7 @@ class Plan:
 
     targets: dict[str, list[datetime]] = field(default_factory=dict)
     inputs: dict[Node, dict[str, str]] = field(default_factory=dict)
-    causes: dict[Node, str] = field(default_factory=dict)
+    causes: dict[Node, Cause] = field(default_factory=dict)
     wanted: dict[str, list[datetime]] = field(default_factory=dict)
     incomplete: dict[str, set[datetime]] = field(default_factory=dict)
     healed: int = 0
@@ -96,7 +97,7 @@ def plan(
             if waits is not None:
                 result.causes[node] = waits
             if cause is not None:
-                earlier.comes_of(hour, Entry("blocked", "", cause=cause))
+                earlier.comes_of(hour, Entry("blocked", "", cause=cause.text, causes=(cause,)))
                 continue
             earlier.comes_of(hour, Entry("published", ""))
             healed += hour not in scope.asked
@@ -130,13 +131,13 @@ def _wanted(
     return wanted[::-1]
 
 
-def _cause(read: Node, stage: str, book: Book) -> str | None:
+def _cause(read: Node, stage: str, book: Book) -> Cause | None:
     """Why what a stage reads does not stand, if so."""
     if read.hour not in book.due_of(read.stage, read.block, read.table):
         return None  # it is empty: nobody asked for it
     entry = book.get(read)
     if entry is None:
-        return f"{read} has not been computed" if read.stage != stage else None
+        return waiting(read, "has not been computed") if read.stage != stage else None
     if entry.status == "expired" and read.stage != stage:
-        return f"{read} has expired: run {read.stage} over that hour again"
+        return waiting(read, f"has expired: run {read.stage} over that hour again")
     return cause_of(read, entry)

@@ -47,7 +47,7 @@ def settle(
             node = Node(stage, block, table, hour)
             cause = todo.causes.get(node) or earlier.cause(hour)
             if cause is not None:
-                entry = _withheld("blocked", book.get(node), run_id, None, cause)
+                entry = _withheld("blocked", book.get(node), run_id, None, cause.text, (cause,))
             else:
                 inputs = todo.inputs[node]
                 if back:
@@ -62,9 +62,9 @@ def settle(
     return entries
 
 
-def _is_blocked(entry: Entry | None, cause: str) -> bool:
+def _is_blocked(entry: Entry | None, cause: Cause) -> bool:
     """Whether a node is blocked by something in the ledger already."""
-    return entry is not None and (entry.status, entry.cause) == ("blocked", cause)
+    return entry is not None and (entry.status, entry.causes) == ("blocked", (cause,))
 
 
 def _of_target(
@@ -106,7 +106,7 @@ def _withheld(
     run_id: str,
     inputs: Mapping[str, str] | None,
     cause: str | None,
-    causes: tuple[Cause, ...] = (),
+    causes: tuple[Cause, ...],
 ) -> Entry:
     """A node that is not published. What it held stands, or comes back, and is what digest and rows are of,
     where it has not expired; the inputs are of what was computed, so that it is looked at again when they

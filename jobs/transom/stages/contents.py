@@ -36,7 +36,7 @@ from transom.stream import Stream
 from transom.stream.checks import FEW_LINES
 
 SECOND = timedelta(seconds=1)
-SCATTERED = "hours_bounded"
+SCATTERED, CAPTURES = "hours_bounded", "captures_filled"
 
 
 def contents(
@@ -79,6 +79,7 @@ def contents(
         else:
             metrics[path] = _metrics(content, reads[path], counts, spans[path], rules)
         metrics[path] |= {check: len(names) for check, names in drift[path].items()}
+        metrics[path][CAPTURES] = int(there[path].misnamed is not None)
     return _judged(rules, node, there, found, metrics, drift, reads, rows)
 
 
@@ -275,7 +276,9 @@ def _judged(
         verdict = verdict_of(replace(node, hour=hour), finding, rules.accepted, path)
         if not verdict.success:
             sample = drift[path].get(verdict.check)
-            if sample is None:
+            if verdict.check == CAPTURES:
+                sample = list(filter(None, [there[path].misnamed]))
+            elif sample is None:
                 sample = _sample(rules, rows, reads[path], finding.check)
             verdict = verdict.with_sample(sample[:SAMPLE])
             contents[path] = _marked(content, verdict)
@@ -291,6 +294,8 @@ def _marked(content: Content, verdict: Verdict) -> Content:
     words = in_short(verdict)
     if verdict.check == "file_readable" and content.broken is not None:
         words = f"{verdict.check}: {content.broken}"
+    elif verdict.check == CAPTURES and verdict.sample:
+        words = f"{verdict.check}: {verdict.sample[0]}"
     match verdict.severity:
         case "error":
             return replace(content, failed="; ".join(filter(None, (content.failed, words))))
@@ -335,6 +340,7 @@ def file_checks(stream: Stream) -> tuple[Check, ...]:
         ),
         *built_in(stream, "no_nul_bytes", metric="nul_bytes", at_most=0),
         *built_in(stream, SCATTERED, metric="hours"),
+        *(built_in(stream, CAPTURES, metric=CAPTURES, at_most=0) if stream.captures else ()),
         *key_checks(stream),
         *built_in(stream, "times_inside_hour", metric="seconds_outside", at_most=0),
         *built_in(stream, "file_readable", metric="broken", at_most=0),

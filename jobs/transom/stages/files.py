@@ -28,6 +28,7 @@ class Listed:
         hour: the hour of `start`.
         origin: the instant from which the times of its lines count, None where they say their own.
         varies: the texts that tell files of equal bytes apart, beside the captures.
+        misnamed: what is wrong with its name, in words.
     """
 
     path: str
@@ -39,6 +40,7 @@ class Listed:
     end: datetime | None = None
     origin: datetime | None = None
     varies: tuple[str, ...] = ()
+    misnamed: str | None = None
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -69,6 +69,7 @@ def listed(pattern: PathPattern, times_by_name: bool = False, apart: bool = True
             found[path] = Listed(
                 path, entry.size or 0, modified, match.captures, match.hour, match.start, match.end, origin,
                 match.varies if apart else (),
+                pattern.words_of_empty(match.empty) if match.empty else None,
             )  # fmt: skip
     return found
 

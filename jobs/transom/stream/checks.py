@@ -64,6 +64,12 @@ BUILT_IN: dict[str, BuiltIn] = {
         advice="such bytes are left where a log is truncated while it is written, or where a machine loses "
         "power: lines may be missing there",
     ),
+    "captures_filled": BuiltIn(
+        "ingest",
+        "error",
+        "every {capture} of source.path has a text in a file's name",
+        advice="rename the file, or take the capture out of the path",
+    ),
     "times_inside_hour": BuiltIn("ingest", "error", "every event lies inside what its file may hold"),
     "hours_bounded": BuiltIn(
         "ingest",

@@ -47,8 +47,8 @@ class Fill(Model):
     measures: dict[Name, MeasureText] = Field(default_factory=dict)
     """What is told of the rows beside how many they are: sum, mean, min or max of a column, as sum(bytes)."""
     reach: Duration | None = None
-    """How much of a long frame is filled, the last of it. Whole hours; where nothing is said, as much as the
-    frame can be long, or 7 days where it can be of any length."""
+    """How much of a long frame is filled, the last of it; it shortens neither `lead` nor `lag`. Whole hours;
+    where nothing is said, as much as the frame can be long, or 7 days where it can be of any length."""
 
     @model_validator(mode="after")
     def _possible(self) -> "Fill":

@@ -8,6 +8,11 @@ from transom.stream.errors import Problem, SpecificationError
 from transom.stream.model import Stream
 from transom.stream.reading import load
 
+# The whole value: of `web-site`, which is no name, the stream `web` is another one.
+_NAME = re.compile(
+    r"""^name[ ]*:[ ]*(?P<quote>["']?)(?P<name>[^"'#\s\[\]{}]+)(?P=quote)[ \t]*(?:\#.*)?\r?$""", re.M | re.X
+)
+
 
 def folder() -> Path:
     """Where the stream files are."""
@@ -48,7 +53,7 @@ def names_of(error: SpecificationError) -> list[str]:
 def _name_in(file: Path) -> str:
     """The name that a stream file declares, however wrong the rest of it is."""
     try:
-        found = re.search(r"^name:\s*[\"']?([a-z][a-z0-9_]*)", file.read_text(), re.MULTILINE)
+        found = _NAME.search(file.read_text())
     except (OSError, UnicodeDecodeError):
         found = None
-    return found[1] if found else file.stem
+    return found["name"] if found else file.stem

@@ -5,7 +5,7 @@ from typing import Any
 
 from transom.expressions import ExpressionError
 from transom.formats.inside import FORMATS, inside
-from transom.formats.layout import CALL, RETURN
+from transom.formats.layout import BLANKS, CALL, RETURN
 from transom.formats.pattern import Pattern, PatternError, checked
 from transom.formats.record_paths import RECORDS
 from transom.stream.errors import Problem, nearest
@@ -50,6 +50,10 @@ def _count(value: Any, least: int) -> bool:
 
 
 _CHARACTER: Rule = ("one character", lambda v: isinstance(v, str) and len(v) == 1 and v not in "\r\n")
+_DELIMITER: Rule = (
+    f"one character, or {BLANKS}, any number of blanks and tabs",
+    lambda value: value == BLANKS or _CHARACTER[1](value),
+)
 _ASCII: Rule = ("one ASCII character, and no backslash", _ascii)
 _NAMES: Rule = ("a list of different names", _different)
 _RECORDS: Rule = (
@@ -71,7 +75,7 @@ _OPTIONS: dict[str, dict[str, Rule]] = {
     "apache": {"variant": _one_of("combined", "common")},
     "zeek": {"variant": _one_of("auto", "tsv", "json")},
     "csv": {
-        "delimiter": _CHARACTER,
+        "delimiter": _DELIMITER,
         "quote": _CHARACTER,
         "header": (
             "true, false, w3c, or the number of the line that names the columns, from 1 to 1000",
@@ -137,6 +141,9 @@ def _together(format: str, options: Mapping[str, Any]) -> list[Problem]:
     if format == "csv" and options.get("header") == "w3c" and {"skip", "comment"} & set(options):
         rule = "skip and comment do not go with header: w3c, whose header lines begin with #"
         return [Problem("options", rule)]
+    if format == "csv" and options.get("delimiter") == BLANKS and options.get("quote") in (" ", "\t"):
+        rule = f"must be another character than those that {BLANKS} are; got {options['quote']!r}"
+        return [Problem("options.quote", rule)]
     if format == "csv":
         return _different_signs({"delimiter": ",", "quote": '"', **options}, ("delimiter", "quote"))
     if format == "regex":

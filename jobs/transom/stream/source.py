@@ -18,10 +18,11 @@ from transom.stream.fields import Paths, TimeFormat, split_paths, zone_problems
 from transom.stream.options import option_problems
 from transom.units import Duration, format_duration
 
-_LEAST: dict[Unit, timedelta] = {
+LEAST: dict[Unit, timedelta] = {
     "second": timedelta(seconds=1), "minute": timedelta(minutes=1), "hour": HOUR, "day": timedelta(days=1),
     "month": timedelta(days=28), "year": timedelta(days=365),
 }  # fmt: skip
+"""How long the period of a file is at least, by the finest part of the time in its path."""
 _OF_RECORDS = ("from_", "missing", "format", "zone")
 
 
@@ -51,13 +52,13 @@ class Source(Model):
     """How a file is read; a preset may give it."""
     options: dict[str, Any] = Field(default_factory=dict)
     """What the format leaves open: variant of apache (combined, common) and of zeek (auto, tsv, json);
-    delimiter, quote, header (true: the first line names the columns; the number of the line that does; false;
-    w3c), names, skip (how many lines come before the records) and comment (how lines begin that are no
-    records) of csv; records of json, the path of a list such as Records[], also through lists in lists;
-    pattern of regex, with named groups; separator, assign, quote and lead of kv, the names of the words with
-    which each line begins; lead of syscalls, the names of the words before the call. embedded of json, csv,
-    regex and kv, for a text that is itself a record: its field, its format (json, regex, kv), and the options
-    of that; its fields are then field.name."""
+    delimiter (a character, or blanks: any number of blanks and tabs), quote, header (true: the first line
+    names the columns; the number of the line that does; false; w3c), names, skip (how many lines come before
+    the records) and comment (how lines begin that are no records) of csv; records of json, the path of a list
+    such as Records[], also through lists in lists; pattern of regex, with named groups; separator, assign,
+    quote and lead of kv, the names of the words with which each line begins; lead of syscalls, the names of
+    the words before the call. embedded of json, csv, regex and kv, for a text that is itself a record: its
+    field, its format (json, regex, kv), and the options of that; its fields are then field.name."""
     holds: Holds = Holds()
     """The times that a file may hold, beside the stretch in its name."""
     settle: Duration = timedelta(minutes=10)
@@ -102,7 +103,7 @@ class Source(Model):
         if not self.covers or (HOUR % self.covers and self.covers % HOUR):
             rule = "must divide one hour, as 5 minutes does, or be whole hours"
             return [Problem("covers", f"{rule}; got {got}")]
-        if self.covers < _LEAST[unit]:
+        if self.covers < LEAST[unit]:
             rule = f"must not be shorter than the finest part of the time in the path, a {unit}"
             return [Problem("covers", f"{rule}; got {got} for {self.path}")]
         return []

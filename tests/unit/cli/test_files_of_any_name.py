@@ -135,7 +135,7 @@ def test_a_file_without_an_event_says_how_many_lines_it_has(tmp_path: Path) -> N
 def test_what_a_name_says_by_the_end_of_the_pattern(
     tmp_path: Path, pattern: str, path: str, captures: dict[str, str] | None
 ) -> None:
-    match = named(PathPattern(pattern), "UTC", Path("/") / path)
+    match = named(PathPattern(pattern), Path("/") / path)
     assert (None if match is None else match.captures) == captures
 
 
@@ -196,8 +196,25 @@ def test_empty_capture_in_a_name_is_refused_by_name(tmp_path: Path, path: str, n
     with pytest.raises(Refusal) as error:
         held(stream, file)
     assert str(error.value) == (
-        f"{file}: {{host}} of source.path, {path}, must have a text in each name; it is empty here, and a "
-        "job passes such a file over"
+        f"{file}: {{host}} of source.path, {path}, must have a text in each name; it is empty in this one, "
+        "and a job withholds such a file"
     )
     # A file of another name is read, whatever that is.
     assert held(stream, log(tmp_path / "other.log", 10)).events == 1
+
+
+def test_a_file_whose_name_says_the_end_of_its_period_is_tried_as_of_that(tmp_path: Path) -> None:
+    data = {
+        "name": "web",
+        "preset": "apache/combined",
+        "source": {"path": "%Y-%m-%d/access.%H.log", "covers": "1 hour", "name_time": "end"},
+    }
+    stream = parse(data)
+    file = held(stream, log(tmp_path / "2015-05-17/access.11.log", 10))
+    assert (file.match.start, file.match.end) == (day(10), day(11))  # type: ignore[union-attr]
+    assert other_hours(stream, file) is None
+    interval = interval_of([file])
+    assert interval == Interval(day(10), day(11))
+    landed = land(data, stream, [file], tmp_path / "try", interval, interval.end)
+    (found,) = listed(landed.stream.path_pattern).values()
+    assert (found.path, found.hour) == ("landing/2015-05-17T11/1-access.11.log", day(10))

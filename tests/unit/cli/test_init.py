@@ -296,11 +296,14 @@ def test_what_a_column_holds(values: list[str], kind: Kind) -> None:
         # Two words differ, or a word is missing: nobody knows which one is the host.
         (["a1_b1.2024-05-06.log", "a2_b2.2024-05-06.log"], "a*.%Y-%m-%d.log"),
         (["web.2024-05-06.log", "web.b.2024-05-06.log"], "web.*%Y-%m-%d.log"),
+        # A capture that is empty in one of the names is none.
+        (["web-.2024-05-06.log", "web-b.2024-05-06.log"], "web-*.%Y-%m-%d.log"),
     ],
 )
 def test_a_pattern_from_names(paths: list[str], pattern: str) -> None:
     assert pattern_of(paths) == pattern
-    assert all(PathPattern(pattern).match(path) for path in paths)
+    matches = [PathPattern(pattern).match(path) for path in paths]
+    assert all(match is not None and not match.empty for match in matches)
 
 
 @given(st.lists(st.text(min_size=1, max_size=80), max_size=20))

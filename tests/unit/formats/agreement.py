@@ -64,6 +64,8 @@ LAYOUTS = {
     "csv names": Layout("csv", COLUMNS, LOCAL, {"header": False, "names": NAMES}),
     "csv skip": Layout("csv", COLUMNS, EPOCH, {"skip": 2, "comment": "#"}),
     "csv third line": Layout("csv", COLUMNS, EPOCH, {"header": 3, "skip": 4}, keep_rest=True),
+    "csv blanks": Layout("csv", COLUMNS, LOCAL, {"delimiter": "blanks", "comment": "#"}, keep_rest=True),
+    "csv blanks, quotes": Layout("csv", COLUMNS, EPOCH, {"delimiter": "blanks", "quote": "'", "header": 2}),
     "csv comments": Layout("csv", COLUMNS, LOCAL, {"header": False, "names": NAMES, "comment": "//"}),
     "zeek": Layout("zeek", COLUMNS, ENDS, {"variant": "auto"}),
     "zeek any": Layout(

@@ -85,7 +85,8 @@ class Csv:
     lines of `skip`, the lines above the header, and those that begin with `comment` are no records. A quote
     counts where a value begins, and there to the next quote that is not doubled; anything up to the
     delimiter after it belongs to the value as well. An empty value is none, quoted or not: a file in which
-    everything is quoted could not say it otherwise. Where two columns that are read have one name, every
+    everything is quoted could not say it otherwise. With the delimiter `blanks` values are what stands
+    between blanks and tabs, however many there are. Where two columns that are read have one name, every
     line is refused; of others the last is taken.
     """
 
@@ -149,6 +150,8 @@ class Csv:
         return Found(fields, names, names if self.named else set(), left(fields, self.layout))
 
     def values(self, text: str) -> list[str]:
+        if self.delimiter == "blanks":
+            return self.aligned(text)
         # The library's reader takes a carriage return for a line's end; here it is a character like
         # any other, so it stands in as one that the line does not hold.
         stand_in = next(char for char in map(chr, range(0xE000, 0xF8FF)) if char not in text)
@@ -161,6 +164,28 @@ class Csv:
         if reader.line_num > 1:
             raise Refused("unterminated_quote")
         return [value.replace(stand_in, "\r") for value in values]
+
+    def aligned(self, text: str) -> list[str]:
+        """Letter by letter."""
+        values, at = [], 0
+        while at < len(text):
+            if text[at] in " \t":
+                at += 1
+                continue
+            value = ""
+            if text[at] == self.quote:
+                at += 1
+                while text[at : at + 2] == 2 * self.quote or text[at : at + 1] not in ("", self.quote):
+                    value += text[at]
+                    at += 2 if text[at] == self.quote else 1
+                if at == len(text):
+                    raise Refused("unterminated_quote")
+                at += 1
+            while at < len(text) and text[at] not in " \t":
+                value += text[at]
+                at += 1
+            values.append(value)
+        return values
 
 
 def once(names: list[str], layout: Layout) -> None:

@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from transom.cli.drafting.kinds import EPOCHS, NOTHING, NUMBER, TRUTH, Kind, kind_of, skeleton, times_of
-from transom.formats.separated import Separated
+from transom.formats.layout import BLANKS
+from transom.formats.separated import Separated, separated
 
-DELIMITERS = ("\t", ";", ",", "|", " ")
+DELIMITERS = ("\t", ";", ",", "|", " ", BLANKS)
+OF_BLANKS = DELIMITERS[-2:]
+"""Those of them that blanks are: one, and any number of them."""
 COMMENTS = ("#", "//", "%", "!")
 """How lines begin that are no records of a table."""
 MOST_ABOVE = 50
@@ -79,7 +82,7 @@ class Head:
 
 def table_of(lines: Sequence[str], delimiter: str) -> Table | None:
     """Return lines as a table; None where most of them have a single value."""
-    separated = Separated(delimiter, '"')
+    parts = separated(delimiter, '"')
     for comment in (*(sign for sign in COMMENTS if any(line.startswith(sign) for line in lines)), ""):
         comments = {
             number: line.removeprefix(comment).lstrip(" ")
@@ -88,7 +91,7 @@ def table_of(lines: Sequence[str], delimiter: str) -> Table | None:
         }
         if len(comments) > len(lines) / 2:
             continue
-        read = {number: separated.one(line) for number, line in enumerate(lines, 1) if number not in comments}
+        read = {number: parts.one(line) for number, line in enumerate(lines, 1) if number not in comments}
         widths = Counter(len(row) for row in read.values() if row is not None)
         if not widths:
             continue
@@ -98,7 +101,7 @@ def table_of(lines: Sequence[str], delimiter: str) -> Table | None:
         above = sum(number < first for number in read)
         # Values may begin with such a sign as well.
         if width < 2 or any(
-            number > first and _width(separated, text) == width for number, text in comments.items()
+            number > first and _width(parts, text) == width for number, text in comments.items()
         ):
             continue
         if above > MOST_ABOVE:
@@ -109,8 +112,8 @@ def table_of(lines: Sequence[str], delimiter: str) -> Table | None:
     return None
 
 
-def _width(separated: Separated, text: str) -> int:
-    return len(separated.one(text) or ())
+def _width(parts: Separated, text: str) -> int:
+    return len(parts.one(text) or ())
 
 
 def head_of(table: Table) -> Head:
@@ -130,7 +133,7 @@ def head_of(table: Table) -> Head:
         named = next((at for at in range(data) if _names_all(rows[at])), 0)
         return Head(rows[named], table.places[named], data, table.places[data % len(rows)])
     for number in sorted(table.comments, reverse=True):
-        names = Separated(table.delimiter, '"').one(table.comments[number])
+        names = separated(table.delimiter, '"').one(table.comments[number])
         fits = number < table.places[0] and names is not None and len(names) == len(rows[0])
         if fits and names is not None and is_header(names, rows):
             return Head(names, number, 0, table.places[0])

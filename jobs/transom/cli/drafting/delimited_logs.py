@@ -2,9 +2,17 @@
 
 import csv
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from transom.cli.drafting.csv_tables import DELIMITERS, Table, head_of, is_header, records_of, table_of
+from transom.cli.drafting.csv_tables import (
+    DELIMITERS,
+    OF_BLANKS,
+    Table,
+    head_of,
+    is_header,
+    records_of,
+    table_of,
+)
 from transom.cli.drafting.json_logs import CONN
 from transom.cli.drafting.kinds import kind_of, times_of
 from transom.cli.drafting.line_pattern import guess
@@ -64,7 +72,7 @@ def delimited(lines: Sequence[str]) -> Log | Near:
     Raises:
         NotRead: records go over several lines.
     """
-    tables = [table for table in (table_of(lines, sign) for sign in DELIMITERS) if table is not None]
+    tables = list(_tables(lines))
     apart = [table for table in tables if table.delimiter == "\t" or not _spoken(table.rows)]
     fitting = [(table, _log(table)) for table in apart if table.share >= MOST]
     fitting = [(table, log) for table, log in fitting if _is_sure(table, log)]
@@ -78,9 +86,28 @@ def delimited(lines: Sequence[str]) -> Log | Near:
             why = "no column is a time, while the lines begin with one of several words"
             return Near(len(best.rows), why)
         return log
-    for sign in DELIMITERS[:-1]:
+    for sign in filter(lambda sign: sign not in OF_BLANKS, DELIMITERS):
         _refuse_long_records(lines, sign)
-    return Near(max((len(table.rows) for table in apart if table.delimiter != " "), default=0))
+    return Near(max((len(table.rows) for table in apart if table.delimiter not in OF_BLANKS), default=0))
+
+
+def _tables(lines: Sequence[str]) -> Iterator[Table]:
+    """Yield the tables that lines are by each delimiter, but only one of those whose values blanks part."""
+    tables = {sign: table_of(lines, sign) for sign in DELIMITERS}
+    single, several = (tables[sign] for sign in OF_BLANKS)
+    if single is not None and several is not None:
+        tables[OF_BLANKS[not _is_aligned(single, several)]] = None
+    yield from filter(None, tables.values())
+
+
+def _is_aligned(single: Table, several: Table) -> bool:
+    """Whether several blanks in lines are one delimiter: else more lines are rows with one, or all the same.
+
+    Args:
+        single, several: the lines as tables by one blank, and by any number of them.
+    """
+    empty = any(not any(column) for column in zip(*single.rows[1:], strict=True))
+    return empty or (several.share >= single.share and several.rows != single.rows)
 
 
 def _refuse_long_records(lines: Sequence[str], delimiter: str) -> None:
@@ -104,7 +131,7 @@ def _refuse_long_records(lines: Sequence[str], delimiter: str) -> None:
 def _is_sure(table: Table, log: Log) -> bool:
     """Whether lines that could be prose as well are a table: a header tells, where it stands anywhere but in
     the first line, or where blanks part the values."""
-    if table.delimiter != " " and not table.above:
+    if table.delimiter not in OF_BLANKS and not table.above:
         return True
     return (
         head_of(table).names is not None

@@ -11,6 +11,7 @@ from transom.cli.drafting.first_blocks import first_blocks, repeats, seen_in
 from transom.cli.drafting.guessed_time import When, time_of
 from transom.cli.drafting.guesses import Column, columns_of
 from transom.cli.drafting.log import LOOKED_AT, Log, NotRead
+from transom.cli.drafting.named_ends import named_ends
 from transom.cli.drafting.naming import pattern_of, stream_name
 from transom.cli.drafting.recognise import Unknown, recognise
 from transom.cli.drafting.sample_events import Tried, events_of, times_are_in_names
@@ -56,6 +57,11 @@ def draft(samples: Sequence[Sample], name: str | None = None) -> Draft:
     data = _data(name, log, pattern, columns, when)
     if not times_are_in_names(parse(data, name), samples, paths):
         data["source"]["path"] = pattern_of(paths, timed=False)
+        ends = None
+    else:
+        ends = named_ends(parse(data, name), samples, paths)
+    if ends is not None:
+        data["source"] |= {"path": ends.pattern, **(ends.declared if ends.sure else {})}
     stream = parse(data, name)
     found = events_of(stream, samples, paths)
     if not found.events.num_rows:
@@ -65,7 +71,7 @@ def draft(samples: Sequence[Sample], name: str | None = None) -> Draft:
     data |= first_blocks(stream, seen, found)
     parse(data, name)
     repeated = None if stream.unique else repeats(seen, found)
-    text = text_of(data, log, columns, left, when, samples, found, repeated)
+    text = text_of(data, log, columns, left, when, samples, found, repeated, ends)
     return Draft(text, found, "" if when is None else when.untimed)
 
 

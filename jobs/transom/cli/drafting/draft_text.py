@@ -9,6 +9,7 @@ from transom.cli.drafting.first_blocks import tolerance_of
 from transom.cli.drafting.guessed_time import When
 from transom.cli.drafting.guesses import Column
 from transom.cli.drafting.log import Log
+from transom.cli.drafting.named_ends import NamedEnds
 from transom.cli.drafting.sample_events import Tried
 from transom.cli.drafting.yaml_text import comment, flow, lined, scalar
 from transom.cli.sample import MOST, Sample
@@ -41,6 +42,7 @@ def text_of(
     samples: Sequence[Sample],
     found: Tried,
     repeated: tuple[str, int] | None,
+    ends: NamedEnds | None,
 ) -> str:
     """A stream file.
 
@@ -49,12 +51,13 @@ def text_of(
         left: fields that are no columns.
         when: the time, which a preset says itself.
         repeated: a column that names each event, and how many events repeat a name.
+        ends: what names seem to say of the ends of periods.
     """
     return "\n".join(
         [
             *_heading(samples, found, when),
             f"name: {scalar(data['name'])}",
-            *_source(data, log, when),
+            *_source(data, log, when, ends),
             *_columns(columns, left, log),
             *_time(data, when),
             *_repeats(repeated, found),
@@ -95,11 +98,16 @@ def _heading(samples: Sequence[Sample], found: Tried, when: When | None) -> list
     ]
 
 
-def _source(data: Mapping[str, Any], log: Log, when: When | None) -> list[str]:
+def _source(data: Mapping[str, Any], log: Log, when: When | None, ends: NamedEnds | None) -> list[str]:
     source = data["source"]
     timed = PathPattern(source["path"]).unit is not None
     path_note = "times in the names are in UTC; else say their `zone`" if timed else ""
     rows = [(f"path: {scalar(source['path'])}", path_note)]
+    if ends is not None:
+        # Of one name nobody knows how far apart several are.
+        aside = "" if ends.sure else "# "
+        said = [f"{aside}{name}: {value}" for name, value in ends.declared.items()]
+        rows += zip(said, (ends.note, "names say the end of what a file covers"), strict=True)
     rows += [(f"format: {source['format']}", "; ".join(log.notes))] if "format" in source else []
     rows += [(f"options: {flow(source['options'])}", "")] if "options" in source else []
     preset = [f"preset: {log.preset}"] if log.preset is not None else []

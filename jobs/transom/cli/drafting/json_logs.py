@@ -34,15 +34,18 @@ class _Listed:
         path: as the option `records` has it.
         objects: some of its objects.
         around: paths of what stands around the list.
+        lines: the numbers of the lines that have it.
     """
 
     path: str
     objects: list[Mapping[str, Any]] = field(default_factory=list)
     around: dict[str, None] = field(default_factory=dict)
+    lines: set[int] = field(default_factory=set)
 
 
 def json_lines(lines: Sequence[str]) -> Log | Near:
-    """What objects hold, one a line. The object that has the time is the event: a line, or those of a list.
+    """What objects hold, one a line. The object that has the time is the event: a line, or those of a list
+    that more lines have than a time of their own.
 
     Raises:
         NotRead: they are JSON of another shape: one value over several lines, or a list.
@@ -54,8 +57,8 @@ def json_lines(lines: Sequence[str]) -> Log | Near:
     fields, types = flat(records)
     if {name.replace(".", "_") for name in fields} >= CONN:
         return Log("zeek", fields, types, {"variant": "json"}, "zeek/conn")
-    timed = [listed for listed in _lists(records) if _has_time(*flat(listed.objects[:FEW]))]
-    if _has_time(fields, types) or not timed:
+    timed = [listed for listed in _lists(records) if _timed(*flat(listed.objects[:FEW]))]
+    if not timed or _timed(*flat(records[:FEW])) >= len(timed[0].lines):
         other = "?: the objects in {} have times, too; with the option `records` these are the events"
         notes = tuple(other.format(one.path) for one in timed[:1])
         return with_json(Log("json", fields, types, notes=notes), _texts(types))
@@ -80,29 +83,34 @@ def _texts(types: Mapping[str, FieldType]) -> list[str]:
     return [path for path, kind in types.items() if kind == "string" and not path.startswith(AROUND)]
 
 
-def _has_time(fields: Mapping[str, Sequence[str]], types: Mapping[str, FieldType]) -> bool:
-    """Whether a field is a whole time; a number is one only where its name says so."""
-    return any(
-        texts and kind_of(texts[:FEW], counted=not says_time(path)).type == "timestamp"
+def _timed(fields: Mapping[str, Sequence[str]], types: Mapping[str, FieldType]) -> int:
+    """How many objects have a field that is a whole time; a number is one only where its name says so."""
+    times = (
+        len(texts)
         for path, texts in fields.items()
-        if types.get(path) != "boolean"
+        if texts and types.get(path) != "boolean"
+        if kind_of(texts[:FEW], counted=not says_time(path)).type == "timestamp"
     )
+    return max(times, default=0)
 
 
 def _lists(records: Sequence[Mapping[str, Any]]) -> list[_Listed]:
     """The lists of objects in records, and in the objects of these, the outer ones first."""
     found: dict[str, _Listed] = {}
-    for record in records[:FEW]:
-        _collect(record, "", (), found)
+    for number, record in enumerate(records[:FEW]):
+        _collect(record, "", (), found, number)
     return sorted(found.values(), key=lambda listed: listed.path.count("[]"))
 
 
-def _collect(record: Mapping[str, Any], above: str, around: Sequence[str], found: dict[str, _Listed]) -> None:
+def _collect(
+    record: Mapping[str, Any], above: str, around: Sequence[str], found: dict[str, _Listed], line: int
+) -> None:
     """Notes the lists of objects in an object.
 
     Args:
         above: the path of the object, ending in a dot where it is in a list.
         around: paths of what stands around the object.
+        line: its number.
     """
     values = dict(leaves(record))
     lists = {path: value for path, value in values.items() if _is_list(path, value)}
@@ -110,10 +118,11 @@ def _collect(record: Mapping[str, Any], above: str, around: Sequence[str], found
         here = [*around, *(f"{AROUND}{above}{other}" for other in values if other != path)]
         listed = found.setdefault(f"{above}{path}[]", _Listed(f"{above}{path}[]"))
         listed.around |= dict.fromkeys(here)
+        listed.lines.add(line)
         if len(listed.objects) < FEW:
             listed.objects += value
         for item in value[:FEW]:
-            _collect(item, f"{listed.path}.", here, found)
+            _collect(item, f"{listed.path}.", here, found, line)
 
 
 def _is_list(path: str, value: Any) -> bool:

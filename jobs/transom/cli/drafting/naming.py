@@ -43,14 +43,15 @@ def identifier(text: str, taken: Iterable[str] = ()) -> str:
     return name
 
 
-def pattern_of(paths: Sequence[str], timed: bool = True) -> str:
+def pattern_of(paths: Sequence[str], timed: bool = True, minutes: bool = False) -> str:
     """One pattern for some paths: dates and hours as in strftime, what else differs as a capture where it is
     a folder or a word before the time in a name, else as `*`.
 
     Args:
         timed: whether times in the names are those of the contents; else they only vary.
+        minutes: whether the minutes of a time are a part of it; else they only vary.
     """
-    patterns = sorted({_timed(path) if timed else _literal(_DATE.sub("*", path)) for path in paths})
+    patterns = sorted({_timed(path, minutes) if timed else _literal(_DATE.sub("*", path)) for path in paths})
     patterns = _with_hosts(patterns)
     merged = patterns[0]
     for other in patterns[1:]:
@@ -131,7 +132,7 @@ def _literal(text: str) -> str:
     return re.sub(r"[{}*]+", "*", text.replace("%", "%%"))
 
 
-def _timed(path: str) -> str:
+def _timed(path: str, minutes: bool) -> str:
     """The pattern of one path: its date, wherever it stands, and the hour behind the last of them."""
     first = _DATE.search(path)
     if first is None:
@@ -149,9 +150,12 @@ def _timed(path: str) -> str:
     # Up to the ending of the name, what follows says the hour's minutes or its end.
     rest = after[hour.end() :]
     ending = re.search(r"\.[a-z]|/|$", rest)
-    more = bool(hour["minute"]) or ending is None or ending.start() > 0
+    said, end = "%H", hour.end("hour")
+    if minutes and hour["minute"]:
+        said, end = said + _literal(hour["minute"][:-2]) + "%M", hour.end("minute")
+    more = hour.end() > end or ending is None or ending.start() > 0
     kept = rest[ending.start() :] if ending else ""
-    return pattern + _literal(after[: hour.start("hour")]) + ("%H*" if more else "%H") + _literal(kept)
+    return pattern + _literal(after[: hour.start("hour")]) + said + "*" * more + _literal(kept)
 
 
 def _with_hosts(patterns: Sequence[str]) -> list[str]:

@@ -102,6 +102,23 @@ def events_of(stream: Stream, samples: Sequence[Sample], paths: Sequence[str]) -
     return Tried(pa.Table.from_batches(events, schema), lines, rejected, tuple(refused.values()))
 
 
+def extents(
+    stream: Stream, samples: Sequence[Sample], paths: Sequence[str]
+) -> list[tuple[datetime, datetime] | None]:
+    """The first and the last time of each file's events, whatever its name says; None where it has none."""
+    found = []
+    for sample, path in zip(samples, paths, strict=True):
+        parts = _read(stream, sample, None, stream.path_pattern.match(path))
+        times = [part.events["event_time"] for part in parts if isinstance(part, Chunk)]
+        found.append(_extent(pa.chunked_array(times, pa.timestamp("us", "UTC"))) if times else None)
+    return found
+
+
+def _extent(times: pa.ChunkedArray) -> tuple[datetime, datetime] | None:
+    ends = pc.min_max(times).as_py()
+    return None if ends["min"] is None else (ends["min"].astimezone(UTC), ends["max"].astimezone(UTC))
+
+
 def times_are_in_names(stream: Stream, samples: Sequence[Sample], paths: Sequence[str]) -> bool:
     """Whether the times of the files' events are those that their names say, where they say any."""
     for sample, path in zip(samples, paths, strict=True):

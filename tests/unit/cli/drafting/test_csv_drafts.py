@@ -102,6 +102,47 @@ def test_blanks_part_the_values_where_the_first_line_names_them(tmp_path: Path, 
     assert found.stream.aggregate["activity"].measures.keys() == {"n", "total_bytes"}
 
 
+AGENTS = ('"a  b"', "curl")
+ALIGNED = [
+    "Time                 Host     Agent   Bytes",
+    "-------------------  -------  ------  -----",
+    *(
+        f"2024-05-06T10:{n // 60:02}:{n % 60:02}  web{n % 12:<4}  {AGENTS[n % 3 > 0]:6}  {n * 37:5}"
+        for n in range(100)
+    ),
+]
+
+
+@pytest.mark.parametrize("many", [5, 102])
+def test_several_blanks_are_one_delimiter_of_aligned_columns(tmp_path: Path, many: int) -> None:
+    found = drafted(tmp_path, ALIGNED[:many])
+    assert dict(found.stream.source.options) == {"delimiter": "blanks", "header": 1, "skip": 2}
+    assert (len(found.events), found.refused, found.header_lines) == (many - 2, [], 2)
+    assert (found.times[1], found.column("host")[:2]) == ("2024-05-06T10:00:01.000", ["web0", "web1"])
+    assert (found.column("agent")[0], found.column("bytes")[:3]) == ("a  b", [0, 37, 74])
+
+
+def test_one_blank_everywhere_is_the_delimiter_itself(tmp_path: Path) -> None:
+    """An empty value between two blanks can be read then; of aligned columns none can be empty."""
+    head, *rows = FLOW
+    found = drafted(tmp_path, [head, *(row.replace(" - ", "  ") for row in rows)])
+    assert dict(found.stream.source.options) == {"delimiter": " "}
+    assert (found.refused, found.column("srcaddr")[:2]) == ([], [None, "10.0.0.1"])
+
+
+def test_two_blanks_everywhere_are_one_delimiter(tmp_path: Path) -> None:
+    found = drafted(tmp_path, [line.replace(" ", "  ") for line in FLOW])
+    assert dict(found.stream.source.options) == {"delimiter": "blanks"}
+    assert (found.refused, found.column("srcaddr")[:2]) == ([], [None, "10.0.0.1"])
+
+
+def test_comments_above_aligned_columns_name_them(tmp_path: Path) -> None:
+    rows = [f"2024-05-06T00:{n:02} {120 - n:3}  {n / 10:4.1f}" for n in range(50)]
+    found = drafted(tmp_path, ["#TIME             WDIR WSPD", *rows])
+    assert found.stream.source.options["delimiter"] == "blanks"
+    assert (found.column("wdir")[:2], found.refused, found.header_lines) == ([120, 119], [], 1)
+
+
 def test_lines_of_words_are_no_table(tmp_path: Path) -> None:
     lines = [f"INFO main 2024-05-06T10:00:{n:02}Z took {n} ms" for n in range(20)]
     assert drafted(tmp_path, lines).stream.source.format == "regex"

@@ -1,0 +1,192 @@
+"""Bad input that `init`, `try` and a job's reader say the same of: the lines that are refused, and why."""
+
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from typer.testing import Result
+
+from transom.cli.asked import Refusal
+from transom.cli.drafting.draft import draft
+from transom.cli.files_of_any_name import held
+from transom.cli.sample import read_sample
+from transom.formats.reading import Chunk, Summary, read_file
+from transom.stream import Stream, parse
+
+Ask = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSOM_HOME", str(tmp_path))
+    monkeypatch.delenv("TRANSOM_LANDING", raising=False)
+
+
+class Case(NamedTuple):
+    """A log of twenty good lines and one bad one.
+
+    Attributes:
+        good: a line by its number.
+        drafted: what `init` says of the source or of the time, beside the path.
+        reason: why the line is refused, with what was seen.
+    """
+
+    good: Callable[[int], str]
+    bad: str
+    drafted: dict[str, Any]
+    reason: str
+
+
+def at(second: int) -> str:
+    return f"2024-05-06T10:00:{second:02}Z"
+
+
+def carried(text: str) -> str:
+    return json.dumps({"time": at(30), "log": text})
+
+
+CASES = {
+    "records through an object": Case(
+        lambda n: json.dumps({"log": {"items": [{"at": at(n), "n": n}]}}),
+        json.dumps({"log": {"items": {"at": at(30), "n": 1}}}),
+        {"format": "json", "options": {"records": "log.items[]"}},
+        "no records: log.items is an object; expected a list at log.items[]",
+    ),
+    "records through a text in a list": Case(
+        lambda n: json.dumps({"sets": [{"name": "a", "items": [{"at": at(n), "n": n}]}]}),
+        json.dumps({"sets": ["a"]}),
+        {"format": "json", "options": {"records": "sets[].items[]"}},
+        "no records: sets[0] is a text; expected a list at sets[].items[]",
+    ),
+    "nanoseconds beyond 64 bits": Case(
+        lambda n: json.dumps({"time": 1714989600000000000 + n * 10**9, "n": n}),
+        json.dumps({"time": 99999999999999999999, "n": 1}),
+        {"column": "time", "format": "epoch_ns"},
+        "bad time: 99999999999999999999; expected epoch_ns, whole nanoseconds of at most "
+        "9223372036854775807, from 1970 to 2261",
+    ),
+    "nanoseconds in a text beyond 64 bits": Case(
+        lambda n: json.dumps({"time": str(1714989600000000000 + n * 10**9), "n": n}),
+        json.dumps({"time": "99999999999999999999", "n": 1}),
+        {"column": "time", "format": "epoch_ns"},
+        "bad time: 99999999999999999999; expected epoch_ns, whole nanoseconds of at most "
+        "9223372036854775807, from 1970 to 2261",
+    ),
+    "JSON in a text that is cut off": Case(
+        lambda n: json.dumps({"time": at(n), "log": json.dumps({"level": "info", "took": n})}),
+        carried('{"level": "inf'),
+        {"format": "json", "options": {"embedded": {"field": "log", "format": "json"}}},
+        "bad json: Unterminated string starting at character 11 of log",
+    ),
+    "JSON behind a prefix that is cut off": Case(
+        lambda n: f'{at(n)} stdout F {{"level": "info", "took": {n}}}',
+        f'{at(30)} stdout F {{"level": "info", "took":',
+        {"embedded": {"field": "message", "format": "json"}},
+        "bad json: Expecting value at character 26 of message",
+    ),
+}  # fmt: skip
+
+
+def job(stream: Stream, data: bytes) -> list[tuple[int, str]]:
+    """The lines that a job refuses, with what was seen."""
+    found = []
+    for part in read_file(io.BytesIO(data), "a.log", stream.layout(), None):
+        if isinstance(part, Chunk):
+            found += [(row["source_line"], row["detail"]) for row in part.rejected.to_pylist()]
+    return found
+
+
+def written(folder: Path, lines: Sequence[str]) -> Path:
+    file = folder / "a.log"
+    file.write_text("".join(f"{line}\n" for line in lines))
+    return file
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_line_is_refused_with_one_reason_by_init_by_try_and_by_a_job(
+    run: Ask, tmp_path: Path, name: str
+) -> None:
+    case = CASES[name]
+    file = written(tmp_path, [*map(case.good, range(20)), case.bad])
+    result = run("init", file, "--name", "app")
+    assert result.exit_code == 0, result.output
+    shown = [line.strip() for line in result.stderr.splitlines()]
+    assert shown == ["transom: 1 of 21 lines is refused by this draft:", case.reason, case.bad]
+    data = yaml.safe_load(result.stdout)
+    said = data["source"] | data["time"] | data["source"].get("options", {})
+    assert said.items() >= case.drafted.items()
+    stream = parse(data)
+    tried = held(stream, file)
+    assert (tried.lines, tried.events) == (21, 20)
+    ((line, raw, seen),) = next(iter(tried.examples.values()))
+    assert (line, raw, seen.removeprefix("log: ").removeprefix("message: ")) == (21, case.bad, case.reason)
+    assert job(stream, file.read_bytes()) == [(21, case.reason)]
+
+
+def test_log_of_such_lines_alone_is_no_log_of_the_stream(tmp_path: Path) -> None:
+    """What a whole file is wrong in, a person has to decide: no line of it is an event."""
+    for case in CASES.values():
+        good = written(tmp_path, [*map(case.good, range(20))])
+        stream = parse(yaml.safe_load(draft([read_sample(good)]).text))
+        tried = held(stream, written(tmp_path, [case.bad] * 3))
+        assert (tried.lines, tried.events) == (3, 0)
+        assert sum(tried.reasons.values()) == 3
+
+
+STREAM = {
+    "name": "app",
+    "source": {"path": "a.log", "format": "csv"},
+    "columns": {"n": {"type": "integer"}},
+    "time": {"column": "at"},
+}
+
+
+def test_header_that_names_a_field_twice(run: Ask, tmp_path: Path) -> None:
+    file = written(tmp_path, ["at,n,n", *(f"{at(n)},{n},x{n % 3}" for n in range(20))])
+    stream = parse(STREAM)
+    reason = (
+        "ambiguous header: n; expected a header that has this name once; give the columns names of their own "
+        "by `names` and `skip`"
+    )
+    assert job(stream, file.read_bytes()) == [(line, reason) for line in range(2, 22)]
+    tried = held(stream, file)
+    assert (tried.events, tried.reasons) == (0, {"ambiguous_header": 20})
+    # The draft does what the reason says.
+    drafted = yaml.safe_load(run("init", file).stdout)["source"]["options"]
+    assert drafted == {"header": False, "names": ["at", "n", "n 2"], "skip": 1}
+
+
+def test_file_of_nul_bytes_alone(run: Ask, tmp_path: Path) -> None:
+    file = tmp_path / "a.log"
+    file.write_bytes(b"\0" * 5000)
+    words = f"{file}: must hold a line; it holds 5000 NUL bytes and nothing else"
+    result = run("init", file)
+    assert (result.exit_code, result.stderr) == (2, f"transom: {words}\n")
+    # The first thing that `try` does with a file.
+    with pytest.raises(Refusal) as error:
+        read_sample(file)
+    assert str(error.value) == words
+    *_, summary = read_file(io.BytesIO(file.read_bytes()), "a.log", parse(STREAM).layout(), None)
+    assert isinstance(summary, Summary)
+    said = "nul_bytes_only: 5000 NUL bytes and nothing else; expected lines of text"
+    assert (summary.lines, summary.accepted, summary.broken) == (1, 0, said)
+
+
+def test_path_whose_capture_is_empty(run: Ask, tmp_path: Path) -> None:
+    """A job withholds such a file: `tests/contract/test_ingest_checks.py`."""
+    stream = parse(STREAM | {"source": {"path": "{host}.log", "format": "csv"}})
+    file = tmp_path / ".log"
+    file.write_text(f"at,n\n{at(1)},1\n{at(2)},2\n")
+    with pytest.raises(
+        Refusal, match=r"\{host\} of source.path, \{host\}.log, must have a text in each name"
+    ):
+        held(stream, file)
+    # The draft has no capture that is empty in a name.
+    other = tmp_path / "b.log"
+    other.write_text(file.read_text())
+    drafted = yaml.safe_load(run("init", file, other, "--name", "app").stdout)
+    assert drafted["source"]["path"] == "*.log"

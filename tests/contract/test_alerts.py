@@ -40,6 +40,7 @@ def grown(day: House, hours: int) -> None:
 
 @pytest.mark.full
 def test_reports_that_meet_a_condition_are_told_whatever_the_history(house: Make) -> None:
+    """Slow (half a minute): several runs of ingest and aggregate."""
     lived = house(ALERTING, "lived")
     grown(lived, 3)
     late = lived.land(1, [line(3600 + 30 * n, "10.0.0.2", 7) for n in range(8)], ".late")
@@ -80,6 +81,7 @@ def test_reports_that_meet_a_condition_are_told_whatever_the_history(house: Make
 
 @pytest.mark.full
 def test_a_kill_between_alerts_and_what_is_told_of_them_is_made_good(house: Make) -> None:
+    """Slow (half a minute): a run of aggregate for each commit."""
     never = house(ALERTING, "never")
     grown(never, 2)
     never.run(0, 1)

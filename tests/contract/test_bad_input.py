@@ -35,6 +35,7 @@ aggregate: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 
 
 def test_names_with_colons_spaces_and_captures(house: Make) -> None:
+    """Slow where it is the first (20 seconds): Java starts, and all stages run."""
     day = house(COLONS)
     for site in ("north", "south 2"):
         folder = day.folder / f"landing/{site} logs"
@@ -85,6 +86,7 @@ aggregate: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 
 
 @pytest.mark.full
 def test_a_file_that_is_still_being_written_is_taken_again_when_it_has_grown(house: Make) -> None:
+    """Slow (20 seconds): several runs of all stages."""
     day = house()
     lines = [line(7200 + i, f"10.0.0.{i % 3}") for i in range(40)]
     path = day.land(2, lines[:10])
@@ -166,7 +168,10 @@ aggregate: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 
 def test_two_runs_of_one_stream_at_once_cannot_both_be_right(
     house: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second reads before the first publishes; what it would write is refused and then made again."""
+    """The second reads before the first publishes; what it would write is refused and then made again.
+
+    Slow (20 seconds): several runs of ingest, two of them at once.
+    """
     day = house()
     for number in (0, 1):
         day.land(number, [line(number * 3600 + i) for i in range(5)])
@@ -246,7 +251,10 @@ aggregate: {all: {key: [], measures: {total: sum(n)}, levels: RANGES 1 HOUR SLID
 def test_a_full_disk_loses_nothing(
     house: Make, monkeypatch: pytest.MonkeyPatch, table: str, most: int
 ) -> None:
-    """Of rows that the driver writes, and of those that Spark does."""
+    """Of rows that the driver writes, and of those that Spark does.
+
+    Slow (20 seconds each): a run that fails, and two whole ones.
+    """
     monkeypatch.setattr(small, "MOST", most)
     day = house()
     for number in (0, 1):

@@ -96,7 +96,10 @@ def values(day: House) -> list[tuple[int, int]]:
 
 @pytest.mark.full
 def test_a_chain_in_runs_of_an_hour_is_that_of_one_run(house: Make) -> None:
-    """Also with an hour that is withheld for a while, late events, and hours that have no rows."""
+    """Also with an hour that is withheld for a while, late events, and hours that have no rows.
+
+    Slow (half a minute): a run of two stages for each hour.
+    """
     day, toy = house(REPLACED, "day"), Chained()
     for number, count in enumerate((8, 3, 0, 0, 0, 5)):
         day.land(number, lines(number, count))

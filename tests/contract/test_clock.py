@@ -41,6 +41,7 @@ class Jumping(datetime):
 def test_a_clock_that_jumps_leaves_no_trace(
     spark: SparkSession, house: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Slow (20 seconds): several runs of all stages."""
     steady, jumping = house(TEXT, "steady"), house(TEXT, "jumping")
 
     def performed(day: House, start: int, end: int) -> None:

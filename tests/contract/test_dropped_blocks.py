@@ -66,6 +66,7 @@ fills:
 
 @pytest.mark.full
 def test_stages_of_which_no_block_is_left_leave_nothing(house: Make) -> None:
+    """Slow (half a minute): every stage runs, and again for each that is dropped."""
     whole = house(BASE + EVERYTHING + PERSISTENCE + FREQUENCY, "lived")
     for number in range(3):
         whole.land(number, [line(3600 * number + 100 * n, f"10.0.0.{n % 3}") for n in range(9)])

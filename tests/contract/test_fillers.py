@@ -81,6 +81,7 @@ def told(house: House, name: str) -> dict[tuple[Any, ...], dict[str, Any]]:
 
 @pytest.mark.full
 def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(house: Make, tmp_path: Path) -> None:
+    """Slow (half a minute): several runs of frames and fills."""
     text = STREAM.format(name="web") + FRAMES + BESIDE % (tmp_path / "history")
     append(tmp_path / "history", EARLY)
     lived, whole = house(text, "lived"), house(text, "whole")
@@ -139,6 +140,7 @@ def check(lake: House, rows: list[Row], last: int) -> None:
 
 @pytest.mark.full
 def test_rows_that_are_deleted_beside_their_files_are_missed(house: Make, tmp_path: Path) -> None:
+    """Slow (20 seconds): several runs of frames and fills."""
     path = tmp_path / "history"
     text = STREAM.format(name="web") + FRAMES + BESIDE % path
     web = house(text)
@@ -159,6 +161,7 @@ def test_rows_that_are_deleted_beside_their_files_are_missed(house: Make, tmp_pa
 
 @pytest.mark.full
 def test_another_stream_fills_as_ones_own_events_do(house: Make) -> None:
+    """Slow (half a minute): runs of two streams, and of one beside them."""
     text = STREAM.format(name="web") + FRAMES + ELSEWHERE
     web, copy = house(text), house(STREAM.format(name="copy"))
     landed(web)

@@ -297,6 +297,7 @@ def fills_told(house: House, name: str) -> list[tuple[object, ...]]:
 
 
 def test_frames_and_fills_of_one_run_are_those_of_the_definitions(house: Make) -> None:
+    """Slow (20 seconds): ten blocks of frames and two of fills over six hours."""
     day, hours = house(FRAMING), 6
     for number, lines in enumerate(requests(random.Random(5), hours)):
         day.land(number, lines)

@@ -340,6 +340,7 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
 def test_an_audit_is_in_the_ledger_and_ends_the_job_where_a_row_is_wrong(
     house: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Slow (20 seconds): six blocks run, and are audited twice."""
     one = house(FREQUENT, "one")
     for number, lines in enumerate(requests(random.Random(5))[:6]):
         one.land(number, lines)

@@ -13,6 +13,7 @@ Make = Callable[..., House]
 
 
 def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> None:
+    """Slow (20 seconds): several runs of all stages."""
     day = house()
     for number in (0, 1, 2):
         day.land(number, [line(number * 3600 + i) for i in range(20)])
@@ -52,6 +53,7 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
 
 
 def test_an_accepted_value_passes_and_lapses_with_the_value(house: Make) -> None:
+    """Slow (20 seconds): several runs of all stages."""
     accepting = WEB + (
         "checks: {rejected_share: {at_most: 0.05}}\n"
         "accept: [{hour: 2015-05-17T00:00, stage: ingest, check: rejected_share, observed: 0.5,"

@@ -48,6 +48,7 @@ def afterwards(house: House) -> None:
 
 @pytest.mark.full
 def test_a_killed_run_leaves_no_trace_whatever_becomes_of_its_files(house: Make) -> None:
+    """Slow (half a minute): a run killed at each of its commits, and one after each."""
     never = house(lake="never")
     before(never)
     never.ingest(0, 6)
@@ -83,6 +84,7 @@ def test_a_run_of_later_hours_heals_those_that_a_killed_one_left(house: Make) ->
 
 @pytest.mark.full
 def test_withheld_hours_get_back_what_a_killed_run_took(house: Make) -> None:
+    """Slow (half a minute): a run killed at each of its commits, and one after each."""
     careful = WEB + "checks: {few: {stage: aggregate, block: site, every: n < 3 }}\n"
     day = house(careful)
     before(day)
@@ -117,6 +119,7 @@ def daily(house: House, day: int, *hours: int) -> Path:
 @pytest.mark.full
 @pytest.mark.parametrize("chunk", [10, 24])
 def test_chunks_leave_no_trace(house: Make, chunk: int) -> None:
+    """Slow (20 seconds): a run in one chunk, and one in several."""
     # Each file of a day holds an hour of the other: a chunk begins where they meet, or does not.
     text = (
         DAILY + "aggregate:\n  site: {key: [], measures: {n: count}, levels: RANGES 3 HOURS SLIDES 1 HOUR}\n"
@@ -135,6 +138,7 @@ def test_chunks_leave_no_trace(house: Make, chunk: int) -> None:
 
 @pytest.mark.full
 def test_what_decides_completeness_reaches_hours_that_stand(house: Make) -> None:
+    """Slow (20 seconds): several runs of all stages."""
     day = house(WEB.replace("expect: 1", "expect: 2"))
     before(day)
     day.run(0, 2)
@@ -253,6 +257,7 @@ def test_an_hour_that_only_a_late_file_touches_stays_stale(house: Make) -> None:
 
 @pytest.mark.full
 def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(house: Make) -> None:
+    """Slow (20 seconds): several runs of all stages."""
     brief = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
     day = house(brief)
     before(day)

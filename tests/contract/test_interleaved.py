@@ -91,7 +91,10 @@ def test_ingest_run_between_any_two_steps_of_another(house: Make) -> None:
 )
 def test_two_runs_of_hours_that_bear_on_each_other(house: Make, second: int, texts: Sequence[str]) -> None:
     """Each has found what it goes by before the other's hour was there: a file without events that holds what
-    the other's holds; an hour between them, which is a gap beside either."""
+    the other's holds; an hour between them, which is a gap beside either.
+
+    Slow (20 seconds): several runs of all stages.
+    """
     one, other, whole = (house(LENIENT, lake) for lake in ("one", "one", "whole"))
     for number, text in enumerate(texts):
         one.land(number, [text])

@@ -55,6 +55,7 @@ def land(house: House, number: int, rows: Sequence[Row], name: str = "") -> None
 
 @pytest.mark.full
 def test_frames_that_stay_open_for_days_whatever_the_runs(house: Make) -> None:
+    """Slow (a minute): several runs over 72 hours, and every fill beside every row."""
     dice = random.Random(11)
     log = drawn(dice)
     lived, whole = house(LONG, "lived"), house(LONG, "whole")

@@ -105,6 +105,7 @@ AGGREGATE = ("granules", "aggregates")
 
 @pytest.mark.full
 def test_what_tasks_make_is_taken_where_they_have_written_it(house: Make) -> None:
+    """Slow (20 seconds): two lakes of all stages."""
     day = house()
     for number in range(2):
         day.land(number, [line(3600 * number + second, f"10.0.0.{second}") for second in range(9)])
@@ -129,6 +130,7 @@ def test_what_tasks_make_is_taken_where_they_have_written_it(house: Make) -> Non
 def test_what_tasks_make_comes_to_the_same_where_it_is_written_otherwise(
     house: Make, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
 ) -> None:
+    """Slow (20 seconds): two lakes of all stages."""
     one, other = house(), house(lake="other")
     for number in range(2):
         one.land(number, [line(3600 * number + second, f"10.0.0.{second}") for second in range(9)])

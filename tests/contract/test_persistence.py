@@ -247,6 +247,7 @@ IGNORING = """
 
 @pytest.mark.full
 def test_what_is_known_is_not_told_and_is_remembered(house: Make, tmp_path: Path) -> None:
+    """Slow (20 seconds): several runs of the sketches."""
     text = PERSISTENT[: PERSISTENT.index("  clients")] + IGNORING
     path = tmp_path / "known"
     write_deltalake(path, pa.table({"ip": ["10.0.0.1"]}))

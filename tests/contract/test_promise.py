@@ -148,6 +148,7 @@ def test_an_empty_hour_is_knowledge_and_a_missing_file_is_not(house: Make) -> No
 
 @pytest.mark.full
 def test_blocks_that_come_and_go_leave_no_trace(house: Make) -> None:
+    """Slow (half a minute): several runs of all stages."""
     late = (
         "  late: {key: [], measures: {n: count, worst: max(status)}, levels: RANGES 3 HOURS SLIDES 1 HOUR}\n"
     )
@@ -176,6 +177,7 @@ def test_blocks_that_come_and_go_leave_no_trace(house: Make) -> None:
 
 @pytest.mark.full
 def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_be_stale(house: Make) -> None:
+    """Slow (20 seconds): several runs of all stages."""
     brief = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
     lived = house(brief)
     traffic(lived, 4)
@@ -219,7 +221,10 @@ aggregate:
 
 @pytest.mark.full
 def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(house: Make) -> None:
-    """Files of other hours have put rows in them: half an hour must not be taken for a whole one."""
+    """Files of other hours have put rows in them: half an hour must not be taken for a whole one.
+
+    Slow (20 seconds): several runs of all stages.
+    """
     text = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
     lived = house(text, "lived")
     for number in (0, 1, 3, 4):
@@ -250,7 +255,10 @@ def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(house: Make)
 @pytest.mark.full
 def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(house: Make) -> None:
     """Its rows are in: where a window of the run reaches them, the state made of them is made first, however
-    fresh that window was."""
+    fresh that window was.
+
+    Slow (20 seconds): several runs of all stages.
+    """
     text = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
     lived = house(text, "lived")
     traffic(lived, 9)

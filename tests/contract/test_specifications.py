@@ -38,6 +38,7 @@ def in_hour(house: House, number: int) -> list[tuple[str, Standing]]:
 def test_rows_that_stay_under_another_specification_are_what_they_were_when_it_is_put_back(
     house: Make,
 ) -> None:
+    """Slow (20 seconds): several runs of all stages."""
     never = house(WEIGHED, "never")
     files(never)
     lived = house(WEIGHED, "lived")
@@ -94,6 +95,7 @@ MORE = FEW.replace("{n: count}", "{n: count, sent: sum(bytes)}")
 
 
 def test_a_run_with_an_older_file_takes_no_rows_of_blocks_that_it_does_not_know(house: Make) -> None:
+    """Slow (20 seconds): several runs of all stages."""
     late = "  late: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n"
     day = house(MORE)
     files(day)
@@ -113,6 +115,7 @@ def test_a_run_with_an_older_file_takes_no_rows_of_blocks_that_it_does_not_know(
 
 
 def test_what_a_killed_run_took_comes_back_with_columns_that_are_no_longer_declared(house: Make) -> None:
+    """Slow (20 seconds): several runs of all stages."""
     former = FEW.replace("{n: count}", "{n: count, worst: max(status)}")
     careful = FEW + "checks: {few: {stage: aggregate, every: n < 3}}\n"
     never, killed = house(former, "never"), house(former, "killed")

@@ -62,6 +62,7 @@ ALONE: set[Row] = {(20, None, 1), (30, None, 1), (3590, "b", 1), (3600, "b", 9),
 @pytest.mark.full
 @pytest.mark.parametrize(("text", "kept"), [(FIRST, (5, "a", None)), (LONGEST, (11, "a", 5))])
 def test_one_record_of_each_stays_and_the_others_come_back(house: Make, text: str, kept: Row) -> None:
+    """Slow (20 seconds each): several runs of all stages."""
     same: set[Row] = {(5, "a", None), (10, "a", 1), (11, "a", 5), (12, "a", 5)}
     day = house(text)
     land(day, 0, MORNING)

@@ -79,6 +79,7 @@ def run_as_the_readme_says(home: Path) -> None:
 
 
 def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
+    """Slow (half a minute): Airflow starts, and two of its commands."""
     port = free_port()
     process = start(tmp_path, port)
     assert process.stdout is not None
@@ -98,6 +99,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
 
 
 def test_components_that_outlive_it_hold_their_folder(tmp_path: Path) -> None:
+    """Slow (20 seconds): Airflow starts anew, as it is killed."""
     process = start(tmp_path, free_port())
     assert process.stdout is not None
     assert next(line for line in process.stdout if "is up" in line)

@@ -83,6 +83,7 @@ def test_what_a_stream_may_say_is_listed() -> None:
 
 
 def test_the_second_stream_reads_such_a_log(spark: SparkSession, tmp_path: Path) -> None:
+    """Slow where it is the first (20 seconds): Java starts, and all stages run."""
     house = House(spark, tmp_path, stream_file("sensors").replace('"landing/', f'"{tmp_path}/'))
     log = tmp_path / "sensors/roof/2015-05-17.csv.gz"
     log.parent.mkdir(parents=True)
@@ -101,6 +102,7 @@ def test_the_second_stream_reads_such_a_log(spark: SparkSession, tmp_path: Path)
 
 
 def test_the_join_is_used_as_shown(spark: SparkSession) -> None:
+    """Slow where it is the first (20 seconds): Java starts."""
     noon = datetime(2024, 5, 1, 12, tzinfo=UTC)
     outages = [(1, "a", noon, noon + HOUR), (2, "b", noon, noon + HOUR)]
     flows = [

@@ -58,13 +58,14 @@ def test_gate_is_red_for_files_without_hour_whatever_its_interval(ledger: Ledger
 def test_the_gate_of_a_later_stage_is_red_for_what_is_not_made_and_for_what_it_leaves_out(
     ledger: Ledger,
 ) -> None:
-    """State that other hours reach is not all of an hour."""
+    """State that other hours reach is not all of an hour, and neither is one of two results."""
+    tables = ("granules", "aggregates", "recurring")
     claimed = {node(n): published("a") for n in range(3)}
     ledger.claim("ingest", claimed, "a")
     ledger.publish("ingest", claimed, "a")
     made = {
         Node("aggregate", "site", table, DAY + n * HOUR): published("b")
-        for table, n in (("granules", 0), ("granules", 1), ("aggregates", 1))
+        for table, n in (("granules", 0), ("recurring", 0), *((table, 1) for table in tables))
     }
     ledger.claim("aggregate", made, "b")
     ledger.publish("aggregate", made, "b")

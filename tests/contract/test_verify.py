@@ -155,6 +155,7 @@ def test_every_damage_of_every_table(house: Make, damage: damaging.Damaging, tab
     damaged_and_repaired(house, tables, damage)
 
 
+@pytest.mark.full
 def test_rows_are_lost_until_a_file_that_is_gone_comes_back(house: Make, tmp_path: Path) -> None:
     lake = house(STREAM, "damaged", ready=build)
     damaging.missing(lake.root, "events", hour(1))
@@ -205,6 +206,7 @@ def test_job_that_meets_damage_says_so_and_goes_on(house: Make) -> None:
     lake.assert_same(whole)
 
 
+@pytest.mark.full
 def test_state_that_is_damaged_is_made_again_at_once(house: Make) -> None:
     lake = house(STREAM, "damaged", ready=build)
     lake.land(2, [line(3600 * 2 + 30 * second, "10.0.0.9") for second in range(20)], ".late")
@@ -215,6 +217,7 @@ def test_state_that_is_damaged_is_made_again_at_once(house: Make) -> None:
     lake.assert_same(whole)
 
 
+@pytest.mark.full
 def test_hours_that_are_named_are_recomputed(house: Make) -> None:
     lake = house(STREAM, "damaged", ready=build)
     for table in ("events", "rejected", "granules", "aggregates", "frames"):

@@ -78,7 +78,10 @@ def test_rows_are_written_where_they_are_others_than_stand_or_may_have_held_a_fo
     # In hour 0 one event is another; in hour 3 nothing but the files' count of duplicates changes.
     figures = {(of.name, at(n)): (1, "1:2", 9) for of in tables for n in range(4)}
     figures["events", at(0)] = (2, "2:3", 9)
-    results, changes = _results(tables, book, seen, {at(3)}, decisions, figures, "now")
+    chunk = Interval(at(0), at(4))
+    scope = Scope.of(chunk, chunk, 2 * HOUR, book.hours(STAGE))
+    scene = Scene(book, Pins(Store(None, ""), {}), scope, {}, {}, RULES, lambda _: EXPECTED)
+    results, changes = _results(tables, scene, seen, {at(3)}, decisions, figures, "now")
     assert changes == {"events": [at(0), *([at(2)] if former else [])], "files": [at(0), at(1), at(2), at(3)]}
     same = replace(STANDS, run_id="now")
     expected = {node_of(of.name, at(n)): same for of in tables for n in range(3)}

@@ -74,7 +74,9 @@ def decide(
     before = _standing(known)
     unread = _give_up(after, known, before, listed, read, rules)
     _name_canonical(after)
-    for path, equal in equal_files(after.values(), rules.name_of).items():
+    # A file that is gone says nothing: a lake that has never seen it has the same rows.
+    there = [file for file in after.values() if file.status in HOLDING]
+    for path, equal in equal_files(there, rules.name_of).items():
         if after[path].status == "ingested" and equal.counted:
             after[path] = replace(after[path], detail=f"the same bytes as {equal.other}; both count")
     now = _standing(after)

@@ -18,7 +18,7 @@ from pyarrow import json as pa_json
 
 from transom.formats.drift import Names
 from transom.formats.json_names import top_names
-from transom.formats.layout import Layout
+from transom.formats.layout import EPOCH_OR_ISO, Layout
 from transom.formats.lines import joined
 from transom.formats.rest import Records
 from transom.formats.times import NANOSECONDS
@@ -35,6 +35,8 @@ _REST = "\0rest"
 """Under which a row holds what is kept of it beside its fields; no path, since paths are of the file."""
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 SURROGATE = re.compile("[\ud800-\udfff]")
+NUMERIC = {NANOSECONDS: pa.int64(), EPOCH_OR_ISO: pa.float64()}
+"""Forms of times that are texts or numbers, and the type of the numbers."""
 TYPES = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
 
 
@@ -61,8 +63,8 @@ class JsonLines:
             if any(len(kinds) > 1 for kinds in wanted.values())
             else pa.schema([(path, next(iter(kinds))) for path, kinds in wanted.items()])
         )
-        # Nanoseconds are texts in some logs, since a double does not hold them, and numbers in others.
-        self._nanoseconds = frozenset(_of_nanoseconds(layout))
+        # Times of some forms are texts in some logs and numbers in others.
+        self._numeric = dict(_numeric(layout))
         self.inner = {path.partition(".")[0] for path in wanted if "." in path} if nested else set()
         self.columns: frozenset[str] = frozenset()
         self.shown = Names(layout, nested=True)
@@ -124,10 +126,8 @@ class JsonLines:
             [*self.schema, *((name, pa.string()) for name in self.inner - set(self.schema.names))]
         )
         table = _table(data, schema)
-        if table is None and self._nanoseconds:
-            numbers = (
-                field.with_type(pa.int64()) if field.name in self._nanoseconds else field for field in schema
-            )
+        if table is None and self._numeric:
+            numbers = (field.with_type(self._numeric.get(field.name, field.type)) for field in schema)
             table = _table(data, pa.schema(numbers))
         if table is None:
             return None
@@ -283,13 +283,12 @@ def _time_type(form: str | None) -> pa.DataType:
     return pa.float64() if form in ("epoch", "epoch_ms", "epoch_us") else pa.string()
 
 
-def _of_nanoseconds(layout: Layout) -> Iterator[str]:
-    """Yield the paths of times that are nanoseconds; texts that are joined are texts each."""
-    for field in layout.fields:
-        if field.time_format == NANOSECONDS:
-            yield from field.paths
-    if layout.time.time_format == NANOSECONDS and not layout.time.more:
-        yield from layout.time.paths
+def _numeric(layout: Layout) -> Iterator[tuple[str, pa.DataType]]:
+    """Yield the paths of times that may be numbers, and their type then; joined texts are texts each."""
+    times = [] if layout.time.more else [(layout.time.paths, layout.time.time_format)]
+    for paths, form in [*times, *((field.paths, field.time_format) for field in layout.fields)]:
+        if form in NUMERIC:
+            yield from ((path, NUMERIC[form]) for path in paths)
 
 
 def _table(data: bytes, schema: pa.Schema) -> pa.Table | None:

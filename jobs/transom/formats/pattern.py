@@ -15,7 +15,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -96,6 +96,7 @@ class _Repeat(NamedTuple):
     end: int
 
 
+@lru_cache(maxsize=256)
 def checked(text: str, linear: bool = True) -> Pattern:
     """Return a pattern that Python compiles and that comes to an end on every line.
 

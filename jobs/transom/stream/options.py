@@ -1,6 +1,7 @@
 """What each format leaves open: the options that it has, what they may be, and the fields that follow."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from transom.expressions import ExpressionError
@@ -179,8 +180,14 @@ def _pattern(text: str | None) -> list[Problem]:
 
 def pattern_of(options: Mapping[str, Any]) -> Pattern | None:
     """Return the pattern of regex; None where it is wrong."""
+    return _usable(str(options.get("pattern")))
+
+
+@lru_cache(maxsize=256)
+def _usable(text: str) -> Pattern | None:
+    """One that is wrong is remembered, too: each column asks for it."""
     try:
-        return checked(str(options.get("pattern")))
+        return checked(text)
     except PatternError:
         return None
 

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import rare_case
-from transom.formats.pattern import Pattern, PatternError, checked
+from transom.formats.pattern import Pattern, PatternError, _Scanner, checked
+from transom.stream import SpecificationError, parse
 
 parts = st.recursive(
     st.sampled_from(
@@ -309,3 +312,19 @@ def test_a_pattern_is_bounded(text: str, rule: str) -> None:
     with pytest.raises(PatternError) as error:
         checked(text)
     assert error.value.message == rule
+
+
+@pytest.mark.parametrize("end", ["", "(?=x)"])
+def test_a_stream_judges_its_pattern_once_however_many_columns_it_has(end: str) -> None:
+    names = [f"judged_once_{number}" for number in range(40)]
+    pattern = " ".join(f"(?P<{name}>[^ ]+)" for name in names) + end
+    data = {
+        "name": "a",
+        "source": {"path": "a.log", "format": "regex", "options": {"pattern": pattern}},
+        "columns": {name: {"type": "string"} for name in names},
+        "time": {"column": names[0]},
+    }
+    with patch("transom.formats.pattern._Scanner", wraps=_Scanner) as scanner:
+        with suppress(SpecificationError):
+            parse(data)
+        assert scanner.call_count < 10

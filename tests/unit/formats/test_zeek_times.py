@@ -3,8 +3,10 @@
 import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from transom.formats.json_lines import JsonLines
 from transom.stream import parse
 from unit.formats.some_layouts import read
 
@@ -30,6 +32,12 @@ def test_preset_takes_the_form_of_each_time(ts: Any, ends: list[str]) -> None:
     events, rejected, _ = read((line(ts) + line(ts, duration=18.996693)).encode(), CONN)
     assert rejected == []
     assert [f"{event['event_time']:%H:%M:%S.%f}" for event in events] == ends
+
+
+@pytest.mark.parametrize("ts", [1714971600.58679, 1714971600586, "1714971600.5", "2024-05-06T05:00:00Z"])
+def test_times_of_one_form_are_read_in_blocks(ts: Any) -> None:
+    """Not line by line, which takes four times as long."""
+    assert JsonLines(CONN).takes(pa.array([line(ts).strip()] * 3))
 
 
 def test_file_of_several_forms_is_read() -> None:

@@ -1,8 +1,9 @@
 """A record in a text field of another one, such as the JSON that a container's log line carries.
 
 The option `embedded: {field: log, format: json}` says which field it is. Its fields are then `log.level`
-and so on, as if the text were an object. A text of another form has none of them: logs mix lines of both
-kinds. JSON that begins and does not end is refused, so that a line that was cut off is seen.
+and so on, as if the text were an object. A text of another form has none of them, such as `{} items` or
+`{not json}`: logs mix lines of both kinds. JSON that ends too early is refused, so that a line that was cut
+off is seen.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from transom.formats.reading import Parser
 
 BLANKS = " \t\r\n"
+OBJECT = r'^\{[ \t\r\n]*(?:"|\}?$)'
+"""How an object begins, whole or cut off; so do few other texts, which its parser has to look at."""
 TEXT = "\0text"
 """The name of the field's own column in what the outer parser reads; no column is called so."""
 
@@ -132,7 +135,7 @@ class Embedded:
         trimmed = pc.utf8_trim(strings, BLANKS)
         there = mask(pc.is_valid(trimmed)) & ~refused.any
         if self.given.format == "json":
-            there &= mask(pc.starts_with(trimmed, "{"))
+            there &= mask(pc.match_substring_regex(trimmed, OBJECT))
         rows = np.flatnonzero(there)
         return _Texts(records, refused, strings, rows, _lines(trimmed.take(pa.array(rows))))
 
@@ -142,15 +145,18 @@ class Embedded:
         """Both records of each line; a text that begins in its form and breaks it refuses the line."""
         inner_refused = Refusals.none(len(found.rows))
         inner = parse(found.strings, inner_refused)
-        for index in np.flatnonzero(inner_refused.any).tolist():
-            if inner_refused.reason[index] != "no_match":
-                row = int(found.rows[index])
-                refused.add_one(row, inner_refused.reason[index])
-                words = inner_refused.detail[index] or inner_refused.reason[index].replace("_", " ")
-                refused.detail[row] = f"{words} of {self.given.field}"
         count = len(refused.any)
         place = np.full(count, -1, dtype=np.int64)
         place[found.rows] = np.arange(len(found.rows))
+        for index in np.flatnonzero(inner_refused.any).tolist():
+            row = int(found.rows[index])
+            reason = inner_refused.reason[index]
+            if reason == "bad_json" and not json_lines.is_broken(found.strings[index].as_py()):
+                place[row] = -1
+            elif reason != "no_match":
+                refused.add_one(row, reason)
+                words = inner_refused.detail[index] or reason.replace("_", " ")
+                refused.detail[row] = f"{words} of {self.given.field}"
         take = pa.array(place, mask=place < 0)
         fields = {
             f"{self.given.prefix}{path}": values.take(take)

@@ -37,6 +37,8 @@ STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 SURROGATE = re.compile("[\ud800-\udfff]")
 NUMERIC = {NANOSECONDS: pa.int64(), EPOCH_OR_ISO: pa.float64()}
 """Forms of times that are texts or numbers, and the type of the numbers."""
+CUT_OFF = re.compile(r"|t|tr|tru|f|fa|fal|fals|n|nu|nul|-|\.|[eE][+-]?|u[0-9A-Fa-f]{0,4}")
+"""What is left of JSON from where it cannot be read to its end, where it was cut off."""
 TYPES = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
 
 
@@ -212,6 +214,18 @@ def why(error: ValueError) -> str:
         name = message.endswith("object")
         message = "Expecting property name enclosed in double quotes" if name else "Expecting value"
     return f"{message.removesuffix(' at').removesuffix(': ')} at character {at + 1}"
+
+
+def is_broken(text: str) -> bool:
+    """Whether a text is JSON that was cut off, or that says more than is read; else it is of another form."""
+    try:
+        loaded(text)
+    except json.JSONDecodeError as error:
+        unterminated = error.msg.startswith("Unterminated string")
+        return unterminated or CUT_OFF.fullmatch(error.doc, error.pos) is not None
+    except ValueError:
+        pass
+    return True
 
 
 def refuse_constant(constant: str) -> Any:

@@ -4,11 +4,15 @@ import json
 from dataclasses import replace
 from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.formats import json_lines as json_way
+from transom.formats.embedded import Embedded
+from transom.formats.inside import Inside
+from transom.formats.json_lines import JsonLines
 from transom.formats.layout import EventTime, Field, Layout
 from unit.formats.some_layouts import read
 
@@ -76,7 +80,11 @@ def test_json_in_json_gives_columns_and_the_rest_is_kept() -> None:
         ('{"level": "info", "took": 7', "bad json: Expecting ',' delimiter at character 28 of log"),
         ('{"level": "inf', "bad json: Unterminated string starting at character 11 of log"),
         ('{"took": "many"}', "bad type: many; expected a whole number"),
-        ("{" + "[" * 101, "bad json: more than 100 arrays and objects in each other of log"),
+        ('{"level": tru', "bad json: Expecting value at character 11 of log"),
+        ('{"level": "\\u00', "bad json: Invalid \\uXXXX escape at character 13 of log"),
+        ("{", "bad json: Expecting property name enclosed in double quotes at character 2 of log"),
+        ('{"level": NaN}', "bad json: NaN is not JSON of log"),
+        ('{"level":' + "[" * 101, "bad json: more than 100 arrays and objects in each other of log"),
     ],
 )  # fmt: skip
 def test_json_that_is_cut_off_refuses_its_line_alone(text: str, detail: str) -> None:
@@ -85,6 +93,28 @@ def test_json_that_is_cut_off_refuses_its_line_alone(text: str, detail: str) -> 
     assert [event["source_line"] for event in events] == [1, 3]
     assert [(row["source_line"], row["detail"]) for row in rejected] == [(2, detail)]
     assert rejected[0]["raw"] == docker(text).decode()[:-1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{} items processed", "{not json}", "{0}: {1}", "{ 'level': 'info' }", '{"a":1} and more',
+        '{"level": "info",}', '{"level": "a"b"}', '{"level" x}', "{[}",
+    ],
+)  # fmt: skip
+def test_a_text_that_only_begins_as_json_has_no_fields(text: str) -> None:
+    """It is a text of another form, and stays whole."""
+    good = '{"level": "info"}'
+    events, rejected, summary = read(docker(good) + docker(text) + docker(good), DOCKER)
+    assert (rejected, summary.unknown) == ([], ())
+    assert [event["level"] for event in events] == ["info", None, "info"]
+    assert json.loads(events[1]["rest"]) == {"log": text}
+
+
+def test_texts_that_begin_as_no_object_do_not_slow_the_others_down() -> None:
+    lines = [docker(text).decode()[:-1] for text in ('{"level": "info"}', "{} items", "{x}")] * 2000
+    parser = Embedded(DOCKER, Inside("log", "json", {}), JsonLines)
+    assert len(list(parser.parts(pa.array(lines)))) == 1
 
 
 def test_a_refused_number_is_shown_as_it_is_written() -> None:

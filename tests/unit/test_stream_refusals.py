@@ -85,6 +85,8 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"source__format": "csv", "source__options": {"comment": ""}}, "source.options.comment: must be a text of 1 to 10 characters, such as #; got ''"),
         ({"source__format": "csv", "source__options": {"header": "w3c", "comment": "#"}}, "source.options: skip and comment do not go with header: w3c, whose header lines begin with #"),
         ({"source__format": "csv", "source__options": {"header": False}}, "source.options.names: is required where header is false"),
+        ({"source__format": "csv", "source__options": {"names": ["a"]}}, "source.options.names: needs header: false, else a line of the file names the columns; got ['a']"),
+        ({"source__format": "csv", "source__options": {"header": 2, "names": ["a"]}}, "source.options.names: needs header: false, else a line of the file names the columns; got ['a']"),
         ({"source__format": "csv", "source__options": {"names": ["a", "a"]}}, "source.options.names: must be a list of different names; got ['a', 'a']"),
         ({"source__format": "zeek", "source__options": {"variant": "xml"}}, "source.options.variant: must be one of auto, tsv, json; got 'xml'"),
         ({"source__options": {"records": "Records"}}, "source.options.records: must be the path of a list, such as Records[]; got 'Records'"),
@@ -144,7 +146,7 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"columns__x": {"zone": "UTC"}}, "columns.x.zone: only a timestamp has one; got 'UTC' for type string"),
         ({"columns__x": {"type": "timestamp", "format": "epoch", "zone": "UTC"}}, "columns.x.zone: times since the epoch have none; got 'UTC'"),
         ({"source__format": "apache", "columns": {"a": "agnt", "user": "user", "took": {"from": "bytes", "type": "integer"}}, "time": {"column": "time"}}, "columns.a.from: apache records have no field 'agnt'; nearest: agent"),
-        ({"source__format": "csv", "source__options": {"names": ["user", "status", "ms", "ok", "when"]}}, "time.column: csv records have no field 'at'; known: user, status, ms, ok, when"),
+        ({"source__format": "csv", "source__options": {"header": False, "names": ["user", "status", "ms", "ok", "when"]}}, "time.column: csv records have no field 'at'; known: user, status, ms, ok, when"),
         # time
         ({"time": ...}, "time: is required where no preset gives it"),
         ({"time": {}}, "time: must have either column or lines; it has neither"),

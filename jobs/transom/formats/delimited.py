@@ -18,7 +18,7 @@ from transom.formats.typed import Refusals, mask
 
 SEPARATOR = re.compile(r"\\x([0-9a-fA-F]{2})")
 """How Zeek writes a character of its separator."""
-ONCE = "a header that has this name once; give the columns names of their own by `names` and `skip`"
+ONCE = "a header that has this name once; else name the columns by `header: false`, `names` and `skip`"
 """What is right where a header names a column twice that the stream reads."""
 
 

@@ -139,6 +139,9 @@ def _together(format: str, options: Mapping[str, Any]) -> list[Problem]:
     """What is wrong with options each of which is what it must be."""
     if format == "csv" and options.get("header", True) is False and "names" not in options:
         return [Problem("options.names", "is required where header is false")]
+    if format == "csv" and options.get("header", True) is not False and "names" in options:
+        rule = f"needs header: false, else a line of the file names the columns; got {options['names']!r}"
+        return [Problem("options.names", rule)]
     if format == "csv" and options.get("header") == "w3c" and {"skip", "comment"} & set(options):
         rule = "skip and comment do not go with header: w3c, whose header lines begin with #"
         return [Problem("options", rule)]

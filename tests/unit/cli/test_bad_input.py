@@ -149,8 +149,8 @@ def test_header_that_names_a_field_twice(run: Ask, tmp_path: Path) -> None:
     file = written(tmp_path, ["at,n,n", *(f"{at(n)},{n},x{n % 3}" for n in range(20))])
     stream = parse(STREAM)
     reason = (
-        "ambiguous header: n; expected a header that has this name once; give the columns names of their own "
-        "by `names` and `skip`"
+        "ambiguous header: n; expected a header that has this name once; else name the columns by "
+        "`header: false`, `names` and `skip`"
     )
     assert job(stream, file.read_bytes()) == [(line, reason) for line in range(2, 22)]
     tried = held(stream, file)

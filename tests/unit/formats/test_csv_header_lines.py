@@ -52,8 +52,8 @@ def test_header_that_names_a_used_field_twice_is_refused_by_name(header: object)
         ("ambiguous_header", "rh", "1 2 3 4")
     ]
     assert rejected[0]["detail"] == (
-        "ambiguous header: rh; expected a header that has this name once; give the columns names of their "
-        "own by `names` and `skip`"
+        "ambiguous header: rh; expected a header that has this name once; else name the columns by "
+        "`header: false`, `names` and `skip`"
     )
     # Of names that nothing takes it does not matter.
     events, rejected, _ = read(first.replace(b"rh rh x", b"rh x x") + b"1 2 3 4\n", of)

@@ -121,6 +121,12 @@ def _in_zone(log: Log, when: When) -> When:
         found = found or _of_one_zone(log, when, field)
         if found is not None:
             return found
+    for field in zoned:
+        zones = sorted({*log.fields[field]})
+        if len(zones) > 1:
+            few = ", ".join(zones[:3]) + (", ..." if len(zones) > 3 else "")
+            asked = f"?: {field} says which zone each is in, {few}, and only one can be declared"
+            return replace(when, note=when.note.replace(ZONE_ASKED, asked))
     return when
 
 

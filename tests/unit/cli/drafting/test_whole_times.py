@@ -160,3 +160,10 @@ def test_time_inside_of_a_value_is_found(
             ["SYSCALL", "CWD", "PROCTITLE"],
         )
         assert found.column("cwd")[1] == "/root"
+
+
+def test_a_field_of_several_zones_is_named_beside_the_zone(tmp_path: Path) -> None:
+    zones = ("Europe/Berlin", "America/New_York")
+    lines = ["at,zone,n", *(f"2024-05-06 10:00:{n:02},{zones[n % 2]},{n}" for n in range(20))]
+    text = drafted(tmp_path, lines).text
+    assert "?: zone says which zone each is in, America/New_York, Europe/Berlin, and only one can be" in text

@@ -1,6 +1,7 @@
 """Delimited lines: Zeek's tables, W3C's extended logs, CSV."""
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -24,6 +25,8 @@ ZEEK_TYPES: Mapping[str, FieldType] = {
     "time": "timestamp", "interval": "number", "double": "number", "count": "integer", "int": "integer",
     "port": "integer", "bool": "boolean",
 }  # fmt: skip
+CLOCK_COMMA = re.compile(r"(?<![0-9])[0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{3}(?:[0-9]{3})?(?=[^0-9,\"])")
+"""A time of day with a decimal comma, which parts no values."""
 ONE_LINE = (
     "python3 -c \"import csv, sys; csv.writer(sys.stdout).writerows([' '.join(c.split()) for c in r] "
     'for r in csv.reader(sys.stdin{}))" < FILE > NEW'
@@ -94,6 +97,8 @@ def delimited(lines: Sequence[str]) -> Log | Near:
 def _tables(lines: Sequence[str]) -> Iterator[Table]:
     """Yield the tables that lines are by each delimiter, but only one of those whose values blanks part."""
     tables = {sign: table_of(lines, sign) for sign in DELIMITERS}
+    if sum(CLOCK_COMMA.search(line) is not None for line in lines) >= MOST * len(lines):
+        tables[","] = None
     single, several = (tables[sign] for sign in OF_BLANKS)
     if single is not None and several is not None:
         tables[OF_BLANKS[not _is_aligned(single, several)]] = None

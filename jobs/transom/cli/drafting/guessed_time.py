@@ -7,6 +7,7 @@ from zoneinfo import available_timezones
 
 from transom.cli.drafting.kinds import (
     EPOCHS,
+    HALF,
     ZONES,
     Kind,
     Lacks,
@@ -20,6 +21,7 @@ from transom.cli.drafting.naming import captured_of, dated, identifier
 from transom.formats.times import LETTERS
 
 TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "ts", "date", "when", "at")
+DAYS = ("date", "day")
 ENDS = (
     "epoch", "stamp", "rt", "start", "started", "begin", "end", "ended", "first", "last", "seen", "created",
     "updated", "modified", "changed", "since", "until", "expires", "expiry", "from", "to", "on", "t",
@@ -180,7 +182,7 @@ def _joined(log: Log, kinds: Mapping[str, Kind]) -> When | None:
         if kind.type in ("string", "integer")
         and times_of([f"{text} 00:00:00" for text in log.fields[field][:2000]]) is not None
     ]
-    days.sort(key=lambda field: rank(identifier(field), ("date", "day")))
+    days.sort(key=lambda field: rank(identifier(field), DAYS))
     clocks = [
         field
         for field in kinds
@@ -189,10 +191,28 @@ def _joined(log: Log, kinds: Mapping[str, Kind]) -> When | None:
     clocks.sort(key=lambda field: rank(identifier(field), TIMES))
     for day in days:
         for clock in clocks:
-            found = _several(log, [day, clock])
-            if found is not None:
+            found = _several(log, [day, clock, *_half(log, clock)])
+            if found is not None and (_is_date(log, day, clock) or not _is_six_digits(found)):
                 return found
     return None
+
+
+def _half(log: Log, clock: str) -> list[str]:
+    """Return the field behind a time of day that says its half of the day; none where there is none."""
+    order = list(log.fields)
+    behind = order[order.index(clock) + 1 :][:1]
+    return [field for field in behind if log.fields[field] and all(map(HALF.fullmatch, log.fields[field]))]
+
+
+def _is_date(log: Log, day: str, clock: str) -> bool:
+    """Whether the name or the place of a field says that it is the day of a time of day."""
+    order = list(log.fields)
+    return rank(identifier(day), DAYS)[0] < 2 or order.index(clock) == order.index(day) + 1
+
+
+def _is_six_digits(when: When) -> bool:
+    """Whether the day is written as a number that may be any other, such as that of a process."""
+    return str(when.declared.get("format")).startswith("%y%m%d")
 
 
 def _several(log: Log, fields: Sequence[str]) -> When | None:
@@ -224,7 +244,7 @@ def _partial(log: Log, kinds: Mapping[str, Kind], paths: Sequence[str], start: s
     seen = _seen(_texts(log, fields))
     captured = captured_of(paths, lacks, log.fields)
     if captured is None:
-        why = f"the times in {' '.join(fields)} ({seen}) have no {lacks}"
+        why = f"no {lacks} is found for the times in {' '.join(fields)} ({seen})"
         note = f"?: {why}, so they are not read; {_advice(paths[0], lacks)}"
         return When((), {"lines": "1 second", "from": start}, note, untimed=why)
     edge = "a new year" if lacks == "year" else "midnight"

@@ -42,26 +42,34 @@ YEARS = (datetime(1995, 1, 1, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzin
 _DATES = (
     "%d/%b/%Y", "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%b-%Y",
     "%d-%b-%y", "%d-%m-%Y", "%Y%m%d", "%d %b %Y", "%b %d %Y", "%b %d, %Y", "%Y %b %d", "%a, %d %b %Y",
-    "%d.%m.%y", "%m/%d/%y", "%y/%m/%d", "%d/%m/%y", "%y-%m-%d", "%y%m%d",
+    "%d.%m.%y", "%m/%d/%y", "%y/%m/%d", "%d/%m/%y", "%y-%m-%d", "%y%m%d", "%Y-%b-%d", "%Y/%b/%d", "%Y-%j",
+    "%d%b%Y", "%a %d %b %Y", "%a %b %d %Y", "%a %b %d, %Y",
 )  # fmt: skip
 _TIMES = (
     "%H:%M:%S", "%H:%M:%S.%f", "%H:%M", "%H:%M:%S,%f", "%H:%M:%S:%f", "%I:%M:%S %p", "%I:%M %p", "%H%M%S",
-    "%H.%M.%S", "%H.%M.%S.%f",
+    "%H.%M.%S", "%H.%M.%S.%f", "%H-%M-%S", "%H%M%S.%f", "%H%M%S,%f", "%I:%M:%S.%f %p", "%I:%M:%S,%f %p",
+    "%I:%M:%S%p", "%I:%M%p", "%I.%M.%S %p", "%I.%M.%S.%f %p", "%I:%M:%S:%f %p", "%I.%M %p",
 )  # fmt: skip
 _ZONES = ("", " %z", " %Z", "%z")
 FORMS = tuple(
     dict.fromkeys(
         (
             *("".join(parts) for parts in product(_DATES, (" ", ":", "-", "T", "_", ", "), _TIMES, _ZONES)),
-            *("".join(parts) for parts in product(_TIMES, (" ", ", "), _DATES, ("", " %z"))),
+            # Six digits behind a time of day are a number of a process, or anything.
+            *(
+                "".join(parts)
+                for parts in product(_TIMES, (" ", ", "), _DATES, ("", " %z"))
+                if parts[2] != "%y%m%d"
+            ),
             *(
                 "%a %b %d %H:%M:%S %Y",
                 "%a %b %d %H:%M:%S.%f %Y",
                 "%a %b %d %H:%M:%S %Z %Y",
                 "%b %d %H:%M:%S %Y",
             ),
-            *("%a %b %d %H:%M:%S %z %Y", "%a %d %b %Y %H:%M:%S", "%b %d %H:%M:%S.%f %Y"),
-            *("%Y%m%d%H%M%S", "%Y%m%dT%H%M%S%z", "%Y-%m-%dT%H-%M-%S"),
+            *("%a %b %d %H:%M:%S %z %Y", "%b %d %H:%M:%S.%f %Y"),
+            *("%a %b %d %I:%M:%S %p %Y", "%a %b %d %I:%M:%S %p %Z %Y"),
+            *("%Y%m%d%H%M%S", "%Y%m%d%H%M%S.%f", "%Y%m%d%H%M%S,%f"),
         )
     )
 )
@@ -81,9 +89,14 @@ ZONES = {
     **{"SAST": "Africa/Johannesburg", "HKT": "Asia/Hong_Kong", "KST": "Asia/Seoul"},
 }
 """Of letters that logs have for a zone, one of the zones that go by them."""
+HALF = re.compile(r"[ap]\.?m\.?[^A-Za-z0-9]*", re.IGNORECASE)
+"""A word behind a time of day without which nobody knows which half of the day it is in."""
+KLOG = "%m%d %H:%M:%S.%f"
+_CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%I:%M:%S %p", "%I:%M:%S.%f %p")
 PARTIAL: Mapping[str, Lacks] = {
-    **{f"{day} {time}": "year" for day in ("%b %d", "%a %b %d") for time in ("%H:%M:%S", "%H:%M:%S.%f")},
-    **dict.fromkeys(("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f"), "date"),
+    **{f"{day} {time}": "year" for day in ("%b %d", "%a %b %d") for time in _CLOCKS},
+    KLOG: "year",
+    **dict.fromkeys(_CLOCKS, "date"),
 }
 """Times that no year stands in, or no day: of these a record alone says no instant."""
 
@@ -274,7 +287,7 @@ def partial_times_of(values: Sequence[str]) -> tuple[str, Lacks] | None:
     for form in _alike(alike[0]):
         # Of any year there is a leap day.
         if form in PARTIAL:
-            fits = sum(moment_of(f"2000 {text}", f"%Y {form}") is not None for text in alike)
+            fits = sum(_fits(f"%Y {form}", f"2000 {text}") for text in alike)
             if fits >= MOST * len(values[:2000]):
                 return form, PARTIAL[form]
     return None
@@ -325,20 +338,32 @@ def moment_of(text: str, form: str) -> datetime | None:
 
 
 def _fits(form: str, text: str) -> bool:
-    moment = moment_of(text, form)
-    if moment is None or not YEARS[0] <= moment.timestamp() < YEARS[1]:
+    # strptime also takes fewer digits than a part has where others follow: 811 as %y%m%d.
+    if _digits_of(form).fullmatch(text) is None:
         return False
-    # Where digits of several parts run together, strptime also takes fewer of them: 811 as %y%m%d.
-    runs = _RUNS.findall(form)
-    return not runs or [sum(map(_DIGITS.__getitem__, _PIECE.findall(run))) for run in runs] == [
-        len(digits) for digits in re.findall("[0-9]+", text) if len(digits) > 4
-    ]
+    moment = moment_of(text, form)
+    return moment is not None and YEARS[0] <= moment.timestamp() < YEARS[1]
 
 
-_DIGITS = {"%Y": 4, "%y": 2, "%m": 2, "%d": 2, "%H": 2, "%M": 2, "%S": 2}
-_RUNS = re.compile("(?:%[YymdHMS]){2,}")
+@cache
+def _digits_of(form: str) -> re.Pattern[str]:
+    """How a form is written, with all digits of its parts where several run together."""
+    pieces = _PIECE.findall(form)
+    written = []
+    for before, piece, after in zip(["", *pieces], pieces, [*pieces[1:], ""], strict=False):
+        if piece[0] != "%":
+            written.append(r"\s+".join(map(re.escape, re.split(r"\s+", piece))))
+        elif piece in _DIGITS:
+            whole = {before, after} & {*_DIGITS} or piece in ("%Y", "%y", "%j")
+            written.append(f"[0-9]{{{'' if whole else '1,'}{_DIGITS[piece]}}}")
+        else:
+            written.append("[0-9]{1,6}" if piece == "%f" else "[^ ]+")
+    return re.compile("".join(written))
+
+
+_DIGITS = {"%Y": 4, "%y": 2, "%m": 2, "%d": 2, "%H": 2, "%I": 2, "%M": 2, "%S": 2, "%j": 3}
 
 
 def _days(form: str) -> list[str]:
     """The order of day, month and year."""
-    return [part.lower() for part in re.findall(r"%(.)", form) if part in "dmbYy"]
+    return [part.lower() for part in re.findall(r"%(.)", form) if part in "dmbjYy"]

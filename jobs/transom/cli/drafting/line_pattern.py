@@ -2,16 +2,17 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from string import punctuation
 
-from transom.cli.drafting.kinds import partial_times_of, skeleton, times_of
+from transom.cli.drafting.kinds import HALF, KLOG, partial_times_of, skeleton, times_of
 from transom.cli.drafting.log import MOST
 from transom.cli.drafting.naming import identifier
 
 _TOKEN = re.compile(
-    r'(?P<name>[A-Za-z_][\w.-]*=)?"(?P<quoted>(?:[^"\\]|\\.)*)"|\[(?P<bracket>[^\]]*)\](?=[,;]?(?:\s|$))'
+    r'(?P<name>[A-Za-z_][\w.-]*=)?"(?P<quoted>(?:[^"\\]|\\.)*)"|\[(?P<bracket>[^\]]*)\](?=[,;]?(?:\s|$)|\[)'
     r'|(?<=["\]])(?P<sign>[,;:|/)\]]+)|(?P<label>[A-Za-z_][\w.-]*=)?(?P<word>\S+)'
 )
 MESSAGE = "message"
@@ -28,7 +29,7 @@ KNOWN = {
     "process": re.compile(r"[^ \[\]:]+\[[0-9]+\]:"),
 }
 """Names of parts that tell by their form what they are."""
-SPOKEN = re.compile("[A-Za-z]?[a-z']+[,.:]?")
+SPOKEN = re.compile("(?![ap]m[,.:]?$)[A-Za-z]?[a-z']+[,.:]?")
 BLANKS, TABS = ("[^ ]+", " +"), (r"\S+", r"\s+")
 """A word, and what stands between words, of lines with blanks alone, and with tabs too."""
 QUOTED, ESCAPED = '[^"]*)', r'(?:[^"\\]|\\.)*)'
@@ -60,11 +61,18 @@ class Token:
 SIGNS = "".join(sorted(set(punctuation) - set("+-_")))
 """What may be around a time and is not of it."""
 
+WIDEST = 7
+"""Words of the widest time: Mon May 6 10:00:00 PM CEST 2024."""
+LETTER = "(?P<level>[A-Z])"
+"""What is before klog's month and day."""
+HEADS = ("", "<(?P<priority>[0-9]+)>", "(?P<level>[A-Za-z]+):", LETTER)
+TAILS = ("", r"\[(?P<thread>[^\] ]*)\]")
+"""What logs write before and behind a time in one word with it."""
 SERIAL = "(?P<serial>[0-9]+)"
 """A number behind a time in one word, such as that of an event: audit(1681160198.534:3901)."""
 _INSTANT = re.compile(
     r"(?<![0-9.])[0-9]{10}(?:\.[0-9]{1,9})?(?![0-9.])|"
-    r"(?<![0-9])[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+    r"(?<![0-9])[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
 
 DASH = Token("word", "", "-")
@@ -124,8 +132,8 @@ def guess(lines: Sequence[str]) -> Guess:
     if not whole:
         glued = any(row[len(forms)].glued for row in alike if len(row) > len(forms))
         parts.append(f"{'' if not parts else ' *' if glued else gap}(?P<{MESSAGE}>.*)")
-    before = r"\s*" if any(line[0].isspace() for line in lines) else ""
-    after = r"\s*" if whole and any(line[-1].isspace() for line in lines) else ""
+    before = r"\s*" if any(line[:1].isspace() for line in lines) else ""
+    after = r"\s*" if whole and any(line[-1:].isspace() for line in lines) else ""
     pattern = before + "".join(parts) + after
     if any('\\"' in line for line in lines):
         pattern = pattern.replace(QUOTED, ESCAPED)
@@ -206,6 +214,10 @@ def _parts(
         if form == "word" and here is None and len(values) == len(part):
             end = _common_end(values)
             values = [text.removesuffix(end) for text in values]
+        # Words that blanks make as wide as the longest: [INFO ].
+        stripped = [text.rstrip(" ") for text in values]
+        padded = form == "bracket" and stripped != values and not any(" " in text for text in stripped)
+        values = stripped if padded else values
         name = label or name_of(values, at) if here is None else "time"
         if form == "bracket" and not label and values and all(map(str.isdecimal, values)):
             # LOG: [123], of Postgres and of others.
@@ -239,13 +251,9 @@ def _parts(
             name = identifier(name, taken)
             taken.append(name)
             word = words[1].join([words[0]] * width)
-            expression = _expression(form, label, name, word, len(values) < len(part))
+            expression = _expression(form, label, name, word, len(values) < len(part), padded)
             if here is not None and (here.before or here.after):
-                around = f"(?P<{name}>"
-                expression = expression.replace(around, here.before + around, 1)
-                number = identifier("serial", taken)
-                taken += [number] if SERIAL in here.after else []
-                expression += here.after.replace(SERIAL, f"(?P<{number}>[0-9]+)")
+                expression = _named(here.before, taken) + expression + _named(here.after, taken)
             parts.append(before + expression + end)
         at += width
     return parts
@@ -266,16 +274,21 @@ def _time(rows: Sequence[Sequence[Token]], length: int) -> Place | None:
     """Where a time stands; one without a year only where no other is."""
     for is_time in (times_of, partial_times_of):
         for at in range(length):
-            for width in range(min(5, length - at), 0, -1):
+            for width in range(min(WIDEST, length - at), 0, -1):
                 parts = [row[at : at + width] for row in rows]
                 if width > 1 and any(token.form != "word" or token.label for part in parts for token in part):
                     continue
-                if is_time([" ".join(token.text for token in part) for part in parts]) is not None:
+                if at + width < length and all(HALF.fullmatch(row[at + width].text) for row in rows):
+                    continue
+                texts = [" ".join(token.text for token in part) for part in parts]
+                if is_time(texts) is not None and (is_time is times_of or not _is_klog(texts)):
                     return Place(at, width)
-                before, inside, after = _stripped([" ".join(token.text for token in part) for part in parts])
-                plain = all(token.form == "word" for part in parts for token in part)
-                if plain and (before or after) and is_time(inside) is not None:
-                    return Place(at, width, re.escape(before), re.escape(after))
+                if any(token.form != "word" for part in parts for token in part):
+                    continue
+                for before, inside, after in _stripped(texts):
+                    klog = is_time is partial_times_of and _is_klog(inside)
+                    if is_time(inside) is not None and klog == (before == LETTER):
+                        return Place(at, width, before, after)
     return _inside(rows, length)
 
 
@@ -299,13 +312,36 @@ def _inside(rows: Sequence[Sequence[Token]], length: int) -> Place | None:
     return None
 
 
-def _stripped(texts: Sequence[str]) -> tuple[str, list[str], str]:
-    """Return texts without the signs that all of them begin with and end in: brackets, commas, colons."""
-    heads = {text[: len(text) - len(text.lstrip(SIGNS))] for text in texts}
-    tails = {text[len(text.rstrip(SIGNS)) :] for text in texts}
-    before = heads.pop() if len(heads) == 1 else ""
-    after = tails.pop() if len(tails) == 1 else ""
-    return before, [text.removeprefix(before).removesuffix(after) for text in texts], after
+def _is_klog(texts: Sequence[str]) -> bool:
+    """Whether texts are times such as 0506 10:00:00.123456, as they could be by chance."""
+    found = partial_times_of(texts)
+    return found is not None and found[0] == KLOG
+
+
+def _stripped(texts: Sequence[str]) -> Iterator[tuple[str, list[str], str]]:
+    """Yield texts without what may be around a time, and the expressions of that: `HEADS`, `TAILS`, and the
+    signs that all of them begin with and end in, such as brackets, commas and colons."""
+    for head, tail in product(HEADS, TAILS):
+        form = re.compile(f"{head}(?P<inside>.*?){tail}")
+        found = [match["inside"] for match in map(form.fullmatch, texts) if match]
+        if len(found) < len(texts):
+            continue
+        heads = {text[: len(text) - len(text.lstrip(SIGNS))] for text in found}
+        tails = {text[len(text.rstrip(SIGNS)) :] for text in found}
+        before = heads.pop() if len(heads) == 1 else ""
+        after = tails.pop() if len(tails) == 1 else ""
+        if head or tail or before or after:
+            inside = [text.removeprefix(before).removesuffix(after) for text in found]
+            yield head + re.escape(before), inside, re.escape(after) + tail
+
+
+def _named(around: str, taken: list[str]) -> str:
+    """Return an expression beside a time, its groups by names that no other has."""
+    for name in re.compile(around).groupindex:
+        own = identifier(name, taken)
+        taken.append(own)
+        around = around.replace(f"(?P<{name}>", f"(?P<{own}>")
+    return around
 
 
 def name_of(texts: Sequence[str], at: int) -> str:
@@ -317,10 +353,11 @@ def name_of(texts: Sequence[str], at: int) -> str:
     return f"field_{at + 1}"
 
 
-def _expression(form: str, label: str, name: str, words: str, dashes: bool) -> str:
+def _expression(form: str, label: str, name: str, words: str, dashes: bool, padded: bool) -> str:
     before = f"{re.escape(label)}=" if label else ""
     if form in ("word", "sign"):
         return before + rf"(?P<{name}>{words})"
-    around = r'"{}"' if form == "quoted" else r"\[{}\]"
-    inside = before + around.format(f"(?P<{name}>{QUOTED}" if form == "quoted" else rf"(?P<{name}>[^\]]*)")
+    around = r'"{}"' if form == "quoted" else r"\[{} *\]" if padded else r"\[{}\]"
+    in_brackets = rf"(?P<{name}>[^\] ]*)" if padded else rf"(?P<{name}>[^\]]*)"
+    inside = before + around.format(f"(?P<{name}>{QUOTED}" if form == "quoted" else in_brackets)
     return f"(?:{inside}|-)" if dashes else inside

@@ -13,6 +13,7 @@ from transom.cli.drafting.time_inside import time_inside
 PAIR = re.compile(r'([^\s="]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
 SINGLE = re.compile(PAIR.pattern.replace('"', "'"))
 """The same, where single quotes are around values."""
+LABELLED = re.compile(r"[A-Za-z_][\w.-]*:[^\t]*(?:\t[A-Za-z_][\w.-]*:[^\t]*)+")
 MOST_WORDS = 8
 """Words at a line's beginning that are looked at."""
 _PARTS = {
@@ -68,6 +69,20 @@ def pairs(lines: Sequence[str]) -> Log | Near:
     more = any(len(words) > len(lead) for words in before)
     notes = (_NOTE,) if more else ()
     return Log("kv", leading | fields, {}, options | {"lead": lead}, notes=notes, time=tuple(time))
+
+
+def labelled(lines: Sequence[str]) -> Log | Near:
+    """LTSV, tabs between pairs and a colon in each: `time:2024-05-06T10:00:00Z` and `host:web0`."""
+    rows = [LABELLED.fullmatch(line) and [cell.partition(":") for cell in line.split("\t")] for line in lines]
+    found = [row for row in rows if row]
+    usual = Counter(row[0][0] for row in found).most_common(1)
+    if len(found) < MOST * len(lines) or usual[0][1] < MOST * len(lines):
+        return Near(len(found))
+    fields: dict[str, list[str]] = {}
+    for row in found:
+        for name, _, text in row:
+            fields.setdefault(name, []).extend([text] if text else [])
+    return Log("kv", fields, {}, {"separator": "\t", "assign": ":"})
 
 
 def _before(line: str, between: str, pair: re.Pattern[str]) -> list[str]:

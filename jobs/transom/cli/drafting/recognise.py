@@ -10,14 +10,15 @@ from transom.cli.drafting.error_logs import error_log
 from transom.cli.drafting.json_logs import json_lines
 from transom.cli.drafting.line_pattern import guess
 from transom.cli.drafting.log import LOOKED_AT, MOST, Log, Near
-from transom.cli.drafting.pair_logs import pairs
+from transom.cli.drafting.pair_logs import labelled, pairs
 from transom.cli.drafting.plain_logs import apache, own_form, strace, syscalls
 from transom.cli.drafting.yaml_text import comment, scalar
 
 FORMS: Mapping[str, Callable[[Sequence[str]], Log | Near]] = {
     "Zeek": zeek, "W3C extended": w3c, "JSON": json_lines, "a container's log": container, "CEF": cef,
     "Apache": apache, "a web server's error log": error_log, "JSON in a text": carried,
-    "system calls": syscalls, "strace": strace, "key=value": pairs, "CSV": delimited, "a pattern": own_form,
+    "LTSV": labelled, "system calls": syscalls, "strace": strace, "key=value": pairs, "CSV": delimited,
+    "a pattern": own_form,
 }  # fmt: skip
 """The forms, the narrower before those that take more."""
 

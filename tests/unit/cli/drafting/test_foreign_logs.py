@@ -125,7 +125,7 @@ def test_syslog_without_a_year_anywhere_says_so(tmp_path: Path, name: str, start
     assert (found.times[0], len(found.events)) == (start, len(SYSLOG))
     assert found.column("time")[0] == "Nov  2 06:55:00"
     assert (
-        "# time: ?: the times in time (Nov 2 06:55:00) have no year, so they are not read; "
+        "# time: ?: no year is found for the times in time (Nov 2 06:55:00), so they are not read; "
         f"land the files under names that say the day, such as {advice}, and draft it again: the "
         "year is then taken from there\n"
     ) in found.text
@@ -298,7 +298,7 @@ def test_lines_of_no_form_say_what_was_tried_and_how_to_go_on(tmp_path: Path) ->
     said = refusal(tmp_path, 'alpha [b] "c"\n' + 'x=1, 2\n"quoted" a b\n###\n{} {}\n[] 1 2 3\n' * 3)
     assert said == (
         "is of no form that is known. Tried: Zeek, W3C extended, JSON, a container's log, CEF, Apache, "
-        "a web server's error log, JSON in a text, system calls, strace, key=value, CSV, a pattern; "
+        "a web server's error log, JSON in a text, LTSV, system calls, strace, key=value, CSV, a pattern; "
         "nearest: a pattern, 3 of 16 lines. If its lines have a form of their "
         "own, write `format: regex`, with a pattern that takes a whole line and names its fields. This one "
         'takes the first line:\n  alpha [b] "c"\n'

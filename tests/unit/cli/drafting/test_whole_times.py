@@ -35,12 +35,28 @@ __all__ = ["home"]
         ("20240506T1000{n:02} R02", "2024-05-06T10:00:00"),
         ("06/May/2024:10:00:{n:02} R02", "2024-05-06T10:00:00"),
         ("31/12/2024 10:00:{n:02}+0200 R02", "2024-12-31T08:00:00"),
+        ("[2024-05-06T10:00:{n:02},500][INFO ][x]", "2024-05-06T10:00:00.500"),
+        ("20240506T1000{n:02}.123Z R02", "2024-05-06T10:00:00.123"),
+        ("2024-May-06 10:00:{n:02} R02", "2024-05-06T10:00:00"),
+        ("2024-05-06_10-00-{n:02} R02", "2024-05-06T10:00:00"),
+        ("2024-127 10:00:{n:02} R02", "2024-05-06T10:00:00"),
+        ("<134>May 06 2024 10:00:{n:02} sw1", "2024-05-06T10:00:00"),
+        ("INFO:2024-05-06 10:00:{n:02}: R02", "2024-05-06T10:00:00"),
+        ("2024-05-06T10:00:{n:02}.000Z[main] R02", "2024-05-06T10:00:00"),
+        ("Mon May  6 10:00:{n:02} PM CEST 2024 R02", "2024-05-06T20:00:00"),
+        ("Mon May  6 10:00:{n:02} PM 2024 R02", "2024-05-06T22:00:00"),
+        ("Mon 06 May 2024 10:00:{n:02} PM UTC R02", "2024-05-06T22:00:00"),
+        ("Mon 06 May 2024 10:00:{n:02} PM CEST R02", "2024-05-06T20:00:00"),
+        ("2024-05-06 10:00:{n:02}.123 PM R02", "2024-05-06T22:00:00.123"),
+        ("06.05.24 at 10:00:{n:02} PM R02", "2024-05-06T22:00:00"),
+        ("2024-05-06 10.00.{n:02} PM R02", "2024-05-06T22:00:00"),
+        ("2024-05-06 10:00:{n:02} pm starting the server", "2024-05-06T22:00:00"),
     ],
 )
 def test_whole_time_in_each_line_is_found(tmp_path: Path, before: str, first: str) -> None:
     lines = [f"{before.format(n=n)} {'said ' * (n % 3)}that it is {n}" for n in range(20)]
     found = drafted(tmp_path, lines)
-    assert (found.times[0][:19], len(found.events), found.refused) == (first, 20, [])
+    assert (found.times[0][: len(first)], len(found.events), found.refused) == (first, 20, [])
     assert "lines" not in yaml.safe_load(found.text)["time"]
 
 
@@ -167,3 +183,49 @@ def test_a_field_of_several_zones_is_named_beside_the_zone(tmp_path: Path) -> No
     lines = ["at,zone,n", *(f"2024-05-06 10:00:{n:02},{zones[n % 2]},{n}" for n in range(20))]
     text = drafted(tmp_path, lines).text
     assert "?: zone says which zone each is in, America/New_York, Europe/Berlin, and only one can be" in text
+
+
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        # klog's day has no year, and the number of a process is no date.
+        ("I0506 10:00:{n:02}.123456   1234 server.go:55] up", "no year is found for the times in time (0506"),
+        ("10:00:{n:02}.123456 1234 web0", "no date is found for the times in time (10:00:00.123456)"),
+        ("10:00:{n:02}.123456 121212 web0", "no date is found for the times in time (10:00:00.123456)"),
+        # Which half of the day?
+        ("web0 10:00:{n:02} PM web1", "no date is found for the times in time (10:00:00 PM)"),
+        ("2024-05-06 10::00:{n:02} PM web1", "no field looks like a time"),
+    ],
+)
+def test_no_part_of_a_time_is_invented_or_left_out(tmp_path: Path, before: str, reason: str) -> None:
+    file = tmp_path / "a.log"
+    file.write_text("".join(f"{before.format(n=n)} x{n}\n" for n in range(20)))
+    text = draft([read_sample(file)]).text
+    assert f"# time: ?: {reason}" in text
+    with pytest.raises(SpecificationError, match="time: is required"):
+        parse(yaml.safe_load(text))
+
+
+def test_year_of_klog_is_in_the_name_of_the_file(tmp_path: Path) -> None:
+    lines = [f"I0506 10:00:{n:02}.123456   1234 server.go:55] up {n}" for n in range(20)]
+    assert drafted(tmp_path, lines, "k.2024-05-06.log").times[0] == "2024-05-06T10:00:00.123"
+
+
+def test_labels_with_tabs_between_them_are_pairs(tmp_path: Path) -> None:
+    lines = [f"time:2024-05-06T10:00:{n:02}Z\thost:web{n % 2}\turi:/a b:{n}\tn:{n}" for n in range(20)]
+    found = drafted(tmp_path, lines)
+    assert (found.times[0], found.refused) == ("2024-05-06T10:00:00.000", [])
+    assert (found.column("host")[1], found.column("uri")[3]) == ("web1", "/a b:3")
+
+
+@pytest.mark.parametrize("sign", [",", "."])
+def test_decimal_comma_of_a_clock_parts_no_values(tmp_path: Path, sign: str) -> None:
+    lines = [f"2024-05-06 10:00:{n:02}{sign}500 INFO web{n % 3} done, user=a, x{n}" for n in range(20)]
+    found = drafted(tmp_path, lines)
+    assert (found.stream.source.format, found.times[0]) == ("regex", "2024-05-06T10:00:00.500")
+
+
+def test_lines_of_json_alone_among_others_are_no_surprise(tmp_path: Path) -> None:
+    lines = [f'2024-05-06 10:00:{n:02} INFO {{"a":{n}}}' for n in range(20)]
+    found = drafted(tmp_path, [*lines, '{"a":99}'])
+    assert (len(found.events), found.refused) == (20, [("no_match", '{"a":99}')])

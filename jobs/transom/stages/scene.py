@@ -23,7 +23,7 @@ STAGE = "ingest"
 BLOCK = "events"
 OF_SCHEDULE = ("files_expected", "periods_covered")
 """Checks that no file may fail outside of the stream's schedule."""
-VERSION = 7
+VERSION = 8
 """Raised when the code changes what comes out, `READING` with it where a file has to be read again for that:
 the rows of one that is gone cannot be made anew."""
 READING = 7

@@ -33,8 +33,8 @@ def split_name(path: str) -> tuple[str, str]:
 def may_be_host(plain: str, rotation: str) -> bool:
     """Return whether what counts as rotation may as well be the number of a host.
 
-    `syslog.1` and `node.1` look alike. A number behind a name without an extension counts as rotation, as logs
-    of most systems are rotated so; files of equal bytes under two such names are not left out in silence.
+    `syslog.1` and `node.1` look alike. A number behind a name without an extension counts as rotation, as
+    most systems rotate their logs so; files of equal bytes under two such names are not left out in silence.
     """
     return "." not in plain.rpartition("/")[2] and re.fullmatch(r"\.[0-9]{1,4}", rotation) is not None
 

@@ -8,7 +8,9 @@ import pytest
 from deltalake import DeltaTable
 
 from house import line
+from transom.cli.asked import Refusal
 from transom.cli.trying import try_in
+from transom.intervals import Interval
 from transom.lake.findings import findings
 from transom.lake.tables import read_rows
 from unit.cli.examples import DATA, EXAMPLES, FOREIGN, logs, stream_file
@@ -90,3 +92,22 @@ def test_equal_files_are_told_and_count_as_the_job_counts_them(
     assert {*both.split()} >= {str(files[0]), str(files[1])}
     assert {*packed.split()} >= {str(files[1]), str(files[2])}
     assert f"{files[0]} is given twice, and counts once" in said.err
+
+
+def test_what_try_advises_for_an_odd_time_works(
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line of 2011 among those of 2015: the hours that are advised are run without it."""
+    stream = tmp_path / "web.yaml"
+    stream.write_text('name: web\npreset: apache/combined\nkey: [client]\nsource: {path: "web/*.log"}\n')
+    file = tmp_path / "odd.log"
+    odd = line(0).replace("/2015:", "/2011:")
+    file.write_text("".join(f"{text}\n" for text in [odd, *(line(60 * number) for number in range(8))]))
+    with pytest.raises(Refusal) as refused:
+        try_in(tmp_path, f"{tmp_path}/lake", stream, [file], spark)
+    start, end = str(refused.value).rpartition(" --from ")[2].split(" --to ")
+    hours = Interval.parse(start, end)
+    assert try_in(tmp_path, f"{tmp_path}/lake", stream, [file], spark, hours)
+    rows = read_rows(DeltaTable(f"{tmp_path}/lake/web/events"))
+    assert sorted(row["source_line"] for row in rows) == list(range(2, 10))
+    assert f"1 of 9 events are outside of {hours} and left out: line 1 of 2011" in capsys.readouterr().err

@@ -59,6 +59,13 @@ def rows(files: dict[str, File]) -> int:
         ("log.99999", "log.99999", ""),
         ("log-10000001", "log-10000001", ""),
         ("a/.gz", "a/.gz", ""),
+        ("access.log.10.0.0.1", "access.log.10.0.0.1", ""),
+        ("access.log.10.0.0.1.gz", "access.log.10.0.0.1", ""),
+        ("access.log.10.0.0.1.2.gz", "access.log.10.0.0.1", ".2"),
+        ("fw_172.160.1.192", "fw_172.160.1.192", ""),
+        ("10.0.0.1", "10.0.0.1", ""),
+        ("access.log.300.0.0.1", "access.log", ".300.0.0.1"),
+        ("node.1", "node", ".1"),
     ],
 )
 def test_what_packing_and_rotation_add_to_a_name(name: str, plain: str, rotation: str) -> None:
@@ -116,7 +123,27 @@ def test_numbers_of_rotation_that_are_there_side_by_side_are_told() -> None:
     gone = {
         path: replace(file, status="gone") if path.endswith("1") else file for path, file in files.items()
     }
+    # One of them may be gone when the other one comes.
+    (equal,) = equal_files(gone.values(), names_of(of)).values()
+    assert equal.words == "2024-05-06/11/web.2 holds the same bytes as 2024-05-06/11/web.1; they count once"
+
+
+def test_a_number_of_rotation_behind_an_extension_that_moves_on_is_not_told() -> None:
+    of = stream()
+    files = known(of, "2024-05-06/web1.11.log.1", "2024-05-06/web1.11.log.2")
+    assert len(equal_files(files.values(), names_of(of))) == 1
+    gone = {
+        path: replace(file, status="gone") if path.endswith("1") else file for path, file in files.items()
+    }
     assert equal_files(gone.values(), names_of(of)) == {}
+
+
+def test_equal_files_of_two_addresses_both_count() -> None:
+    of = stream("%Y-%m-%d/%H/*")
+    files = known(of, "2024-05-06/11/access.log.10.0.0.1", "2024-05-06/11/access.log.10.0.0.2")
+    assert rows(files) == 2
+    (equal,) = equal_files(files.values(), names_of(of)).values()
+    assert equal.counted
 
 
 def test_a_file_delivered_again_under_another_hour_counts_once_and_is_told() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from transom.intervals import NO_HOUR, Interval
-from transom.lake.acceptance import Accepted, accept
+from transom.lake.acceptance import Accepted, accept, near_misses
 from transom.lake.book import Entry, Node, Verdict
 from transom.lake.cause import Cause
 from transom.lake.findings import publish
@@ -236,6 +236,24 @@ def test_a_gate_says_what_helps_first_with_the_entry_to_paste_and_a_near_miss(le
     ):
         (failure,) = judge(ledger, "ingest", "web", interval, "run it", accepted=[other]).failures
         assert "your file says" not in failure
+
+
+@pytest.mark.parametrize(
+    ("subject", "observed", "others", "said"),
+    [
+        ("b.log", 0.31645, (), True),
+        ("b.log", 0.3163, (), False),  # another value: the entry may be for another file
+        (None, 0.5, (), True),
+        (None, 0.5, (0.3164,), False),
+        ("b.log", 0.31645, (0.3164,), False),
+    ],
+)
+def test_what_is_accepted_for_one_file_is_no_near_miss_of_another(
+    subject: str | None, observed: float, others: tuple[float, ...], said: bool
+) -> None:
+    verdict = replace(few_errors(0, observed), subject=subject)
+    beside = [replace(few_errors(0, other), subject="a.log") for other in others]
+    assert bool(near_misses(verdict, [ACCEPTED], [verdict, *beside])) is said
 
 
 def test_what_was_accepted_stays_visible(ledger: Ledger) -> None:

@@ -1,17 +1,19 @@
 """What a person should know of a stream's files: equal ones, those that wait, those of earlier hours."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 
 from deltalake import DeltaTable
 
 from transom.cli.shown import counted
-from transom.intervals import NO_HOUR, format_hour
+from transom.intervals import HOUR, NO_HOUR, format_hour
 from transom.lake.book import Book
 from transom.lake.tables import query
 from transom.stages.equal_files import equal_files, names_of
 from transom.stages.files import HOLDING, File
-from transom.stages.scene import node_of
+from transom.stages.scene import BLOCK, STAGE, scheduled
 from transom.stream import Stream
 
 SHOWN = 3
@@ -42,30 +44,62 @@ def remarks(stream: Stream, files: Sequence[File], book: Book) -> list[str]:
         lines.append(f"{_counted(words, 'holds', 'hold')} the same bytes as another one: {_some(words)}")
     early = early_hours(stream, files, book)
     if early:
-        words = [f"{format_hour(hour)} (events in {file.path})" for hour, file in early]
+        words = [format_hour(hour) for hour in early.hours]
         lines.append(
-            f"{counted(len(early), 'hour')} may count as complete before all files are there, as files "
-            f"that are named for a later hour hold events of them: {_some(words)}{_advice(stream)}"
+            f"{counted(len(words), 'hour')} may count as complete before all files are there, {early.words}: "
+            f"{_some(words)}{_advice(stream)}"
         )
     return lines
 
 
-def early_hours(stream: Stream, files: Iterable[File], book: Book) -> list[tuple[datetime, File]]:
-    """Return the complete hours of which a file holds events that by its name belongs to a later hour.
+@dataclass(frozen=True)
+class Early:
+    """Complete hours of which files may come that are named for a later hour.
 
-    Nothing makes such an hour wait for the file. Each hour comes with the first of these files.
+    Attributes:
+        hours: those that such a file may still come for.
+        file: the one that is named latest, by the hours that it reaches back.
+        first: the first hour that it holds events of.
+    """
+
+    hours: Sequence[datetime]
+    file: File
+    first: datetime
+
+    @property
+    def words(self) -> str:
+        """The reason."""
+        named = format_hour(self.file.hour)
+        return f"as {self.file.path}, named for {named}, holds events of {format_hour(self.first)}"
+
+
+def early_hours(stream: Stream, files: Iterable[File], book: Book) -> Early | None:
+    """Return the complete hours that a file may still come for which by its name belongs to a later hour.
+
+    Nothing makes such an hour wait for the file. Files reach back as far as one of them does. An hour has all
+    files once each hour from which they reach it is complete itself, or the stream's schedule has it not.
     """
     if stream.path_pattern.unit is None:
-        return []
-    found: dict[datetime, File] = {}
-    for file in sorted(files, key=lambda file: (file.hour, file.path)):
-        if file.status not in HOLDING or file.hour == NO_HOUR:
-            continue
-        for hour in file.hours:
-            entry = book.get(node_of("events", hour))
-            if hour < file.hour and entry is not None and entry.asked and entry.complete:
-                found.setdefault(hour, file)
-    return sorted(found.items())
+        return None
+    late = [
+        (file.hour - min(file.hours), file.path, file)
+        for file in files
+        if file.status in HOLDING and file.hour != NO_HOUR and file.hours and min(file.hours) < file.hour
+    ]
+    if not late:
+        return None
+    back, _, file = max(late, key=itemgetter(0, 1))
+    series = book.series(STAGE, BLOCK, "events").items()
+    complete = {hour for hour, entry in series if entry.asked and entry.complete and hour != NO_HOUR}
+    found: list[datetime] = []
+    gap = None
+    for hour in sorted(complete, reverse=True):
+        after = hour + HOUR
+        if after not in complete and scheduled(stream, after):
+            gap = after
+        if gap is not None and gap - hour <= back:
+            found.append(hour)
+    return Early(found[::-1], file, min(file.hours)) if found else None
 
 
 def remarks_of_hour(stream: Stream, files: Sequence[File], book: Book, hour: datetime) -> list[str]:
@@ -75,12 +109,9 @@ def remarks_of_hour(stream: Stream, files: Sequence[File], book: Book, hour: dat
     for file in files:
         if file.path in equal and hour in file.touched:
             lines.append(equal[file.path].words)
-    for early, file in early_hours(stream, files, book):
-        if early == hour:
-            lines.append(
-                f"it may count as complete before all files are there: {file.path}, named for "
-                f"{format_hour(file.hour)}, holds events of it{_advice(stream)}"
-            )
+    early = early_hours(stream, files, book)
+    if early is not None and hour in early.hours:
+        lines.append(f"it may count as complete before all files are there, {early.words}{_advice(stream)}")
     return lines
 
 

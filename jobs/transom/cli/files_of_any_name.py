@@ -27,6 +27,9 @@ FOLDERS: Mapping[Unit, str] = {
     "minute": "%Y-%m-%dT%H-%M", "second": "%Y-%m-%dT%H-%M-%S",
 }  # fmt: skip
 EXAMPLES = 3
+NO_MORE = {"before": "0 seconds", "after": "0 seconds"}
+REFUSED = "rejected_share"
+"""The check on the share of lines that are refused."""
 
 
 @dataclass
@@ -210,6 +213,22 @@ def interval_of(files: Sequence[Held]) -> Interval:
     return interval
 
 
+def hours_cut_to(files: Sequence[Held], hours: Interval) -> Interval | None:
+    """Return some hours where files have events outside of them, and are cut to these; else None.
+
+    Raises:
+        NoEvents: none of the files has an event in them.
+    """
+    there = {hour for file in files for hour in file.hours}
+    if not there:
+        return None
+    if not any(hour in hours for hour in there):
+        names = ", ".join(str(file.path) for file in files)
+        seen = f"{format_hour(min(there))} to {format_hour(max(there) + HOUR)}"
+        raise NoEvents(f"{names}: no event is in {hours}; events are of {seen}")
+    return hours if any(hour not in hours for hour in there) else None
+
+
 def _densest(counts: Mapping[datetime, int]) -> Interval:
     """The stretch of the most hours allowed that holds most events."""
     hours = sorted(counts)
@@ -252,6 +271,7 @@ def land(
     folder: Path,
     interval: Interval,
     end: datetime,
+    only: Interval | None = None,
 ) -> Landed:
     """Links files into a landing folder, and returns the stream that finds them there.
 
@@ -263,10 +283,22 @@ def land(
         folder: of TRANSOM_LANDING.
         interval: what is run, in one piece.
         end: of what the files cover.
+        only: hours to which the files are cut; None leaves them whole. The stream then refuses their other
+            events, and as many lines more.
+
+    Raises:
+        Refusal: the times of files that are cut count from their names.
     """
     pattern, notes = stream.path_pattern, []
-    timed = pattern.unit is not None and all(file.match is not None for file in files)
-    if pattern.unit is not None and not timed:
+    if only is not None and stream.time is not None and stream.time.by_name:
+        rule = "must hold all events of files whose times count from their names"
+        raise Refusal(f"--from and --to: {rule}; got {only}")
+    timed = only is None and pattern.unit is not None and all(file.match is not None for file in files)
+    if only is not None:
+        notes += [_outside(file, only) for file in files if file.hours.keys() - set(only.hours())]
+        if pattern.unit is not None:
+            notes.append("as files are cut, what source.path, `holds` and `expect` say of hours is not tried")
+    elif pattern.unit is not None and not timed:
         other = next(file.path for file in files if file.match is None)
         notes.append(f"{other} is not named as source.path says: `holds` and `expect` are not tried")
     if pattern.captures and any(
@@ -278,6 +310,12 @@ def land(
     source = {**data["source"], "path": "/".join(places)}
     if not timed:
         source.pop("expect", None)
+    if only is not None:
+        # A file holds what its name says, and no more.
+        places[1:1] = [FOLDERS["hour"]]
+        form, data = FOLDERS["hour"], _tolerant(data, stream, files, only)
+        source |= {"path": "/".join(places), "zone": "UTC", "name_time": "start"}
+        source |= {"covers": format_duration(len(only) * HOUR), "holds": NO_MORE}
     chunk = format_duration(max(len(interval), 1) * HOUR)
     # Behind what the files cover none is missing.
     until = {"start": None, "until": end} if end < interval.end else {}
@@ -287,8 +325,10 @@ def land(
         parts = [folder / "landing"]
         match = file.match
         moment = None if match is None else match.end if source.get("name_time") == "end" else match.start
+        moment = moment if only is None else only.start
         if form is not None and moment is not None:
-            parts.append(Path(moment.astimezone(ZoneInfo(stream.source.zone)).strftime(form)))
+            zone = ZoneInfo(tried.source.zone)
+            parts.append(Path(moment.astimezone(zone).strftime(form)))
         captured = match.captures if match is not None else {}
         parts += [Path(captured.get(name, "try")) for name in pattern.captures]
         link = Path(*parts, f"{number}-{file.path.name}")
@@ -302,6 +342,33 @@ def land(
         landed[str(link)] = file
     paths = {str(Path(link).relative_to(folder)): file for link, file in landed.items()}
     return Landed(tried, tuple(notes), paths)
+
+
+def _outside(file: Held, only: Interval) -> str:
+    """Return in words how many events a file has outside of some hours, and where the first ones are."""
+    outside = [(hour, *of) for hour, of in sorted(file.hours.items()) if hour not in only]
+    named = ", ".join(f"line {line} of {format_hour(hour)}" for hour, _, line in outside[:EXAMPLES])
+    more = ", ..." if outside[EXAMPLES:] else ""
+    many = sum(number for _, number, _ in outside)
+    return f"{file.path}: {many} of {file.events} events are outside of {only} and left out: {named}{more}"
+
+
+def _tolerant(
+    data: Mapping[str, Any], stream: Stream, files: Sequence[Held], only: Interval
+) -> Mapping[str, Any]:
+    """Return what a stream's file says, with a check on refused lines that lets the events outside of some
+    hours pass, as they are refused, too."""
+    gate = next((gate for gate in stream.gates if gate.name == REFUSED), None)
+    if gate is None or gate.at_most is None:
+        return data
+    shares = [
+        sum(number for hour, (number, _) in file.hours.items() if hour not in only)
+        / max(file.lines - file.header_lines, 1)
+        for file in files
+    ]
+    checks = data.get("checks") or {}
+    changed = {**(checks.get(REFUSED) or {}), "at_most": min(1.0, gate.at_most + max(shares))}
+    return {**data, "checks": {**checks, REFUSED: changed}}
 
 
 def _numbers(files: Sequence[Held]) -> list[int]:

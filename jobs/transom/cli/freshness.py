@@ -10,8 +10,7 @@ from transom.lake.lineage import Lineage
 from transom.lake.stage import Part, Step
 from transom.lake.staleness import Staleness, among
 from transom.stages import scene
-from transom.stages.checks import accepted_of
-from transom.stages.lineage import lineage_of, outlines
+from transom.stages.lineage import lineage_of, staleness_of
 from transom.stream import Stream
 
 
@@ -24,8 +23,7 @@ class Freshness:
     @cached_property
     def _of_stages(self) -> Mapping[str, Staleness]:
         """What is out of date of each stage that the stream has behind the first one."""
-        accepted = accepted_of(self.stream)
-        return {name: Staleness(stage, self.book, accepted) for name, stage in outlines(self.stream).items()}
+        return staleness_of(self.stream, self.book)
 
     @cached_property
     def _ingest(self) -> scene.Specified:
@@ -103,7 +101,7 @@ class Freshness:
     @cached_property
     def lineage(self) -> Lineage:
         """What is not up to date, with the reason, down to the events."""
-        return lineage_of(self.stream, self.book, self._ingest)
+        return lineage_of(self.stream, self.book, self._ingest, self._of_stages)
 
     def root(self, node: Node) -> Node | None:
         """The node for which one is not up to date, itself or one that it is computed from; None where it is,

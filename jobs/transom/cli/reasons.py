@@ -218,13 +218,14 @@ class Reasons:
         return self._finished.get(entry.run_id) or self._finished.get(run)
 
     def _verdicts(self, node: Node) -> Iterator[str]:
-        for verdict in self.ledger.checks(self.book, node.stage, {node.hour}):
+        verdicts = self.ledger.checks(self.book, node.stage, {node.hour})
+        for verdict in verdicts:
             same = (verdict.node.block, verdict.node.table) == (node.block, node.table)
             if same and not verdict.success and verdict.severity == "error":
                 built_in = BUILT_IN.get(verdict.check)
                 self._mend = (built_in and built_in.mended) or self._mend
                 yield from words(verdict).split("\n")
-                yield from near_misses(verdict, entries_of(self.stream.accept))
+                yield from near_misses(verdict, entries_of(self.stream.accept), verdicts)
                 entry = None if built_in and built_in.mended else entry_for(verdict)
                 if entry:
                     yield f"to accept it, add this to accept in the stream file: {entry}"

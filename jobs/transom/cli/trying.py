@@ -108,7 +108,7 @@ def try_in(
         SpecificationError: the stream's file is wrong.
     """
     from transom.cli import outcome
-    from transom.cli.files_of_any_name import held, interval_of, land, other_hours
+    from transom.cli.files_of_any_name import held, hours_cut_to, interval_of, land, other_hours
     from transom.cli.lakes import TRIED
     from transom.cli.sample import read_sample
     from transom.intervals import format_hour
@@ -133,13 +133,14 @@ def try_in(
     except Refusal:
         outcome.print_rejected(found)
         raise
+    only = hours_cut_to(found, hours) if hours is not None else None
     interval = _told_by(stream, covered)
     if interval != covered:
         _say(
             f"the hours to {format_hour(interval.end)} run as well, as slow episodes and frames of a stretch "
             "are told that late; an episode may still grow then, and says so"
         )
-    landed = land(read_mapping(file), stream, found, folder, interval, covered.end)
+    landed = land(read_mapping(file), stream, found, folder, interval, covered.end, only)
     for note in landed.notes:
         _say(note)
     began = time.monotonic()

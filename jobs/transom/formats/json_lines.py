@@ -18,10 +18,9 @@ from pyarrow import json as pa_json
 
 from transom.formats.drift import Names
 from transom.formats.json_names import top_names
-from transom.formats.layout import EPOCH_OR_ISO, Layout
+from transom.formats.layout import DOUBLES, EPOCH_OR_ISO, NANOSECONDS, Layout
 from transom.formats.lines import joined
 from transom.formats.rest import Records
-from transom.formats.times import NANOSECONDS
 from transom.formats.typed import Refusals
 
 ALONE = 2048
@@ -294,7 +293,7 @@ def json_text(value: Any, ordered: bool = False) -> str:
 
 
 def _time_type(form: str | None) -> pa.DataType:
-    return pa.float64() if form in ("epoch", "epoch_ms", "epoch_us") else pa.string()
+    return pa.float64() if form in DOUBLES else pa.string()
 
 
 def _numeric(layout: Layout) -> Iterator[tuple[str, pa.DataType]]:

@@ -13,6 +13,12 @@ from typing import Literal
 FieldType = Literal["string", "integer", "number", "boolean", "timestamp"]
 FormatName = Literal["apache", "zeek", "csv", "json", "regex", "kv", "syscalls"]
 
+EPOCHS: Mapping[str, int] = {"epoch": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000, "epoch_ns": 1_000_000_000}
+"""Times as numbers since 1970, and how many of each unit make a second."""
+NANOSECONDS = "epoch_ns"
+"""An epoch that no double holds: whole nanoseconds, cut to microseconds, as the digits of ISO 8601 are."""
+DOUBLES: Mapping[str, int] = {form: unit for form, unit in EPOCHS.items() if form != NANOSECONDS}
+"""The epochs that are read as doubles."""
 EPOCH_OR_ISO = "epoch_or_iso"
 """Seconds or milliseconds since 1970, or ISO 8601, as each text is written: by its settings, Zeek has all."""
 

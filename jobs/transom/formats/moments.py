@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from transom.formats import rounding
 from transom.formats.layout import ByLines, Layout, is_local
 from transom.formats.repeated import repeats
-from transom.formats.times import APACHE, LAST, MICROSECOND, SPECIAL, beyond, instants, numbers, time_form
+from transom.formats.times import APACHE, LAST, SPECIAL, beyond, instants, numbers, time_form
 from transom.formats.typed import ARROW, Refusals, mask
 from transom.intervals import EPOCH
 
@@ -58,7 +58,7 @@ def by_fields(
         extra_seconds = pc.fill_null(seconds, 0.0).to_numpy(zero_copy_only=False)
         large = ~(np.abs(extra_seconds) < LONGEST_ADDED)
         refused.add(large, "bad_time", time.plus[0], extra, ADDED)
-        added, _ = rounding.steps(np.where(large, 0.0, extra_seconds), MICROSECOND)
+        added, _ = rounding.steps(np.where(large, 0.0, extra_seconds), (1, 1_000_000))
         there = mask(pc.is_valid(found)) & ~large
         micros = pc.fill_null(found.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) + added
         bad = there & beyond(micros)

@@ -15,17 +15,13 @@ import pyarrow.compute as pc
 
 from transom.formats import rounding
 from transom.formats.fixed_times import of_fixed_width
-from transom.formats.layout import EPOCH_OR_ISO
+from transom.formats.layout import DOUBLES, EPOCH_OR_ISO, NANOSECONDS
 from transom.intervals import EPOCH
 
 FIRST = 0
 LAST = (datetime(2262, 1, 1, tzinfo=UTC) - EPOCH).days * 86_400_000_000
-MICROSECOND = (1, 1_000_000)
-EPOCHS = {"epoch": MICROSECOND, "epoch_ms": (1, 1_000), "epoch_us": (1, 1)}
 MILLIS_FROM = 1e11
 """From here on a number is milliseconds: as seconds it would be of the year 5138, as milliseconds of 1973."""
-NANOSECONDS = "epoch_ns"
-"""An epoch that no double holds: whole nanoseconds, cut to microseconds, as the digits of ISO 8601 are."""
 LARGEST_INT64 = str(2**63 - 1)
 NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 APACHE = "%d/%b/%Y:%H:%M:%S %z"
@@ -52,8 +48,8 @@ def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Mas
     """
     present = np.asarray(pc.is_valid(text).to_numpy(zero_copy_only=False), dtype=bool)
     special: dict[str, Mask] = {}
-    if form in EPOCHS:
-        micros, bad = _epoch(text, EPOCHS[form])
+    if form in DOUBLES:
+        micros, bad = _epoch(text, _steps(form))
     elif form == EPOCH_OR_ISO:
         micros, bad, special = _any(text, zone)
     elif form == NANOSECONDS:
@@ -89,6 +85,11 @@ def numbers(text: pa.Array) -> tuple[pa.Array, Mask]:
     )
 
 
+def _steps(form: str) -> tuple[int, int]:
+    """Return a microsecond in the unit of an epoch, as a fraction."""
+    return 1, 1_000_000 // DOUBLES[form]
+
+
 def _epoch(text: pa.Array, unit: tuple[int, int]) -> tuple[npt.NDArray[np.int64], Mask]:
     values, _ = numbers(text)
     micros, fits = rounding.steps(values.to_numpy(zero_copy_only=False), unit)
@@ -101,8 +102,8 @@ def _any(text: pa.Array, zone: str | None) -> tuple[npt.NDArray[np.int64], Mask,
     number = np.asarray(pc.is_valid(values).to_numpy(zero_copy_only=False), dtype=bool)
     floats = np.where(number, pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False), 0.0)
     millis = np.abs(floats) >= MILLIS_FROM
-    micros, fits = rounding.steps(np.where(millis, 0.0, floats), MICROSECOND)
-    in_millis, fit_millis = rounding.steps(np.where(millis, floats, 0.0), EPOCHS["epoch_ms"])
+    micros, fits = rounding.steps(np.where(millis, 0.0, floats), _steps("epoch"))
+    in_millis, fit_millis = rounding.steps(np.where(millis, floats, 0.0), _steps("epoch_ms"))
     micros, bad = np.where(millis, in_millis, micros), number & ~np.where(millis, fit_millis, fits)
     special: dict[str, Mask] = {}
     if wrong.any():

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.formats import rounding
-from transom.formats.layout import Field
-from transom.formats.times import EPOCHS, NANOSECONDS, instants, numbers, time_form
+from transom.formats.layout import EPOCHS, Field
+from transom.formats.times import instants, numbers, time_form
 
 ARROW: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -130,7 +130,7 @@ def _absent(spec: Field, text: pa.Array) -> Mask:
     absent = np.zeros(len(text), dtype=bool)
     if pa.types.is_string(texts.type):
         absent = mask(pc.is_in(texts, value_set=pa.array(spec.missing, pa.string())))
-    if spec.type in ("integer", "number") or spec.time_format in (*EPOCHS, NANOSECONDS):
+    if spec.type in ("integer", "number") or spec.time_format in EPOCHS:
         meant, _ = numbers(pa.array(spec.missing, pa.string()))
         meant = meant.drop_null()
         if len(meant):

@@ -7,6 +7,7 @@ changes: what was accepted was that value, not the check.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 
 from transom.intervals import NO_HOUR, format_hour
 from transom.lake.book import Node, Verdict
@@ -59,14 +60,38 @@ def _is_of(item: Accepted, verdict: Verdict) -> bool:
     return (item.hour, item.stage, item.check) == (node.hour, node.stage, verdict.check)
 
 
-def near_misses(verdict: Verdict, accepted: Sequence[Accepted]) -> list[str]:
-    """Return what the stream file accepts for a failed check and its hour, and the check did not see."""
+def near_misses(verdict: Verdict, accepted: Sequence[Accepted], others: Sequence[Verdict]) -> list[str]:
+    """Return what the stream file accepts for a failed check and its hour, and the check did not see.
+
+    An entry does not say which file it is for. One is left out where it is another verdict's value; of a
+    check on a file it must also be the value but for its last digits.
+
+    Args:
+        others: the verdicts that are known beside this one.
+    """
+    node = verdict.node
+    theirs = {
+        other.observed
+        for other in others
+        if (other.node.stage, other.node.hour, other.check) == (node.stage, node.hour, verdict.check)
+    }
     return [
         f"your file says {written(item.observed)} for {verdict.check} of {format_hour(item.hour)}, and the "
         f"check saw {written(verdict.observed)}: `observed` must have every digit"
         for item in accepted
-        if _is_of(item, verdict) and item.observed != verdict.observed
+        if _is_of(item, verdict)
+        and item.observed not in (verdict.observed, *theirs)
+        and (verdict.subject is None or _is_cut(item.observed, verdict.observed))
     ]
+
+
+def _is_cut(said: float, observed: float | None) -> bool:
+    """Return whether a value is another one with fewer digits, cut or rounded."""
+    if observed is None:
+        return False
+    short, whole = Decimal(written(said)), Decimal(written(observed))
+    unit = Decimal(1).scaleb(int(short.as_tuple().exponent))
+    return abs(whole - short) < unit
 
 
 def entry_for(verdict: Verdict) -> str | None:

@@ -183,7 +183,7 @@ def failure(
         other = next((of.mended for v in wrong if (of := BUILT_IN.get(v.check)) and of.mended), None)
         mend = other or "mend the data (or accept the value)"
         lines += [f"  what was published before stays; {mend}, then:", run]
-        lines += [] if other else _acceptance(wrong, accepted)
+        lines += [] if other else _acceptance(wrong, accepted, verdicts)
         for verdict in wrong:
             first, *rows = words(verdict).split("\n")
             lines += [*wrapped(first, "  "), *rows]
@@ -192,9 +192,12 @@ def failure(
     return "\n".join(lines)
 
 
-def _acceptance(wrong: Sequence[Verdict], accepted: Sequence[Accepted]) -> list[str]:
+def _acceptance(
+    wrong: Sequence[Verdict], accepted: Sequence[Accepted], verdicts: Sequence[Verdict]
+) -> list[str]:
     """How to let failed checks pass, and why what the stream file accepts does not."""
-    misses = list(dict.fromkeys(miss for verdict in wrong for miss in near_misses(verdict, accepted)))
+    found = (miss for verdict in wrong for miss in near_misses(verdict, accepted, verdicts))
+    misses = list(dict.fromkeys(found))
     lines = [line for miss in misses[:SHOWN] for line in wrapped(miss, "  ")]
     entries = list(dict.fromkeys(filter(None, map(entry_for, wrong))))
     if entries:

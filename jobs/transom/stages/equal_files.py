@@ -7,7 +7,7 @@ checks. Nothing in the bytes says which.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from transom.file_names import split_name
+from transom.file_names import may_be_host, split_name
 from transom.stages.files import HOLDING, File, FileName
 from transom.stream import Stream
 
@@ -66,13 +66,15 @@ def equal_files(files: Iterable[File], name_of: Callable[[str], FileName | None]
 
 
 def _differ(one: tuple[File, FileName], other: tuple[File, FileName]) -> bool:
-    """Return whether packing and rotation do not explain two names. Of a file that is rotated one number is
-    there at a time."""
+    """Return whether packing and rotation do not explain two names for sure. Of a file that is rotated one
+    number is there at a time, where it is known to be rotated."""
     (file, name), (other_file, other_name) = one, other
     if name.plain != other_name.plain:
         return True
+    if not (name.rotation and other_name.rotation) or name.rotation == other_name.rotation:
+        return False
     there = file.status in HOLDING and other_file.status in HOLDING
-    return there and bool(name.rotation and other_name.rotation) and name.rotation != other_name.rotation
+    return there or (may_be_host(name.plain, name.rotation) and may_be_host(name.plain, other_name.rotation))
 
 
 def names_of(stream: Stream) -> Callable[[str], FileName | None]:

@@ -32,9 +32,23 @@ def book_of(stream: Stream, ledger: Ledger) -> Book:
     return Fillers(ledger.root, fillers).beside(ledger.book())
 
 
-def lineage_of(stream: Stream, book: Book, specified: scene.Specified | None = None) -> Lineage:
-    """Return what of a stream is not up to date, as its ledger stands."""
+def staleness_of(stream: Stream, book: Book) -> dict[str, Staleness]:
+    """Return what is out of date of each stage that a stream has behind the first one."""
     accepted = accepted_of(stream)
+    return {name: Staleness(stage, book, accepted) for name, stage in outlines(stream).items()}
+
+
+def lineage_of(
+    stream: Stream,
+    book: Book,
+    specified: scene.Specified | None = None,
+    stages: Mapping[str, Staleness] | None = None,
+) -> Lineage:
+    """Return what of a stream is not up to date, as its ledger stands.
+
+    Args:
+        stages: as `staleness_of` has them, where they are known.
+    """
     known = specified or scene.Specified(stream)
 
     def source_stale(hour: datetime) -> bool:
@@ -46,8 +60,7 @@ def lineage_of(stream: Stream, book: Book, specified: scene.Specified | None = N
             or entry.inputs != known.expected(hour)
         )
 
-    stages = [Staleness(stage, book, accepted) for stage in outlines(stream).values()]
-    return Lineage(book, stages, source_stale)
+    return Lineage(book, (stages or staleness_of(stream, book)).values(), source_stale)
 
 
 def stale_hours(stream: Stream, ledger: Ledger, stage: str, interval: Interval) -> dict[str, list[datetime]]:

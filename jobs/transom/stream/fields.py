@@ -5,11 +5,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from transom.formats.layout import EPOCH_OR_ISO
+from transom.formats.layout import EPOCH_OR_ISO, EPOCHS
 from transom.stream.base import Text
 from transom.stream.errors import Problem
 
-EPOCHS = ("epoch", "epoch_ms", "epoch_us", "epoch_ns")
 _DIRECTIVES = "aAbBdfHIjmMpSyYzZ%"
 
 

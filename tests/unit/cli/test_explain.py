@@ -280,12 +280,12 @@ def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
         "ingest",
         [
             Verdict(
-                node, "rejected_share", "error", 0.5, "at most 0.05", False, subject="a.log", sample=sample
+                node, "rejected_share", "error", 0.512, "at most 0.05", False, subject="a.log", sample=sample
             )
         ],
         "bad",
     )
-    cause = "a.log: rejected_share: observed 0.5, expected at most 0.05"
+    cause = "a.log: rejected_share: observed 0.512, expected at most 0.05"
     lake.run("bad", "ingest", {node: Entry("quarantined", "bad", False, inputs={}, cause=cause)})
     words = f"ingest events 2015-05-17T01:00 is quarantined: {cause}"
     blocked = {
@@ -307,16 +307,16 @@ def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
     lake.file.write_text(WEB + f"accept: [{json.dumps(missed | {'who': 'ops', 'why': 'a bad release'})}]\n")
     lines = said(run, lake, "2015-05-17T01:00")
     assert (
-        "    your file says 0.51 for rejected_share of 2015-05-17T01:00, and the check saw 0.5: `observed` "
+        "    your file says 0.51 for rejected_share of 2015-05-17T01:00, and the check saw 0.512: `observed` "
         "must have every digit"
     ) in lines
     assert (
         "    to accept it, add this to accept in the stream file: - {hour: 2015-05-17T01:00, stage: ingest, "
-        "check: rejected_share, observed: 0.5, who: NAME, why: REASON}"
+        "check: rejected_share, observed: 0.512, who: NAME, why: REASON}"
     ) in lines
     assert [line for line in lines if "withheld" in line or "line 3" in line or "observed" in line][:3] == [
         f"    withheld, what was published before stays: {cause}",
-        "    2015-05-17T01:00 events: rejected_share in a.log: observed 0.5, expected at most 0.05",
+        "    2015-05-17T01:00 events: rejected_share in a.log: observed 0.512, expected at most 0.05",
         "        line 3: no_match: junk",
     ]
 
@@ -444,12 +444,13 @@ def test_files_that_a_person_should_know_of_are_told_and_make_no_hour_less_fresh
         os.utime(path, (when.timestamp(), when.timestamp()))
     lake.files(rows)
     equal = f"{folder}.01b.log holds the same bytes as {folder}.01a.log; both count"
+    # Of hour 2 files may come that are named for hour 3; of hour 1 all are there.
     early = (
-        f"it may count as complete before all files are there: {folder}.02.log, named for 2015-05-17T02:00, "
-        "holds events of it; if names say the end of what a file covers: "
+        f"it may count as complete before all files are there, as {folder}.02.log, named for "
+        "2015-05-17T02:00, holds events of 2015-05-17T01:00; if names say the end of what a file covers: "
         "`source: {name_time: end, covers: ...}`"
     )
-    for hour, remarks in (("01", [equal, early]), ("02", [])):
+    for hour, remarks in (("00", []), ("01", [equal]), ("02", [early])):
         lines = said(run, lake, f"2015-05-17T{hour}:00")
         assert [line for line in lines if line.startswith("  files: ")] == [
             f"  files: {of}" for of in remarks

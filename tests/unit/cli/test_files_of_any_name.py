@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from transom.cli.asked import Refusal
-from transom.cli.files_of_any_name import held, interval_of, land, named, other_hours
+from transom.cli.asked import NoEvents, Refusal
+from transom.cli.files_of_any_name import held, hours_cut_to, interval_of, land, named, other_hours
 from transom.intervals import HOUR, Interval
 from transom.paths import PathPattern
 from transom.stages.landing import listed
@@ -218,3 +218,46 @@ def test_a_file_whose_name_says_the_end_of_its_period_is_tried_as_of_that(tmp_pa
     landed = land(data, stream, [file], tmp_path / "try", interval, interval.end)
     (found,) = listed(landed.stream.path_pattern).values()
     assert (found.path, found.hour) == ("landing/2015-05-17T11/1-access.11.log", day(10))
+
+
+@pytest.mark.parametrize("name", ["odd.log", "north/2015-05-17/access.10.log"])
+def test_a_file_is_cut_to_the_hours_that_are_asked_for(tmp_path: Path, name: str) -> None:
+    """Its other events are refused, and named; the check on refused lines lets as many more pass."""
+    path = log(tmp_path / name, 10, 10, 10, 11)
+    file = held(parse(DATA), path)
+    only = Interval(day(10), day(11))
+    assert hours_cut_to([file], only) == only
+    landed = land(DATA, parse(DATA), [file], tmp_path / "try", only, only.end, only)
+    assert landed.notes[0] == (
+        f"{path}: 1 of 4 events are outside of {only} and left out: line 4 of 2015-05-17T11:00"
+    )
+    (found,) = listed(landed.stream.path_pattern).values()
+    match = landed.stream.path_pattern.match(found.path)
+    assert match is not None
+    span = landed.stream.span(match)
+    assert span is not None
+    assert (span.start, span.end) == (only.start, only.end)
+    (gate,) = [gate for gate in landed.stream.gates if gate.name == "rejected_share"]
+    assert gate.at_most == 0.05 + 1 / 4
+
+
+def test_files_are_cut_only_where_they_hold_more(tmp_path: Path) -> None:
+    file = held(parse(DATA), log(tmp_path / "odd.log", 10, 11))
+    assert hours_cut_to([file], Interval(day(9), day(12))) is None
+    with pytest.raises(NoEvents, match=r"odd.log: no event is in .2015-05-17T12.*; events are of .*T10"):
+        hours_cut_to([file], Interval(day(12), day(13)))
+
+
+def test_files_whose_names_are_times_are_not_cut(tmp_path: Path) -> None:
+    data = {
+        "name": "k",
+        "source": {"path": "%Y-%m-%dT%H.csv", "format": "csv", "options": {"header": True}},
+        "columns": {"a": {"type": "integer"}},
+        "time": {"lines": "1 minute", "from": "name"},
+    }
+    stream = parse(data)
+    path = tmp_path / "2015-05-17T10.csv"
+    path.write_text("a\n1\n")
+    only = Interval(day(11), day(12))
+    with pytest.raises(Refusal, match="must hold all events of files whose times count from their names"):
+        land(data, stream, [held(stream, path)], tmp_path / "try", only, only.end, only)

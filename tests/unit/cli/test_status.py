@@ -3,14 +3,19 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import Result
 
+from transom.cli.freshness import Freshness
 from transom.lake.book import Entry, Node, Verdict
 from transom.lake.findings import publish
 from transom.lake.ledger import Ledger
+from transom.lake.stage import Stage
+from transom.lake.staleness import Staleness
 from transom.stages.scene import node_of
+from transom.stream import load
 from unit.cli.by_hand import WEB, Lake, at
 
 Ask = Callable[..., Result]
@@ -266,3 +271,17 @@ def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, la
     reason = "ingest events (events) of 2015-05-17T00:00 to 2015-05-17T03:00 is out of date"
     hours = "2015-05-17T00:00 to 2015-05-17T02:00"
     assert f"  stale: aggregate of {hours}, as {reason}" in result.stdout.splitlines()
+
+
+def test_what_is_out_of_date_is_built_once_of_each_stage(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.ingest(range(2))
+    built: list[str] = []
+    init = Staleness.__init__
+
+    def counted(self: Staleness, stage: Stage, *rest: Any) -> None:
+        built.append(stage.name)
+        init(self, stage, *rest)
+
+    monkeypatch.setattr(Staleness, "__init__", counted)
+    assert Freshness(load(lake.file), lake.ledger.book()).stale("aggregate")
+    assert built == ["aggregate"]

@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
+from transom.cli.drafting import kinds
 from transom.formats.json_lines import JsonLines
-from transom.formats.layout import EventTime, Field, Layout
+from transom.formats.layout import EPOCHS, EventTime, Field, Layout
+from transom.formats.times import instants
 from unit.formats.some_layouts import read
 
 NANOS = Layout("json", (Field("n", ("n",)),), EventTime(("ts",), (), "epoch_ns"))
@@ -61,3 +63,14 @@ def test_a_column_of_nanoseconds_is_a_time() -> None:
 def test_texts_and_numbers_are_both_read_in_blocks(value: object) -> None:
     """Not line by line: a log has one or the other."""
     assert JsonLines(NANOS).takes(pa.array([json.dumps({"ts": value})] * 3))
+
+
+def test_epochs_are_the_same_wherever_they_are_named() -> None:
+    """A form that a stream file may name is read, and one that a draft guesses may be named."""
+    assert kinds.EPOCHS == EPOCHS
+    for form, unit in EPOCHS.items():
+        found, bad, _ = instants(pa.array([str(1_700_000_000 * unit)]), form, None)
+        assert (found.to_pylist(), bad.tolist()) == (
+            [datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)],
+            [False],
+        )

@@ -3,6 +3,8 @@
 A local time of such an hour is two instants. Lines that stand together in it are a run. As long as the
 times of a run do not go back by half of what the clock repeats, nothing tells which of the two they mean;
 where they do so once, the lines before it are of the first hour and those from there on of the second.
+Equal times are no such sign, also where a log has one line an hour: two events may be of one moment. Only
+the event's time is looked at; columns of type `timestamp` always mean the first.
 """
 
 from dataclasses import dataclass, field

@@ -57,6 +57,8 @@ def test_the_order_of_lines_tells_the_two_hours_apart(block: int) -> None:
 @pytest.mark.parametrize(
     ("clock", "times", "ambiguous", "line"),
     [
+        # A line an hour: equal times may be two events of one moment.
+        (["01:30", "02:30", "02:30", "03:30"], ["26 23:30", "27 00:30", "27 00:30", "27 02:30"], 2, 3),
         # One hour alone: it may be either.
         (["01:50", "02:10", "02:40", "03:10"], ["26 23:50", "27 00:10", "27 00:40", "27 02:10"], 2, 3),
         (["02:10", "02:40"], ["27 00:10", "27 00:40"], 2, 2),
@@ -178,3 +180,20 @@ def test_only_times_of_the_first_of_two_hours_may_mean_the_second() -> None:
     micros = np.array([start - 1, start, start + HOUR - 1, start + HOUR], dtype=np.int64)
     text = pa.array(["2024-10-27 02:00:00"] * 4)
     assert repeats(text, micros, "iso", "Europe/Berlin").tolist() == [0, HOUR, HOUR, 0]
+
+
+def test_times_of_other_columns_mean_the_first_hour_and_are_not_counted() -> None:
+    """What the README says of them: only the event's time is told apart."""
+    layout = Layout(
+        "csv",
+        (Field("seen", ("seen",), "timestamp", time_format="iso", zone="Europe/Berlin"),),
+        EventTime(("at",), (), "iso", "Europe/Berlin"),
+        {},
+    )
+    rows = [f"{at},{at}" for at in night("02:50", "02:10")]
+    parts = list(read_file(io.BytesIO("\n".join(["at,seen", *rows, ""]).encode()), "x.csv", layout, None))
+    events = [event for part in parts if isinstance(part, Chunk) for event in part.events.to_pylist()]
+    assert [(f"{event['event_time']:%H:%M}", f"{event['seen']:%H:%M}") for event in events] == [
+        ("00:50", "00:50"), ("01:10", "00:10"),
+    ]  # fmt: skip
+    assert [part.ambiguous for part in parts if isinstance(part, Summary)] == [0]

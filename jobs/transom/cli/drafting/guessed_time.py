@@ -88,11 +88,11 @@ def time_of(log: Log, paths: Sequence[str], start: str) -> When:
         return _in_zone(log, leading)
     if sure:
         return _in_zone(log, _alone(log, kinds, sure))
-    joined, partial = _joined(log, kinds), _partial(log, kinds, paths, start)
+    joined, partial = _joined(log, kinds, start), _partial(log, kinds, paths, start)
     for said in (joined, partial):
         if said is not None and not said.untimed:
             return said if said is partial else _in_zone(log, said)
-    return _alone(log, kinds, times) if times else partial or _by_lines(kinds, start)
+    return _alone(log, kinds, times) if times else joined or partial or _by_lines(kinds, start)
 
 
 def _alone(log: Log, kinds: Mapping[str, Kind], times: Sequence[str]) -> When:
@@ -174,8 +174,9 @@ def _is_said(log: Log, field: str) -> bool:
     return log.types.get(field) == "timestamp" or says_time(field)
 
 
-def _joined(log: Log, kinds: Mapping[str, Kind]) -> When | None:
-    """A day and a time of day beside it, in columns of any name."""
+def _joined(log: Log, kinds: Mapping[str, Kind], start: str) -> When | None:
+    """A day and a time of day beside it, in columns of any name, with its half of the day."""
+    unread: When | None = None
     days = [
         field
         for field, kind in kinds.items()
@@ -191,10 +192,14 @@ def _joined(log: Log, kinds: Mapping[str, Kind]) -> When | None:
     clocks.sort(key=lambda field: rank(identifier(field), TIMES))
     for day in days:
         for clock in clocks:
-            found = _several(log, [day, clock, *_half(log, clock)])
+            half = _half(log, clock)
+            found = _several(log, [day, clock, *half])
+            if found is None and half and _several(log, [day, clock]) is not None:
+                why = f"{_seen(_texts(log, [day, clock, *half]))} is a time of no form that is known"
+                unread = unread or When((), {"lines": "1 second", "from": start}, f"?: {why}", untimed=why)
             if found is not None and (_is_date(log, day, clock) or not _is_six_digits(found)):
                 return found
-    return None
+    return unread
 
 
 def _half(log: Log, clock: str) -> list[str]:

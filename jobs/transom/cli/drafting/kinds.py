@@ -47,14 +47,18 @@ _DATES = (
 )  # fmt: skip
 _TIMES = (
     "%H:%M:%S", "%H:%M:%S.%f", "%H:%M", "%H:%M:%S,%f", "%H:%M:%S:%f", "%I:%M:%S %p", "%I:%M %p", "%H%M%S",
-    "%H.%M.%S", "%H.%M.%S.%f", "%H-%M-%S", "%H%M%S.%f", "%H%M%S,%f", "%I:%M:%S.%f %p", "%I:%M:%S,%f %p",
-    "%I:%M:%S%p", "%I:%M%p", "%I.%M.%S %p", "%I.%M.%S.%f %p", "%I:%M:%S:%f %p", "%I.%M %p",
+    "%H.%M.%S", "%H.%M.%S.%f", "%I:%M:%S.%f %p",
+)  # fmt: skip
+_RARE = (
+    "%H-%M-%S", "%H%M%S.%f", "%H%M%S,%f", "%I:%M:%S,%f %p", "%I:%M:%S%p", "%I:%M%p", "%I.%M.%S %p",
+    "%I.%M.%S.%f %p", "%I:%M:%S:%f %p", "%I.%M %p",
 )  # fmt: skip
 _ZONES = ("", " %z", " %Z", "%z")
 FORMS = tuple(
     dict.fromkeys(
         (
             *("".join(parts) for parts in product(_DATES, (" ", ":", "-", "T", "_", ", "), _TIMES, _ZONES)),
+            *("".join(parts) for parts in product(_DATES, (" ", "T", "_"), _RARE, ("", "%z"))),
             # Six digits behind a time of day are a number of a process, or anything.
             *(
                 "".join(parts)

@@ -65,7 +65,13 @@ WIDEST = 7
 """Words of the widest time: Mon May 6 10:00:00 PM CEST 2024."""
 LETTER = "(?P<level>[A-Z])"
 """What is before klog's month and day."""
-HEADS = ("", "<(?P<priority>[0-9]+)>", "(?P<level>[A-Za-z]+):", LETTER)
+HEADS = (
+    "",
+    "<(?P<priority>[0-9]+)>",
+    "(?P<level>[A-Za-z]+):",
+    "(?P<level>[A-Za-z]+):(?P<logger>[^: ]+):",
+    LETTER,
+)
 TAILS = ("", r"\[(?P<thread>[^\] ]*)\]")
 """What logs write before and behind a time in one word with it."""
 SERIAL = "(?P<serial>[0-9]+)"

@@ -42,6 +42,7 @@ __all__ = ["home"]
         ("2024-127 10:00:{n:02} R02", "2024-05-06T10:00:00"),
         ("<134>May 06 2024 10:00:{n:02} sw1", "2024-05-06T10:00:00"),
         ("INFO:2024-05-06 10:00:{n:02}: R02", "2024-05-06T10:00:00"),
+        ("WARNING:app.main:2024-05-06 10:00:{n:02} R02", "2024-05-06T10:00:00"),
         ("2024-05-06T10:00:{n:02}.000Z[main] R02", "2024-05-06T10:00:00"),
         ("Mon May  6 10:00:{n:02} PM CEST 2024 R02", "2024-05-06T20:00:00"),
         ("Mon May  6 10:00:{n:02} PM 2024 R02", "2024-05-06T22:00:00"),
@@ -194,6 +195,7 @@ def test_a_field_of_several_zones_is_named_beside_the_zone(tmp_path: Path) -> No
         ("10:00:{n:02}.123456 121212 web0", "no date is found for the times in time (10:00:00.123456)"),
         # Which half of the day?
         ("web0 10:00:{n:02} PM web1", "no date is found for the times in time (10:00:00 PM)"),
+        ("2024-05-06 22:00:{n:02} PM web1", "2024-05-06 22:00:00 PM is a time of no form that is known"),
         ("2024-05-06 10::00:{n:02} PM web1", "no field looks like a time"),
     ],
 )

@@ -83,7 +83,7 @@ class Reasons:
             yield f"{stage}: nobody has asked for it, so it counts as empty{beside}"
             return
         nodes = [*self.fresh.nodes(stage, self.hour), *self.fresh.gone(stage, self.hour)]
-        nodes += [node for node in self._damaged(stage) if node not in nodes]
+        nodes += [node for node in self.fresh.damaged.get((stage, self.hour), ()) if node not in nodes]
         for node in nodes:
             of_table = "" if (stage, node.table) == ("ingest", "events") else f", {node.table}"
             name = f"{node.stage} {node.block}{of_table}"
@@ -128,11 +128,6 @@ class Reasons:
         for verdict in self.ledger.accepted(self.book, stage):
             if verdict.node.hour == self.hour:
                 yield f"  {accepted_in_words(verdict)}"
-
-    def _damaged(self, stage: str) -> list[Node]:
-        """The nodes of the hour that are marked as damaged."""
-        here = ((node, entry) for node, entry in self.book.items() if node.hour == self.hour)
-        return sorted(node for node, entry in here if node.stage == stage and entry.damaged)
 
     def _unfinished(self, stage: str) -> str | None:
         """A run that has published or begun some of the hour, of the stage or of one before it, and that has

@@ -113,7 +113,8 @@ def _shown(stream: Stream, uri: str) -> bool:
         rows.append((stream.name, stage, *_counts(book, stage), len(stale), *_about(last)))
         because += _upstream(stage, stale, book)
     table(f"{stream.name} in {uri}", COLUMNS, rows)
-    for line in [*because, *_damaged(book)]:
+    damaged = _damaged(book)
+    for line in [*because, *damaged]:
         typer.echo(f"  {plain(line)}")
     if waits:
         typer.echo(f"  {plain(waits)}")
@@ -132,8 +133,8 @@ def _shown(stream: Stream, uri: str) -> bool:
         typer.echo(f"  {plain(finding)}")
     if found.rest:
         typer.echo(f"  {plain(found.rest)}")
-    # Neither trouble nor a stale hour.
-    return not waits and not any(any(row[4:9]) for row in rows)
+    # Neither trouble nor a stale hour. Damage may lie in hours that nobody has asked for, too.
+    return not waits and not damaged and not any(any(row[4:9]) for row in rows)
 
 
 def _upstream(stage: str, stale: "Mapping[datetime, Node]", book: "Book") -> list[str]:

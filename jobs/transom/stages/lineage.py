@@ -91,7 +91,8 @@ def _state(root: Node, book: Book) -> str:
     entry = book.get(root)
     if entry is None:
         return "not computed"
-    return entry.status if entry.status in ("writing", "blocked", "quarantined") else "out of date"
+    told = ("writing", "blocked", "quarantined", "damaged")
+    return entry.status if entry.status in told else "out of date"
 
 
 def _stretches(hours: Collection[datetime]) -> str:

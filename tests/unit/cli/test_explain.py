@@ -517,3 +517,13 @@ def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, la
     assert lines[at_granules + 1] == (
         "    computed from what is stale in turn: ingest events (events) of 2015-05-17T01:00 is out of date"
     )
+
+
+def test_what_is_computed_from_damage_is_stale_for_it(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    lake.mark(node_of("events", at(1)))
+    result = run("explain", "web", "2015-05-17T02:00")
+    assert result.exit_code == 1
+    why = "computed from what is stale in turn: ingest events (events) of 2015-05-17T01:00 is damaged"
+    assert f"    {why}" in result.stdout.splitlines()

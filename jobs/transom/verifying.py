@@ -1,8 +1,9 @@
 """Finds what is damaged in a stream's tables, and marks it so that the next run makes it again."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache, partial
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
-from transom.intervals import Interval
+from transom.intervals import NO_HOUR, Interval
 from transom.lake.book import Entry, Node
 from transom.lake.damage import Damage
 from transom.lake.ledger import Ledger
@@ -21,9 +22,10 @@ from transom.lake.store import Store
 from transom.lake.tables import LakeError, in_hours_sql, read_rows
 from transom.lake.verification import Layout, Verification, unreadable, verify
 from transom.stages import scene
-from transom.stages.files import File
+from transom.stages.files import File, Listed
 from transom.stages.ingest_tables import Tables
 from transom.stages.landing import LandingError, listed
+from transom.stages.losses import comes_back
 from transom.stream import Stream
 from transom.work import LATER, WORKS
 
@@ -120,7 +122,11 @@ def mark(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
     gone = _gone(stream, root, found)
     repair(store, ledger, layouts, found, run_id)
     waiting = {node for node, entry in ledger.book().items() if entry.damaged or entry.inputs is None}
-    return Marked(notes, sorted(waiting), gone)
+    there = _landed(stream)
+    files = _touching(root, {node.hour for node in waiting if node.stage == scene.STAGE})
+    taken = (file.touched for file in files if comes_back(file, there))
+    hours = frozenset(node.hour for node in waiting).union(*taken) - {NO_HOUR}
+    return Marked(notes, sorted(waiting), gone, hours)
 
 
 class Damaged(LakeError):
@@ -170,11 +176,14 @@ class Marked:
         notes: what was done to the ledger, in words.
         nodes: what the next run makes again.
         gone: as in `Found`.
+        hours: what a run has to be over so that it makes them again: theirs, and all that the files of those
+            of the first stage touch, as a file is taken whole.
     """
 
     notes: Sequence[str]
     nodes: Sequence[Node]
     gone: dict[str, int]
+    hours: frozenset[datetime]
 
 
 def _gone(stream: Stream, root: str, found: Verification) -> dict[str, int]:
@@ -182,18 +191,36 @@ def _gone(stream: Stream, root: str, found: Verification) -> dict[str, int]:
     damaged = {node for node in found.causes if node.stage == scene.STAGE}
     hours = {node.hour for node in damaged}
     unread = {node.hour for node in damaged if node.table == "files"}
-    if not hours or "files" in found.broken or not DeltaTable.is_deltatable(f"{root}/files"):
+    # Those that a job has marked are known already, and still cannot be read.
+    unread |= {hour for _, hour in found.surplus.get("files", ()) if hour is not None}
+    if "files" in found.broken:
         return {}
-    where = f"NOT {in_hours_sql(unread)}" if unread else "TRUE"
-    try:
-        there = listed(stream.path_pattern)
-    except LandingError:
-        there = {}
-    gone = {}
-    for file in map(File.of_row, read_rows(DeltaTable(f"{root}/files"), where)):
-        if file.source_id is None or file.status == "duplicate" or file.touched.isdisjoint(hours):
+    there, gone = _landed(stream), {}
+    for file in _touching(root, hours, unread):
+        if file.source_id is None or file.status == "duplicate":
             continue
         now = there.get(file.path)
         if now is None or (now.size != file.size and file.status != "conflict") or file.status == "conflict":
             gone[file.path] = file.parsed + file.rejected
     return gone
+
+
+def _landed(stream: Stream) -> Mapping[str, Listed]:
+    """The files of the landing folder; none where it is not there."""
+    try:
+        return listed(stream.path_pattern)
+    except LandingError:
+        return {}
+
+
+def _touching(root: str, hours: Set[datetime], unread: Set[datetime] = frozenset()) -> list[File]:
+    """The known files that touch some hours.
+
+    Args:
+        unread: hours whose rows of `files` cannot be read.
+    """
+    if not hours or not DeltaTable.is_deltatable(f"{root}/files"):
+        return []
+    where = f"NOT {in_hours_sql(unread)}" if unread else "TRUE"
+    files = map(File.of_row, read_rows(DeltaTable(f"{root}/files"), where))
+    return [file for file in files if not file.touched.isdisjoint(hours)]

@@ -161,6 +161,10 @@ class Reasons:
             yield "a run has begun to write it and has not published it: it is at work, or was killed"
         if entry.status == "damaged":
             yield f"its rows are damaged; a run over the hour makes them again: {entry.cause}"
+            if node.stage == STAGE:
+                # Files are taken whole.
+                files = [file for file in self._known if file.source_id and self.hour in file.touched]
+                self._hours |= frozenset().union(*(file.touched for file in files)) - {NO_HOUR}
         differs = self.fresh.differs(node)
         if differs and entry.inputs is None:
             yield "what it was made of cannot be told: rows of several specifications, or of a killed run"

@@ -4,16 +4,20 @@ import uuid
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from errno import EIO
 from functools import cache, partial
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from transom.intervals import NO_HOUR, Interval
 from transom.lake.book import Entry, Node
 from transom.lake.damage import Damage
+from transom.lake.data_files import DamagedFile
 from transom.lake.ledger import Ledger
 from transom.lake.ledger_repair import LedgerDamage, examine, repair_ledger
 from transom.lake.repairing import mark_unreadable, repair
@@ -31,6 +35,12 @@ from transom.work import LATER, WORKS
 
 OF_STREAM = ("events", "duplicates")
 """The tables of the first stage whose columns the stream declares."""
+SIGNS = (
+    "failed_read_file", "filenotfound", "file_not_found", "path_does_not_exist", "not a parquet file",
+    "parquetdecoding", "corrupt", "not_contiguous", "truncated_transaction_log", "state_recover",
+    "arrowinvalid", "damagedfile",
+)  # fmt: skip
+"""What Spark says of a file or a log that it cannot read, in small letters: it gives no class of its own."""
 
 
 @dataclass
@@ -133,19 +143,45 @@ class Damaged(LakeError):
     """A stage cannot go on, as tables that it reads are damaged: place and remedy, in lines."""
 
 
-def explain_failure(stream: Stream, root: str, error: Exception) -> Verification | None:
-    """What is damaged, where that is why a stage has failed. No Spark.
+def explain_failure(stream: Stream, root: str, stage: str, error: Exception) -> Verification | None:
+    """What is damaged of the tables that a stage reads, where that is why it has failed. No Spark.
 
     Sizes of files are compared; files are decoded where the error speaks of reading one.
     """
+    if not of_reading(error):
+        return None
     try:
-        return _failed_by(stream, root, str(error).lower())
+        return _failed_by(stream, root, stage, str(error).lower())
     except (DeltaError, pa.ArrowException, OSError):
         return None  # what has failed first says more
 
 
-def _failed_by(stream: Stream, root: str, words: str) -> Verification | None:
-    layouts = layouts_of(stream)
+def of_reading(error: BaseException | None) -> bool:
+    """Return whether an error says that a file or a table of the lake cannot be read."""
+    match error:
+        case LandingError() | CommitFailedError() | ConnectionError() | TimeoutError():
+            return False
+        case LakeError():
+            return of_reading(error.__cause__)
+        case DeltaError() | pa.ArrowInvalid() | DamagedFile() | FileNotFoundError():
+            return True
+        case OSError():
+            return error.errno is None or error.errno == EIO  # Arrow gives no number to what it cannot decode
+        case PySparkException() | Py4JError():
+            return any(sign in str(error).lower() for sign in SIGNS)
+    return False
+
+
+def read_by(stream: Stream, stage: str) -> set[str]:
+    """Return the tables that a stage reads: its own, and what these are computed from."""
+    tables = {layout.table.name for layout in layouts_of(stream) if layout.stage == stage}
+    steps = LATER[stage](stream).steps if stage in LATER else ()
+    return tables.union(of.table for step in steps for part in step.parts.values() for of in part.reads)
+
+
+def _failed_by(stream: Stream, root: str, stage: str, words: str) -> Verification | None:
+    tables = read_by(stream, stage)
+    layouts = [layout for layout in layouts_of(stream) if layout.table.name in tables]
     broken = examine(root, tuple(WORKS), ())
     if any(damage.kind == "unreadable" or damage.file for damage in broken.damages):
         return Verification(broken.damages, broken={damage.table: damage.detail for damage in broken.damages})

@@ -16,6 +16,7 @@ from transom.lake.book import EMPTY_DIGEST, Book, Entry
 from transom.lake.damage import Damage
 from transom.lake.data_files import fault_of, files_of, folder_of, unopenable
 from transom.lake.ledger import TOKENS_FROM, Ledger
+from transom.lake.ledger_repair import examine
 from transom.lake.publishing import readable
 from transom.lake.repairing import set_aside
 from transom.lake.staleness import Scope, is_stale
@@ -27,6 +28,7 @@ from transom.stages.ingest_publishing import Found
 from transom.stages.kept_rows import cause_of, differing, kept
 from transom.stages.losses import LOST, waiting, with_losses
 from transom.stages.scene import Scene, node_of
+from unit.cli.by_hand import Lake
 from unit.some_files import HOUR, RULES, after, at, content, listed, one, run, state
 
 DAMAGED = Entry("damaged", "verify", digest="1:5", inputs={"specification": "now"}, cause="damaged: f")
@@ -275,3 +277,15 @@ def test_switch_that_is_neither_on_nor_off(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit):
         application.arg_parser("a job").parse_args([*needed, "--recompute", "maybe"])
     assert "must be true or false; got 'maybe'" in capsys.readouterr().err
+
+
+def test_runs_of_one_name_are_no_damage_and_one_that_stands_twice_is(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.ingest(range(1), name="by-hand", minute=1)
+    lake.ingest(range(1), name="by-hand", minute=2)
+    root = lake.ledger.root
+    assert examine(root, ["ingest"], []).damages == []
+    damaging.added(root, "runs")
+    (damage,) = examine(root, ["ingest"], []).damages
+    assert damage.table == "runs"
+    assert damage.detail == "2 rows of stage ingest that no run has written, or that stand there twice"

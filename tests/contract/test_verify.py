@@ -142,10 +142,10 @@ def test_command_lists_and_marks(house: Make, capsys: pytest.CaptureFixture[str]
     assert verify_in(lake.spark, lake.stream, file, uri, Interval(hour(0), hour(1))), "another hour is"
     assert not verify_in(lake.spark, lake.stream, file, uri, repair=True)
     said = capsys.readouterr().out
-    assert "unreadable: frame, frames 2015-05-17T01:00: " in said
+    assert "web: unreadable: frame, frames 2015-05-17T01:00: " in said
     assert "--from 2015-05-17T01:00 --to 2015-05-17T02:00" in said
     assert not verify_in(lake.spark, lake.stream, file, uri)
-    assert "marked: frame, frames of served 2015-05-17T01:00: " in capsys.readouterr().out
+    assert "web: marked: frame, frames of served 2015-05-17T01:00: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,8 @@ def test_job_that_meets_damage_says_so_and_goes_on(house: Make) -> None:
     lake.land(2, late, ".late")
     file = damaging.truncated(lake.root, "events", hour(0))
     told = next(lines for lines in all_stages(lake) if "marked as damaged" in lines)
-    first, second, third = told.splitlines()
+    first, second, third, fourth = told.splitlines()
+    assert fourth.startswith("fill web: failed with ")
     assert first.startswith(f"fill web: unreadable: ingest, events {hour(0):%Y-%m-%dT%H:%M}: ")
     assert file in first
     assert "marked as damaged" in second

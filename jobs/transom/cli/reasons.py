@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 
-from transom.cli.changed import own_input, rows, stretches
+from transom.cli.changed import own_input, rows
 from transom.cli.file_remarks import known_files, remarks_of_hour
 from transom.cli.freshness import Freshness
 from transom.cli.lakes import TRIED
-from transom.intervals import NO_HOUR
+from transom.intervals import NO_HOUR, hours_in_words
 from transom.lake.acceptance import accepted_in_words, entries_of, entry_for, near_misses
 from transom.lake.book import STANDS, Entry, Node
 from transom.lake.gate_words import words
@@ -152,7 +152,7 @@ class Reasons:
         for state in filter(self.book.__contains__, self.fresh.stale_state(node)):
             by_table.setdefault(state.table, []).append(state.hour)
         for table, hours in by_table.items():
-            which = "" if hours == [node.hour] else f" of {stretches(hours)}"
+            which = "" if hours == [node.hour] else f" of {hours_in_words(hours)}"
             yield f"the {table}{which} that it is computed from are stale"
 
     def _node(self, node: Node, entry: Entry) -> Iterator[str]:
@@ -197,7 +197,7 @@ class Reasons:
             if read not in self.book and read.hour in self.book.due_of(read.stage, read.block, read.table)
         ]
         if unmade:
-            return f"the {name} of {stretches(unmade)}, which it reads, have not been computed"
+            return f"the {name} of {hours_in_words(unmade)}, which it reads, have not been computed"
         hours = [read.hour for read in reads]
         since = [read.hour for read in reads if self._later(read, entry)]
         self._hours.update(since)
@@ -241,7 +241,7 @@ class Reasons:
                 root.hour
             )
         for (name, state, cause), hours in list(by_cause.items())[:MOST]:
-            yield f"because {name} {stretches(hours)} is {state}{f': {cause}' if cause else ''}"
+            yield f"because {name} {hours_in_words(hours)} is {state}{f': {cause}' if cause else ''}"
         if len(by_cause) > MOST:
             yield f"and for {len(by_cause) - MOST} further causes"
 

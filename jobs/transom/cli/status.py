@@ -139,12 +139,13 @@ def _shown(stream: Stream, uri: str) -> bool:
 
 def _upstream(stage: str, stale: "Mapping[datetime, Node]", book: "Book") -> list[str]:
     """For what other stages hours of a stage are stale, which are what they are computed from says."""
-    from transom.cli.changed import stretches
+    from transom.intervals import hours_in_words
     from transom.stages.lineage import reasons
 
     others = {hour: root for hour, root in stale.items() if root.stage != stage}
     causes = [
-        f"stale: {stage} of {stretches(hours)}, as {cause}" for cause, hours in reasons(others, book).items()
+        f"stale: {stage} of {hours_in_words(hours)}, as {cause}"
+        for cause, hours in reasons(others, book).items()
     ]
     more = [f"stale: {stage}, for {len(causes) - CAUSES} further reasons"] if len(causes) > CAUSES else []
     return causes[:CAUSES] + more
@@ -152,14 +153,14 @@ def _upstream(stage: str, stale: "Mapping[datetime, Node]", book: "Book") -> lis
 
 def _damaged(book: "Book") -> list[str]:
     """Which hours are marked as damaged, by stage and table; they count as stale."""
-    from transom.lake.damage import hours_text
+    from transom.intervals import hours_in_words
 
     hours: dict[tuple[str, str], set[datetime]] = {}
     for node, entry in sorted(book.items()):
         if entry.damaged:
             hours.setdefault((node.stage, node.table), set()).add(node.hour)
     return [
-        f"damaged: {stage}, {name}, {hours_text(of_table)}: a run over these hours makes them again"
+        f"damaged: {stage}, {name}, {hours_in_words(of_table)}: a run over these hours makes them again"
         for (stage, name), of_table in hours.items()
     ]
 

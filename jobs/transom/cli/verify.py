@@ -118,7 +118,7 @@ def verify_in(
     found = find(spark, stream, root, interval)
     damages = found.damages
     for damage in damages[:SHOWN]:
-        typer.echo(escaped(str(damage)))
+        typer.echo(escaped(f"{stream.name}: {damage}"))
     if len(damages) > SHOWN:
         typer.echo(f"... and {len(damages) - SHOWN} more")
     if found.tables is None:

@@ -131,7 +131,7 @@ def test_a_changed_block_says_what_may_have_changed_and_its_figures_are_stale_wi
     lake.file.write_text(WEB.replace(old, new))
     by = "1 rows, by run b, 2015-05-20 12:01"
     stale = "published, stale" if granules else "published"
-    state = "the granules of 2015-05-17T00:00 to 2015-05-17T01:00 that it is computed from are stale"
+    state = "the granules of 2015-05-17T00:00 to 2015-05-17T02:00 that it is computed from are stale"
     reason = f"{OTHERWISE}: {aggregates}" if aggregates else state
     assert said(run, lake, "2015-05-17T01:00")[1:-2] == [
         f"  aggregate traffic, granules: {stale}, {by}",

@@ -264,7 +264,7 @@ def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, la
     result = run("status", "web")
     assert (result.exit_code, [row[8] for row in rows(result)[:2]]) == (1, ["3", "3"])
     reason = "ingest events (events) of 2015-05-17T00:00 to 2015-05-17T03:00 is out of date"
-    hours = "2015-05-17T00:00 to 2015-05-17T02:00"
+    hours = "2015-05-17T00:00 to 2015-05-17T03:00"
     assert f"  stale: aggregate of {hours}, as {reason}" in result.stdout.splitlines()
 
 

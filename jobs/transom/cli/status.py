@@ -154,13 +154,15 @@ def _upstream(stage: str, stale: "Mapping[datetime, Node]", book: "Book") -> lis
 def _damaged(book: "Book") -> list[str]:
     """Which hours are marked as damaged, by stage and table; they count as stale."""
     from transom.intervals import hours_in_words
+    from transom.lake.book import FIRST
 
     hours: dict[tuple[str, str], set[datetime]] = {}
     for node, entry in sorted(book.items()):
         if entry.damaged:
             hours.setdefault((node.stage, node.table), set()).add(node.hour)
     return [
-        f"damaged: {stage}, {name}, {hours_in_words(of_table)}: a run over these hours makes them again"
+        f"damaged: {stage}, {name}, {hours_in_words(of_table)}: a run over these hours"
+        f"{', and over all that their files touch,' if stage == FIRST else ''} makes them again"
         for (stage, name), of_table in hours.items()
     ]
 

@@ -527,3 +527,13 @@ def test_what_is_computed_from_damage_is_stale_for_it(run: Ask, lake: Lake) -> N
     assert result.exit_code == 1
     why = "computed from what is stale in turn: ingest events (events) of 2015-05-17T01:00 is damaged"
     assert f"    {why}" in result.stdout.splitlines()
+
+
+def test_the_run_that_takes_a_file_whole_is_the_one_for_a_damaged_hour(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.files(
+        [file_row(lake, "f", at(0), at(0), status="ingested", source_id="s", hours=(at(0), at(1), at(2)))]
+    )
+    lake.mark(node_of("events", at(1)))
+    lines = run("explain", "web", "2015-05-17T01:00").stdout.splitlines()
+    assert command(lake, "2015-05-17T00:00", "2015-05-17T03:00") in lines

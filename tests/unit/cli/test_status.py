@@ -275,6 +275,7 @@ def test_damage_and_what_is_computed_from_it_is_stale(run: Ask, lake: Lake) -> N
     result = run("status", "web")
     assert (result.exit_code, [row[8] for row in rows(result)[:2]]) == (1, ["1", "2"])
     assert "as ingest events (events) of 2015-05-17T01:00 is damaged" in result.stdout
+    assert "2015-05-17T01:00: a run over these hours, and over all that their files touch," in result.stdout
 
 
 def test_damage_beside_the_events_is_stale_alone(run: Ask, lake: Lake) -> None:

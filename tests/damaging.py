@@ -48,14 +48,29 @@ def flipped(root: str, table: str, hour: datetime | None = None) -> str:
 
 
 def changed(root: str, table: str, hour: datetime | None = None) -> str:
-    """Writes a data file of the same size whose rows are others, as a bit that flips in a value does."""
+    """Writes a data file of the same size with as many rows, of which the first is another, as a bit that
+    flips in a value does."""
     path = file_of(root, table, hour)
     before = path.stat().st_size
-    rows = pq.ParquetFile(path).read()
-    pq.write_table(rows.slice(1), path, compression="none")
-    with path.open("ab") as file:
-        file.truncate(before) if path.stat().st_size > before else None
+    rows = pq.ParquetFile(path).read().replace_schema_metadata(None)
+    first = {name: _other(name, value) for name, value in rows.slice(0, 1).to_pylist()[0].items()}
+    rows = pa.concat_tables([pa.Table.from_pylist([first], schema=rows.schema), rows.slice(1)])
+    pq.write_table(
+        rows, path, compression="zstd", compression_level=19, write_statistics=False, store_schema=False
+    )
+    content = path.read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    assert len(content) <= before, "nothing can be put in to make it as long"
+    # Pages are found by their offsets, the footer from the end: nobody reads what lies between.
+    path.write_bytes(content[:footer] + bytes(before - len(content)) + content[footer:])
     return path.name
+
+
+def _other(name: str, value: object) -> object:
+    """Another value of the same type, of a number or a text."""
+    if name == "block" or isinstance(value, bool):
+        return value
+    return value + 1 if isinstance(value, int | float) else f"{value}." if isinstance(value, str) else value
 
 
 def added(root: str, table: str, hour: datetime | None = None) -> str:

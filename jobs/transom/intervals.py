@@ -166,3 +166,13 @@ def ranges(hours: Iterable[datetime]) -> list[Interval]:
 def _require_zone(place: str, value: datetime) -> None:
     if value.tzinfo is None or value.utcoffset() is None:
         raise ValueError(f"{place}: must say its zone, such as UTC; got {value.isoformat()}")
+
+
+def hours_in_words(hours: Iterable[datetime]) -> str:
+    """Return hours in words: `2015-05-17T10:00 to 2015-05-17T12:00, 2015-05-18T01:00`; ends are exclusive."""
+    hours = set(hours)
+    words = ["files without an hour"] if NO_HOUR in hours else []
+    for interval in ranges(hours - {NO_HOUR}):
+        start = format_hour(interval.start)
+        words.append(start if len(interval) == 1 else f"{start} to {format_hour(interval.end)}")
+    return ", ".join(words)

@@ -15,12 +15,16 @@ from transom.job import perform, root_of
 from transom.lake.acceptance import entries_of
 from transom.lake.gate import Judgement, judge
 from transom.lake.ledger import Ledger
+from transom.lake.tables import in_a_line
 from transom.lake.verification import Verification
 from transom.stages.lineage import stale_hours
 from transom.stream import Stream
 from transom.stream.errors import nearest
 from transom.verifying import Damaged, explain_failure, mark_failure
 from transom.work import WORKS
+
+ERROR = 500
+"""Characters of an error that are quoted: Spark adds the frames of its own code."""
 
 
 def stages_of(stream: Stream, asked: Collection[str]) -> tuple[str, ...]:
@@ -138,14 +142,18 @@ def _past_damage(
             run()
             return gate()
         except Exception as error:
-            found = explain_failure(stream, root, error)
+            found = explain_failure(stream, root, stage, error)
             if found is None:
                 raise
-            lines = _of_damage(stage, stream, found)
+            lines = [*_of_damage(stage, stream, found), f"{stage} {stream.name}: failed with {_named(error)}"]
             if again or found.broken or not mark_failure(root, found):
                 raise Damaged("\n".join(lines)) from error
             say("\n".join(lines))
     raise AssertionError("unreachable")
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {in_a_line(error)}"[:ERROR]
 
 
 def _of_damage(stage: str, stream: Stream, found: Verification) -> list[str]:

@@ -1,18 +1,23 @@
 """Finds what is damaged in a stream's tables, and marks it so that the next run makes it again."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from datetime import datetime
+from errno import EIO
 from functools import cache, partial
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from transom.intervals import Interval
+from transom.intervals import NO_HOUR, Interval
 from transom.lake.book import Entry, Node
 from transom.lake.damage import Damage
+from transom.lake.data_files import DamagedFile
 from transom.lake.ledger import Ledger
 from transom.lake.ledger_repair import LedgerDamage, examine, repair_ledger
 from transom.lake.repairing import mark_unreadable, repair
@@ -21,14 +26,21 @@ from transom.lake.store import Store
 from transom.lake.tables import LakeError, in_hours_sql, read_rows
 from transom.lake.verification import Layout, Verification, unreadable, verify
 from transom.stages import scene
-from transom.stages.files import File
+from transom.stages.files import File, Listed
 from transom.stages.ingest_tables import Tables
 from transom.stages.landing import LandingError, listed
+from transom.stages.losses import comes_back
 from transom.stream import Stream
 from transom.work import LATER, WORKS
 
 OF_STREAM = ("events", "duplicates")
 """The tables of the first stage whose columns the stream declares."""
+SIGNS = (
+    "failed_read_file", "filenotfound", "file_not_found", "path_does_not_exist", "not a parquet file",
+    "parquetdecoding", "corrupt", "not_contiguous", "truncated_transaction_log", "state_recover",
+    "arrowinvalid", "damagedfile",
+)  # fmt: skip
+"""What Spark says of a file or a log that it cannot read, in small letters: it gives no class of its own."""
 
 
 @dataclass
@@ -120,26 +132,56 @@ def mark(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
     gone = _gone(stream, root, found)
     repair(store, ledger, layouts, found, run_id)
     waiting = {node for node, entry in ledger.book().items() if entry.damaged or entry.inputs is None}
-    return Marked(notes, sorted(waiting), gone)
+    there = _landed(stream)
+    files = _touching(root, {node.hour for node in waiting if node.stage == scene.STAGE})
+    taken = (file.touched for file in files if comes_back(file, there))
+    hours = frozenset(node.hour for node in waiting).union(*taken) - {NO_HOUR}
+    return Marked(notes, sorted(waiting), gone, hours)
 
 
 class Damaged(LakeError):
     """A stage cannot go on, as tables that it reads are damaged: place and remedy, in lines."""
 
 
-def explain_failure(stream: Stream, root: str, error: Exception) -> Verification | None:
-    """What is damaged, where that is why a stage has failed. No Spark.
+def explain_failure(stream: Stream, root: str, stage: str, error: Exception) -> Verification | None:
+    """What is damaged of the tables that a stage reads, where that is why it has failed. No Spark.
 
     Sizes of files are compared; files are decoded where the error speaks of reading one.
     """
+    if not of_reading(error):
+        return None
     try:
-        return _failed_by(stream, root, str(error).lower())
+        return _failed_by(stream, root, stage, str(error).lower())
     except (DeltaError, pa.ArrowException, OSError):
         return None  # what has failed first says more
 
 
-def _failed_by(stream: Stream, root: str, words: str) -> Verification | None:
-    layouts = layouts_of(stream)
+def of_reading(error: BaseException | None) -> bool:
+    """Return whether an error says that a file or a table of the lake cannot be read."""
+    match error:
+        case LandingError() | CommitFailedError() | ConnectionError() | TimeoutError():
+            return False
+        case LakeError():
+            return of_reading(error.__cause__)
+        case DeltaError() | pa.ArrowInvalid() | DamagedFile() | FileNotFoundError():
+            return True
+        case OSError():
+            return error.errno is None or error.errno == EIO  # Arrow gives no number to what it cannot decode
+        case PySparkException() | Py4JError():
+            return any(sign in str(error).lower() for sign in SIGNS)
+    return False
+
+
+def read_by(stream: Stream, stage: str) -> set[str]:
+    """Return the tables that a stage reads: its own, and what these are computed from."""
+    tables = {layout.table.name for layout in layouts_of(stream) if layout.stage == stage}
+    steps = LATER[stage](stream).steps if stage in LATER else ()
+    return tables.union(of.table for step in steps for part in step.parts.values() for of in part.reads)
+
+
+def _failed_by(stream: Stream, root: str, stage: str, words: str) -> Verification | None:
+    tables = read_by(stream, stage)
+    layouts = [layout for layout in layouts_of(stream) if layout.table.name in tables]
     broken = examine(root, tuple(WORKS), ())
     if any(damage.kind == "unreadable" or damage.file for damage in broken.damages):
         return Verification(broken.damages, broken={damage.table: damage.detail for damage in broken.damages})
@@ -170,11 +212,14 @@ class Marked:
         notes: what was done to the ledger, in words.
         nodes: what the next run makes again.
         gone: as in `Found`.
+        hours: what a run has to be over so that it makes them again: theirs, and all that the files of those
+            of the first stage touch, as a file is taken whole.
     """
 
     notes: Sequence[str]
     nodes: Sequence[Node]
     gone: dict[str, int]
+    hours: frozenset[datetime]
 
 
 def _gone(stream: Stream, root: str, found: Verification) -> dict[str, int]:
@@ -182,18 +227,36 @@ def _gone(stream: Stream, root: str, found: Verification) -> dict[str, int]:
     damaged = {node for node in found.causes if node.stage == scene.STAGE}
     hours = {node.hour for node in damaged}
     unread = {node.hour for node in damaged if node.table == "files"}
-    if not hours or "files" in found.broken or not DeltaTable.is_deltatable(f"{root}/files"):
+    # Those that a job has marked are known already, and still cannot be read.
+    unread |= {hour for _, hour in found.surplus.get("files", ()) if hour is not None}
+    if "files" in found.broken:
         return {}
-    where = f"NOT {in_hours_sql(unread)}" if unread else "TRUE"
-    try:
-        there = listed(stream.path_pattern)
-    except LandingError:
-        there = {}
-    gone = {}
-    for file in map(File.of_row, read_rows(DeltaTable(f"{root}/files"), where)):
-        if file.source_id is None or file.status == "duplicate" or file.touched.isdisjoint(hours):
+    there, gone = _landed(stream), {}
+    for file in _touching(root, hours, unread):
+        if file.source_id is None or file.status == "duplicate":
             continue
         now = there.get(file.path)
         if now is None or (now.size != file.size and file.status != "conflict") or file.status == "conflict":
             gone[file.path] = file.parsed + file.rejected
     return gone
+
+
+def _landed(stream: Stream) -> Mapping[str, Listed]:
+    """The files of the landing folder; none where it is not there."""
+    try:
+        return listed(stream.path_pattern)
+    except LandingError:
+        return {}
+
+
+def _touching(root: str, hours: Set[datetime], unread: Set[datetime] = frozenset()) -> list[File]:
+    """The known files that touch some hours.
+
+    Args:
+        unread: hours whose rows of `files` cannot be read.
+    """
+    if not hours or not DeltaTable.is_deltatable(f"{root}/files"):
+        return []
+    where = f"NOT {in_hours_sql(unread)}" if unread else "TRUE"
+    files = map(File.of_row, read_rows(DeltaTable(f"{root}/files"), where))
+    return [file for file in files if not file.touched.isdisjoint(hours)]

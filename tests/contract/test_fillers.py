@@ -95,7 +95,7 @@ def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(house: Make, tmp
     append(tmp_path / "history", LATE)
     stale = Reasons(lived.stream, lived.ledger, hour(2)).lines
     changed_since = (
-        f"the rows of {tmp_path / 'history'} of 2015-05-16T23:00 to 2015-05-17T02:00, which it reads now"
+        f"the rows of {tmp_path / 'history'} of 2015-05-16T23:00 to 2015-05-17T03:00, which it reads now"
     )
     assert [line for line in stale if changed_since in line], stale
     # The last hours are near enough to a run; the first two no row has come into, and none reaches the rest.

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from house import House, hour, line
 from transom.cli.verify import verify_in
 from transom.intervals import Interval
 from transom.lake.book import Node
+from transom.lake.ledger import Run
 from transom.stages.scene import node_of
 from transom.together import run_stages
 from transom.verifying import find, mark
@@ -64,6 +66,25 @@ def build(lake: House) -> None:
         ]
         lake.land(number, [*lines, "no request"])
     lake.run(0, HOURS)
+    for stage in lake.stream.stages:
+        # Under one name, as runs by hand may be.
+        run = Run(
+            "by hand",
+            "by hand",
+            stage,
+            hour(0),
+            hour(HOURS),
+            0,
+            None,
+            0,
+            0,
+            {"total": 1.0},
+            1,
+            "1",
+            hour(HOURS),
+        )
+        lake.ledger.record_run(run)
+        lake.ledger.record_run(replace(run, finished_at=hour(HOURS + 1)))
 
 
 TABLES = (
@@ -72,8 +93,8 @@ TABLES = (
     "tick_matrices", "cells", "frequencies",
 )  # fmt: skip
 """The tables that the ledger has digests of."""
-OF_LEDGER = ("hours", "checks", "findings")
-OF_FILES = (damaging.truncated, damaging.flipped, damaging.missing, damaging.added)
+OF_LEDGER = ("hours", "checks", "runs", "findings")
+OF_FILES = (damaging.truncated, damaging.flipped, damaging.missing, damaging.added, damaging.changed)
 OF_LOGS = (damaging.without_entry, damaging.without_last_entry)
 
 
@@ -121,16 +142,18 @@ def test_command_lists_and_marks(house: Make, capsys: pytest.CaptureFixture[str]
     assert verify_in(lake.spark, lake.stream, file, uri, Interval(hour(0), hour(1))), "another hour is"
     assert not verify_in(lake.spark, lake.stream, file, uri, repair=True)
     said = capsys.readouterr().out
-    assert "unreadable: frame, frames 2015-05-17T01:00: " in said
+    assert "web: unreadable: frame, frames 2015-05-17T01:00: " in said
     assert "--from 2015-05-17T01:00 --to 2015-05-17T02:00" in said
     assert not verify_in(lake.spark, lake.stream, file, uri)
-    assert "marked: frame, frames of served 2015-05-17T01:00: " in capsys.readouterr().out
+    assert "web: marked: frame, frames of served 2015-05-17T01:00: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("table", "damage"),
     [
         ("events", damaging.truncated),
+        ("events", damaging.changed),
+        ("runs", damaging.added),
         ("aggregates", damaging.without_entry),
         ("hours", damaging.truncated),
     ],
@@ -152,6 +175,8 @@ def test_every_damage_of_every_table(house: Make, damage: damaging.Damaging, tab
     """Slow (half a minute): find, mark, and a run of every stage."""
     if damage is damaging.without_last_entry and tables is OF_LEDGER:
         pytest.skip("such a log looks like one that a killed run has left")
+    if damage is damaging.changed and tables is OF_LEDGER:
+        pytest.skip("the ledger has no digest of its own tables")
     damaged_and_repaired(house, tables, damage)
 
 
@@ -191,7 +216,8 @@ def test_job_that_meets_damage_says_so_and_goes_on(house: Make) -> None:
     lake.land(2, late, ".late")
     file = damaging.truncated(lake.root, "events", hour(0))
     told = next(lines for lines in all_stages(lake) if "marked as damaged" in lines)
-    first, second, third = told.splitlines()
+    first, second, third, fourth = told.splitlines()
+    assert fourth.startswith("fill web: failed with ")
     assert first.startswith(f"fill web: unreadable: ingest, events {hour(0):%Y-%m-%dT%H:%M}: ")
     assert file in first
     assert "marked as damaged" in second
@@ -226,3 +252,54 @@ def test_hours_that_are_named_are_recomputed(house: Make) -> None:
     assert find(lake.spark, lake.stream, lake.root).damages, "nothing says that these hours are not fresh"
     all_stages(lake, recompute=True)
     assert_whole(lake, house)
+
+
+LONG = """
+name: web
+preset: apache/combined
+source: {path: "landing/long/*.log"}
+key: [client]
+heal: 2 hours
+"""
+"""Files without a time in their names, which may touch more hours than a run sees to."""
+MANY = 8
+
+
+def build_long(lake: House) -> None:
+    """Land a file of many hours and a file of one of them, and run all."""
+    folder = lake.folder / "landing/long"
+    folder.mkdir(parents=True)
+    (folder / "all.log").write_text("".join(line(1800 * half) + "\n" for half in range(2 * MANY)))
+    (folder / "one.log").write_text("".join(line(3600 * 4 + second) + "\n" for second in range(5)))
+    lake.run(0, MANY)
+
+
+def test_an_hour_stays_damaged_until_a_run_takes_its_file_whole(house: Make) -> None:
+    lake = house(LONG, "damaged", ready=build_long)
+    damaging.missing(lake.root, "events", hour(4))
+    marked = mark(lake.spark, lake.stream, lake.root)
+    assert (min(marked.hours), max(marked.hours)) == (hour(0), hour(MANY - 1))
+    lake.run(4, 5)
+    entry = lake.book()[node_of("events", hour(4))]
+    assert entry.status == "damaged"
+    assert "long/all.log and others, by a run from 2015-05-17T00:00 to 2015-05-17T08:00" in str(entry.cause)
+    lake.in_chunks("ingest", 0, MANY)
+    lake.assert_same(house(LONG, "whole", ready=build_long))
+
+
+def test_rows_that_were_changed_get_no_new_digest(house: Make) -> None:
+    lake = house(LONG, "damaged", ready=build_long)
+    before = lake.book()[node_of("events", hour(4))]
+    recomputed = replace(lake.context(4, 5), recompute=True)
+    lake._stage("ingest", recomputed)
+    same = lake.book()[node_of("events", hour(4))]
+    assert (same.status, same.digest) == ("published", before.digest), (
+        "what equals its digest is written again"
+    )
+    damaging.changed(lake.root, "events", hour(4))
+    lake._stage("ingest", recomputed)
+    entry = lake.book()[node_of("events", hour(4))]
+    assert (entry.status, entry.digest) == ("damaged", before.digest)
+    assert "rows stand that are not those of the digest" in str(entry.cause)
+    lake._stage("ingest", replace(lake.context(0, MANY), recompute=True))
+    lake.assert_same(house(LONG, "whole", ready=build_long))

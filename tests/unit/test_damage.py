@@ -11,20 +11,25 @@ from deltalake import DeltaTable, write_deltalake
 
 import damaging
 from transom import application
-from transom.intervals import Interval
+from transom.intervals import NO_HOUR, Interval
 from transom.lake.book import EMPTY_DIGEST, Book, Entry
 from transom.lake.damage import Damage
 from transom.lake.data_files import fault_of, files_of, folder_of, unopenable
 from transom.lake.ledger import TOKENS_FROM, Ledger
+from transom.lake.ledger_repair import examine
 from transom.lake.publishing import readable
 from transom.lake.repairing import set_aside
 from transom.lake.staleness import Scope, is_stale
 from transom.lake.store import Pins, Store
+from transom.lake.tables import in_hours_sql, read_rows
 from transom.stages.decisions import Decisions, decide
-from transom.stages.files import File
-from transom.stages.losses import LOST, with_losses
+from transom.stages.files import File, Listed
+from transom.stages.ingest_publishing import Found
+from transom.stages.kept_rows import cause_of, differing, kept
+from transom.stages.losses import LOST, waiting, with_losses
 from transom.stages.scene import Scene, node_of
-from unit.some_files import HOUR, RULES, at, content, listed, one, run, state
+from unit.cli.by_hand import Lake
+from unit.some_files import HOUR, RULES, after, at, content, listed, one, run, state
 
 DAMAGED = Entry("damaged", "verify", digest="1:5", inputs={"specification": "now"}, cause="damaged: f")
 
@@ -97,12 +102,101 @@ def test_rows_of_a_file_that_is_gone_are_lost_with_their_hour(entry: Entry, lost
         assert back.files["f"].lacks is None
 
 
+def later(text: str, *hours: int) -> dict[str, File]:
+    """What is known of a file g, which belongs to the first of its hours."""
+    return after({}, run({}, {"g": (listed("g", hours[0]), content(text, hours))}))
+
+
+def within(known: dict[str, File], there: dict[str, Listed], start: int, end: int, *lost: int) -> Scene:
+    """What a run of some hours finds, with two hours around them, of which the events of some are lost."""
+    hours = {hour for file in known.values() for hour in file.hours}
+    book = Book(
+        {
+            node_of("events", hour): replace(
+                DAMAGED, status="damaged" if hour in map(at, lost) else "published"
+            )
+            for hour in hours
+        }
+    )
+    chunk = Interval(at(start), at(end))
+    scope = Scope.of(chunk, chunk, 2 * HOUR, hours)
+    rules = replace(RULES, permitted=lambda hour: hour == NO_HOUR or scope.may_publish(hour, hour in hours))
+    return Scene(book, Pins(Store(cast(Any, None), ""), {}), scope, known, there, rules, lambda _: {})
+
+
+def test_an_hour_waits_for_a_file_that_touches_hours_beyond_the_run() -> None:
+    known = one(hours=range(10))
+    there = {"f": listed("f", None)}
+    found = within(known, there, 5, 6, 5)
+    (cause,) = waiting(found).values()
+    assert (
+        cause == "damaged: f; its rows come back with f, by a run from 2015-05-17T00:00 to 2015-05-17T10:00"
+    )
+    held = found.holding(waiting(found))
+    assert held.held_hours == {at(5)}
+    assert (held.to_reread, held.lost("events")) == (frozenset(), frozenset())
+    assert not held.rules.permitted(at(5)), "no other file puts rows in it, either"
+    assert held.rules.permitted(at(6))
+    again = replace(held.book[node_of("events", at(5))], cause=cause)
+    once_more = replace(found, book=found.book.updated({node_of("events", at(5)): again}))
+    assert list(waiting(once_more).values()) == [cause]
+    assert waiting(within(known, there, 0, 10, 5)) == {}, "a run over all its hours takes it"
+    assert waiting(within(known, {}, 5, 6, 5)) == {}, "one that is gone is lost"
+
+
+def test_an_hour_waits_for_a_file_that_touches_an_hour_that_waits() -> None:
+    known = one(hours=range(10)) | later("cd", 4, 5)
+    there = {"f": listed("f", None), "g": listed("g", None)}
+    found = within(known, there, 5, 6, 4)
+    assert found.holding(waiting(found)).held_hours == {at(4)}
+    known = one(hours=range(5, 12)) | later("cd", 4, 5)
+    found = within(known, there, 5, 6, 4, 5)
+    assert found.holding(waiting(found)).held_hours == {at(4), at(5)}
+
+
 def test_rows_that_are_read_again_are_not_lost() -> None:
     known = one()
     decisions = decide(known, {"f": listed("f")}, {"f": content("ab")}, {"f"}, RULES, {at(0)})
     assert with_losses(lossy(known, DAMAGED), decisions) == Decisions(
         {}, decisions.removed, decisions.added, frozenset(), frozenset()
     )
+
+
+def test_rows_of_files_that_are_not_read_again_are_compared_where_an_hour_is_recomputed() -> None:
+    known = one(hours=range(10)) | later("cd", 5)
+    there = {"f": listed("f", None), "g": listed("g", None)}
+    found = replace(within(known, there, 5, 6), recompute=frozenset([at(5)]))
+    decisions = decide(known, there, {"g": content("cd", (5,))}, there, found.rules, found.to_reread)
+    assert list(decisions.added.values()) == ["g"]
+    stays = kept(found, Found(decisions, known, {}, {}, ()))
+    assert {hour: [file.path for file in files] for hour, files in stays.items()} == {at(5): ["f"]}
+    assert cause_of(stays[at(5)], found).endswith(
+        "ledger; its rows come back with f, by a run from 2015-05-17T00:00 to 2015-05-17T10:00"
+    )
+    assert cause_of(stays[at(5)], replace(found, there={})).endswith(
+        "ledger; f has changed or is gone, so they cannot be read again"
+    )
+    usual = within(known, there, 5, 6)
+    assert kept(usual, Found(decisions, known, {}, {}, ())) == {}, "of no hour that is not recomputed"
+
+
+@pytest.mark.parametrize(
+    ("table", "made_by", "stored", "wrong"),
+    [
+        ("events", "now", (1, "1:5"), False),
+        ("events", "now", (1, "1:6"), True),
+        ("events", "then", (1, "1:6"), False),
+        ("events", "then", (2, "2:6"), True),
+        ("rejected", "then", (1, "1:6"), True),
+    ],
+)
+def test_stored_rows_are_compared_with_their_digest(
+    table: str, made_by: str, stored: tuple[int, str], wrong: bool
+) -> None:
+    found = replace(within(one(), {}, 0, 1), expected=lambda _: {"specification": "now"})
+    node = node_of(table, at(0))
+    entry = replace(DAMAGED, status="published", rows=1, inputs={"specification": made_by})
+    assert differing(found, {node: entry}, {node: stored}) == ([node] if wrong else [])
 
 
 @pytest.fixture
@@ -120,6 +214,13 @@ def faults(root: str) -> dict[datetime | None, str]:
     system, folder = folder_of(root, "t")
     seen = {file.hour: fault_of(system, folder, file) for file in files_of(DeltaTable(f"{root}/t"))}
     return {hour: fault for hour, fault in seen.items() if fault}
+
+
+def test_other_rows_under_the_same_size_are_no_fault_of_the_file(table: str) -> None:
+    damaging.changed(table, "t", at(0))
+    assert faults(table) == {}
+    held = sorted(row["x"] for row in read_rows(DeltaTable(f"{table}/t"), in_hours_sql([at(0)])))
+    assert held == sorted([*range(1, 1000), 1])
 
 
 def test_file_faults(table: str) -> None:
@@ -176,3 +277,15 @@ def test_switch_that_is_neither_on_nor_off(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit):
         application.arg_parser("a job").parse_args([*needed, "--recompute", "maybe"])
     assert "must be true or false; got 'maybe'" in capsys.readouterr().err
+
+
+def test_runs_of_one_name_are_no_damage_and_one_that_stands_twice_is(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.ingest(range(1), name="by-hand", minute=1)
+    lake.ingest(range(1), name="by-hand", minute=2)
+    root = lake.ledger.root
+    assert examine(root, ["ingest"], []).damages == []
+    damaging.added(root, "runs")
+    (damage,) = examine(root, ["ingest"], []).damages
+    assert damage.table == "runs"
+    assert damage.detail == "2 rows of stage ingest that no run has written, or that stand there twice"

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from transom.intervals import (
     HOUR,
+    NO_HOUR,
     Interval,
     format_hour,
     hour_of,
+    hours_in_words,
     parse,
     ranges,
 )
@@ -204,3 +206,11 @@ def test_the_hour_of_an_instant_by_its_definition(moment: datetime) -> None:
 @given(st.integers(0, 10**6).map(lambda n: EPOCH + n * HOUR))
 def test_an_hour_is_read_back(hour: datetime) -> None:
     assert parse(format_hour(hour)) == hour
+
+
+def test_hours_in_words_have_exclusive_ends() -> None:
+    day = datetime(2015, 5, 17, tzinfo=UTC)
+    hours = [day + number * HOUR for number in (4, 1, 2, 1)]
+    assert hours_in_words(hours) == "2015-05-17T01:00 to 2015-05-17T03:00, 2015-05-17T04:00"
+    assert hours_in_words([NO_HOUR, day]) == "files without an hour, 2015-05-17T00:00"
+    assert hours_in_words([]) == ""

@@ -14,6 +14,7 @@ from transom.lake.lineage import Lineage
 from transom.lake.staleness import Staleness
 from transom.reading import NotFresh, read
 from transom.stages.lineage import reason, stale_hours
+from transom.stages.scene import node_of
 from transom.stream import parse
 from unit.cli import by_hand as hand
 from unit.cli.by_hand import WEB, Lake
@@ -129,4 +130,30 @@ def test_a_gate_says_what_is_stale_and_for_what_reason(tmp_path: Path) -> None:
 def test_what_is_computed_from_stale_hours_is_not_read(tmp_path: Path) -> None:
     lake = changed_lake(tmp_path)
     with pytest.raises(NotFresh, match=r"are out of date, as ingest events .* of 2015-05-17T01:00 is out of"):
+        read(lake.uri, lake.stream).horizon({"client": "x"}, hand.at(2), "1 hour")
+
+
+def test_damage_is_the_reason_for_all_that_is_computed_from_it(tmp_path: Path) -> None:
+    lake, interval = Lake(tmp_path), Interval(hand.at(0), hand.at(3))
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    lake.mark(node_of("events", hand.at(1)))
+    why = "ingest events (events) of 2015-05-17T01:00 is damaged"
+    assert stale_hours(lake.stream, lake.ledger, "ingest", interval) == {why: [hand.at(1)]}
+    assert stale_hours(lake.stream, lake.ledger, "aggregate", interval) == {why: [hand.at(1), hand.at(2)]}
+    lake.ingest([1])
+    lake.mark(node_of("files", hand.at(1)))
+    why = "ingest events (files) of 2015-05-17T01:00 is damaged"
+    assert stale_hours(lake.stream, lake.ledger, "ingest", interval) == {why: [hand.at(1)]}
+    assert stale_hours(lake.stream, lake.ledger, "aggregate", interval) == {}
+
+
+def test_what_is_computed_from_damage_is_not_read(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    lake.mark(node_of("events", hand.at(1)))
+    with pytest.raises(
+        NotFresh, match=r"are out of date, as ingest events .* of 2015-05-17T01:00 is damaged"
+    ):
         read(lake.uri, lake.stream).horizon({"client": "x"}, hand.at(2), "1 hour")

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from transom.cli.freshness import Freshness
-from transom.intervals import HOUR, format_hour, ranges
+from transom.intervals import hours_in_words
 from transom.lake.book import Node
 from transom.lake.staleness import CHECKS
 from transom.stages import fill, frame, scene, sketch, widen
@@ -213,13 +213,7 @@ def rows(table: str, hours: Sequence[datetime], since: Sequence[datetime]) -> st
         since: those of them that have been written since, as far as is known.
     """
     if since:
-        return f"the {table} of {stretches(since)} have changed since it was computed from them"
-    return f"the {table} of {stretches(hours)}, which it reads now, are not those that it was computed from"
-
-
-def stretches(hours: Sequence[datetime]) -> str:
-    """Hours in words, those that follow each other together."""
-    return ", ".join(
-        format_hour(s.start) if len(s) == 1 else f"{format_hour(s.start)} to {format_hour(s.end - HOUR)}"
-        for s in ranges(hours)
+        return f"the {table} of {hours_in_words(since)} have changed since it was computed from them"
+    return (
+        f"the {table} of {hours_in_words(hours)}, which it reads now, are not those that it was computed from"
     )

@@ -115,10 +115,9 @@ class Freshness:
         """Hours that are due and out of date, or computed from what is, each with the node for which."""
         found: dict[datetime, Node] = {}
         for hour in sorted(self.book.due):
-            nodes = [*self.nodes(stage, hour), *(n for n in self._gone.get((stage, hour), ()))]
-            for node in nodes:
-                gone = node in self.book and self.expected(node) is None
-                root = node if gone else self.root(node)
+            beside = [*self._gone.get((stage, hour), ()), *self.damaged.get((stage, hour), ())]
+            for node in [*self.nodes(stage, hour), *beside]:
+                root = node if node in beside else self.root(node)
                 if root is not None:
                     found.setdefault(hour, root)
         return found
@@ -129,6 +128,15 @@ class Freshness:
         found: dict[tuple[str, datetime], list[Node]] = {}
         for node in self.book:
             if node.stage != scene.STAGE and self._part(node) is None:
+                found.setdefault((node.stage, node.hour), []).append(node)
+        return found
+
+    @cached_property
+    def damaged(self) -> Mapping[tuple[str, datetime], list[Node]]:
+        """Nodes that are marked as damaged, by stage and hour."""
+        found: dict[tuple[str, datetime], list[Node]] = {}
+        for node, entry in sorted(self.book.items()):
+            if entry.damaged:
                 found.setdefault((node.stage, node.hour), []).append(node)
         return found
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 
-from transom.cli.changed import own_input, rows, stretches
+from transom.cli.changed import own_input, rows
 from transom.cli.file_remarks import known_files, remarks_of_hour
 from transom.cli.freshness import Freshness
 from transom.cli.lakes import TRIED
-from transom.intervals import NO_HOUR
+from transom.intervals import NO_HOUR, hours_in_words
 from transom.lake.acceptance import accepted_in_words, entries_of, entry_for, near_misses
 from transom.lake.book import STANDS, Entry, Node
 from transom.lake.gate_words import words
@@ -83,7 +83,7 @@ class Reasons:
             yield f"{stage}: nobody has asked for it, so it counts as empty{beside}"
             return
         nodes = [*self.fresh.nodes(stage, self.hour), *self.fresh.gone(stage, self.hour)]
-        nodes += [node for node in self._damaged(stage) if node not in nodes]
+        nodes += [node for node in self.fresh.damaged.get((stage, self.hour), ()) if node not in nodes]
         for node in nodes:
             of_table = "" if (stage, node.table) == ("ingest", "events") else f", {node.table}"
             name = f"{node.stage} {node.block}{of_table}"
@@ -129,11 +129,6 @@ class Reasons:
             if verdict.node.hour == self.hour:
                 yield f"  {accepted_in_words(verdict)}"
 
-    def _damaged(self, stage: str) -> list[Node]:
-        """The nodes of the hour that are marked as damaged."""
-        here = ((node, entry) for node, entry in self.book.items() if node.hour == self.hour)
-        return sorted(node for node, entry in here if node.stage == stage and entry.damaged)
-
     def _unfinished(self, stage: str) -> str | None:
         """A run that has published or begun some of the hour, of the stage or of one before it, and that has
         not ended: it will come to the rest, or was killed."""
@@ -157,7 +152,7 @@ class Reasons:
         for state in filter(self.book.__contains__, self.fresh.stale_state(node)):
             by_table.setdefault(state.table, []).append(state.hour)
         for table, hours in by_table.items():
-            which = "" if hours == [node.hour] else f" of {stretches(hours)}"
+            which = "" if hours == [node.hour] else f" of {hours_in_words(hours)}"
             yield f"the {table}{which} that it is computed from are stale"
 
     def _node(self, node: Node, entry: Entry) -> Iterator[str]:
@@ -166,6 +161,10 @@ class Reasons:
             yield "a run has begun to write it and has not published it: it is at work, or was killed"
         if entry.status == "damaged":
             yield f"its rows are damaged; a run over the hour makes them again: {entry.cause}"
+            if node.stage == STAGE:
+                # Files are taken whole.
+                files = [file for file in self._known if file.source_id and self.hour in file.touched]
+                self._hours |= frozenset().union(*(file.touched for file in files)) - {NO_HOUR}
         differs = self.fresh.differs(node)
         if differs and entry.inputs is None:
             yield "what it was made of cannot be told: rows of several specifications, or of a killed run"
@@ -198,7 +197,7 @@ class Reasons:
             if read not in self.book and read.hour in self.book.due_of(read.stage, read.block, read.table)
         ]
         if unmade:
-            return f"the {name} of {stretches(unmade)}, which it reads, have not been computed"
+            return f"the {name} of {hours_in_words(unmade)}, which it reads, have not been computed"
         hours = [read.hour for read in reads]
         since = [read.hour for read in reads if self._later(read, entry)]
         self._hours.update(since)
@@ -243,7 +242,7 @@ class Reasons:
                 root.hour
             )
         for (name, state, cause), hours in list(by_cause.items())[:MOST]:
-            yield f"because {name} {stretches(hours)} is {state}{f': {cause}' if cause else ''}"
+            yield f"because {name} {hours_in_words(hours)} is {state}{f': {cause}' if cause else ''}"
         if len(by_cause) > MOST:
             yield f"and for {len(by_cause) - MOST} further causes"
 

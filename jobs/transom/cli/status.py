@@ -113,7 +113,8 @@ def _shown(stream: Stream, uri: str) -> bool:
         rows.append((stream.name, stage, *_counts(book, stage), len(stale), *_about(last)))
         because += _upstream(stage, stale, book)
     table(f"{stream.name} in {uri}", COLUMNS, rows)
-    for line in [*because, *_damaged(book)]:
+    damaged = _damaged(book)
+    for line in [*because, *damaged]:
         typer.echo(f"  {plain(line)}")
     if waits:
         typer.echo(f"  {plain(waits)}")
@@ -132,18 +133,19 @@ def _shown(stream: Stream, uri: str) -> bool:
         typer.echo(f"  {plain(finding)}")
     if found.rest:
         typer.echo(f"  {plain(found.rest)}")
-    # Neither trouble nor a stale hour.
-    return not waits and not any(any(row[4:9]) for row in rows)
+    # Neither trouble nor a stale hour. Damage may lie in hours that nobody has asked for, too.
+    return not waits and not damaged and not any(any(row[4:9]) for row in rows)
 
 
 def _upstream(stage: str, stale: "Mapping[datetime, Node]", book: "Book") -> list[str]:
     """For what other stages hours of a stage are stale, which are what they are computed from says."""
-    from transom.cli.changed import stretches
+    from transom.intervals import hours_in_words
     from transom.stages.lineage import reasons
 
     others = {hour: root for hour, root in stale.items() if root.stage != stage}
     causes = [
-        f"stale: {stage} of {stretches(hours)}, as {cause}" for cause, hours in reasons(others, book).items()
+        f"stale: {stage} of {hours_in_words(hours)}, as {cause}"
+        for cause, hours in reasons(others, book).items()
     ]
     more = [f"stale: {stage}, for {len(causes) - CAUSES} further reasons"] if len(causes) > CAUSES else []
     return causes[:CAUSES] + more
@@ -151,14 +153,16 @@ def _upstream(stage: str, stale: "Mapping[datetime, Node]", book: "Book") -> lis
 
 def _damaged(book: "Book") -> list[str]:
     """Which hours are marked as damaged, by stage and table; they count as stale."""
-    from transom.lake.damage import hours_text
+    from transom.intervals import hours_in_words
+    from transom.lake.book import FIRST
 
     hours: dict[tuple[str, str], set[datetime]] = {}
     for node, entry in sorted(book.items()):
         if entry.damaged:
             hours.setdefault((node.stage, node.table), set()).add(node.hour)
     return [
-        f"damaged: {stage}, {name}, {hours_text(of_table)}: a run over these hours makes them again"
+        f"damaged: {stage}, {name}, {hours_in_words(of_table)}: a run over these hours"
+        f"{', and over all that their files touch,' if stage == FIRST else ''} makes them again"
         for (stage, name), of_table in hours.items()
     ]
 

@@ -111,14 +111,14 @@ def verify_in(
     Returns:
         Whether nothing is damaged.
     """
-    from transom.intervals import HOUR, NO_HOUR, format_hour
+    from transom.intervals import HOUR, format_hour
     from transom.verifying import find, mark
 
     root = f"{uri}/{stream.name}"
     found = find(spark, stream, root, interval)
     damages = found.damages
     for damage in damages[:SHOWN]:
-        typer.echo(escaped(str(damage)))
+        typer.echo(escaped(f"{stream.name}: {damage}"))
     if len(damages) > SHOWN:
         typer.echo(f"... and {len(damages) - SHOWN} more")
     if found.tables is None:
@@ -136,12 +136,11 @@ def verify_in(
         typer.echo(escaped(note))
     if found.tables is None:
         _print_gone(marked.gone)
-    hours = sorted({node.hour for node in marked.nodes} - {NO_HOUR})
     typer.echo(f"{len(marked.nodes)} hours of tables are marked")
     command = submit("run", file, uri)
-    if hours:
-        command = command.replace("{from}", format_hour(hours[0]))
-        command = command.replace("{to}", format_hour(hours[-1] + HOUR))
+    if marked.hours:
+        command = command.replace("{from}", format_hour(min(marked.hours)))
+        command = command.replace("{to}", format_hour(max(marked.hours) + HOUR))
         typer.echo(f"to make them again:\n  {command}")
     elif marked.nodes:
         typer.echo("any run makes them again")

@@ -1,11 +1,10 @@
 """What is damaged in a lake: the plain values of which `verify` speaks."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from transom.intervals import NO_HOUR, format_hour, ranges
+from transom.intervals import hours_in_words
 
 Kind = Literal["missing", "unreadable", "different", "marked"]
 """Missing: a file or a table is not there. Unreadable: it is, and cannot be read. Different: the rows are not
@@ -36,16 +35,6 @@ class Damage:
     def __str__(self) -> str:
         """One line: which table, which hours, and what is wrong with which file."""
         block = f" of {self.block}" if self.block not in (None, self.table) else ""
-        where = f" {hours_text(self.hours)}" if self.hours else ""
+        where = f" {hours_in_words(self.hours)}" if self.hours else ""
         file = f"{self.file} " if self.file else ""
         return f"{self.kind}: {self.stage}, {self.table}{block}{where}: {file}{self.detail}"
-
-
-def hours_text(hours: Collection[datetime]) -> str:
-    """Hours in words, those that follow each other together; the end is exclusive."""
-    words = ["without an hour"] if NO_HOUR in hours else []
-    for stretch in ranges(hour for hour in hours if hour != NO_HOUR):
-        one = len(stretch) == 1
-        start = format_hour(stretch.start)
-        words.append(start if one else f"{start} to {format_hour(stretch.end)}")
-    return ", ".join(words)

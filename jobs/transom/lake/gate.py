@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from transom.intervals import HOUR, NO_HOUR, Interval, format_hour
+from transom.intervals import HOUR, NO_HOUR, Interval, format_hour, hours_in_words
 from transom.lake.acceptance import Accepted, accepted_in_words
 from transom.lake.book import FIRST, STANDS, Book, Entry, Node, Verdict
 from transom.lake.findings import findings
-from transom.lake.gate_words import SHOWN, failure, filled, incomplete_remarks, remarks, stretches_of, wrapped
+from transom.lake.gate_words import SHOWN, failure, filled, incomplete_remarks, remarks, wrapped
 from transom.lake.ledger import Ledger
 from transom.lake.tables import Table
 from transom.printed import escaped
@@ -69,12 +69,12 @@ def judge(
     left_out = [hour for hour in interval.hours() if stage != FIRST and hour not in due]
     if left_out:
         failures.append(
-            f"{stage} leaves out {stretches_of(left_out)}, which {FIRST} has not been asked for; jobs/run.py "
-            "over these hours runs them all"
+            f"{stage} leaves out {hours_in_words(left_out)}, which {FIRST} has not been asked for; "
+            "jobs/run.py over these hours runs them all"
         )
     missing = sorted(set(interval.hours()) - _made(book, stage) - set(left_out))
     if missing:
-        failures.append(f"{stage} has not run for {stretches_of(missing)}; {filled(command, missing)}")
+        failures.append(f"{stage} has not run for {hours_in_words(missing)}; {filled(command, missing)}")
     warnings = _failures(book, nearby, verdicts, command, interval, accepted)
     warnings += incomplete_remarks(book, [node for node in own if _lacks(book[node])])
     of_own = [v for v in verdicts if v.node.hour in interval or v.node.hour == NO_HOUR]
@@ -84,7 +84,7 @@ def judge(
     warnings += _stale(ledger, stage, command)
     out_of_date = {why: sorted(set(hours) - bad) for why, hours in (stale or {}).items()}
     out_of_date = {why: hours for why, hours in out_of_date.items() if hours}
-    warnings += [f"stale: {stage} of {stretches_of(hours)}, as {why}" for why, hours in out_of_date.items()]
+    warnings += [f"stale: {stage} of {hours_in_words(hours)}, as {why}" for why, hours in out_of_date.items()]
     good = sum(hour not in bad for hour in interval.hours())
     lacking = {node.hour for node in own if _lacks(book[node])} - bad - {NO_HOUR}
     published = f"{good} of {len(interval)} hours published"
@@ -137,7 +137,9 @@ def _failures(
     said = [failure(book, some, verdicts, command, hours, accepted) for some in groups[:SHOWN]]
     left = sorted({node.hour for some in groups[SHOWN:] for node in some})
     if left:
-        more = f"and for {len(groups) - SHOWN} more causes, {stretches_of(left)}; `transom explain` says why"
+        more = (
+            f"and for {len(groups) - SHOWN} more causes, {hours_in_words(left)}; `transom explain` says why"
+        )
         said.append("\n".join(wrapped(more)))
     return said
 

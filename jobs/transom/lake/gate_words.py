@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Sequence
 from datetime import datetime
 
-from transom.intervals import HOUR, NO_HOUR, format_hour, ranges
+from transom.intervals import HOUR, NO_HOUR, format_hour, hours_in_words
 from transom.lake.acceptance import Accepted, entry_for, near_misses
 from transom.lake.book import Book, Node, Verdict
 from transom.lake.cause import Cause
@@ -40,16 +40,6 @@ def wrapped(text: str, indent: str = "", behind: str = "    ") -> list[str]:
     return [line.replace("\0", " ") for line in lines]
 
 
-def stretches_of(hours: Sequence[datetime]) -> str:
-    """Return hours in words: `2015-05-17T10:00 to 2015-05-17T12:00, 2015-05-18T01:00`."""
-    said = ["files without an hour"] if NO_HOUR in hours else []
-    for s in ranges(hour for hour in hours if hour != NO_HOUR):
-        said.append(
-            format_hour(s.start) if len(s) == 1 else f"{format_hour(s.start)} to {format_hour(s.end)}"
-        )
-    return ", ".join(said)
-
-
 def filled(command: str, hours: Sequence[datetime]) -> str:
     """Return a command with `{from}` and `{to}` filled in by hours."""
     return command.replace("{from}", format_hour(min(hours))).replace("{to}", format_hour(max(hours) + HOUR))
@@ -60,7 +50,7 @@ def words(verdict: Verdict) -> str:
     about = f" in {escaped(verdict.subject)}" if verdict.subject else ""
     sample = "".join(f"\n    {escaped(row[:200])}" for row in verdict.sample[:5])
     return (
-        f"{stretches_of([verdict.node.hour])} {verdict.node.block}: {_check(verdict)}{about}: "
+        f"{hours_in_words([verdict.node.hour])} {verdict.node.block}: {_check(verdict)}{about}: "
         f"observed {written(verdict.observed)}, expected {verdict.expected}{sample}"
     )
 
@@ -126,7 +116,7 @@ def incomplete_remarks(book: Book, nodes: Sequence[Node]) -> list[str]:
         for node in lacking:
             tables.setdefault((node.stage, node.block), set()).add(node.table)
         where = "; ".join(_tables(stage, block, of) for (stage, block), of in tables.items())
-        hours = stretches_of(sorted({node.hour for node in lacking}))
+        hours = hours_in_words(sorted({node.hour for node in lacking}))
         lines.append(f"incomplete: {where}, {hours}: {_of_files(kind, list(files))}")
     return lines
 
@@ -169,7 +159,7 @@ def failure(
     own = sorted({node.hour for node in nodes})
     blocks = ", ".join(sorted({node.block for node in nodes}))
     cause = escaped(entry.cause or entry.run_id)
-    lines = wrapped(f"{entry.status}: {nodes[0].stage} {blocks}, {stretches_of(own)}: {cause}")
+    lines = wrapped(f"{entry.status}: {nodes[0].stage} {blocks}, {hours_in_words(own)}: {cause}")
     run = f"  {filled(command, [hour for hour in own if hour != NO_HOUR] or hours)}"
     if entry.status == "blocked":
         lines += ["  when nothing is in its way any more:", run]

@@ -40,7 +40,8 @@ KEYS = {
         "stage", "block", "table", "hour", "check", "column", "severity", "observed", "expected", "success",
         "subject", "run_id",
     ),
-    "runs": ("run_id",),
+    # Several runs may be given one name.
+    "runs": ("run_id", "finished_at"),
     FINDINGS: ("finding_id",),
 }  # fmt: skip
 """What no two rows of a table have in common."""

@@ -12,13 +12,15 @@ from transom.lake.book import FIRST, Book, Node, Series
 from transom.lake.stage import Part, Reads
 from transom.lake.staleness import Staleness
 
+EVENTS: Series = (FIRST, "events", "events")
+
 
 class Lineage:
     """For each node that is not up to date, the node in which the reason lies.
 
     Args:
         stages: what is out of date of each stage behind the first one, by itself.
-        source_stale: whether an hour of the first stage is out of date.
+        source_stale: whether an hour of the events is out of date; a damaged one is in any case.
     """
 
     def __init__(
@@ -47,17 +49,20 @@ class Lineage:
     def of_stage(self, stage: str) -> dict[datetime, Node]:
         """Return the same of all hours of a stage, each with the first reason."""
         found: dict[datetime, Node] = {}
-        series = (
-            [(FIRST, "events", "events")] if stage == FIRST else [s for s in self._parts if s[0] == stage]
-        )
-        for one in series:
+        of_first = sorted({(node.stage, node.block, node.table) for node in self.book if node.stage == FIRST})
+        series = dict.fromkeys([EVENTS, *of_first]) if stage == FIRST else self._parts
+        for one in (of for of in series if of[0] == stage):
             for hour, root in self.roots(*one).items():
                 found.setdefault(hour, root)
         return dict(sorted(found.items()))
 
     def _found(self, series: Series) -> dict[datetime, Node]:
         if series[0] == FIRST:
-            return {hour: Node(*series, hour) for hour in sorted(self.book.due) if self._source_stale(hour)}
+            # Of the tables beside the events nothing is computed: they are stale only where they are damaged.
+            held = self.book.series(*series)
+            stale = {hour for hour, entry in held.items() if entry.damaged} & self.book.due
+            stale |= set(filter(self._source_stale, self.book.due)) if series == EVENTS else set()
+            return {hour: Node(*series, hour) for hour in sorted(stale)}
         if series not in self._parts:
             return {}  # it is not the stream's own
         staleness, part = self._parts[series]

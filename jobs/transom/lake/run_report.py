@@ -7,9 +7,9 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from transom.intervals import HOUR, NO_HOUR, Interval
+from transom.intervals import HOUR, NO_HOUR, Interval, hours_in_words
 from transom.lake.book import FIRST, Book
-from transom.lake.gate_words import named, stretches_of
+from transom.lake.gate_words import named
 from transom.lake.ledger import Ledger
 from transom.lake.tables import in_hours_sql, read_rows
 
@@ -61,7 +61,7 @@ def _line(run: Mapping[str, Any], hours: Sequence[datetime]) -> str:
     work = json.loads(run["work"])
     counts = [f"{work[name]} {words}" for name, words in COUNTED.items() if work.get(name)]
     counts.append(f"{run['rows_out']} rows written")
-    healed = f"; repaired outside the interval: {stretches_of(hours)}" if hours else ""
+    healed = f"; repaired outside the interval: {hours_in_words(hours)}" if hours else ""
     return f"run {run['stage']}: {', '.join(counts)}{healed}"
 
 

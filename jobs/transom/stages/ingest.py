@@ -18,10 +18,11 @@ from transom.lake.store import Store
 from transom.stages.contents import contents
 from transom.stages.decisions import decide
 from transom.stages.files import Content, has_to_be_read, in_scope
-from transom.stages.ingest_publishing import Found, publish_found
+from transom.stages.ingest_publishing import Found, publish_found, publish_held
 from transom.stages.ingest_tables import Tables
+from transom.stages.kept_rows import unlike
 from transom.stages.landing import absolute
-from transom.stages.losses import with_losses
+from transom.stages.losses import waiting, with_losses
 from transom.stages.parsing import Read, Reading
 from transom.stages.read_rows import ReadRows
 from transom.stages.scene import Scene, late_files, node_of, scene_of
@@ -49,8 +50,17 @@ def ingest(
     tables, rows = Tables.of(stream), ReadRows(store, stream)
     scene = scene_of(store, ledger, stream, tables, interval, stretch or interval, recompute)
     tables = tables.as_held(scene.pins)
+    scene = scene.holding(waiting(scene))
     try:
-        found = _found(stream, scene, rows, node_of("events", interval.start))
+        node = node_of("events", interval.start)
+        found = _found(stream, scene, rows, node)
+        different = unlike(tables, scene, found)
+        if different:
+            # Their hours stay as they are, and what touches them waits: all is decided again.
+            rows.discard()
+            rows, scene = ReadRows(store, stream), scene.holding(different)
+            scene = scene.holding(waiting(scene))
+            found = _found(stream, scene, rows, node)
         with ExitStack() as kept:
 
             def keep(frame: DataFrame) -> DataFrame:
@@ -58,6 +68,7 @@ def ingest(
                 return frame.persist()
 
             outcome = publish_found(store, ledger, stream, tables, scene, found, rows, keep, run_id)
+            publish_held(ledger, scene, run_id)
     finally:
         rows.discard()
     outcome.work |= {

@@ -19,6 +19,7 @@ from transom.lake.parts import Part
 from transom.lake.publishing import publish, stands
 from transom.lake.quality import judge
 from transom.lake.refresh import Outcome
+from transom.lake.repairing import publish_marks
 from transom.lake.samples import SAMPLE
 from transom.lake.store import Store, Write, conformed, in_hours
 from transom.lake.tables import Table
@@ -99,12 +100,12 @@ def publish_found(
         files = with_duplicates(found.files, scene.known, decisions.added, more)
     # Where files have won or lost a duplicate, and nothing else: their rows alone are published.
     recounted = {file.hour for path, file in files.items() if file != scene.known.get(path)}
-    recounted -= due.entries.keys()
+    recounted -= due.entries.keys() | {node.hour for node in scene.held if node.table == "files"}
     in_file_rows = file_rows(
         tables.files, [file for file in files.values() if file.hour in due.entries.keys() | recounted]
     )
     frames["files"] = store.spark.createDataFrame(in_file_rows)
-    figures = _figures(tables, frames)
+    figures = figures_of(tables, frames)
     results, changed = _results(tables, scene, due, recounted, decisions, figures, run_id)
     lie_together = more is None and _gathered(decisions, files)
     parts = _parts(decisions, reads) if lie_together and not stored["events"] and not stream.derived else None
@@ -133,6 +134,23 @@ def publish_found(
     publish(store, ledger, STAGE, run_id, writes, results, book, seen, scene.pins.versions, holds)
     outcome.stale = _left_stale(scene, files, results)
     return outcome
+
+
+def publish_held(ledger: Ledger, scene: Scene, run_id: str) -> None:
+    """Publishes the cause for which nodes are damaged and stay so; their digest stays as it is.
+
+    Raises:
+        Overtaken: another run has written one of them in the meantime.
+    """
+    entries = {}
+    for node, cause in scene.held.items():
+        entry = scene.book[node]
+        rows = entry.rows if entry.damaged else 0
+        asked = entry.asked or node.hour in scene.scope.asked
+        after = replace(entry.before(), status="damaged", cause=cause, rows=rows, asked=asked)
+        if after != entry:
+            entries[node] = replace(after, run_id=run_id)
+    publish_marks(ledger, STAGE, run_id, entries, scene.book)
 
 
 @dataclass(frozen=True)
@@ -167,7 +185,7 @@ def _due(
     asked = scene.scope.asked
     affected = _affected(scene.known, files, decisions)
     stale = (h for h in scene.stale() if h == NO_HOUR or scene.scope.sees_to(h))
-    changed = affected.union(asked, stale)
+    changed = affected.union(asked, stale) - scene.held_hours
     touched = asked.union(*(file.touched for file in files.values()))
     forgotten = {hour for hour in changed - touched if not scene.asked_before(hour)}
     equal = equal_files(files.values(), scene.rules.name_of)
@@ -306,10 +324,10 @@ def _affected(known: Mapping[str, File], files: Mapping[str, File], decisions: D
     return hours.union(*decisions.removed.values())
 
 
-def _figures(
+def figures_of(
     tables: Tables, frames: Mapping[str, DataFrame]
 ) -> dict[tuple[str, datetime], tuple[int, str, int]]:
-    """Number, digest and size of the rows of each table and hour, in one aggregation."""
+    """Return number, digest and size of the rows of each table and hour, in one aggregation."""
     hashed = [
         frames[table.name].select(
             F.lit(table.name).alias("table"),

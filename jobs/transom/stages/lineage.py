@@ -1,9 +1,9 @@
 """What of a stream is up to date, for every command that says so: without a JVM."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 
-from transom.intervals import Interval, format_hour, ranges
+from transom.intervals import Interval, hours_in_words
 from transom.lake.book import Book, Node
 from transom.lake.fillers import Fillers
 from transom.lake.ledger import Ledger
@@ -93,7 +93,7 @@ def reasons(found: Mapping[datetime, Node], book: Book) -> dict[str, list[dateti
         group = root.stage, root.block, root.table, _state(root, book)
         grouped.setdefault(group, []).append((hour, root.hour))
     return {
-        f"{stage} {block} ({table}) of {_stretches({of for _, of in hours})} is {state}": [
+        f"{stage} {block} ({table}) of {hours_in_words({of for _, of in hours})} is {state}": [
             h for h, _ in hours
         ]
         for (stage, block, table, state), hours in grouped.items()
@@ -104,11 +104,5 @@ def _state(root: Node, book: Book) -> str:
     entry = book.get(root)
     if entry is None:
         return "not computed"
-    return entry.status if entry.status in ("writing", "blocked", "quarantined") else "out of date"
-
-
-def _stretches(hours: Collection[datetime]) -> str:
-    return ", ".join(
-        format_hour(s.start) if len(s) == 1 else f"{format_hour(s.start)} to {format_hour(s.end)}"
-        for s in ranges(hours)
-    )
+    told = ("writing", "blocked", "quarantined", "damaged")
+    return entry.status if entry.status in told else "out of date"

@@ -1,7 +1,7 @@
 """What a run of ingest finds, and which hours it sees to."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
@@ -37,6 +37,7 @@ class Scene:
         known: the rows of `files`.
         there: the files of the landing folder.
         recompute: hours that are made again from their files even where they are fresh.
+        held: nodes that are damaged and stay so, with the cause; the run publishes nothing in their hours.
     """
 
     book: Book
@@ -47,19 +48,36 @@ class Scene:
     rules: Rules
     expected: Callable[[datetime], Mapping[str, str]]
     recompute: frozenset[datetime] = frozenset()
+    held: Mapping[Node, str] = field(default_factory=dict)
+
+    @cached_property
+    def held_hours(self) -> frozenset[datetime]:
+        """The hours in which the run publishes nothing."""
+        return frozenset(node.hour for node in self.held)
+
+    def holding(self, nodes: Mapping[Node, str]) -> "Scene":
+        """Return this scene with more nodes that stay damaged: files that touch their hours wait.
+
+        Args:
+            nodes: each with the cause.
+        """
+        hours, permitted = {node.hour for node in nodes}, self.rules.permitted
+        rules = replace(self.rules, permitted=lambda hour: hour not in hours and permitted(hour))
+        return replace(self, held={**self.held, **nodes}, rules=rules)
 
     @cached_property
     def to_reread(self) -> frozenset[datetime]:
         """The hours whose files are read again, whatever is known of them: those that the user names, and
         those that are marked as damaged and that this run publishes."""
         damaged = {node.hour for node, entry in self.book.items() if entry.damaged}
-        return self.recompute.union(
+        reached = {
             hour
             for hour in damaged
             if hour == NO_HOUR
             or self.scope.sees_to(hour)
             or self.scope.may_publish(hour, self.asked_before(hour))
-        )
+        }
+        return (self.recompute | reached) - self.held_hours
 
     def lost(self, table: str) -> frozenset[datetime]:
         """The hours to read again of which a table has no row that can be read, and had some."""

@@ -12,6 +12,7 @@ from transom import __version__
 from transom.cli.freshness import Freshness
 from transom.lake.book import EMPTY_DIGEST, Entry, Node
 from transom.lake.ledger import Ledger, Run
+from transom.lake.repairing import damaged, publish_marks
 from transom.lake.tables import Table, create
 from transom.stages.files import File
 from transom.stages.scene import expected_of, file_shape, node_of
@@ -115,3 +116,13 @@ class Lake:
                 for node in entries
             }
             self.run(name, "aggregate", done, minute)
+
+    def mark(self, node: Node) -> None:
+        """Marks a node as damaged."""
+        publish_marks(
+            self.ledger,
+            node.stage,
+            "v",
+            {node: damaged(self.ledger.book()[node], "v", "f is not there")},
+            self.ledger.book(),
+        )

@@ -131,7 +131,7 @@ def test_a_changed_block_says_what_may_have_changed_and_its_figures_are_stale_wi
     lake.file.write_text(WEB.replace(old, new))
     by = "1 rows, by run b, 2015-05-20 12:01"
     stale = "published, stale" if granules else "published"
-    state = "the granules of 2015-05-17T00:00 to 2015-05-17T01:00 that it is computed from are stale"
+    state = "the granules of 2015-05-17T00:00 to 2015-05-17T02:00 that it is computed from are stale"
     reason = f"{OTHERWISE}: {aggregates}" if aggregates else state
     assert said(run, lake, "2015-05-17T01:00")[1:-2] == [
         f"  aggregate traffic, granules: {stale}, {by}",
@@ -518,3 +518,23 @@ def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, la
     assert lines[at_granules + 1] == (
         "    computed from what is stale in turn: ingest events (events) of 2015-05-17T01:00 is out of date"
     )
+
+
+def test_what_is_computed_from_damage_is_stale_for_it(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    lake.mark(node_of("events", at(1)))
+    result = run("explain", "web", "2015-05-17T02:00")
+    assert result.exit_code == 1
+    why = "computed from what is stale in turn: ingest events (events) of 2015-05-17T01:00 is damaged"
+    assert f"    {why}" in result.stdout.splitlines()
+
+
+def test_the_run_that_takes_a_file_whole_is_the_one_for_a_damaged_hour(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.files(
+        [file_row(lake, "f", at(0), at(0), status="ingested", source_id="s", hours=(at(0), at(1), at(2)))]
+    )
+    lake.mark(node_of("events", at(1)))
+    lines = run("explain", "web", "2015-05-17T01:00").stdout.splitlines()
+    assert command(lake, "2015-05-17T00:00", "2015-05-17T03:00") in lines

@@ -269,7 +269,7 @@ def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, la
     result = run("status", "web")
     assert (result.exit_code, [row[8] for row in rows(result)[:2]]) == (1, ["3", "3"])
     reason = "ingest events (events) of 2015-05-17T00:00 to 2015-05-17T03:00 is out of date"
-    hours = "2015-05-17T00:00 to 2015-05-17T02:00"
+    hours = "2015-05-17T00:00 to 2015-05-17T03:00"
     assert f"  stale: aggregate of {hours}, as {reason}" in result.stdout.splitlines()
 
 
@@ -285,3 +285,31 @@ def test_what_is_out_of_date_is_built_once_of_each_stage(lake: Lake, monkeypatch
     monkeypatch.setattr(Staleness, "__init__", counted)
     assert Freshness(load(lake.file), lake.ledger.book()).stale("aggregate")
     assert built == ["aggregate"]
+
+
+def test_damage_and_what_is_computed_from_it_is_stale(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    lake.mark(node_of("events", at(1)))
+    result = run("status", "web")
+    assert (result.exit_code, [row[8] for row in rows(result)[:2]]) == (1, ["1", "2"])
+    assert "as ingest events (events) of 2015-05-17T01:00 is damaged" in result.stdout
+    assert "2015-05-17T01:00: a run over these hours, and over all that their files touch," in result.stdout
+
+
+def test_damage_beside_the_events_is_stale_alone(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    lake.mark(node_of("files", at(1)))
+    result = run("status", "web")
+    assert (result.exit_code, [row[8] for row in rows(result)[:2]]) == (1, ["1", "0"])
+
+
+def test_damage_of_an_hour_that_nobody_asked_for_is_trouble(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    entry = replace(lake.ledger.book()[node_of("events", at(0))], asked=False)
+    lake.run("a", "ingest", {node_of("events", at(5)): entry})
+    assert run("status", "web").exit_code == 0
+    lake.mark(node_of("events", at(5)))
+    assert run("status", "web").exit_code == 1

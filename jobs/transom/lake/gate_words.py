@@ -168,7 +168,10 @@ def failure(
     entry = book[nodes[0]]
     own = sorted({node.hour for node in nodes})
     blocks = ", ".join(sorted({node.block for node in nodes}))
-    cause = escaped(entry.cause or entry.run_id)
+    texts = {book[node].cause or book[node].run_id for node in nodes}
+    about = ", ".join(dict.fromkeys(one.about or one.text for one in entry.causes or ()))
+    # Where each says it with values of its own, the lines below have them.
+    cause = escaped(about if about and len(texts) > 1 else entry.cause or entry.run_id)
     lines = wrapped(f"{entry.status}: {nodes[0].stage} {blocks}, {stretches_of(own)}: {cause}")
     run = f"  {filled(command, [hour for hour in own if hour != NO_HOUR] or hours)}"
     if entry.status == "blocked":
@@ -184,9 +187,11 @@ def failure(
         mend = other or "mend the data (or accept the value)"
         lines += [f"  what was published before stays; {mend}, then:", run]
         lines += [] if other else _acceptance(wrong, accepted, verdicts)
-        for verdict in wrong:
+        for verdict in wrong[:SHOWN]:
             first, *rows = words(verdict).split("\n")
             lines += [*wrapped(first, "  "), *rows]
+        if len(wrong) > SHOWN:
+            lines.append(f"  and {len(wrong) - SHOWN} more; `transom explain` says which")
     else:
         lines.append(run)
     return "\n".join(lines)

@@ -12,6 +12,7 @@ from transom.lake.book import Entry, Node, Verdict
 from transom.lake.cause import Cause
 from transom.lake.findings import publish
 from transom.lake.gate import judge
+from transom.lake.gate_words import wrapped
 from transom.lake.ledger import Ledger
 
 HOUR = timedelta(hours=1)
@@ -360,3 +361,10 @@ def test_a_gate_says_which_stage_block_and_tables_are_incomplete(ledger: Ledger)
         f"incomplete: aggregate traffic (aggregates, granules), {when}: hours that it is computed from are "
         "incomplete",
     )
+
+
+def test_what_a_check_saw_stays_on_one_line() -> None:
+    text = f"{'x' * 95} observed 0.25 of 1, expected at most 0.05 of it"
+    (first, second) = wrapped(text, whole=["observed 0.25 of 1, expected at most 0.05"])
+    assert (first, second) == ("x" * 95, "    observed 0.25 of 1, expected at most 0.05 of it")
+    assert wrapped(text)[0].endswith("observed 0.25")

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from transom.lake.book import CARRIED, Book, Entry, Node, content
-from transom.lake.cause import Cause, in_words, read, write
+from transom.lake.book import CARRIED, Book, Entry, Node, Status, content
+from transom.lake.cause import Cause, Kind, in_words, read, write
 from transom.lake.ledger import Ledger
 from transom.lake.staleness import is_stale
 from transom.lake.tables import Table
@@ -32,6 +32,25 @@ def test_files_of_one_complaint_are_one_finding_whatever_they_are_called() -> No
     entries = {n: lacking(Cause("file", f"x; {n}: y.log: cut", f"x; {n}: y.log")) for n in (1, 2)}
     (found,) = of_ingest(book(entries))
     assert (found.start, found.end) == (at(1), at(3))
+
+
+@pytest.mark.parametrize("status", ["published", "quarantined", "blocked", "damaged"])
+@pytest.mark.parametrize("kind", ["check", "file", "withheld_file"])
+def test_other_words_make_no_other_finding(status: Status, kind: Kind) -> None:
+    """A run that says it otherwise, or of another file, goes on with what was found before."""
+    ids = set()
+    for words in ("a.log: cut", "b.log: it ends in 2015-05-17T03:00, behind line 5"):
+        about = "files_expected" if kind == "check" else words[:5]
+        cause = Cause(kind, words, about)
+        (found,) = of_ingest(book({1: replace(lacking(cause), status=status)}))
+        ids.add(found.finding_id)
+    assert len(ids) == 1
+
+
+def test_another_check_makes_another_finding() -> None:
+    names = ("files_expected", "periods_covered")
+    found = [of_ingest(book({1: lacking(Cause("check", f"{name}: 1", name))}))[0] for name in names]
+    assert len({finding.finding_id for finding in found}) == 2
 
 
 @pytest.mark.parametrize(

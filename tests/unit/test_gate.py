@@ -12,6 +12,7 @@ from transom.lake.book import Entry, Node, Verdict
 from transom.lake.cause import Cause
 from transom.lake.findings import publish
 from transom.lake.gate import judge
+from transom.lake.gate_words import wrapped
 from transom.lake.ledger import Ledger
 
 HOUR = timedelta(hours=1)
@@ -270,6 +271,25 @@ def test_what_was_accepted_stays_visible(ledger: Ledger) -> None:
     assert ledger.accepted(ledger.book(), "ingest") == [passed]
 
 
+def test_hours_of_one_cause_are_one_paragraph_whatever_values_they_saw(ledger: Ledger) -> None:
+    verdicts = [few_errors(n, 0.25 + n / 8) for n in range(6)]
+    said = {
+        v.node: replace(
+            published("a"), status="quarantined", cause=f"few_errors: {v.observed}",
+            causes=(Cause("check", f"few_errors: {v.observed}", "few_errors"),),
+        )
+        for v in verdicts
+    }  # fmt: skip
+    ledger.claim("ingest", said, "a")
+    ledger.record_checks("ingest", verdicts, "a")
+    ledger.publish("ingest", said, "a")
+    (failure,) = judge(ledger, "ingest", "web", Interval(DAY, DAY + 8 * HOUR), "run it").failures[:-1]
+    lines = failure.splitlines()
+    assert lines[0] == "quarantined: ingest events, 2015-05-17T00:00 to 2015-05-17T06:00: few_errors"
+    assert "  2015-05-17T04:00 events: few_errors: observed 0.75, expected at least 0.99" in lines
+    assert lines[-1] == "  and 1 more; `transom explain` says which"
+
+
 def test_many_causes_are_told_in_short(ledger: Ledger) -> None:
     failing(ledger, [few_errors(n, 0.1 + n / 100) for n in range(8)])
     judged = judge(ledger, "ingest", "web", Interval(DAY, DAY + 8 * HOUR), "run it")
@@ -341,3 +361,10 @@ def test_a_gate_says_which_stage_block_and_tables_are_incomplete(ledger: Ledger)
         f"incomplete: aggregate traffic (aggregates, granules), {when}: hours that it is computed from are "
         "incomplete",
     )
+
+
+def test_what_a_check_saw_stays_on_one_line() -> None:
+    text = f"{'x' * 95} observed 0.25 of 1, expected at most 0.05 of it"
+    (first, second) = wrapped(text, whole=["observed 0.25 of 1, expected at most 0.05"])
+    assert (first, second) == ("x" * 95, "    observed 0.25 of 1, expected at most 0.05 of it")
+    assert wrapped(text)[0].endswith("observed 0.25")

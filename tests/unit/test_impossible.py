@@ -1,8 +1,14 @@
 """Conditions that no row can meet are said by `check`."""
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import product
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from transom.cli.check import declared
 from transom.stream import parse
@@ -53,7 +59,51 @@ KNOWN = {
         ("h = 'a' and h = 'b'", False),
         ("h in ('a', 'b') and h = 'c'", False),
         ("h in ('a', 'b') and h = 'b'", True),
-        ("(x > 5 or x < 1) and x = 3", True),  # not told: what either of two says is known of neither
+        ("(x > 5 or x < 1) and x = 3", False),
+        ("(x = 1 or x = 5) and x > 6", False),
+        ("(x = 1 or x = 5 or y = 2) and x = 3 and y = 3", False),
+        ("x in (1, 5) and x = 3", False),
+        ("x in (1, 5) and y > x and y < 5 and x > 1", False),
+        ("x + y < 0 and x > 1 and y > 1", True),  # not told: sums of doubles
+        ("n in (0)", False),
+        ("n in (0, 1)", True),
+        ("n not in (1, 2) and n < 3", False),
+        ("not (n >= 1)", False),
+        ("not (n >= 1 and n < 5)", True),
+        ("not (n >= 1 or x > 5)", False),
+        ("n not between 1 and 5 and n < 4", False),
+        ("n - 1 < 0", False),
+        ("n + codes < 1", False),
+        ("n + codes + 1 < 2", False),
+        ("-n > -1", False),
+        ("-n > 0 or -n >= -1", True),
+        ("x > 5 and x < 5", False),
+        ("x >= 5 and x < 5", False),
+        ("x >= 5 and x <= 5", True),
+        ("x >= 5 and x <= 5 and x <> 5", False),
+        ("x < y and x > 5 and y < 4", False),
+        ("1 = 2", False),
+        ("1 = 1.0", True),
+        ("'a' = 'b'", False),
+        ("false", False),
+        ("not false", True),
+        ("n is null", False),
+        ("codes is null", True),
+        ("x > 1 and x is null", False),
+        ("x is null and not (x is null)", False),
+        ("x is not null or x is null", True),
+        ("k <> 'a' and k = 'a'", False),
+        ("k not in ('a', 'b') and k in ('a', 'b')", False),
+        ("k not in ('a', 'b') and k in ('a', 'c')", True),
+        ("b and not b", False),
+        ("b = true and b = false", False),
+        ("b is not true and b is not false", True),
+        ("b is true and not b", False),
+        ("length(k) < 0", False),
+        ("n > 9007199254740992 and n < 9007199254740994", True),
+        ("n > 9007199254740992 and n <= 9007199254740992.0", True),  # as doubles they are one
+        ("x > 9007199254740992 and x <= 9007199254740993", True),
+        ("-x > 5 and x > 0", True),  # what is no number is greater than any
         ("x = 3 and (x > 5 or x < 1)", False),
         ("not (n < 1)", True),
         ("n < x", True),
@@ -122,3 +172,81 @@ def test_steps_of_patterns() -> None:
     }
     of = parse(BEAT | {"patterns": {"p": pattern}})
     assert list(impossible(of)) == ["patterns.p.steps[1].where: no row can meet 'status > 5 and status < 6'"]
+
+
+def test_a_value_that_means_none_is_in_no_row() -> None:
+    columns = BEAT["columns"] | {"user": {"missing": ["-"]}, "code": {"type": "integer", "missing": ["-1"]}}
+    for where, holds in (
+        ("user = '-'", False),
+        ("user <> '-'", True),
+        ("code = -1", False),
+        ("code = 1", True),
+    ):
+        of = parse(BEAT | {"columns": columns, "where": where})
+        said = [] if holds else [f"where: no row can meet {where!r}"]
+        assert list(impossible(of)) == said
+
+
+def test_the_condition_of_fills() -> None:
+    frames = {"high": {"over": "lines", "kind": "threshold", "where": "n > 5"}}
+    for source, where, holds in (
+        ("events", "status > 4 and status < 5", False),
+        ("lines", "n < 1", False),
+        ("lines", "n < 2", True),
+    ):
+        fill = {"frame": "high", "from": source, "where": where}
+        said = [] if holds else [f"fills.f.where: no row can meet {where!r}"]
+        assert list(impossible(parse(BEAT | {"frames": frames, "fills": {"f": fill}}))) == said
+
+
+LITERALS = {
+    "n": st.sampled_from(["0", "1", "2", "3", "1.5", "-1", "n", "m", "x", "m - 1", "n + m", "-n"]),
+    "x": st.sampled_from(["0", "1", "2.5", "-1.5", "n", "x", "y", "-x"]),
+    "k": st.sampled_from(["'a'", "'b'", "k", "h"]),
+}
+
+
+@st.composite
+def comparisons(draw: st.DrawFn) -> str:
+    kind = draw(st.sampled_from(["n", "x", "k"]))
+    one, two, three = (draw(LITERALS[kind]) for _ in range(3))
+    sign = draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">="]))
+    return draw(
+        st.sampled_from([
+            f"{one} {sign} {two}", f"{one} in ({two}, {three})", f"{one} not in ({two}, {three})",
+            f"{one} between {two} and {three}", f"{one} not between {two} and {three}",
+            f"{one} is null", f"{one} is not null", "b", "b is true", "b is not false", "true", "false",
+        ])
+    )  # fmt: skip
+
+
+CONDITIONS = st.recursive(
+    comparisons(),
+    lambda inner: st.one_of(
+        st.builds("({} and {})".format, inner, inner),
+        st.builds("({} or {})".format, inner, inner),
+        st.builds("(not {})".format, inner),
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.fixture(scope="module")
+def rows() -> Iterator[sqlite3.Connection]:
+    """Every row of a few values of each column; n and m are counts of at least one."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("create table t (n integer, m integer, x real, y real, k text, h text, b boolean)")
+        reals, texts = (-1.5, 0.0, 1.0, 2.5, None), ("a", "b", "c", None)
+        every = product((1, 2, 3), (1, 2), reals, (1.0, None), texts, ("a", None), (True, False, None))
+        database.executemany("insert into t values (?, ?, ?, ?, ?, ?, ?)", every)
+        yield database
+
+
+@settings(max_examples=1500, deadline=None)
+@given(CONDITIONS)
+def test_a_condition_that_a_row_meets_is_never_called_impossible(
+    rows: sqlite3.Connection, condition: str
+) -> None:
+    met = rows.execute(f"select 1 from t where {condition} limit 1").fetchone()
+    if met is not None:
+        assert possible(condition, {"n": COUNT, "m": COUNT})

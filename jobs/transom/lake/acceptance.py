@@ -40,9 +40,14 @@ def verdict_of(
     return accept(seen, accepted)
 
 
+def seen(verdict: Verdict) -> str:
+    """What a check saw and expects."""
+    return f"observed {written(verdict.observed)}, expected {verdict.expected}"
+
+
 def in_short(verdict: Verdict) -> str:
     """A failed check as the cause of what becomes of an hour."""
-    return f"{verdict.check}: observed {written(verdict.observed)}, expected {verdict.expected}"
+    return f"{verdict.check}: {seen(verdict)}"
 
 
 def accept(verdict: Verdict, accepted: Sequence[Accepted]) -> Verdict:
@@ -114,8 +119,7 @@ def accepted_in_words(verdict: Verdict) -> str:
     when = "files without an hour" if verdict.node.hour == NO_HOUR else format_hour(verdict.node.hour)
     return (
         f"accepted: {verdict.node.stage} {verdict.node.block}, {when}: {verdict.check}{column}{subject}: "
-        f"observed {written(verdict.observed)}, expected {verdict.expected}, "
-        f"by {escaped(verdict.accepted or '')}"
+        f"{seen(verdict)}, by {escaped(verdict.accepted or '')}"
     )
 
 

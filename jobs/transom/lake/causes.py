@@ -6,7 +6,6 @@ where it lies. Nor is a failed check that somebody answers for.
 
 import hashlib
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -50,7 +49,6 @@ NOUNS = {
 """What the rows of a stage are."""
 SHOWN = 5
 """How many hours and how many rows at fault are evidence of one finding."""
-HOUR_IN_WORDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ class _Cause:
     """What makes hours that follow each other one finding.
 
     Attributes:
-        name: the check and its column, or what the cause says of its file, without hours.
+        name: the check and its column, else the kind of the cause; no words, which may change.
     """
 
     kind: str
@@ -235,12 +233,11 @@ def _of_nodes(
         cause = entry.cause or "something is missing"
         match entry.status:
             case "quarantined" if not any(verdict.severity == "error" for verdict in seen):
-                path = next((one.about for one in entry.causes or () if one.kind == "file"), None)
-                yield _in_words("gate", node.block, node.hour, cause, "high", WITHHELD, path)
+                yield _in_words(_Cause("gate", node.block, _name(entry)), node.hour, cause, WITHHELD)
             case "damaged":
-                yield _in_words("gate", node.block, node.hour, cause, "high", DAMAGED, None)
+                yield _in_words(_Cause("gate", node.block, entry.status), node.hour, cause, DAMAGED)
             case "blocked" if node not in stale and not _waits_for(entry, found):
-                yield _in_words("gate", None, node.hour, cause, "high", NOT_MADE, None)
+                yield _in_words(_Cause("gate", None, entry.status), node.hour, cause, NOT_MADE)
             case "published" if not entry.complete and _matters(node, entry):
                 for one in _own_causes(entry):
                     if one.about is None or not any(one.about in (v.check, v.subject) for v in seen):
@@ -265,24 +262,25 @@ def _own_causes(entry: Entry) -> list[Cause]:
 
 def _of_cause(node: Node, cause: Cause) -> _Sign:
     """What an incomplete hour shows of something that it lacks."""
-    rest = cause.text.removeprefix(f"{cause.about}: ")
     mended = None
     if cause.kind == "withheld_file":
         mended = f"put right what withholds {cause.about}, as that finding says, then run"
-    name = _Cause("incomplete", node.block, HOUR_IN_WORDS.sub("", rest))
-    return _Sign(name, node.hour, "medium", INCOMPLETE, cause.text, cause.text, mended=mended)
+    of = _Cause("incomplete", node.block, _name_of(cause))
+    return _Sign(of, node.hour, "medium", INCOMPLETE, cause.text, cause.text, mended=mended)
 
 
-def _in_words(
-    kind: str, block: str | None, hour: datetime, words: str, severity: Severity, fate: str, path: str | None
-) -> _Sign:
-    """What a withheld hour says of itself.
+def _in_words(cause: _Cause, hour: datetime, words: str, fate: str) -> _Sign:
+    """What a withheld hour says of itself."""
+    return _Sign(cause, hour, "high", fate, words, words)
 
-    Args:
-        path: of the file that it is withheld for, if it is for one alone.
-    """
-    name = HOUR_IN_WORDS.sub("", words.removeprefix(f"{path}: "))
-    return _Sign(_Cause(kind, block, name), hour, severity, fate, words, words)
+
+def _name(entry: Entry) -> str:
+    """What withholds an hour, where no check of its own does."""
+    return ", ".join(sorted({_name_of(cause) for cause in entry.causes or ()}))
+
+
+def _name_of(cause: Cause) -> str:
+    return cause.about or cause.kind if cause.kind == "check" else cause.kind
 
 
 def _of_stale(stale: Mapping[Node, Entry | None], found: Collection[str]) -> Iterator[_Sign]:

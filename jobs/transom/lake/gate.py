@@ -115,11 +115,12 @@ def _made(book: Book, stage: str) -> Set[datetime]:
 
 def _bad(book: Book, nodes: Sequence[Node]) -> list[list[Node]]:
     """Nodes that are not published, those of one cause together."""
-    groups: dict[tuple[str, str], list[Node]] = {}
+    groups: dict[tuple[str, object], list[Node]] = {}
     for node in nodes:
         entry = book[node]
         if entry.status not in STANDS:
-            groups.setdefault((entry.status, entry.cause or entry.run_id), []).append(node)
+            causes = tuple((cause.kind, cause.about or cause.text) for cause in entry.causes or ())
+            groups.setdefault((entry.status, causes or entry.cause or entry.run_id), []).append(node)
     return list(groups.values())
 
 

@@ -1,15 +1,14 @@
 """What a gate says, in lines that fit a page: hours, checks, causes and what helps."""
 
-import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from transom.intervals import HOUR, NO_HOUR, format_hour, hours_in_words
-from transom.lake.acceptance import Accepted, entry_for, near_misses
+from transom.lake.acceptance import Accepted, entry_for, near_misses, seen
 from transom.lake.book import Book, Node, Verdict
 from transom.lake.cause import Cause
-from transom.lake.quality import shortened, written
+from transom.lake.quality import shortened
 from transom.printed import escaped
 from transom.stream.checks import BUILT_IN
 
@@ -21,20 +20,20 @@ OF_FILES = ("file", "withheld_file")
 """Kinds of causes that say something of a file."""
 WIDE = 110
 """Columns of a page."""
-GLUED = re.compile(r"observed \S+, expected (?:(?:at most|at least) )?\S+")
-"""What is looked for in a log as one text: no end of a line comes into it."""
 
 
-def wrapped(text: str, indent: str = "", behind: str = "    ") -> list[str]:
+def wrapped(text: str, indent: str = "", behind: str = "    ", whole: Iterable[str] = ()) -> list[str]:
     """Return a text in lines that fit a page; a long word stays whole.
 
     Args:
         indent: what comes before the first line.
         behind: what comes before each other line, beside `indent`.
+        whole: parts of it that are looked for in a log as one text: no end of a line comes into them.
     """
-    glued = GLUED.sub(lambda found: found[0].replace(" ", "\0"), text)
+    for part in whole:
+        text = text.replace(part, part.replace(" ", "\0"))
     lines = textwrap.wrap(
-        glued, WIDE, initial_indent=indent, subsequent_indent=indent + behind,
+        text, WIDE, initial_indent=indent, subsequent_indent=indent + behind,
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
     return [line.replace("\0", " ") for line in lines]
@@ -51,7 +50,7 @@ def words(verdict: Verdict) -> str:
     sample = "".join(f"\n    {escaped(row[:200])}" for row in verdict.sample[:5])
     return (
         f"{hours_in_words([verdict.node.hour])} {verdict.node.block}: {_check(verdict)}{about}: "
-        f"observed {written(verdict.observed)}, expected {verdict.expected}{sample}"
+        f"{seen(verdict)}{sample}"
     )
 
 
@@ -158,25 +157,32 @@ def failure(
     entry = book[nodes[0]]
     own = sorted({node.hour for node in nodes})
     blocks = ", ".join(sorted({node.block for node in nodes}))
-    cause = escaped(entry.cause or entry.run_id)
-    lines = wrapped(f"{entry.status}: {nodes[0].stage} {blocks}, {hours_in_words(own)}: {cause}")
+    texts = {book[node].cause or book[node].run_id for node in nodes}
+    kinds = ((one.about if one.kind == "check" else None) or one.text for one in entry.causes or ())
+    about = ", ".join(dict.fromkeys(kinds))
+    # Where each says it with values of its own, the lines below have them.
+    cause = escaped(about if about and len(texts) > 1 else entry.cause or entry.run_id)
+    own_nodes = {(node.block, node.hour) for node in nodes}
+    wrong = [
+        v
+        for v in verdicts
+        if (v.node.block, v.node.hour) in own_nodes and v.severity == "error" and not v.success
+    ]
+    title = f"{entry.status}: {nodes[0].stage} {blocks}, {hours_in_words(own)}: {cause}"
+    lines = wrapped(title, whole={seen(verdict) for verdict in wrong})
     run = f"  {filled(command, [hour for hour in own if hour != NO_HOUR] or hours)}"
     if entry.status == "blocked":
         lines += ["  when nothing is in its way any more:", run]
     elif entry.status == "quarantined":
-        own_nodes = {(node.block, node.hour) for node in nodes}
-        wrong = [
-            v
-            for v in verdicts
-            if (v.node.block, v.node.hour) in own_nodes and v.severity == "error" and not v.success
-        ]
         other = next((of.mended for v in wrong if (of := BUILT_IN.get(v.check)) and of.mended), None)
         mend = other or "mend the data (or accept the value)"
         lines += [f"  what was published before stays; {mend}, then:", run]
         lines += [] if other else _acceptance(wrong, accepted, verdicts)
-        for verdict in wrong:
+        for verdict in wrong[:SHOWN]:
             first, *rows = words(verdict).split("\n")
-            lines += [*wrapped(first, "  "), *rows]
+            lines += [*wrapped(first, "  ", whole=[seen(verdict)]), *rows]
+        if len(wrong) > SHOWN:
+            lines.append(f"  and {len(wrong) - SHOWN} more; `transom explain` says which")
     else:
         lines.append(run)
     return "\n".join(lines)

@@ -48,12 +48,14 @@ class SpecificationError(ValueError):
     """A stream file that cannot be used. Its text names the file and every problem, a line each.
 
     Attributes:
-        name: the file.
+        name: the file, or files with commas between them.
         problems: what is wrong, in the order of the file's fields.
+        files: each of several files; `name` alone, where there is one.
     """
 
-    def __init__(self, name: str, problems: Sequence[Problem]) -> None:
+    def __init__(self, name: str, problems: Sequence[Problem], files: Sequence[str] = ()) -> None:
         self.name = name
+        self.files = tuple(files) or (name,)
         self.problems = tuple(problems)
         if len(self.problems) == 1:
             text = f"{name}: {self.problems[0]}"
@@ -63,7 +65,7 @@ class SpecificationError(ValueError):
         super().__init__(text)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.name, self.problems)
+        return type(self), (self.name, self.problems, self.files)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

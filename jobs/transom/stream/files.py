@@ -109,6 +109,28 @@ def parse_mapping(content: bytes | str, name: str) -> dict[str, Any]:
     return data
 
 
+def declared_name(content: str) -> str | None:
+    """Return the text that a YAML text has as `name`, however wrong what comes behind it is; None of none."""
+    depth, key = 0, None
+    try:
+        for event in yaml.parse(content, _Loader):
+            if isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+                continue
+            if depth == 1 and key == "name":
+                value = event.value if isinstance(event, yaml.ScalarEvent) else ""
+                # In a { that is never closed, a value goes on over the lines; a name has no blanks.
+                return value if value and not any(map(str.isspace, value)) else None
+            if depth == 1:
+                # Keys and values take turns.
+                scalar = event.value if isinstance(event, yaml.ScalarEvent) else ""
+                key = scalar if key is None else None
+            depth += isinstance(event, yaml.CollectionStartEvent)
+    except yaml.YAMLError:
+        pass
+    return None
+
+
 def _where(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"

@@ -1,17 +1,12 @@
 """The stream files: schemas/streams, or the folder that TRANSOM_STREAMS names."""
 
 import os
-import re
 from pathlib import Path
 
 from transom.stream.errors import Problem, SpecificationError
+from transom.stream.files import declared_name
 from transom.stream.model import Stream
 from transom.stream.reading import load
-
-# The whole value: of `web-site`, which is no name, the stream `web` is another one.
-_NAME = re.compile(
-    r"""^name[ ]*:[ ]*(?P<quote>["']?)(?P<name>[^"'#\s\[\]{}]+)(?P=quote)[ \t]*(?:\#.*)?\r?$""", re.M | re.X
-)
 
 
 def folder() -> Path:
@@ -39,7 +34,8 @@ def streams() -> tuple[dict[Path, Stream], list[SpecificationError]]:
     for name, named in files.items():
         if len(named) > 1:
             rule = f"must be that of one stream alone; got {name!r} in each of these files"
-            wrong.append(SpecificationError(", ".join(map(str, named)), [Problem("name", rule)]))
+            paths = [str(file) for file in named]
+            wrong.append(SpecificationError(", ".join(paths), [Problem("name", rule)], paths))
             for file in named:
                 del sound[file]
     return sound, wrong
@@ -47,13 +43,12 @@ def streams() -> tuple[dict[Path, Stream], list[SpecificationError]]:
 
 def names_of(error: SpecificationError) -> list[str]:
     """Return the names of the streams whose files are wrong: what they declare, else their files' names."""
-    return list(dict.fromkeys(_name_in(Path(file)) for file in error.name.split(", ")))
+    return list(dict.fromkeys(_name_in(Path(file)) for file in error.files))
 
 
 def _name_in(file: Path) -> str:
     """The name that a stream file declares, however wrong the rest of it is."""
     try:
-        found = _NAME.search(file.read_text())
+        return declared_name(file.read_text()) or file.stem
     except (OSError, UnicodeDecodeError):
-        found = None
-    return found["name"] if found else file.stem
+        return file.stem

@@ -182,6 +182,17 @@ class PathPattern:
             local = local + self._covers if whole_days else (start + self._covers).astimezone(self._zone)
         return _HOLE.sub(lambda hole: local.strftime(hole[0]) if hole["part"] else hole[0], self.text)
 
+    def can_name(self, hour: datetime) -> bool:
+        """Return whether the name of a file can say a time in an hour.
+
+        A local hour that a clock change repeats has one name, which means the first of the two.
+        """
+        if not hour.astimezone(self._zone).fold:
+            return True
+        # Zones are off by whole quarters of an hour.
+        matches = (self.match(self.of(hour + quarter * timedelta(minutes=15))) for quarter in range(4))
+        return any(match is None or match.hour in (None, hour) for match in matches)
+
     def may_hold(self, folder: str) -> bool:
         """Whether a folder, written as the pattern is, may hold files of the stream, at whatever depth."""
         depth = folder.count("/") + 1

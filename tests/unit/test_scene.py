@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -187,6 +188,13 @@ def test_the_checks_of_an_hour(expect: Any, names: list[str]) -> None:
         hour_checks(parse(changed(checks=off) if expect is ... else changed(source__expect=2, checks=off)))
         == ()
     )
+
+
+def test_no_file_is_expected_of_an_hour_that_no_name_can_say() -> None:
+    names: dict[str, Any] = {"source__path": "in/%Y-%m-%d_%H.log", "source__zone": "Europe/Berlin"}
+    stream = parse(changed(source__expect=1, **names))
+    twice = datetime(2015, 10, 25, tzinfo=UTC)
+    assert [scheduled(stream, twice + n * HOUR) for n in range(3)] == [True, False, True]
 
 
 def test_hours_before_the_schedule_and_after_it_may_have_no_file() -> None:

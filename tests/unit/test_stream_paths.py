@@ -170,6 +170,25 @@ def test_times_are_read_in_the_zone_of_the_names() -> None:
     assert match.hour == at(2015, 5, 17, 4)
 
 
+@pytest.mark.parametrize("text", ["%Y-%m-%d.%H", "{host}/*.%Y%m%dT%H%M.log"])
+@pytest.mark.parametrize(
+    ("zone", "second", "named"),
+    [
+        ("Europe/Berlin", at(2015, 10, 25, 1), False),
+        # The name 03 says 17:30 UTC, which is in the second hour.
+        ("Australia/Adelaide", at(2015, 4, 4, 17), True),
+        ("UTC", at(2015, 10, 25, 1), True),
+    ],
+)
+def test_no_name_can_say_the_second_of_an_hour_that_comes_twice(
+    text: str, zone: str, second: datetime, named: bool
+) -> None:
+    pattern = PathPattern(text, zone)
+    assert pattern.can_name(second) is named
+    assert pattern.can_name(second - timedelta(hours=1))
+    assert pattern.can_name(second + timedelta(hours=1))
+
+
 @pytest.mark.parametrize(
     ("path", "start", "end"),
     [

@@ -230,9 +230,11 @@ def expected_of(stream: Stream, hour: datetime) -> Mapping[str, str]:
 
 
 def scheduled(stream: Stream, hour: datetime) -> bool:
-    """Whether the stream's schedule has an hour: before it and after it a source may well be silent."""
+    """Whether the stream's schedule has an hour: before it and after it a source may well be silent, and no
+    file can come of an hour that no name can say."""
     before = stream.start is not None and hour < stream.start
-    return hour == NO_HOUR or not (before or (stream.until is not None and hour >= stream.until))
+    after = stream.until is not None and hour >= stream.until
+    return hour == NO_HOUR or not (before or after or not stream.path_pattern.can_name(hour))
 
 
 def late_files(scene: Scene, paths: Collection[str]) -> dict[str, File]:

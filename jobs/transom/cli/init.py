@@ -37,14 +37,14 @@ def init(
     # Arrow and the parsers, which other commands do without.
     from transom.cli.drafting.draft import draft
     from transom.cli.drafting.naming import identifier
-    from transom.cli.sample import not_utf8, read_sample
+    from transom.cli.sample import not_utf8, read_samples
 
     with refusals():
         if output is not None and output.exists():
             raise Refusal(f"{output}: is there already, and is not overwritten; name another file")
         if name is None and output is not None:
             name = identifier(output.stem)[:40].strip("_")
-        samples = [read_sample(file) for file in files]
+        samples = read_samples(files, lambda text: typer.echo(f"transom: {text}", err=True))
         drafted = draft(samples, name)
         if output is None:
             typer.echo(drafted.text, nl=False)
@@ -65,7 +65,10 @@ def init(
             if sample.other:
                 typer.echo(f"transom: {not_utf8(sample)}", err=True)
         if output is not None:
-            check, try_ = transom("check", output), transom("try", output, *files)
+            check, try_ = (
+                transom("check", output),
+                transom("try", output, *(sample.path for sample in samples)),
+            )
             typer.echo(f"{output}: written. Look at its question marks, then:\n  {check}\n  {try_}")
 
 

@@ -1,6 +1,6 @@
 """The first lines of a log, and why a file is none."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,10 @@ ICONV = "iconv -f {} -t UTF-8 FILE > NEW"
 """What makes UTF-8 of another encoding."""
 HOW = {b"\x1f\x8b": ("gzip", ".gz"), b"\x28\xb5\x2f\xfd": ("zstd", ".zst")}
 """How a compressed file begins, and how its name ends then."""
+
+
+class EmptyFile(Refusal):
+    """A file without a byte."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +98,35 @@ def read_sample(path: Path, most: int = MOST, longest: int = LONGEST) -> Sample:
         at = data.find(b"\0")
         raise Refusal(f"{path}: must be text, a line a record; got a binary file, with a zero byte at {at}")
     if not lines and not other:
-        blank = "has blank lines alone" if data else "is empty"
-        raise Refusal(f"{path}: must hold a line; it {blank}")
+        if not data:
+            raise EmptyFile(f"{path}: must hold a line; it is empty")
+        raise Refusal(f"{path}: must hold a line; it has blank lines alone")
     sample = Sample(path, tuple(lines), whole, tuple(other), data, tuple(numbers), nul_bytes)
     if len(other) > len(lines):
         raise Refusal(not_utf8(sample))
     return sample
+
+
+def read_samples(paths: Iterable[Path], say: Callable[[str], object]) -> list[Sample]:
+    """Reads the beginnings of files, and passes over those that are empty.
+
+    Args:
+        say: is told of each file that is passed over.
+
+    Raises:
+        Refusal: as of `read_sample`; or every file is empty.
+    """
+    samples, empty = list[Sample](), list[tuple[Path, EmptyFile]]()
+    for path in paths:
+        try:
+            samples.append(read_sample(path))
+        except EmptyFile as error:
+            empty.append((path, error))
+    if empty and not samples:
+        raise empty[0][1]
+    for path, _ in empty:
+        say(f"{path}: is empty, and passed over")
+    return samples
 
 
 def not_utf8(sample: Sample) -> str:

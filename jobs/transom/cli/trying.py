@@ -110,14 +110,13 @@ def try_in(
     from transom.cli import outcome
     from transom.cli.files_of_any_name import held, hours_cut_to, interval_of, land, other_hours
     from transom.cli.lakes import TRIED
-    from transom.cli.sample import read_sample
+    from transom.cli.sample import read_samples
     from transom.intervals import format_hour
     from transom.stream import load
     from transom.stream.files import read_mapping
 
     stream = load(file)
-    for path in files:
-        read_sample(path)
+    files = [sample.path for sample in read_samples(files, _say)]
     found = []
     for path in files:
         _say(f"reading {path}")

@@ -149,6 +149,16 @@ aggregate:
     )
 
 
+def test_empty_files_among_others_are_passed_over(run: Ask, tmp_path: Path) -> None:
+    empty, log, output = tmp_path / "web.10.log", tmp_path / "web.11.log", tmp_path / "web.yaml"
+    empty.touch()
+    log.write_text("".join(f"2024-05-06T11:00:0{n}Z a{n} 7\n" for n in range(9)))
+    drafted = run("init", empty, log, "--output", output)
+    assert drafted.exit_code == 0
+    assert f"transom: {empty}: is empty, and passed over\n" in drafted.stderr
+    assert f"try {output} {log}" in drafted.stdout
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

@@ -175,7 +175,8 @@ def _rows_read(
     for row in rows:
         if row.get("block", reads.block) == reads.block:
             found.setdefault(row["hour"], []).append({k: v for k, v in row.items() if k != "block"})
-    return found
+    # Rows have no order: the same ones in another order have the same digest.
+    return {hour: sorted(some, key=repr) for hour, some in found.items()}
 
 
 @dataclass(frozen=True)

@@ -37,17 +37,15 @@ def lineage_of(stream: Stream, book: Book, specified: scene.Specified | None = N
     accepted = accepted_of(stream)
     known = specified or scene.Specified(stream)
 
-    def source_stale(hour: datetime) -> bool:
-        entry = book.get(scene.node_of("events", hour))
-        return (
-            entry is None
-            or entry.status == "writing"
-            or entry.in_old_form
-            or entry.inputs != known.expected(hour)
-        )
-
+    events = (scene.STAGE, scene.BLOCK, "events")
+    stale = {
+        node.hour
+        for node, entry in book.troubled()
+        if (node.stage, node.block, node.table) == events and (entry.status == "writing" or entry.in_old_form)
+    }
+    stale.update(book.due.minus(book.hours_of(*events)), book.unlike(*events, known.expected))
     stages = [Staleness(stage, book, accepted) for stage in outlines(stream).values()]
-    return Lineage(book, stages, source_stale)
+    return Lineage(book, stages, stale.__contains__)
 
 
 def stale_hours(stream: Stream, ledger: Ledger, stage: str, interval: Interval) -> dict[str, list[datetime]]:

@@ -3,14 +3,17 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+import pyarrow as pa
 from deltalake import DeltaTable
 
 from transom.cli.shown import counted
 from transom.intervals import NO_HOUR, format_hour
 from transom.lake.book import Book
-from transom.lake.tables import query
+from transom.lake.packed import Packed
+from transom.lake.small import Stored
 from transom.stages.equal_files import equal_files, names_of
 from transom.stages.files import HOLDING, File
+from transom.stages.inventory import BESIDE
 from transom.stages.scene import node_of
 from transom.stream import Stream
 
@@ -27,7 +30,9 @@ def known_files(root: str) -> list[File]:
     uri = f"{root}/files"
     if not DeltaTable.is_deltatable(uri):
         return []
-    return [File.of_row(row) for row in query(DeltaTable(uri), "SELECT * FROM t").to_pylist()]
+    packed = Packed(uri, Stored(DeltaTable(uri)), (), BESIDE)
+    rows = pa.concat_tables([packed.kept.drop_columns(BESIDE.names), packed.fresh])
+    return list(map(File.of_row, rows.to_pylist()))
 
 
 def remarks(stream: Stream, files: Sequence[File], book: Book) -> list[str]:

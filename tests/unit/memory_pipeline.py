@@ -162,6 +162,9 @@ def _rows_read(
     hours = {node.hour for hour in targets for node in reached_by(reads, hour)}
     if reads.stage == FILLER:
         filler = next(filler for filler in outline.fillers if filler.series[1] == reads.block)
+        if filler.table is None:
+            # Of another stream, too, nothing is read of an hour that is not due.
+            hours &= request.rows[reads.block, reads.table].keys()
         rows = request.pins.read_filler(filler, hours)
         if filler.table is not None and filler.time is None:
             # Rows of all time: every target reads them all.

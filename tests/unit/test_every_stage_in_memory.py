@@ -4,7 +4,6 @@ runs, what the ledger calls fresh is what one run over everything makes. No Spar
 A new stage is covered once `transom.work.LATER` has it and `EVERY_FEATURE` a block for each of its tables.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -379,14 +378,7 @@ def assert_kept(
 
 # An example costs a tenth of a second and more, as its lake is compared with another one after each run; and
 # to shrink one takes minutes: a history says little less for being long.
-# Without a seed the histories are the same each time: of new ones one run in ten still meets a history that
-# fails, whose cause is not known yet. `make histories TEST=...` draws new ones.
-@settings(
-    max_examples=max(4, settings.default.max_examples // 6),
-    phases=[Phase.generate],
-    derandomize="TRANSOM_SEED" not in os.environ,
-    database=None,
-)
+@settings(max_examples=max(4, settings.default.max_examples // 6), phases=[Phase.generate], database=None)
 @pytest.mark.parametrize("stage", LATER)
 @given(turns=st.lists(TURNS, min_size=1, max_size=4), last=st.sampled_from([1, 2, 100]))
 def test_any_history_comes_to_what_one_run_makes(stage: str, turns: list[Turn], last: int) -> None:

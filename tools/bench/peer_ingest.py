@@ -24,7 +24,7 @@ ZEEK = {
     "resp_p": "bigint", "proto": "string", "service": "string", "duration": "double", "orig_bytes": "bigint",
     "resp_bytes": "bigint", "conn_state": "string", "local_orig": "boolean", "local_resp": "boolean",
     "missed_bytes": "bigint", "history": "string", "orig_pkts": "bigint", "orig_ip_bytes": "bigint",
-    "resp_pkts": "bigint", "resp_ip_bytes": "bigint",
+    "resp_pkts": "bigint", "resp_ip_bytes": "bigint", "tunnel_parents": "string", "ip_proto": "bigint",
 }  # fmt: skip
 
 
@@ -41,10 +41,10 @@ def apache(lines: DataFrame) -> DataFrame:
 
 
 def zeek(lines: DataFrame) -> DataFrame:
-    """Columns by `split`."""
+    """Columns by `split`; null where the drawn log has no such field."""
     parts = lines.where(~F.col("value").startswith("#")).select(F.split("value", "\t").alias("part"))
     fields = {
-        name: F.nullif(F.col("part")[number], F.lit("-")).cast(kind)
+        name: F.nullif(F.get("part", F.lit(number)), F.lit("-")).cast(kind)
         for number, (name, kind) in enumerate(ZEEK.items())
     }
     seconds = fields.pop("ts") + F.coalesce(fields["duration"], F.lit(0.0))

@@ -48,9 +48,9 @@ def test_damaged_entry_stays_so_while_a_run_writes_it(tmp_path: Path) -> None:
 def test_damaged_node_is_stale_and_kept_by_no_write() -> None:
     node = node_of("events", at(1))
     assert is_stale(DAMAGED, {"specification": "now"}, "")
-    assert readable(
-        Book({node: DAMAGED, node_of("events", at(2)): replace(DAMAGED, status="published")})
-    ) == [node_of("events", at(2))]
+    stands = replace(DAMAGED, status="published")
+    book = Book({node: DAMAGED, node_of("events", at(2)): stands, node_of("events", at(3)): stands})
+    assert readable(book, {at(1), at(2)}) == [node_of("events", at(2))]
 
 
 def test_tokens_begin_above_those_of_a_ledger_that_was_lost(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ class Shelf(Store):
     def write(
         self, write: Write, *, stage: str, token: int, run_id: str, known: Iterable[Node] | None = None
     ) -> None:
-        assert set(known or ()) == set(self.ledger.book([stage]))
+        assert set(known or ()) == {node for node in self.ledger.book([stage]) if node.hour in write.hours}
         self.meanwhile()
         entries = sorted(self.ledger.book().items())
         said = [f"{entry.status} by {entry.run_id}" for _, entry in entries]

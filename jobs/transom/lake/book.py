@@ -2,15 +2,27 @@
 
 import hashlib
 import json
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from transom.intervals import Interval
 from transom.lake.cause import Cause, read
+from transom.lake.hour_sets import HourSet
+from transom.lake.parts import moment_of, number_of
+
+if TYPE_CHECKING:
+    from transom.lake.stored_nodes import StoredNodes
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 Status = Literal["writing", "published", "quarantined", "blocked", "expired", "damaged"]
 STANDS: tuple[Status, ...] = ("published", "expired")
@@ -168,61 +180,171 @@ def content(node: Node, entry: Entry | None, own: bool = False) -> int:
     # What is withheld is not what it was when it was published without something.
     withheld = entry is not None and entry.status in ("quarantined", "blocked") and not complete
     fate = entry.status if entry is not None and withheld else complete
-    said = f"{node.stage} {node.block} {node.table} {node.hour.timestamp():.0f} {digest} {fate}"
+    return _hashed(f"{node.stage} {node.block} {node.table} {node.hour.timestamp():.0f} {digest} {fate}")
+
+
+def _hashed(said: str) -> int:
     return int.from_bytes(hashlib.sha256(said.encode()).digest()[: BITS // 8])
+
+
+def inputs_text(inputs: Mapping[str, str]) -> str:
+    """Inputs as the ledger keeps them: equal ones have equal texts."""
+    return json.dumps(dict(inputs), sort_keys=True)
+
+
+def _series(node: Node) -> Series:
+    return node.stage, node.block, node.table
 
 
 class Book(Mapping[Node, Entry]):
     """The ledger's nodes as they stood at one version.
 
+    Stored nodes become Python objects where they are asked for by name: to make objects of years of them
+    takes seconds. What has to look at all of them is a method here, and makes those alone that it finds.
+
     Args:
+        entries: of nodes; None of one that there is not, though it is among those that are stored.
         fillers: hours of what is not in the ledger and is read beside it: each can be asked for, and none is
             among the nodes that the book goes through.
+        stored: all other nodes.
     """
 
     def __init__(
-        self, entries: Mapping[Node, Entry], fillers: Mapping[Series, Mapping[datetime, Entry]] | None = None
+        self,
+        entries: Mapping[Node, Entry | None],
+        fillers: Mapping[Series, Mapping[datetime, Entry]] | None = None,
+        stored: "StoredNodes | None" = None,
     ) -> None:
         self._entries = dict(entries)
         self._fillers = dict(fillers or {})
+        self._stored = stored
 
     def __getitem__(self, node: Node) -> Entry:
         if node.stage == FILLER:
             return self._fillers[node.stage, node.block, node.table][node.hour]
-        return self._entries[node]
+        if node in self._entries:
+            entry = self._entries[node]
+        else:
+            place = None if self._stored is None else self._stored.place(node)
+            entry = None if self._stored is None or place is None else self._stored.entry(place)
+        if entry is None:
+            raise KeyError(node)
+        return entry
+
+    def __contains__(self, node: object) -> bool:
+        if not isinstance(node, Node) or node.stage == FILLER:
+            return super().__contains__(node)
+        if node in self._entries:
+            return self._entries[node] is not None
+        return self._stored is not None and self._stored.place(node) is not None
 
     def __iter__(self) -> Iterator[Node]:
-        return iter(self._entries)
+        return (node for node, _ in self.items())
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return sum(1 for _ in self._own()) + int(self._shown.sum())
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, Book) and self._same(other)) or super().__eq__(other)
+
+    def items(self) -> ItemsView[Node, Entry]:
+        """Return all nodes, with what the ledger says of them."""
+        return _Items(self)
+
+    def _same(self, other: "Book") -> bool:
+        """Whether two books are the same but for what is beside the ledger; others may be equal, too."""
+        return self._stored is other._stored and self._entries == other._entries
+
+    def _own(self) -> Iterator[tuple[Node, Entry]]:
+        return ((node, entry) for node, entry in self._entries.items() if entry is not None)
 
     @cached_property
-    def _by_series(self) -> dict[tuple[str, str, str], dict[datetime, Entry]]:
-        series: dict[tuple[str, str, str], dict[datetime, Entry]] = {}
-        for node, entry in self._entries.items():
-            series.setdefault((node.stage, node.block, node.table), {})[node.hour] = entry
-        return series
+    def _shown(self) -> Bools:
+        """Which places of what is stored hold."""
+        shown = np.ones(0 if self._stored is None else len(self._stored.hours), dtype=bool)
+        if self._stored is not None:
+            places = map(self._stored.place, self._entries)
+            shown[[place for place in places if place is not None]] = False
+        return shown
+
+    def _chosen(
+        self, stored: "Callable[[StoredNodes], Bools]", own: Callable[[Node, Entry], bool]
+    ) -> Iterator[tuple[Node, Entry]]:
+        """Nodes that meet a condition, which is put in two ways."""
+        if self._stored is not None:
+            for place in np.flatnonzero(self._shown & stored(self._stored)).tolist():
+                yield self._stored.node(place), self._stored.entry(place)
+        yield from ((node, entry) for node, entry in self._own() if own(node, entry))
+
+    def troubled(self) -> Iterator[tuple[Node, Entry]]:
+        """Return the nodes that are not published, or lack something."""
+        return self._chosen(
+            lambda stored: stored.troubled,
+            lambda _, entry: entry.status != "published" or not entry.complete,
+        )
+
+    def having(self, statuses: Collection[Status], tables: Collection[str]) -> Iterator[tuple[Node, Entry]]:
+        """Return the nodes of some tables that have one of some statuses."""
+
+        def stored(of: "StoredNodes") -> Bools:
+            return of.having(statuses) & of.among(lambda series: series[2] in tables)
+
+        return self._chosen(stored, lambda node, entry: node.table in tables and entry.status in statuses)
+
+    def within(self, interval: Interval) -> Iterator[tuple[Node, Entry]]:
+        """Return the nodes of the hours of an interval."""
+        first, end = number_of(interval.start), number_of(interval.end)
+        return self._chosen(
+            lambda stored: (stored.hours >= first) & (stored.hours < end),
+            lambda node, _: node.hour in interval,
+        )
+
+    @cached_property
+    def names(self) -> Set[Series]:
+        """Stage, block and table of every node."""
+        own = {_series(node) for node, _ in self._own()}
+        if self._stored is None:
+            return own
+        return own | {one for one, of in self._stored.places.items() if self._shown[of.start : of.stop].any()}
 
     def series(self, stage: str, block: str, table: str) -> Mapping[datetime, Entry]:
         """The hours of one block's table."""
         series = (stage, block, table)
-        return self._fillers.get(series) or self._by_series.get(series, {})
+        return self._fillers.get(series) or _Hours(self, series)
+
+    def hours_of(self, stage: str, block: str, table: str) -> HourSet:
+        """Every hour of one block's table."""
+        series = (stage, block, table)
+        if series not in self._hours_of:
+            own = (node.hour for node, _ in self._own() if _series(node) == series)
+            self._hours_of[series] = self._hour_set(lambda stored: stored.among(series.__eq__), own)
+        return self._hours_of[series]
 
     @cached_property
-    def _hours(self) -> dict[str, set[datetime]]:
-        hours: dict[str, set[datetime]] = {}
-        for node, entry in self._entries.items():
-            if entry.asked:
-                hours.setdefault(node.stage, set()).add(node.hour)
-        return hours
+    def _hours_of(self) -> dict[Series, HourSet]:
+        return {}
 
-    def hours(self, stage: str) -> Set[datetime]:
+    def _hour_set(self, stored: "Callable[[StoredNodes], Bools]", own: Iterable[datetime]) -> HourSet:
+        numbers = [number_of(hour) for hour in own]
+        if self._stored is not None:
+            numbers = np.concatenate([self._stored.hours[self._shown & stored(self._stored)], numbers])  # type: ignore[assignment]
+        return HourSet.of_numbers(np.unique(np.asarray(numbers, dtype=np.int64)))
+
+    def hours(self, stage: str) -> HourSet:
         """Every hour of a stage that somebody asked for."""
-        return self._hours.get(stage, set())
+        if stage not in self._hours:
+            own = (node.hour for node, entry in self._own() if entry.asked and node.stage == stage)
+            self._hours[stage] = self._hour_set(
+                lambda stored: stored.flags("asked") & stored.among(lambda series: series[0] == stage), own
+            )
+        return self._hours[stage]
+
+    @cached_property
+    def _hours(self) -> dict[str, HourSet]:
+        return {}
 
     @property
-    def due(self) -> Set[datetime]:
+    def due(self) -> HourSet:
         """Every hour that each stage has to have: that somebody asked the first one for, and no other.
 
         A gate that fails keeps the stages behind it from all hours of a run, good ones among them: these hold
@@ -245,41 +367,128 @@ class Book(Mapping[Node, Entry]):
         Args:
             own: whether it is later hours of the same table that read them.
         """
+        (found,) = self.all_contents(stage, block, table, [number_of(first)], [number_of(last)], own)
+        return found
+
+    def all_contents(
+        self,
+        stage: str,
+        block: str,
+        table: str,
+        first: Sequence[int] | Int64s,
+        last: Sequence[int] | Int64s,
+        own: bool = False,
+    ) -> list[int]:
+        """The same of many stretches of hours, whose ends are counted from the epoch."""
         series = (stage, block, table, own)
         if series not in self._contents:
             self._contents[series] = self._summed(*series)
         hours, sums = self._contents[series]
-        found: int = (sums[bisect_right(hours, last)] - sums[bisect_left(hours, first)]) % 2**BITS
-        return found
+        begin, end = np.searchsorted(hours, first).tolist(), np.searchsorted(hours, last, "right").tolist()
+        return [(sums[b] - sums[a]) % 2**BITS for a, b in zip(begin, end, strict=True)]
 
     @cached_property
-    def _contents(self) -> dict[tuple[str, str, str, bool], tuple[list[datetime], list[int]]]:
+    def _contents(self) -> dict[tuple[str, str, str, bool], tuple[Int64s, list[int]]]:
         return {}
 
-    def _summed(self, stage: str, block: str, table: str, own: bool) -> tuple[list[datetime], list[int]]:
+    def _summed(self, stage: str, block: str, table: str, own: bool) -> tuple[Int64s, list[int]]:
+        hours = np.array(sorted(map(number_of, self.due_of(stage, block, table))), dtype=np.int64)
+        known = {
+            hour: 0
+            if digest == EMPTY_DIGEST
+            else _hashed(f"{stage} {block} {table} {3600 * hour} {digest} True")
+            for hour, digest in self._stored_texts("digest", (stage, block, table)).items()
+        }
         series = self.series(stage, block, table)
-        hours = sorted(self.due_of(stage, block, table))
-        hashes = (content(Node(stage, block, table, hour), series.get(hour), own) for hour in hours)
+        hashes = (
+            content(Node(stage, block, table, moment_of(hour)), series.get(moment_of(hour)), own)
+            if (found := known.get(hour)) is None
+            else found
+            for hour in hours.tolist()
+        )
         return hours, list(accumulate(hashes, initial=0))
+
+    def unlike(
+        self, stage: str, block: str, table: str, expected: Callable[[datetime], Mapping[str, str]]
+    ) -> list[datetime]:
+        """The hours of one block's table whose inputs are others than expected, in order."""
+        series = self.series(stage, block, table)
+        known, read_as = self.recorded(stage, block, table), cache(json.loads)
+        return [
+            hour
+            for hour in self.hours_of(stage, block, table)
+            if (series[hour].inputs if (text := known.get(number_of(hour))) is None else read_as(text))
+            != expected(hour)
+        ]
+
+    def recorded(self, stage: str, block: str, table: str) -> Mapping[int, str]:
+        """What was recorded as inputs of hours of one block's table, as text, by the hour, counted from the
+        epoch: of those of which nothing but that can make them out of date, and not of all of these."""
+        return self._stored_texts("inputs", (stage, block, table))
+
+    def _stored_texts(self, column: str, series: Series) -> dict[int, str]:
+        """What a column holds of nodes that stand and lack nothing, as far as they are stored."""
+        of = range(0) if self._stored is None else self._stored.places.get(series, range(0))
+        if self._stored is None or not of:
+            return {}
+        part = slice(of.start, of.stop)
+        good = self._shown[part] & self._stored.simple[part]
+        texts = self._stored.column(column)[part].filter(pa.array(good)).to_pylist()
+        return dict(zip(self._stored.hours[part][good].tolist(), texts, strict=True))
 
     def incomplete(self, stage: str, block: str, table: str) -> list[datetime]:
         """The hours of one block's table that are due and in which something is missing, in order."""
         series = (stage, block, table)
         if series not in self._incomplete:
-            of_table, due = self.series(*series).items(), self.due_of(*series)
-            lacking = (hour for hour, entry in of_table if not entry.complete and hour in due)
-            self._incomplete[series] = sorted(lacking)
+            due = self.due_of(*series)
+            if stage == FILLER:
+                lacking = [hour for hour, entry in self.series(*series).items() if not entry.complete]
+            else:
+                found = self._chosen(
+                    lambda stored: stored.among(series.__eq__) & ~stored.flags("complete"),
+                    lambda node, entry: _series(node) == series and not entry.complete,
+                )
+                lacking = [node.hour for node, _ in found]
+            self._incomplete[series] = sorted(hour for hour in lacking if hour in due)
         return self._incomplete[series]
 
     @cached_property
-    def _incomplete(self) -> dict[tuple[str, str, str], list[datetime]]:
+    def _incomplete(self) -> dict[Series, list[datetime]]:
         return {}
 
     def updated(self, entries: Mapping[Node, Entry | None]) -> "Book":
         """This book with some nodes replaced, and those that are None forgotten."""
-        after = {**self._entries, **entries}
-        return Book({node: entry for node, entry in after.items() if entry is not None}, self._fillers)
+        return Book({**self._entries, **entries}, self._fillers, self._stored)
 
     def beside(self, fillers: Mapping[Series, Mapping[datetime, Entry]]) -> "Book":
         """This book with the hours of what is not in the ledger."""
-        return Book(self._entries, fillers) if fillers else self
+        return Book(self._entries, fillers, self._stored) if fillers else self
+
+
+class _Items(ItemsView[Node, Entry]):
+    """The nodes of a book, with what the ledger says of them."""
+
+    _mapping: Book
+
+    def __iter__(self) -> Iterator[tuple[Node, Entry]]:
+        return self._mapping._chosen(lambda stored: stored.among(lambda _: True), lambda node, entry: True)
+
+
+class _Hours(Mapping[datetime, Entry]):
+    """The hours of one block's table, with what a book says of them."""
+
+    def __init__(self, book: Book, series: Series) -> None:
+        self._book, self._series = book, series
+
+    def __getitem__(self, hour: datetime) -> Entry:
+        return self._book[Node(*self._series, hour)]
+
+    def __iter__(self) -> Iterator[datetime]:
+        return iter(self._book.hours_of(*self._series))
+
+    def __len__(self) -> int:
+        return len(self._book.hours_of(*self._series))
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, _Hours) and self._series == other._series and self._book._same(other._book)
+        return same or super().__eq__(other)

@@ -163,7 +163,7 @@ def from_ledger(
         stale: nodes of the stage that are out of date, and that no run near them makes again.
     """
     counted = [verdict for verdict in failures if _counts(verdict, book.get(verdict.node))]
-    troubled = [(n, entry) for n, entry in book.items() if entry.status != "published" or not entry.complete]
+    troubled = list(book.troubled())
     # What waits for these is found with them.
     roots = ("quarantined", "damaged")
     found = {node.key for node, entry in troubled if entry.status in roots}
@@ -176,7 +176,7 @@ def from_ledger(
     by_cause: dict[_Cause, dict[datetime, list[_Sign]]] = {}
     for sign in signs:
         by_cause.setdefault(sign.cause, {}).setdefault(sign.hour, []).append(sign)
-    last = max(book.hours(stage), default=NO_HOUR)
+    last = book.hours(stage).last or NO_HOUR
     findings = [
         _finding(stream, stage, [sign for hour in hours for sign in by_hour[hour]], last)
         for by_hour in by_cause.values()

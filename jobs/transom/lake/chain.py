@@ -50,9 +50,11 @@ class Earlier:
         self._node = partial(Node, stage, block, table)
         self._held = book.series(stage, block, table)
         self._back = back * HOUR
-        first = min(wanted, default=None) if back else None
-        known = () if first is None else self._held.keys() | book.due
-        self._ahead = sorted((h for h in known if first and h >= first - self._back), reverse=True)
+        known: set[datetime] = set()
+        if back and wanted:
+            for hours in (book.hours_of(stage, block, table), book.due):
+                known.update(hours.since(min(wanted) - self._back))
+        self._ahead = sorted(known, reverse=True)
         self._made: dict[datetime, Entry] = {}
         self._passed: list[datetime] = []
         self._sums = [0]

@@ -175,7 +175,7 @@ def publish(ledger: Ledger, stream: str, stage: str, stale: Mapping[Node, Entry 
 
 def _wanted(ledger: Ledger, stream: str, stage: str, stale: Mapping[Node, Entry | None]) -> list[Finding]:
     book = ledger.book([stage])
-    if any(entry.status == "blocked" for entry in book.values()):
+    if any(entry.status == "blocked" for _, entry in book.troubled()):
         book = ledger.book()
     left = [node for node, seen in stale.items() if book.get(node) == seen]
     return from_ledger(stream, stage, book, ledger.failures(book, stage), left)

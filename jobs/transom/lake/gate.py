@@ -4,7 +4,7 @@ Red for withheld, blocked or unwritten hours of its own interval; a warning for 
 healed or that stay stale, and for hours that are incomplete.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -60,9 +60,11 @@ def judge(
             reason in words.
     """
     book = ledger.book([stage])
-    own = sorted(node for node in book if node.hour in interval or node.hour == NO_HOUR)
     around = interval.widen(before=heal, after=heal)
-    nearby = sorted(node for node in book if node.hour in around and node.hour not in interval)
+    nodes = sorted(node for node, _ in book.within(around))
+    nearby = [node for node in nodes if node.hour not in interval]
+    without_hour = (node for node, _ in book.within(Interval.of_hour(NO_HOUR)))
+    own = sorted({*without_hour, *(node for node in nodes if node.hour in interval)})
     verdicts = ledger.checks(book, stage, {node.hour for node in [*own, *nearby]})
     failures = _failures(book, own, verdicts, command, interval, accepted)
     due = ledger.book([FIRST]).due
@@ -72,7 +74,7 @@ def judge(
             f"{stage} leaves out {hours_in_words(left_out)}, which {FIRST} has not been asked for; "
             "jobs/run.py over these hours runs them all"
         )
-    missing = sorted(set(interval.hours()) - _made(book, stage) - set(left_out))
+    missing = sorted(hour for hour in {*interval.hours()} - {*left_out} if not _made(book, stage, hour))
     if missing:
         failures.append(f"{stage} has not run for {hours_in_words(missing)}; {filled(command, missing)}")
     warnings = _failures(book, nearby, verdicts, command, interval, accepted)
@@ -102,15 +104,15 @@ def judge(
     return Judgement(tuple(failures), tuple(warnings), summary, tuple(map(accepted_in_words, passed)))
 
 
-def _made(book: Book, stage: str) -> Set[datetime]:
-    """The hours of which a stage has made every result; state may be there of others, which reach it."""
+def _made(book: Book, stage: str, hour: datetime) -> bool:
+    """Whether a stage has made every result of an hour; state may be there of others, which reach it."""
     if stage == FIRST:
-        return book.due
-    by_table: dict[str, set[datetime]] = {}
-    for node in book:
-        by_table.setdefault(node.table, set()).add(node.hour)
-    results = [hours for table, hours in by_table.items() if not Table.load(table).state]
-    return set.intersection(*results) if results else set()
+        return hour in book.due
+    made: dict[str, bool] = {}
+    for series in book.names:
+        made[series[2]] = made.get(series[2], False) or Node(*series, hour) in book
+    results = [there for table, there in made.items() if not Table.load(table).state]
+    return bool(results) and all(results)
 
 
 def _bad(book: Book, nodes: Sequence[Node]) -> list[list[Node]]:

@@ -13,7 +13,6 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -31,9 +30,11 @@ from transom.lake.book import (
     Entry,
     Node,
     Verdict,
+    inputs_text,
 )
-from transom.lake.cause import Cause, read, write
-from transom.lake.tables import ATTEMPTS, Table, create, in_hours_sql, read_rows
+from transom.lake.cause import write
+from transom.lake.stored_nodes import StoredNodes
+from transom.lake.tables import ATTEMPTS, Table, create, in_hours_sql, query, read_rows
 
 FORGOTTEN = "forgotten"
 """What a commit is told of a row that is to be deleted; it stands in no table."""
@@ -342,7 +343,7 @@ def _row(node: Node, entry: Entry | None) -> dict[str, object]:
         "complete": entry.complete,
         "asked": entry.asked,
         "digest": entry.digest,
-        "inputs": None if entry.inputs is None else json.dumps(dict(entry.inputs), sort_keys=True),
+        "inputs": None if entry.inputs is None else inputs_text(entry.inputs),
         "rows": entry.rows,
         "cause": entry.cause,
         "causes": None if entry.causes is None else write(entry.causes),
@@ -350,35 +351,6 @@ def _row(node: Node, entry: Entry | None) -> dict[str, object]:
     }
 
 
-def _causes(text: str | None, cause: str | None) -> tuple[Cause, ...] | None:
-    if text is not None:
-        return read(text)
-    # Earlier code has written words alone.
-    return None if cause else ()
-
-
-@lru_cache(2**12)
-def _inputs(text: str) -> Mapping[str, str]:
-    """The inputs of a node; the hours of ingest have the same ones, year after year."""
-    inputs: Mapping[str, str] = json.loads(text)
-    return inputs
-
-
 def _book(table: DeltaTable, stages: Sequence[str] | None) -> Book:
     where = "TRUE" if stages is None else " OR ".join(f"stage = '{stage}'" for stage in stages)
-    return Book(
-        {
-            Node(row["stage"], row["block"], row["table"], _utc(row["hour"])): Entry(
-                row["status"],
-                row["run_id"],
-                row["complete"],
-                row["digest"],
-                None if row["inputs"] is None else _inputs(row["inputs"]),
-                row["rows"],
-                row["cause"],
-                row["asked"],
-                _causes(row["causes"], row["cause"]),
-            )
-            for row in read_rows(table, where)
-        }
-    )
+    return Book({}, stored=StoredNodes(query(table, f"SELECT * FROM t WHERE {where}")))

@@ -1,11 +1,12 @@
 """Which hours a run computes, and which it leaves: pure arithmetic on the ledger."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from transom.intervals import HOUR
+from transom.intervals import HOUR, NO_HOUR
 from transom.lake.acceptance import Accepted
 from transom.lake.book import Book, Entry, Node
 from transom.lake.cause import Cause
@@ -24,14 +25,13 @@ def left_stale(
             leaves.
     """
     staleness = Staleness(stage, book, accepted)
-    far = [hour for hour in book.due if scope.leaves(hour)]
     nodes = (
         Node(stage.name, block, step.table.name, hour)
         for step in stage.steps
         for block in step.parts
-        for hour in far
+        for hour in staleness.hours(block, step.table.name)
     )
-    return {node: book.get(node) for node in nodes if staleness.stale(node)}
+    return {node: book.get(node) for node in nodes if scope.leaves(node.hour)}
 
 
 @dataclass(frozen=True)
@@ -120,13 +120,20 @@ def _wanted(
         named: its node of an hour.
         back: how many of its earlier hours one reads.
     """
+    known = named(NO_HOUR)
+    wrong = {*staleness.hours(known.block, known.table)}
+    wrong.update(node.hour for node in again if node == named(node.hour))
+    if not wrong:
+        return []
+    first, behind = min(wrong), bisect_right(staleness.due, max(wrong))
     wanted: list[datetime] = []
-    for hour in reversed(staleness.due):
-        node = named(hour)
+    for hour in reversed(staleness.due[:behind]):
         read = bool(back and wanted) and wanted[-1] - back * HOUR <= hour
+        if hour < first and not read:
+            break
         if not read and not scope.sees_in_turn(hour):
             continue
-        if staleness.stale(node) or node in again or (read and staleness.expired(node)):
+        if hour in wrong or (read and staleness.expired(named(hour))):
             wanted.append(hour)
     return wanted[::-1]
 

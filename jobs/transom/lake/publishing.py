@@ -5,7 +5,8 @@ came out only where this run still holds every node, so that neither a crash bet
 second run can leave rows called fresh that are not.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
 
 from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node, Verdict
 from transom.lake.ledger import Ledger
@@ -46,16 +47,19 @@ def publish(
     # A node that is to be forgotten is not asked for by that, should this run be killed.
     unasked = {node for node, entry in entries.items() if entry is None or not entry.asked}
     token = ledger.claim(stage, entries, run_id, seen, versions, unasked, holds)
-    known = readable(ledger.book([stage])) if writes else None
+    hours = set().union(*(write.hours for write in writes))
+    known = readable(ledger.book([stage]), hours) if writes else None
     for write in writes:
         store.write(write, stage=stage, token=token, run_id=run_id, known=known)
     ledger.record_checks(stage, verdicts, run_id)
     ledger.publish(stage, entries, run_id)
 
 
-def readable(book: Book) -> list[Node]:
-    """The nodes whose rows a write has to keep: not those that are damaged, which nobody may read."""
-    return [node for node, entry in book.items() if not entry.damaged]
+def readable(book: Book, hours: Collection[datetime]) -> list[Node]:
+    """The nodes of some hours whose rows a write has to keep: not those that are damaged, which nobody may
+    read."""
+    nodes = (Node(*series, hour) for series in book.names for hour in hours)
+    return [node for node in nodes if node in book and not book[node].damaged]
 
 
 def stands(seen: Book, node: Node, digest: str) -> bool:

@@ -4,7 +4,7 @@ A stage's step writes one table. Its fresh hours are left alone, its stale ones 
 judged hour by hour, and the good hours published beside the failed ones.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial, reduce
@@ -149,11 +149,8 @@ def refresh(
 def _expired(ledger: Ledger, stage: str, step: Step, shared: Collection[Series]) -> set[Node]:
     """Nodes of a step that have expired, though other stages read them."""
     blocks = {block for block, table in shared if table == step.table.name}
-    return {
-        node
-        for node, entry in (ledger.book([stage]).items() if blocks else ())
-        if entry.status == "expired" and node.table == step.table.name and node.block in blocks
-    }
+    expired = ledger.book([stage]).having(["expired"], [step.table.name]) if blocks else ()
+    return {node for node, _ in expired if node.block in blocks}
 
 
 def _forced(book: Book, stage: str, step: Step, hours: Collection[datetime]) -> set[Node]:
@@ -175,8 +172,12 @@ def forget(store: Store, ledger: Ledger, stage: Stage, run_id: str) -> None:
 def _forget_dropped(store: Store, ledger: Ledger, stage: str, step: Step, run_id: str) -> None:
     """Takes away the rows of blocks that the specification has no longer, and of hours that are not due."""
     book = ledger.book()
-    held = [node for node in book if (node.stage, node.table) == (stage, step.table.name)]
-    nodes = [node for node in held if node.block not in step.parts or node.hour not in book.due]
+    nodes = []
+    for of_stage, block, table in book.names:
+        if (of_stage, table) == (stage, step.table.name):
+            held = book.hours_of(of_stage, block, table)
+            left = held.minus(book.due) if block in step.parts else held
+            nodes += [Node(stage, block, table, hour) for hour in left]
     if nodes:
         hours: dict[str | None, list[datetime]] = {}
         for node in nodes:
@@ -270,16 +271,27 @@ def _read_by(step: Step) -> set[tuple[str, str, str]]:
     return {(r.stage, r.block, r.table) for part in step.parts.values() for r in part.reads}
 
 
-def _standing(step: Step, book: Book) -> dict[tuple[str, str], dict[datetime, int]]:
+class _Standing(Mapping[datetime, int]):
+    """How many rows stand in each hour that is due of a block's table."""
+
+    def __init__(self, book: Book, series: tuple[str, str, str]) -> None:
+        self._entries, self._due = book.series(*series), book.due_of(*series)
+
+    def __getitem__(self, hour: datetime) -> int:
+        if hour not in self._due:
+            raise KeyError(hour)
+        return self._entries[hour].rows
+
+    def __iter__(self) -> Iterator[datetime]:
+        return (hour for hour in self._entries if hour in self._due)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _standing(step: Step, book: Book) -> dict[tuple[str, str], Mapping[datetime, int]]:
     """How many rows stand in each hour that is due of what a step reads."""
-    return {
-        (block, table): {
-            hour: entry.rows
-            for hour, entry in book.series(stage, block, table).items()
-            if hour in book.due_of(stage, block, table)
-        }
-        for stage, block, table in _read_by(step)
-    }
+    return {(block, table): _Standing(book, (stage, block, table)) for stage, block, table in _read_by(step)}
 
 
 def _hashed(step: Step, rows: DataFrame) -> DataFrame:
@@ -397,7 +409,7 @@ def _writes(
         return []
     together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
     write = Write(step.table, together, targets, bytes=None if torn else size)
-    if spool is None or torn or write.shared(readable(book)):
+    if spool is None or torn or write.shared(readable(book, write.hours)):
         return [write]
     return [replace(write, parts=spool.take(good))]
 

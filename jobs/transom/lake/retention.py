@@ -43,9 +43,9 @@ def expire(
     """
     steps = {step.table.name: step for step in stage.steps if step.table.state}
     book = ledger.book([stage.name])
-    if not steps or not book.hours(stage.name):
+    last = book.hours(stage.name).last
+    if not steps or last is None:
         return 0
-    last = max(book.hours(stage.name))
 
     def kept(node: Node) -> timedelta:
         # The next hour of a chain reads these: without them it would be made from its beginning.
@@ -54,10 +54,10 @@ def expire(
     entries: dict[Node, Entry] = {}
     targets: dict[str, dict[str | None, set[datetime]]] = {name: {} for name in steps}
     dead = cache(lambda run: ledger.silence(run) >= SILENT)
-    for node, entry in book.items():
-        if node.table not in steps or (node.block, node.table) in shared or node.hour >= last - kept(node):
+    for node, entry in book.having(["published", "writing"], steps):
+        if (node.block, node.table) in shared or node.hour >= last - kept(node):
             continue
-        if entry.status == "published" or (entry.status == "writing" and dead(entry.run_id)):
+        if entry.status == "published" or dead(entry.run_id):
             entries[node] = replace(entry.before(), status="expired", rows=0)
             targets[node.table].setdefault(node.block, set()).add(node.hour)
     writes = [

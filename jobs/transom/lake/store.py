@@ -167,7 +167,7 @@ class Store:
                 from the version in which they stand.
         """
         torn: dict[str, dict[datetime, int]] = {}
-        for node, entry in (book or {}).items():
+        for node, entry in book.troubled() if book else ():
             if entry.stood_at is not None:
                 torn.setdefault(node.table, {})[node.hour] = entry.stood_at
         present = {name: small.Stored(self.root, name) for name in tables}

@@ -51,16 +51,14 @@ def lineage_of(
     """
     known = specified or scene.Specified(stream)
 
-    def source_stale(hour: datetime) -> bool:
-        entry = book.get(scene.node_of("events", hour))
-        return (
-            entry is None
-            or entry.status == "writing"
-            or entry.in_old_form
-            or entry.inputs != known.expected(hour)
-        )
-
-    return Lineage(book, (stages or staleness_of(stream, book)).values(), source_stale)
+    events = (scene.STAGE, scene.BLOCK, "events")
+    stale = {
+        node.hour
+        for node, entry in book.troubled()
+        if (node.stage, node.block, node.table) == events and (entry.status == "writing" or entry.in_old_form)
+    }
+    stale.update(book.due.minus(book.hours_of(*events)), book.unlike(*events, known.expected))
+    return Lineage(book, (stages or staleness_of(stream, book)).values(), stale.__contains__)
 
 
 def stale_hours(stream: Stream, ledger: Ledger, stage: str, interval: Interval) -> dict[str, list[datetime]]:

@@ -69,7 +69,7 @@ class Scene:
     def to_reread(self) -> frozenset[datetime]:
         """The hours whose files are read again, whatever is known of them: those that the user names, and
         those that are marked as damaged and that this run publishes."""
-        damaged = {node.hour for node, entry in self.book.items() if entry.damaged}
+        damaged = {node.hour for node, entry in self.book.troubled() if entry.damaged}
         reached = {
             hour
             for hour in damaged
@@ -101,11 +101,10 @@ class Scene:
         """Hours that a killed run has left, that are damaged, or that another specification has made."""
         found = {
             node.hour
-            for node, entry in self.book.items()
-            if entry.status in ("writing", "damaged")
-            or entry.in_old_form
-            or (node.table == "events" and entry.inputs != self.expected(node.hour))
+            for node, entry in self.book.troubled()
+            if entry.status in ("writing", "damaged") or entry.in_old_form
         }
+        found.update(self.book.unlike(STAGE, BLOCK, "events", self.expected))
         both = self.known.keys() & self.there.keys()
         return sorted(found.union(*(self.known[path].touched for path in both if self.may_differ(path))))
 
@@ -173,7 +172,7 @@ def scene_of(
         lambda hour: hour == NO_HOUR or scope.may_publish(hour, hour in asked_before),
         names_of(stream),
     )
-    unread = {node.hour for node, entry in book.items() if node.table == "files" and entry.damaged}
+    unread = {node.hour for node, entry in book.troubled() if node.table == "files" and entry.damaged}
     known = {file.path: file for file in map(File.of_row, pins.rows("files", but=unread))}
     by_name = stream.time is not None and stream.time.by_name
     there = listed(stream.path_pattern, by_name, stream.source.equal_files == "keep")

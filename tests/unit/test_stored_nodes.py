@@ -1,0 +1,181 @@
+"""A book of stored nodes says what one of Python objects says, and makes few objects."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transom.intervals import NO_HOUR, Interval
+from transom.lake import stored_nodes
+from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node
+from transom.lake.cause import Cause
+from transom.lake.hour_sets import HourSet
+from transom.lake.ledger import _row
+from transom.lake.stage import Part, Reads, Stage, Step
+from transom.lake.staleness import Staleness
+from transom.lake.stored_nodes import StoredNodes
+from transom.lake.tables import Table
+from unit.small_lake import at
+
+SCHEMA = Table.load("hours").arrow_schema()
+EVENTS = ("ingest", "events", "events")
+SERIES = [
+    EVENTS,
+    ("sum", "one", "state"),
+    ("sum", "one", "told"),
+    ("sum", "two", "told"),
+]
+TABLE = Table("state", {"block": "string", "hour": "timestamp"}, ("hour",), frozenset(), state=True)
+STEPS = tuple(
+    Step(
+        table,
+        {
+            block: Part(
+                (Reads(*EVENTS, 2, 1), *more, Reads(*EVENTS, 5, -5)),
+                "s",
+                (),
+            )
+            for block in blocks
+        },
+        lambda request: None,  # type: ignore[arg-type, return-value]
+    )
+    for table, blocks, more in (
+        (TABLE, ("one",), (Reads("sum", "one", "state", 2, -1),)),
+        (Table("told", TABLE.columns, ("hour",), frozenset()), ("one", "two"),
+         (Reads("sum", "one", "state", back_of=lambda hour: hour.hour % 3 - 1),)),
+    )
+)  # fmt: skip
+STAGE = Stage("sum", 3, STEPS)
+HOURS = st.one_of(st.integers(0, 9).map(at), st.just(NO_HOUR))
+NODES = st.builds(lambda series, hour: Node(*series, hour), st.sampled_from(SERIES), HOURS)
+CAUSES = st.sampled_from(
+    [(), (Cause("earlier", "e"),), (Cause("check", "c", "c"), Cause("earlier", "e")), None]
+)
+ENTRIES = st.builds(
+    Entry,
+    st.sampled_from(["writing", "published", "quarantined", "blocked", "expired", "damaged", "published"]),
+    st.sampled_from(["a", "b"]),
+    st.booleans(),
+    st.sampled_from([EMPTY_DIGEST, "1:1", "2:2"]),
+    st.sampled_from([None, {}, {"specification": "x"}, {"stood_at": "3", "stood_by": "z"}]),
+    st.integers(0, 2),
+    st.sampled_from([None, "why"]),
+    st.booleans(),
+    CAUSES,
+)
+BOOKS = st.dictionaries(NODES, ENTRIES, max_size=30)
+CHANGES = st.dictionaries(NODES, st.none() | ENTRIES, max_size=8)
+
+
+def stored(entries: Mapping[Node, Entry]) -> Book:
+    rows = pa.Table.from_pylist([_row(node, entry) for node, entry in entries.items()], schema=SCHEMA)
+    return Book({}, stored=StoredNodes(rows))
+
+
+def as_read(entry: Entry) -> Entry:
+    """An entry as it comes back from the ledger: of causes that are not known there have to be words."""
+    return entry if entry.causes is not None or entry.cause else Entry(**{**vars(entry), "causes": ()})
+
+
+def fresh(entries: Mapping[Node, Entry]) -> dict[Node, Entry]:
+    """The same with the inputs that nodes of the stage would be computed from."""
+    book = Book(entries)
+    for step in STEPS:
+        staleness = Staleness(STAGE, book, ())
+        made = {
+            node: Entry(**{**vars(entry), "inputs": staleness.recorded(node, entry.status)})
+            for node, entry in book.items()
+            if node.table == step.table.name and node.hour != NO_HOUR
+        }
+        book = book.updated(made)
+    return dict(book)
+
+
+def assert_same(found: Book, expected: Book) -> None:
+    assert dict(found) == dict(expected)
+    assert len(found) == len(expected)
+    assert found == expected
+    assert sorted(found.troubled()) == sorted(expected.troubled())
+    for statuses in (["published"], ["writing", "expired"]):
+        assert sorted(found.having(statuses, ["told"])) == sorted(expected.having(statuses, ["told"]))
+    of = Interval(at(2), at(5))
+    assert sorted(found.within(of)) == sorted(expected.within(of))
+    assert sorted(found.within(of)) == sorted((n, e) for n, e in expected.items() if n.hour in of)
+    assert found.names == expected.names == {(n.stage, n.block, n.table) for n in expected}
+    for stage in ("ingest", "sum"):
+        hours = {n.hour for n, e in expected.items() if n.stage == stage and e.asked}
+        assert set(found.hours(stage)) == hours == set(expected.hours(stage))
+        assert list(found.hours(stage)) == sorted(hours)
+    for series in SERIES:
+        own = {n.hour: e for n, e in expected.items() if (n.stage, n.block, n.table) == series}
+        assert dict(found.series(*series)) == own
+        assert set(found.hours_of(*series)) == set(own)
+        assert found.incomplete(*series) == expected.incomplete(*series)
+        for mine in (True, False):
+            args = (*series, at(1), at(7), mine)
+            assert found.contents(*args) == expected.contents(*args)
+        like = {at(n): {"specification": "x"} if n % 2 else {} for n in range(10)} | {NO_HOUR: {}}
+        wrong = sorted(hour for hour, e in own.items() if e.inputs != like[hour])
+        assert found.unlike(*series, like.__getitem__) == expected.unlike(*series, like.__getitem__) == wrong
+    stale, wanted = (Staleness(STAGE, book, ()) for book in (found, expected))
+    for step in STEPS:
+        for block in step.parts:
+            assert list(stale.hours(block, step.table.name)) == list(wanted.hours(block, step.table.name))
+
+
+@given(BOOKS, CHANGES, st.booleans(), st.integers(1, 4))
+def test_a_stored_book_says_what_one_of_objects_says(
+    entries: dict[Node, Entry], changes: dict[Node, Entry | None], right: bool, many: int
+) -> None:
+    entries = {node: as_read(entry) for node, entry in entries.items()}
+    if right:
+        entries = fresh(entries)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored_nodes, "AT_A_TIME", many)
+        found, expected = stored(entries), Book(entries)
+        assert_same(found, expected)
+        assert_same(found.updated(changes), expected.updated(changes))
+        assert_same(found, expected)
+
+
+YEAR = 1500
+"""Hours that stand for as many as make objects of all of them slow."""
+
+
+def test_a_year_of_hours_makes_objects_of_those_alone_that_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[object] = []
+    entry_of = stored_nodes._entry
+    monkeypatch.setattr(stored_nodes, "_entry", lambda row: made.append(row) or entry_of(row))
+    nodes = [Node(*series, at(n)) for series in SERIES for n in range(YEAR)]
+    book = stored(fresh(dict.fromkeys(nodes, Entry("published", "a", digest="1:1", inputs={}))))
+    assert len(book) == 4 * YEAR
+    assert (len(book.due), list(book.troubled()), len(book.due.stretches)) == (YEAR, [], 1)
+    assert book.unlike(*SERIES[0], lambda hour: {}) == []
+    staleness = Staleness(STAGE, book, ())
+    assert [*staleness.hours("one", "state"), *staleness.hours("one", "told")] == []
+    assert book.contents(*SERIES[0], at(0), at(YEAR - 1)) == book.contents(*SERIES[0], at(-5), at(9000))
+    assert made == []
+    assert book[nodes[100]].digest == "1:1"
+    assert len(made) == stored_nodes.AT_A_TIME
+    later = Staleness(STAGE, book.updated({nodes[600]: Entry("published", "b", digest="1:2")}), ())
+    # What reads the hour, and the chain behind it.
+    assert later.hours("one", "state") == [at(n) for n in range(599, YEAR)]
+    assert len(made) <= 4 * stored_nodes.AT_A_TIME
+
+
+@given(st.sets(st.integers(-5, 20)), st.sets(st.integers(-5, 20)), st.integers(-6, 22))
+def test_sets_of_hours_are_sets(some: set[int], others: set[int], number: int) -> None:
+    mine, theirs = HourSet.of(map(at, some)), HourSet.of(map(at, others))
+    moment = at(number)
+    assert mine == set(map(at, some))
+    assert (moment in mine, len(mine), list(mine)) == (number in some, len(some), sorted(map(at, some)))
+    assert mine.last == max(map(at, some), default=None)
+    assert mine.before(moment) == max((at(n) for n in some if n < number), default=None)
+    assert mine.behind(moment) == min((at(n) for n in some if n >= number), default=None)
+    assert mine.since(moment) == {at(n) for n in some if n >= number}
+    assert mine.minus(theirs) == {at(n) for n in some - others}
+    assert mine & set(map(at, others)) == set(map(at, others)) & mine == {at(n) for n in some & others}

@@ -29,7 +29,9 @@ def table(root: Path, texts: list[str]) -> None:
 
 
 def taken(root: Path, *numbers: int) -> pa.Table | None:
-    return small.held([(small.Stored(str(root), "lines", 0), {hour(number) for number in numbers})])
+    return small.held(
+        [(small.Stored(DeltaTable(f"{root}/lines", version=0)), {hour(number) for number in numbers})]
+    )
 
 
 def test_rows_of_the_hours_that_are_asked_for_are_taken_in_the_tables_own_types(tmp_path: Path) -> None:
@@ -46,7 +48,7 @@ def test_rows_of_the_hours_that_are_asked_for_are_taken_in_the_tables_own_types(
 def test_rows_that_lie_in_many_files_are_one_batch_for_spark(tmp_path: Path) -> None:
     for _ in range(4):
         table(tmp_path, ["one", "two"])
-    rows = small.held([(small.Stored(str(tmp_path), "lines"), {hour(0), hour(1)})])
+    rows = small.held([(small.Stored(DeltaTable(f"{tmp_path}/lines")), {hour(0), hour(1)})])
     assert rows is not None
     assert sorted(rows["raw"].to_pylist()) == ["one"] * 4 + ["two"] * 4
     assert rows["raw"].num_chunks == 1
@@ -63,7 +65,7 @@ def test_many_rows_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert taken(tmp_path, 0) is not None
     assert taken(tmp_path, 0, 1) is None
     # However many versions they are read at.
-    versions = [small.Stored(str(tmp_path), "lines") for _ in range(2)]
+    versions = [small.Stored(DeltaTable(f"{tmp_path}/lines")) for _ in range(2)]
     assert small.held([(stored, {hour(at)}) for at, stored in enumerate(versions)]) is None
     monkeypatch.setattr(small, "MOST", stored // 3)
     assert taken(tmp_path, 0, 1) is None
@@ -73,7 +75,7 @@ def test_lists_take_what_they_hold(tmp_path: Path) -> None:
     hours = pa.array([hour(0)] * 3, pa.timestamp("us", "UTC"))
     lists = pa.table({"hour": hours, "hashes": pa.array([[7] * 1000, None, []], pa.list_(pa.int64()))})
     write_deltalake(str(tmp_path / "lines"), lists, partition_by=["hour"])
-    assert small.Stored(str(tmp_path), "lines").unpacked({hour(0)}) == (3 * 2 + 1000) * small.FIXED
+    assert small.Stored(DeltaTable(f"{tmp_path}/lines")).unpacked({hour(0)}) == (3 * 2 + 1000) * small.FIXED
 
 
 def test_what_rows_take_is_known_before_they_are_taken(spark: SparkSession) -> None:

@@ -147,9 +147,10 @@ def test_a_write_takes_its_hours_and_its_token_whether_it_is_of_rows_or_of_parts
 
 def test_parts_are_taken_only_where_no_other_block_has_their_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[object] = []
-    monkeypatch.setattr(store, "_take_parts", lambda uri, parts, *_: taken.append(parts) or True)
-    monkeypatch.setattr(store, "_write_arrow", lambda uri, rows, *_: taken.append(rows) or True)
+    monkeypatch.setattr(store, "_take_parts", lambda of, name, parts, *_: taken.append(parts) or True)
+    monkeypatch.setattr(store, "_write_arrow", lambda of, name, rows, *_: taken.append(rows) or True)
     monkeypatch.setattr(small, "Stored", MagicMock(return_value=MagicMock(size=lambda hours: 0)))
+    monkeypatch.setattr(Store, "open", MagicMock())
     rows = TABLE.arrow_schema().empty_table()
     write = Write(TABLE, rows, {"a": at(1, 2)}, parts=[])
     for nodes in (known(a=(1, 2), b=(3,)), known(b=(2,))):

@@ -18,7 +18,7 @@ from transom.intervals import Interval
 from transom.lake.book import Entry, Node
 from transom.lake.causes import KINDS, SEVERITIES, Finding, from_ledger
 from transom.lake.ledger import Ledger
-from transom.lake.tables import ATTEMPTS, Table, create, instant, query, read_rows
+from transom.lake.tables import ATTEMPTS, Table, instant, query, read_rows
 
 NAME = "findings"
 COLUMNS = tuple(field.name for field in fields(Finding))
@@ -158,10 +158,10 @@ def publish(ledger: Ledger, stream: str, stage: str, stale: Mapping[Node, Entry 
         Whether something was written.
     """
     table = Table.load(NAME)
-    create(ledger.root, table)
+    ledger.create(table)
     written = False
     for _ in range(ATTEMPTS):
-        held = DeltaTable(f"{ledger.root}/{NAME}")
+        held = ledger.open(NAME)
         wanted = _wanted(ledger, stream, stage, stale)
         if sorted(_read(held, _of_ledger(stage)), key=lambda finding: finding.rank) == wanted:
             return written

@@ -79,7 +79,12 @@ class Ledger:
         self._opened: dict[str, DeltaTable] = {}
         self.tables = {name: Table.load(name) for name in ("hours", "checks", "runs")}
         for table in self.tables.values():
-            create(root, table)
+            self.create(table)
+
+    def create(self, table: Table) -> None:
+        """Creates a table beside those of the ledger where there is none."""
+        if table.name not in self._opened:
+            self._opened[table.name] = create(self.root, table)
 
     def open(self, name: str) -> DeltaTable:
         """A table of the ledger, as it stands; the next call may bring it up to date."""

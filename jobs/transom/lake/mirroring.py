@@ -17,7 +17,7 @@ from deltalake.exceptions import CommitFailedError
 from transom.lake.book import Book
 from transom.lake.findings import NAME
 from transom.lake.ledger import Ledger
-from transom.lake.tables import ATTEMPTS, Table, create, in_hours_sql
+from transom.lake.tables import ATTEMPTS, Table, in_hours_sql
 
 MOST = 250_000
 """Rows of a table that one commit is made of, where an hour alone has not more."""
@@ -83,7 +83,7 @@ def publish(ledger: Ledger, mirror: Mirror) -> bool:
         Whether something was written.
     """
     table = Table.load(NAME)
-    create(ledger.root, table)
+    ledger.create(table)
     written = False
     refused = 0
     done: set[tuple[At, str | None]] = set()
@@ -108,7 +108,7 @@ def publish(ledger: Ledger, mirror: Mirror) -> bool:
 def _consistent(ledger: Ledger, mirror: Mirror) -> Standing:
     """The findings, then a ledger, and the table as it stood then: a change of the rows lies between a claim
     and a publication, and one of them would show."""
-    findings = DeltaTable(f"{ledger.root}/{NAME}")
+    findings = ledger.open(NAME)
     while True:
         book = ledger.book([mirror.stage])
         uri = f"{ledger.root}/{mirror.table}"

@@ -41,15 +41,10 @@ def taken(rows: DataFrame, schema: pa.Schema) -> pa.Table:
 
 
 class Stored:
-    """A table as it stood at one version: opened once, however often it is asked.
+    """A table as it stood at one version, which nobody brings up to date."""
 
-    Args:
-        root: the stream's folder in the lake.
-        version: None is the present one.
-    """
-
-    def __init__(self, root: str, name: str, version: int | None = None) -> None:
-        self.table = DeltaTable(f"{root}/{name}", version=version)
+    def __init__(self, table: DeltaTable) -> None:
+        self.table = table
 
     @cached_property
     def _files(self) -> pa.Table:

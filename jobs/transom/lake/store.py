@@ -142,6 +142,18 @@ class Store:
     def __init__(self, spark: SparkSession, root: str) -> None:
         self.spark = spark
         self.root = root
+        self._opened: dict[str, DeltaTable] = {}
+
+    def open(self, name: str) -> DeltaTable:
+        """A table as it stands; the next call may bring it up to date.
+
+        To open a table takes as long as it has files, and a run looks at each some five times.
+        """
+        if name in self._opened:
+            self._opened[name].update_incremental()
+        else:
+            self._opened[name] = DeltaTable(f"{self.root}/{name}")
+        return self._opened[name]
 
     def uri(self, table: str) -> str:
         """Where a table is, as an executor has to be told it: its working folder may be another."""
@@ -151,7 +163,7 @@ class Store:
     def create(self, tables: Iterable[Table]) -> None:
         """Creates the tables that are missing."""
         for table in tables:
-            create(self.root, table)
+            self._opened[table.name] = create(self.root, table)
 
     def pin(
         self,
@@ -170,10 +182,10 @@ class Store:
         for node, entry in book.troubled() if book else ():
             if entry.stood_at is not None:
                 torn.setdefault(node.table, {})[node.hour] = entry.stood_at
-        present = {name: small.Stored(self.root, name) for name in tables}
-        versions = {name: stored.table.version() for name, stored in present.items()}
-        stored = {(name, versions[name]): present[name] for name in present}
-        return Pins(self, versions, torn, fillers or {}, stored)
+        present = {name: self.open(name) for name in tables}
+        versions = {name: table.version() for name, table in present.items()}
+        forms = {name: pa.schema(table.schema().to_arrow()) for name, table in present.items()}
+        return Pins(self, versions, torn, fillers or {}, forms)
 
     def write(
         self, write: Write, *, stage: str, token: int, run_id: str, known: Iterable[Node] | None = None
@@ -186,7 +198,7 @@ class Store:
         Raises:
             Overtaken: another run of the stage has written the table in the meantime.
         """
-        uri = f"{self.root}/{write.table.name}"
+        name = write.table.name
         overtaken = Overtaken(
             f"{stage}: table {write.table.name} holds a later run's write; run {run_id} wrote nothing to "
             "it, run the interval again"
@@ -195,18 +207,18 @@ class Store:
         where = write.predicate(shared)
         try:
             if write.parts is not None and not shared:
-                written = _take_parts(uri, write.parts, write.hours, stage, token, run_id)
+                written = _take_parts(self, name, write.parts, write.hours, stage, token, run_id)
             elif self._few(write, shared):
                 if isinstance(rows, DataFrame):
                     rows = small.taken(rows, write.table.arrow_schema())
-                written = _write_arrow(uri, rows, where, stage, token, run_id)
+                written = _write_arrow(self, name, rows, where, stage, token, run_id)
             else:
                 if not isinstance(rows, DataFrame):
                     rows = self.spark.createDataFrame(rows)
                 rows = rows if write.gathered else rows.repartition("hour")
-                _write_frame(uri, rows, where, stage, token, run_id)
+                _write_frame(f"{self.root}/{name}", rows, where, stage, token, run_id)
                 # Delta skips a write whose token is not above the last one's, and does not say so.
-                written = _token(DeltaTable(uri), stage) == token
+                written = _token(self.open(name), stage) == token
         except CONFLICTS as error:
             raise overtaken from error
         if not written:
@@ -216,7 +228,7 @@ class Store:
         """Whether the driver takes what is written, and what has to be written again with it."""
         if isinstance(write.rows, DataFrame) and (write.bytes is None or write.bytes > small.MOST):
             return False
-        return not shared or small.Stored(self.root, write.table.name).size(shared) <= small.MOST
+        return not shared or small.Stored(self.open(write.table.name)).size(shared) <= small.MOST
 
 
 def _token(table: DeltaTable, stage: str) -> int:
@@ -243,18 +255,26 @@ def _write_frame(uri: str, rows: DataFrame, predicate: str, stage: str, token: i
                 raise
 
 
-def _write_arrow(uri: str, rows: pa.Table, predicate: str, stage: str, token: int, run_id: str) -> bool:
+def _write_arrow(
+    store: Store, name: str, rows: pa.Table, predicate: str, stage: str, token: int, run_id: str
+) -> bool:
     def act(table: DeltaTable, fence: CommitProperties) -> None:
         # `merge`: the lake keeps columns that the specification has dropped.
         write_deltalake(
             table, rows, mode="overwrite", schema_mode="merge", predicate=predicate, commit_properties=fence
         )
 
-    return _fenced(uri, act, stage, token, run_id)
+    return _fenced(store, name, act, stage, token, run_id)
 
 
 def _take_parts(
-    uri: str, parts: Iterable[Part], hours: Collection[datetime], stage: str, token: int, run_id: str
+    store: Store,
+    name: str,
+    parts: Iterable[Part],
+    hours: Collection[datetime],
+    stage: str,
+    token: int,
+    run_id: str,
 ) -> bool:
     def act(table: DeltaTable, fence: CommitProperties) -> None:
         # Partitions are told apart by the hour that they are, not by how a writer has spelt it.
@@ -268,7 +288,7 @@ def _take_parts(
             commit_properties=fence,
         )
 
-    return _fenced(uri, act, stage, token, run_id)
+    return _fenced(store, name, act, stage, token, run_id)
 
 
 def _added(part: Part) -> AddAction:
@@ -290,7 +310,12 @@ def _partition(hour: datetime) -> str:
 
 
 def _fenced(
-    uri: str, act: Callable[[DeltaTable, CommitProperties], None], stage: str, token: int, run_id: str
+    store: Store,
+    name: str,
+    act: Callable[[DeltaTable, CommitProperties], None],
+    stage: str,
+    token: int,
+    run_id: str,
 ) -> bool:
     """A commit by delta-rs; whether it was made: not where the last write's token is not below its own."""
     fence = CommitProperties(
@@ -299,7 +324,7 @@ def _fenced(
         max_commit_retries=0,
     )
     for attempt in range(ATTEMPTS):
-        table = DeltaTable(uri)
+        table = store.open(name)
         if _token(table, stage) >= token:
             return False
         try:
@@ -324,6 +349,7 @@ class Pins:
     versions: Mapping[str, int]
     torn: Mapping[str, Mapping[datetime, int]] = field(default_factory=dict)
     fillers: Mapping[Filler, Rows] = field(default_factory=dict, compare=False)
+    _forms: Mapping[str, pa.Schema] = field(default_factory=dict, compare=False)
     _stored: dict[tuple[str, int], small.Stored] = field(default_factory=dict, compare=False)
     _loaded: dict[tuple[str, int], DataFrame] = field(default_factory=dict, compare=False)
 
@@ -346,7 +372,8 @@ class Pins:
 
     def _at(self, table: str, version: int) -> small.Stored:
         if (table, version) not in self._stored:
-            self._stored[table, version] = small.Stored(self.store.root, table, version)
+            uri = f"{self.store.root}/{table}"
+            self._stored[table, version] = small.Stored(DeltaTable(uri, version=version))
         return self._stored[table, version]
 
     def _load(self, table: str, version: int) -> DataFrame:
@@ -358,8 +385,7 @@ class Pins:
 
     def form(self, table: Table) -> Table:
         """A table with every column that it has at the pinned version."""
-        held = DeltaTable(f"{self.store.root}/{table.name}", version=self.versions[table.name])
-        return table.widened(pa.schema(held.schema().to_arrow()))
+        return table.widened(self._forms[table.name])
 
     def rows(self, table: str, but: Collection[datetime] = ()) -> list[dict[str, Any]]:
         """All rows of a small table at the pinned version, read by the driver.

@@ -60,7 +60,12 @@ SPARK_TYPES = {
 
 KEPT = {"delta.enableExpiredLogCleanup": "false"}
 """Of tables of rows by hour: rows that a killed run has begun to replace stand in an earlier version, until
-their hour is run again. Nobody reads the ledger as it was, and its log would grow by every run."""
+their hour is run again."""
+SHORT = {"delta.logRetentionDuration": "interval 2 days"}
+"""Of the ledger: nobody reads it as it was, and each look at a table lists its whole log, to which a run adds
+dozens of commits. It has to reach back as far as `Ledger.silence` is asked for."""
+NO_BOUNDS = {"delta.dataSkippingNumIndexedCols": "0"}
+"""Of tables of which nobody searches a column: bounds of each of them would be most of the table's log."""
 ATTEMPTS = 20
 """How often a commit that has met another one is tried again."""
 FEW = 20
@@ -93,6 +98,7 @@ class Table:
         partition: columns that the table is partitioned by.
         outside: columns that the promise leaves out: run ids and modification hints.
         state: whether it is private and may be dropped, as it can be made again.
+        unsearched: whether nobody looks for rows by the bounds of their columns.
     """
 
     name: str
@@ -100,6 +106,7 @@ class Table:
     partition: tuple[str, ...]
     outside: frozenset[str]
     state: bool = False
+    unsearched: bool = False
 
     @classmethod
     def load(cls, name: str) -> "Table":
@@ -112,6 +119,7 @@ class Table:
             tuple(text.get("partition", ())),
             frozenset(column for column, facts in columns.items() if facts.get("outside")),
             bool(text.get("state", False)),
+            bool(text.get("unsearched", False)),
         )
 
     def declare(self, **declared: Mapping[str, str]) -> "Table":
@@ -154,10 +162,13 @@ class LakeError(OSError):
     """A table of the lake cannot be opened or created."""
 
 
-def create(root: str, table: Table) -> None:
+def create(root: str, table: Table) -> DeltaTable:
     """Creates a table where there is none, and gives it columns and properties that it lacks.
 
     Several runs may do so at a time.
+
+    Returns:
+        The table, opened.
 
     Raises:
         LakeError: the lake cannot be read or written.
@@ -183,16 +194,15 @@ def in_a_line(error: Exception) -> str:
     return " ".join(" ".join(told).split()) or type(error).__name__
 
 
-def _create(uri: str, table: Table) -> None:
+def _create(uri: str, table: Table) -> DeltaTable:
     wanted = Schema.from_arrow(table.arrow_schema())
-    properties = KEPT if "hour" in table.partition else {}
+    properties = (KEPT if "hour" in table.partition else SHORT) | (NO_BOUNDS if table.unsearched else {})
     try:
         existing = DeltaTable(uri)
     except TableNotFoundError:
-        DeltaTable.create(
+        return DeltaTable.create(
             uri, wanted, mode="ignore", partition_by=list(table.partition), configuration=properties
         )
-        return
     held: dict[str, Field] = {field.name: field for field in existing.schema().fields}
     missing = []
     for field in wanted.fields:
@@ -207,6 +217,7 @@ def _create(uri: str, table: Table) -> None:
         existing.alter.add_columns(missing)
     if properties.items() - existing.metadata().configuration.items():
         existing.alter.set_table_properties(properties)
+    return existing
 
 
 def read_rows(table: DeltaTable, where: str = "TRUE") -> list[dict[str, Any]]:

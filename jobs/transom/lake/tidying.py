@@ -11,11 +11,11 @@ from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from transom.lake.findings import NAME
 from transom.lake.ledger import Ledger
+from transom.lake.tables import Table
 
 SCATTERED = 64
 """Small files of a stage in a table, up to which they are left as they are."""
@@ -25,9 +25,8 @@ FULL = 2**20
 
 def tidy(ledger: Ledger, stage: str) -> None:
     """Brings a stage's small files together, where they are many."""
+    ledger.create(Table.load(NAME))
     for name in (*ledger.tables, NAME):
-        if not DeltaTable.is_deltatable(f"{ledger.root}/{name}"):
-            continue
         table = ledger.open(name)
         files = pa.table(table.get_add_actions(flatten=True))
         own = files["size_bytes"].filter(pc.equal(files["partition.stage"], stage))

@@ -56,7 +56,7 @@ CAUSES = st.sampled_from(
 ENTRIES = st.builds(
     Entry,
     st.sampled_from(["writing", "published", "quarantined", "blocked", "expired", "damaged", "published"]),
-    st.sampled_from(["a", "b"]),
+    st.sampled_from(["a", "a 1", "ab"]),
     st.booleans(),
     st.sampled_from([EMPTY_DIGEST, "1:1", "2:2"]),
     st.sampled_from([None, {}, {"specification": "x"}, {"stood_at": "3", "stood_by": "z"}]),
@@ -99,9 +99,12 @@ def assert_same(found: Book, expected: Book) -> None:
     assert found == expected
     assert sorted(found.troubled()) == sorted(expected.troubled())
     for statuses in (["published"], ["writing", "expired"]):
-        assert sorted(found.having(statuses, ["told"])) == sorted(expected.having(statuses, ["told"]))
+        for before in (None, at(4)):
+            asked = (statuses, ["told"], before)
+            assert sorted(found.having(*asked)) == sorted(expected.having(*asked))
     of = Interval(at(2), at(5))
     assert sorted(found.within(of)) == sorted(expected.within(of))
+    assert sorted(found.by_run("sum", "a")) == sorted(expected.by_run("sum", "a"))
     assert sorted(found.within(of)) == sorted((n, e) for n, e in expected.items() if n.hour in of)
     assert found.names == expected.names == {(n.stage, n.block, n.table) for n in expected}
     for stage in ("ingest", "sum"):
@@ -118,7 +121,11 @@ def assert_same(found: Book, expected: Book) -> None:
             assert found.contents(*args) == expected.contents(*args)
         like = {at(n): {"specification": "x"} if n % 2 else {} for n in range(10)} | {NO_HOUR: {}}
         wrong = sorted(hour for hour, e in own.items() if e.inputs != like[hour])
-        assert found.unlike(*series, like.__getitem__) == expected.unlike(*series, like.__getitem__) == wrong
+        same = found.recorded_as(*series, {"specification": "x"})
+        assert all(own[hour].inputs == {"specification": "x"} for hour in same)
+        known = HourSet.of(hour for hour in same if like[hour] == {"specification": "x"})
+        assert found.unlike(*series, like.__getitem__, known) == wrong
+        assert expected.unlike(*series, like.__getitem__, HourSet()) == wrong
     stale, wanted = (Staleness(STAGE, book, ()) for book in (found, expected))
     for step in STEPS:
         for block in step.parts:
@@ -154,7 +161,9 @@ def test_a_year_of_hours_makes_objects_of_those_alone_that_are_asked_for(
     book = stored(fresh(dict.fromkeys(nodes, Entry("published", "a", digest="1:1", inputs={}))))
     assert len(book) == 4 * YEAR
     assert (len(book.due), list(book.troubled()), len(book.due.stretches)) == (YEAR, [], 1)
-    assert book.unlike(*SERIES[0], lambda hour: {}) == []
+    fresh_hours = book.recorded_as(*SERIES[0], {})
+    assert fresh_hours == book.due
+    assert book.unlike(*SERIES[0], lambda hour: {}, fresh_hours) == []
     staleness = Staleness(STAGE, book, ())
     assert [*staleness.hours("one", "state"), *staleness.hours("one", "told")] == []
     assert book.contents(*SERIES[0], at(0), at(YEAR - 1)) == book.contents(*SERIES[0], at(-5), at(9000))

@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 
+import pyarrow as pa
 from deltalake import DeltaTable
 
 from transom.cli.shown import counted
 from transom.intervals import HOUR, NO_HOUR, format_hour
 from transom.lake.book import Book
-from transom.lake.tables import query
+from transom.lake.packed import Packed
+from transom.lake.small import Stored
 from transom.stages.equal_files import equal_files, names_of
 from transom.stages.files import HOLDING, File
+from transom.stages.inventory import BESIDE
 from transom.stages.scene import BLOCK, STAGE, scheduled
 from transom.stream import Stream
 
@@ -29,7 +32,9 @@ def known_files(root: str) -> list[File]:
     uri = f"{root}/files"
     if not DeltaTable.is_deltatable(uri):
         return []
-    return [File.of_row(row) for row in query(DeltaTable(uri), "SELECT * FROM t").to_pylist()]
+    packed = Packed(uri, Stored(DeltaTable(uri)), (), BESIDE)
+    rows = pa.concat_tables([packed.kept.drop_columns(BESIDE.names), packed.fresh])
+    return list(map(File.of_row, rows.to_pylist()))
 
 
 def remarks(stream: Stream, files: Sequence[File], book: Book) -> list[str]:

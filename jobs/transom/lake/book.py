@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
@@ -283,13 +283,37 @@ class Book(Mapping[Node, Entry]):
             lambda _, entry: entry.status != "published" or not entry.complete,
         )
 
-    def having(self, statuses: Collection[Status], tables: Collection[str]) -> Iterator[tuple[Node, Entry]]:
-        """Return the nodes of some tables that have one of some statuses."""
+    def having(
+        self, statuses: Collection[Status], tables: Collection[str], before: datetime | None = None
+    ) -> Iterator[tuple[Node, Entry]]:
+        """Return the nodes of some tables that have one of some statuses.
+
+        Args:
+            before: only those of earlier hours.
+        """
+        last = None if before is None else number_of(before)
 
         def stored(of: "StoredNodes") -> Bools:
-            return of.having(statuses) & of.among(lambda series: series[2] in tables)
+            found = of.having(statuses) & of.among(lambda series: series[2] in tables)
+            return found if last is None else found & (of.hours < last)
 
-        return self._chosen(stored, lambda node, entry: node.table in tables and entry.status in statuses)
+        def own(node: Node, entry: Entry) -> bool:
+            early = before is None or node.hour < before
+            return early and node.table in tables and entry.status in statuses
+
+        return self._chosen(stored, own)
+
+    def by_run(self, stage: str, run_id: str) -> Iterator[tuple[Node, Entry]]:
+        """Return the nodes of a stage that a run has written or is writing, whichever chunk of it."""
+        chunk = f"{run_id} "
+
+        def stored(of: "StoredNodes") -> Bools:
+            return of.by_run(run_id, chunk) & of.among(lambda series: series[0] == stage)
+
+        def own(node: Node, entry: Entry) -> bool:
+            return node.stage == stage and (entry.run_id == run_id or entry.run_id.startswith(chunk))
+
+        return self._chosen(stored, own)
 
     def within(self, interval: Interval) -> Iterator[tuple[Node, Entry]]:
         """Return the nodes of the hours of an interval."""
@@ -397,7 +421,7 @@ class Book(Mapping[Node, Entry]):
             hour: 0
             if digest == EMPTY_DIGEST
             else _hashed(f"{stage} {block} {table} {3600 * hour} {digest} True")
-            for hour, digest in self._stored_texts("digest", (stage, block, table)).items()
+            for hour, digest in self._stored_texts("digest", (stage, block, table), whole=True).items()
         }
         series = self.series(stage, block, table)
         hashes = (
@@ -409,30 +433,46 @@ class Book(Mapping[Node, Entry]):
         return hours, list(accumulate(hashes, initial=0))
 
     def unlike(
-        self, stage: str, block: str, table: str, expected: Callable[[datetime], Mapping[str, str]]
+        self,
+        stage: str,
+        block: str,
+        table: str,
+        expected: Callable[[datetime], Mapping[str, str]],
+        like: HourSet,
     ) -> list[datetime]:
-        """The hours of one block's table whose inputs are others than expected, in order."""
+        """The hours of one block's table whose inputs are others than expected, in order.
+
+        Args:
+            like: hours whose inputs are known to be as expected, as `recorded_as` finds them.
+        """
         series = self.series(stage, block, table)
-        known, read_as = self.recorded(stage, block, table), cache(json.loads)
-        return [
-            hour
-            for hour in self.hours_of(stage, block, table)
-            if (series[hour].inputs if (text := known.get(number_of(hour))) is None else read_as(text))
-            != expected(hour)
-        ]
+        asked = self.hours_of(stage, block, table).minus(like)
+        return [hour for hour in asked if series[hour].inputs != expected(hour)]
+
+    def recorded_as(self, stage: str, block: str, table: str, inputs: Mapping[str, str]) -> HourSet:
+        """Hours of one block's table that have some inputs, as far as one look says it."""
+        wanted = inputs_text(inputs)
+        recorded = self.recorded(stage, block, table).items()
+        return HourSet.of_numbers(
+            np.array([hour for hour, text in recorded if text == wanted], dtype=np.int64)
+        )
 
     def recorded(self, stage: str, block: str, table: str) -> Mapping[int, str]:
         """What was recorded as inputs of hours of one block's table, as text, by the hour, counted from the
         epoch: of those of which nothing but that can make them out of date, and not of all of these."""
-        return self._stored_texts("inputs", (stage, block, table))
+        return self._stored_texts("inputs", (stage, block, table), whole=False)
 
-    def _stored_texts(self, column: str, series: Series) -> dict[int, str]:
-        """What a column holds of nodes that stand and lack nothing, as far as they are stored."""
+    def _stored_texts(self, column: str, series: Series, whole: bool) -> dict[int, str]:
+        """What a column holds of nodes that stand, as far as they are stored.
+
+        Args:
+            whole: whether only those are meant that lack nothing.
+        """
         of = range(0) if self._stored is None else self._stored.places.get(series, range(0))
         if self._stored is None or not of:
             return {}
         part = slice(of.start, of.stop)
-        good = self._shown[part] & self._stored.simple[part]
+        good = self._shown[part] & (self._stored.whole if whole else self._stored.standing)[part]
         texts = self._stored.column(column)[part].filter(pa.array(good)).to_pylist()
         return dict(zip(self._stored.hours[part][good].tolist(), texts, strict=True))
 

@@ -304,9 +304,11 @@ class Ledger:
         own = next((commit for commit in commits if commit.get("run_id") == run_id), commits[-1])
         return timedelta(milliseconds=commits[0]["timestamp"] - own["timestamp"])
 
-    def runs(self) -> list[dict[str, Any]]:
-        """Every finished run, oldest first."""
-        return sorted(read_rows(self.open("runs")), key=lambda row: (row["finished_at"], row["run_id"]))
+    def runs(self, where: str = "TRUE") -> list[dict[str, Any]]:
+        """Every finished run that meets an SQL condition, oldest first."""
+        return sorted(
+            read_rows(self.open("runs"), where), key=lambda row: (row["finished_at"], row["run_id"])
+        )
 
 
 def tokens_from(table: DeltaTable) -> int:

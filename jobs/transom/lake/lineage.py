@@ -49,7 +49,7 @@ class Lineage:
     def of_stage(self, stage: str) -> dict[datetime, Node]:
         """Return the same of all hours of a stage, each with the first reason."""
         found: dict[datetime, Node] = {}
-        of_first = sorted({(node.stage, node.block, node.table) for node in self.book if node.stage == FIRST})
+        of_first = sorted(one for one in self.book.names if one[0] == FIRST)
         series = dict.fromkeys([EVENTS, *of_first]) if stage == FIRST else self._parts
         for one in (of for of in series if of[0] == stage):
             for hour, root in self.roots(*one).items():
@@ -59,8 +59,8 @@ class Lineage:
     def _found(self, series: Series) -> dict[datetime, Node]:
         if series[0] == FIRST:
             # Of the tables beside the events nothing is computed: they are stale only where they are damaged.
-            held = self.book.series(*series)
-            stale = {hour for hour, entry in held.items() if entry.damaged} & self.book.due
+            damaged = (node for node, entry in self.book.troubled() if entry.damaged)
+            stale = {of.hour for of in damaged if (of.stage, of.block, of.table) == series} & self.book.due
             stale |= set(filter(self._source_stale, self.book.due)) if series == EVENTS else set()
             return {hour: Node(*series, hour) for hour in sorted(stale)}
         if series not in self._parts:

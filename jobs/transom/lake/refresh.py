@@ -111,7 +111,7 @@ def refresh(
         outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted, forced))
 
     def prepared(step: Step, of: Scope, again: Collection[Node]) -> tuple[Plan, Book, Pins]:
-        book, pins = _consistent(store, ledger, fillers, step)
+        book, pins = _consistent(store, ledger, fillers, stage, step)
         return plan(stage, step, book, of, accepted, again), book, pins
 
     def bring(number: int, of: Scope, again: Collection[Node] = ()) -> None:
@@ -136,13 +136,13 @@ def refresh(
         run(step, todo, book, pins)
 
     for number, step in enumerate(stage.steps):
-        _forget_dropped(store, ledger, stage.name, step, run_id)
+        _forget_dropped(store, ledger, stage, step, run_id)
         if step.parts:
             again = _expired(ledger, stage.name, step, shared)
             bring(number, scope, again | _forced(ledger.book([stage.name]), stage.name, step, forced))
     if retention is not None:
         outcome.work["expired"] = expire(store, ledger, stage, retention, run_id, shared)
-    outcome.stale = left_stale(stage, fillers.beside(ledger.book()), scope, accepted)
+    outcome.stale = left_stale(stage, fillers.beside(ledger.book(stage.known)), scope, accepted)
     return outcome
 
 
@@ -166,27 +166,29 @@ def forget(store: Store, ledger: Ledger, stage: Stage, run_id: str) -> None:
         stage: as the specification has it now, without blocks perhaps.
     """
     for step in stage.steps:
-        _forget_dropped(store, ledger, stage.name, step, run_id)
+        _forget_dropped(store, ledger, stage, step, run_id)
 
 
-def _forget_dropped(store: Store, ledger: Ledger, stage: str, step: Step, run_id: str) -> None:
+def _forget_dropped(store: Store, ledger: Ledger, stage: Stage, step: Step, run_id: str) -> None:
     """Takes away the rows of blocks that the specification has no longer, and of hours that are not due."""
-    book = ledger.book()
+    book = ledger.book(stage.known)
     nodes = []
     for of_stage, block, table in book.names:
-        if (of_stage, table) == (stage, step.table.name):
+        if (of_stage, table) == (stage.name, step.table.name):
             held = book.hours_of(of_stage, block, table)
             left = held.minus(book.due) if block in step.parts else held
-            nodes += [Node(stage, block, table, hour) for hour in left]
+            nodes += [Node(of_stage, block, table, hour) for hour in left]
     if nodes:
         hours: dict[str | None, list[datetime]] = {}
         for node in nodes:
             hours.setdefault(node.block, []).append(node.hour)
         nothing = Write(step.table, step.table.arrow_schema().empty_table(), hours)
-        publish(store, ledger, stage, run_id, [nothing], dict.fromkeys(nodes), book)
+        publish(store, ledger, stage.name, run_id, [nothing], dict.fromkeys(nodes), book)
 
 
-def _consistent(store: Store, ledger: Ledger, fillers: Fillers, step: Step) -> tuple[Book, Pins]:
+def _consistent(
+    store: Store, ledger: Ledger, fillers: Fillers, stage: Stage, step: Step
+) -> tuple[Book, Pins]:
     """A ledger and table versions that belong together.
 
     The tables are pinned between two readings of the ledger that agree: a change of the rows lies
@@ -195,9 +197,9 @@ def _consistent(store: Store, ledger: Ledger, fillers: Fillers, step: Step) -> t
     """
     reads = _read_by(step)
     while True:
-        book = fillers.beside(ledger.book())
+        book = fillers.beside(ledger.book(stage.known))
         pins = store.pin({table for stage, _, table in reads if stage != FILLER}, fillers=fillers.pinned())
-        again = fillers.beside(ledger.book())
+        again = fillers.beside(ledger.book(stage.known))
         if all(book.series(*read) == again.series(*read) for read in reads):
             return again, pins
 

@@ -54,7 +54,7 @@ def expire(
     entries: dict[Node, Entry] = {}
     targets: dict[str, dict[str | None, set[datetime]]] = {name: {} for name in steps}
     dead = cache(lambda run: ledger.silence(run) >= SILENT)
-    for node, entry in book.having(["published", "writing"], steps):
+    for node, entry in book.having(["published", "writing"], steps, before=last - retention):
         if (node.block, node.table) in shared or node.hour >= last - kept(node):
             continue
         if entry.status == "published" or dead(entry.run_id):

@@ -12,6 +12,7 @@ from transom.lake.book import FIRST, Book
 from transom.lake.gate_words import named
 from transom.lake.ledger import Ledger
 from transom.lake.tables import in_hours_sql, read_rows
+from transom.lake.wording import text
 
 COUNTED: Mapping[str, str] = {
     "files_read": "files read",
@@ -31,7 +32,7 @@ def done(ledger: Ledger, run: str, interval: Interval, settle: timedelta) -> lis
         interval: the run's own.
         settle: how long after its hour a file may arrive without being late.
     """
-    runs = [of for of in ledger.runs() if of["run_id"].startswith(f"{run} ")]
+    runs = ledger.runs(f"starts_with(run_id, {text(f'{run} ')})")
     book = ledger.book()
     lines = [_line(of, repaired(book, of, interval)) for of in runs]
     outside = {hour for of in runs if of["stage"] == FIRST for hour in repaired(book, of, interval)}
@@ -43,18 +44,8 @@ def done(ledger: Ledger, run: str, interval: Interval, settle: timedelta) -> lis
 
 def repaired(book: Book, run: Mapping[str, Any], interval: Interval) -> list[datetime]:
     """Return the hours outside an interval that a run has computed, and that stand as it left them."""
-    # A chunk of a run goes by its name and a number.
-    own = (run["run_id"], f"{run['run_id']} ")
-    return sorted(
-        {
-            node.hour
-            for node, entry in book.items()
-            if node.stage == run["stage"]
-            and node.hour not in interval
-            and node.hour != NO_HOUR
-            and (entry.run_id == own[0] or entry.run_id.startswith(own[1]))
-        }
-    )
+    written = {node.hour for node, _ in book.by_run(run["stage"], run["run_id"])}
+    return sorted(hour for hour in written if hour not in interval and hour != NO_HOUR)
 
 
 def _line(run: Mapping[str, Any], hours: Sequence[datetime]) -> str:

@@ -4,7 +4,7 @@ An hour of a quiet log is some hundred rows. Spark's Delta takes half a second f
 and in an application that has just started several for its code alone; delta-rs takes milliseconds.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType
 
+from transom.lake.parts import hours_of
 from transom.lake.tables import in_hours_sql, query
 
 MOST = 8 * 2**20
@@ -48,11 +49,21 @@ class Stored:
 
     @cached_property
     def _files(self) -> pa.Table:
-        return pa.table(self.table.get_add_actions(flatten=True)).select(["size_bytes", "partition.hour"])
+        files = pa.table(self.table.get_add_actions(flatten=True))
+        return files.select(["size_bytes", "partition.hour", "path"])
+
+    @property
+    def sources(self) -> Mapping[int, str]:
+        """The data files of each hour, counted from the epoch, as one text."""
+        files: dict[int, str] = {}
+        _, of_hours, paths = self._files.columns
+        for hour, path in sorted(zip(hours_of(of_hours).tolist(), paths.to_pylist(), strict=True)):
+            files[hour] = f"{files[hour]}\n{path}" if hour in files else path
+        return files
 
     def size(self, hours: Collection[datetime]) -> int:
         """The bytes of the files that hold the rows of some hours."""
-        sizes, of_hours = self._files.columns
+        sizes, of_hours, _ = self._files.columns
         wanted = pc.is_in(of_hours, pa.array(hours, of_hours.type))
         return pc.sum(sizes.filter(wanted)).as_py() or 0
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
 from transom.intervals import HOUR
+from transom.lake.book import FILLER, FIRST
 from transom.lake.fillers import Filler
 from transom.lake.quality import Check
 from transom.lake.store import Pins
@@ -170,6 +171,13 @@ class Stage:
     version: int
     steps: tuple[Step, ...]
     fillers: tuple[Filler, ...] = ()
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The stages whose nodes say what of this one is out of date: those that it reads, and itself."""
+        reads = (reads for step in self.steps for part in step.parts.values() for reads in part.reads)
+        read = {reads.stage for reads in reads} - {FILLER}
+        return tuple(sorted({FIRST, self.name, *read}))
 
     def __post_init__(self) -> None:
         for step in self.steps:

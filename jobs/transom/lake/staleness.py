@@ -114,6 +114,11 @@ class Scope:
             return True
         return hour in self._around(self.stretch) and (known or hour < self.stretch.start)
 
+    @property
+    def around(self) -> HourSet:
+        """Every hour that a run may see to."""
+        return HourSet.of([*self.asked, *self._stretch_around.hours()])
+
     def _around(self, interval: Interval) -> Interval:
         return self._chunk_around if interval is self.chunk else self._stretch_around
 
@@ -151,8 +156,14 @@ def judged_by(checks: Iterable[Check], accepted: Iterable[Accepted]) -> str:
     return fingerprint([repr(checks), repr(accepted)])
 
 
-def completeness(stage: str, checks: Iterable[Check], accepted: Iterable[Accepted], hour: datetime) -> str:
-    """A hash of what decides, beside the rows, whether an hour is complete, which its rows may say."""
+def completeness(
+    stage: str, checks: Iterable[Check], accepted: Iterable[Accepted], hour: datetime | None
+) -> str:
+    """A hash of what decides, beside the rows, whether an hour is complete, which its rows may say.
+
+    Args:
+        hour: None is one in which nothing is accepted.
+    """
     deciding = [check for check in checks if check.severity == "incomplete"]
     names = {check.name for check in deciding}
     passed = [item for item in accepted if (item.stage, item.hour) == (stage, hour) and item.check in names]

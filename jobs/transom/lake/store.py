@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from delta.exceptions import (
@@ -34,7 +33,7 @@ from transom.lake.book import Book, Node
 from transom.lake.fillers import Filler, Rows
 from transom.lake.ledger import Overtaken
 from transom.lake.parts import Part
-from transom.lake.tables import ATTEMPTS, Table, create, in_hours_sql, in_terms, read_rows
+from transom.lake.tables import ATTEMPTS, Table, create, in_hours_sql, in_terms
 from transom.paths import split_scheme
 
 CONFLICTS = (
@@ -387,16 +386,19 @@ class Pins:
         """A table with every column that it has at the pinned version."""
         return table.widened(self._forms[table.name])
 
-    def rows(self, table: str, but: Collection[datetime] = ()) -> list[dict[str, Any]]:
-        """All rows of a small table at the pinned version, read by the driver.
+    def stored(self, table: str) -> small.Stored:
+        """A table at the pinned version, for the driver to read."""
+        return self._at(table, self.versions[table])
+
+    def torn_rows(self, table: str, but: Collection[datetime] = ()) -> pa.Table:
+        """The rows that stand in hours that a run has begun to replace, read by the driver.
 
         Args:
             but: hours whose files are not opened.
         """
-        where = f"NOT {in_hours_sql(but)}" if but else "TRUE"
-        torn = self.torn.get(table, {})
-        found = []
-        for version in {self.versions[table], *torn.values()}:
-            rows = read_rows(self._at(table, version).table, where)
-            found += [row for row in rows if torn.get(row["hour"], self.versions[table]) == version]
-        return found
+        hours: dict[int, list[datetime]] = {}
+        for hour, version in self.torn.get(table, {}).items():
+            if hour not in but:
+                hours.setdefault(version, []).append(hour)
+        found = [self._at(table, version).rows(some) for version, some in hours.items()]
+        return pa.concat_tables([self._forms[table].empty_table(), *found], promote_options="default")

@@ -106,15 +106,29 @@ class StoredNodes:
         )
         return found
 
+    def by_run(self, run_id: str, chunk: str) -> Bools:
+        """Return which nodes are of a run, or of one whose name begins with a text."""
+        runs = self.column("run_id")
+        of_run = pc.or_(pc.equal(runs, run_id), pc.starts_with(runs, chunk))
+        found: Bools = of_run.to_numpy(zero_copy_only=False)
+        return found
+
     @cached_property
     def troubled(self) -> Bools:
         """Which nodes are not published, or lack something."""
         return ~(self.having(["published"]) & self.flags("complete"))
 
     @cached_property
-    def simple(self) -> Bools:
-        """Which nodes stand, and lack nothing."""
-        return self.having(["published", "expired"]) & self.flags("complete")
+    def standing(self) -> Bools:
+        """Which nodes stand, and say as data what they lack."""
+        causes, words = (self.column(name).is_valid() for name in ("causes", "cause"))
+        said: Bools = pc.or_(causes, pc.invert(words)).to_numpy(zero_copy_only=False)
+        return self.having(["published", "expired"]) & (self.flags("complete") | said)
+
+    @cached_property
+    def whole(self) -> Bools:
+        """Which of these lack nothing."""
+        return self.standing & self.flags("complete")
 
 
 def _entry(row: Mapping[str, Any]) -> Entry:

@@ -5,20 +5,20 @@ A run looks at the files of its hours, reads those that may have changed, decide
 touches: the stored rows of the other files and the new ones.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 
 from pyspark.sql import DataFrame
 
-from transom.intervals import Interval
+from transom.intervals import HOUR, Interval
 from transom.lake.book import Node, Verdict
 from transom.lake.ledger import Ledger
 from transom.lake.refresh import Outcome
 from transom.lake.store import Store
 from transom.stages.contents import contents
-from transom.stages.decisions import decide
-from transom.stages.files import Content, has_to_be_read, in_scope
-from transom.stages.ingest_publishing import Found, publish_found, publish_held
+from transom.stages.decisions import Decisions, decide
+from transom.stages.files import Content, File, has_to_be_read, in_scope
+from transom.stages.ingest_publishing import Found, changed_hours, publish_found, publish_held
 from transom.stages.ingest_tables import Tables
 from transom.stages.kept_rows import unlike
 from transom.stages.landing import absolute
@@ -79,8 +79,9 @@ def ingest(
         "files_gone": sum(file.status == "gone" for file in found.decisions.files.values()),
     }
     outcome.standing |= {
-        "files_listed": len(scene.there),
-        "files_waiting": sum(file.status == "waiting" for file in found.files.values()),
+        "files_listed": len(scene.there) if scene.inventory is None else scene.inventory.listed,
+        "files_waiting": sum(file.status == "waiting" for file in found.files.values())
+        + (0 if scene.inventory is None else scene.inventory.waiting),
     }
     return outcome
 
@@ -97,7 +98,7 @@ def _found(stream: Stream, scene: Scene, rows: ReadRows, node: Node) -> Found:
     read: dict[str, Content] = {}
     reads: dict[str, Read] = {}
     verdicts: list[Verdict] = []
-    present = scene.there
+    vanished: set[str] = set()
     while True:
         if to_read:
             readings = _readings(stream, scene, to_read)
@@ -106,17 +107,28 @@ def _found(stream: Stream, scene: Scene, rows: ReadRows, node: Node) -> Found:
             read |= of_files
             verdicts += seen
             reads |= {path: now[path] for path in of_files}
+            if scene.inventory is not None:
+                scene.inventory.alike(of_files.values())
         # A file that vanished between listing and reading is as good as never listed.
-        present = {p: file for p, file in present.items() if p not in to_read or p in read}
+        vanished |= to_read - read.keys()
+        present = {path: file for path, file in scene.there.items() if path not in vanished}
         decisions = decide(scene.known, present, read, paths, scene.rules, scene.to_reread)
         if not decisions.unread:
             break
         to_read = set(decisions.unread)
     decisions = with_losses(scene, decisions)
-    files = {**scene.known, **late_files(scene, paths), **decisions.files}
-    for path in decisions.forgotten:
-        del files[path]
-    return Found(decisions, files, read, reads, verdicts)
+    late = late_files(scene, paths)
+    if scene.inventory is not None:
+        found = _standing(scene, late, decisions)
+        changed = changed_hours(scene, found, decisions)
+        scene.inventory.touching({hour - before for hour in changed for before in (0 * HOUR, HOUR)})
+    return Found(decisions, _standing(scene, late, decisions), read, reads, verdicts)
+
+
+def _standing(scene: Scene, late: Mapping[str, File], decisions: Decisions) -> dict[str, File]:
+    """The rows of `files` that the run has to do with, as they will stand."""
+    files = {**scene.known, **late, **decisions.files}
+    return {path: file for path, file in files.items() if path not in decisions.forgotten}
 
 
 def _readings(stream: Stream, scene: Scene, paths: Iterable[str]) -> list[Reading]:

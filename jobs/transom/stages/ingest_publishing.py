@@ -53,7 +53,7 @@ class Found:
     """What a run found.
 
     Attributes:
-        files: every row of `files` as it will stand, by path.
+        files: the rows of `files` as they will stand, by path: those that the run has to do with.
         contents: of the files that were read, by path.
         reads: where their rows are, by path.
         verdicts: what the checks saw in the files that were read.
@@ -101,9 +101,12 @@ def publish_found(
     # Where files have won or lost a duplicate, and nothing else: their rows alone are published.
     recounted = {file.hour for path, file in files.items() if file != scene.known.get(path)}
     recounted -= due.entries.keys() | {node.hour for node in scene.held if node.table == "files"}
-    in_file_rows = file_rows(
-        tables.files, [file for file in files.values() if file.hour in due.entries.keys() | recounted]
-    )
+    of_hours = due.entries.keys() | recounted
+    if scene.inventory is not None:
+        # The rows of an hour are replaced together: those, too, that this run has nothing to do with.
+        scene.inventory.of_hours(of_hours)
+        files = {**{p: f for p, f in scene.known.items() if p not in decisions.forgotten}, **files}
+    in_file_rows = file_rows(tables.files, [file for file in files.values() if file.hour in of_hours])
     frames["files"] = store.spark.createDataFrame(in_file_rows)
     figures = figures_of(tables, frames)
     results, changed = _results(tables, scene, due, recounted, decisions, figures, run_id)
@@ -184,8 +187,7 @@ def _due(
     """What a run has to publish: of the hours that it sees to, those that do not stand as they come out."""
     asked = scene.scope.asked
     affected = _affected(scene.known, files, decisions)
-    stale = (h for h in scene.stale() if h == NO_HOUR or scene.scope.sees_to(h))
-    changed = affected.union(asked, stale) - scene.held_hours
+    changed = changed_hours(scene, files, decisions)
     touched = asked.union(*(file.touched for file in files.values()))
     forgotten = {hour for hour in changed - touched if not scene.asked_before(hour)}
     equal = equal_files(files.values(), scene.rules.name_of)
@@ -200,6 +202,13 @@ def _due(
         if hour in affected | scene.recompute or not _as_it_stands(scene.book, tables, hour, entry)
     }
     return _Due(to_publish, checks, forgotten)
+
+
+def changed_hours(scene: Scene, files: Mapping[str, File], decisions: Decisions) -> set[datetime]:
+    """The hours that a run looks at: those that something in it changes, that it was asked for, or that are
+    out of date near it."""
+    stale = (hour for hour in scene.stale() if hour == NO_HOUR or scene.scope.sees_to(hour))
+    return _affected(scene.known, files, decisions).union(scene.scope.asked, stale) - scene.held_hours
 
 
 def _frames(

@@ -6,17 +6,20 @@ they stand, in a URI too: the library is only told a URI's scheme and host, neve
 """
 
 import os
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import pyarrow as pa
 from pyarrow import fs
 
+from transom.intervals import EPOCH
 from transom.lake import systems
 from transom.paths import PathPattern, split_scheme
 from transom.stages.files import Listed
+from transom.stream import Stream
 
 
 class LandingError(OSError):
@@ -49,29 +52,82 @@ def locate(path: str) -> tuple[fs.FileSystem, str]:
         raise LandingError(f"source.path: {where} cannot be opened: {error}") from error
 
 
-def listed(pattern: PathPattern, times_by_name: bool = False, apart: bool = True) -> dict[str, Listed]:
+@dataclass(frozen=True)
+class Names:
+    """What the names of a stream's files say.
+
+    Attributes:
+        times_by_name: whether the times of their lines count from what their names say.
+        apart: whether what `*` stands for tells files of equal bytes apart.
+    """
+
+    pattern: PathPattern
+    times_by_name: bool = False
+    apart: bool = True
+
+    @classmethod
+    def of(cls, stream: Stream) -> "Names":
+        """Return the rules of a stream."""
+        by_name = stream.time is not None and stream.time.by_name
+        return cls(stream.path_pattern, by_name, stream.source.equal_files == "keep")
+
+    def read(self, path: str, size: int = -1, modified: int = 0) -> Listed | None:
+        """Return a file as it is listed, None where it is not the stream's.
+
+        Args:
+            modified: in microseconds since the epoch.
+        """
+        match = self.pattern.match(path)
+        if match is None:
+            return None
+        return Listed(
+            path, size, EPOCH + timedelta(microseconds=modified), match.captures, match.hour, match.start,
+            match.end, match.start if self.times_by_name else None, match.varies if self.apart else (),
+            self.pattern.words_of_empty(match.empty) if match.empty else None,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Landing:
+    """The files below the fixed folder of a pattern, whatever their names say.
+
+    Attributes:
+        files: size and time of change, in microseconds since the epoch, by the path as the stream file would
+            write it.
+    """
+
+    names: Names
+    files: Mapping[str, tuple[int, int]]
+
+    @classmethod
+    def looked_into(cls, names: Names) -> "Landing":
+        """Return the landing folder as it is.
+
+        Raises:
+            LandingError: the fixed folder of the pattern, or a folder below it that may hold files of the
+                stream, is not there or cannot be read; or a name below is no text.
+        """
+        entries = _entries(names.pattern)
+        files = ((path, entry) for path, entry in entries if entry.type == fs.FileType.File)
+        return cls(names, {path: (entry.size or 0, (entry.mtime_ns or 0) // 1000) for path, entry in files})
+
+    def listed(self, path: str) -> Listed | None:
+        """Return a file, None where it is not there or not the stream's."""
+        return self.names.read(path, *self.files[path]) if path in self.files else None
+
+
+def listed(pattern: PathPattern, times_by_name: bool = False) -> dict[str, Listed]:
     """Every file that a pattern matches, by its path as the stream file would write it.
 
     Args:
-        times_by_name: whether the times of their lines count from what their names say.
-        apart: whether what `*` stands for tells files of equal bytes apart.
+        times_by_name: as in `Names`.
 
     Raises:
-        LandingError: the fixed folder of the pattern, or a folder below it that may hold files of the
-            stream, is not there or cannot be read; or a name below is no text.
+        LandingError: as `Landing.looked_into`.
     """
-    found = {}
-    for path, entry in _entries(pattern):
-        match = pattern.match(path) if entry.type == fs.FileType.File else None
-        if match is not None:
-            modified = datetime.fromtimestamp((entry.mtime_ns or 0) // 1000 / 1e6, UTC)
-            origin = match.start if times_by_name else None
-            found[path] = Listed(
-                path, entry.size or 0, modified, match.captures, match.hour, match.start, match.end, origin,
-                match.varies if apart else (),
-                pattern.words_of_empty(match.empty) if match.empty else None,
-            )  # fmt: skip
-    return found
+    landing = Landing.looked_into(Names(pattern, times_by_name))
+    files = map(landing.listed, landing.files)
+    return {file.path: file for file in files if file is not None}
 
 
 def _entries(pattern: PathPattern) -> Iterator[tuple[str, fs.FileInfo]]:

@@ -57,7 +57,9 @@ def lineage_of(
         for node, entry in book.troubled()
         if (node.stage, node.block, node.table) == events and (entry.status == "writing" or entry.in_old_form)
     }
-    stale.update(book.due.minus(book.hours_of(*events)), book.unlike(*events, known.expected))
+    stale.update(
+        book.due.minus(book.hours_of(*events)), book.unlike(*events, known.expected, known.like(book))
+    )
     return Lineage(book, (stages or staleness_of(stream, book)).values(), stale.__contains__)
 
 
@@ -67,11 +69,20 @@ def stale_hours(stream: Stream, ledger: Ledger, stage: str, interval: Interval) 
     Raises:
         LakeError: what the stage reads that is not the stream's own is not there, or is not as declared.
     """
-    of_stage = outlines(stream).get(stage)
-    fillers = of_stage.fillers if of_stage is not None else ()
-    book = Fillers(ledger.root, fillers).beside(ledger.book())
+    of_stages = outlines(stream)
+    fillers = of_stages[stage].fillers if stage in of_stages else ()
+    book = Fillers(ledger.root, fillers).beside(ledger.book(_upstream(of_stages, stage)))
     found = lineage_of(stream, book).of_stage(stage)
     return reasons({hour: root for hour, root in found.items() if hour in interval}, book)
+
+
+def _upstream(stages: Mapping[str, Stage], stage: str) -> tuple[str, ...]:
+    """A stage and all that it is made of."""
+    found = {scene.STAGE, stage}
+    for name in reversed(list(stages)):
+        if name in found:
+            found.update(stages[name].known)
+    return tuple(sorted(found))
 
 
 def reason(root: Node, book: Book) -> str:

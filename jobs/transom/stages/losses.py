@@ -56,7 +56,7 @@ def waiting(scene: Scene) -> dict[Node, str]:
         losing = left
     return {
         node: (entry.cause or "").partition(WAITS)[0] + WAITS + in_words(held[node.hour])
-        for node, entry in scene.book.items()
+        for node, entry in scene.book.troubled()
         if node.hour in held and entry.damaged
     }
 

@@ -1,13 +1,18 @@
 """What a run of ingest finds, and which hours it sees to."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from transom.intervals import NO_HOUR, Interval
 from transom.lake.book import EMPTY_DIGEST, Book, Node
+from transom.lake.hour_sets import HourSet
 from transom.lake.ledger import Ledger
+from transom.lake.packed import SCATTERED, Packed
 from transom.lake.quality import Check
 from transom.lake.staleness import Scope, completeness, fingerprint
 from transom.lake.store import Pins, Store
@@ -16,7 +21,8 @@ from transom.stages.contents import file_checks
 from transom.stages.equal_files import names_of
 from transom.stages.files import HOLDING, File, Listed, Rules, Status, has_to_be_read, says_otherwise
 from transom.stages.ingest_tables import Tables
-from transom.stages.landing import listed
+from transom.stages.inventory import BESIDE, RULES, Inventory, names_rules, with_names
+from transom.stages.landing import Landing, Names
 from transom.stream import Stream
 
 STAGE = "ingest"
@@ -34,8 +40,10 @@ class Scene:
     """What a run finds: the ledger and the tables as they stand, the files, the hours that it sees to.
 
     Attributes:
-        known: the rows of `files`.
-        there: the files of the landing folder.
+        known: the rows of `files` that the run has to do with.
+        there: the files of these that are in the landing folder, and those that are not known.
+        inventory: all of them; None where these are all.
+        like: hours that a book says at one look to be made by this specification.
         recompute: hours that are made again from their files even where they are fresh.
         held: nodes that are damaged and stay so, with the cause; the run publishes nothing in their hours.
     """
@@ -49,6 +57,8 @@ class Scene:
     expected: Callable[[datetime], Mapping[str, str]]
     recompute: frozenset[datetime] = frozenset()
     held: Mapping[Node, str] = field(default_factory=dict)
+    inventory: Inventory | None = None
+    like: Callable[[Book], HourSet] = lambda book: HourSet()
 
     @cached_property
     def held_hours(self) -> frozenset[datetime]:
@@ -99,14 +109,20 @@ class Scene:
 
     def stale(self) -> list[datetime]:
         """Hours that a killed run has left, that are damaged, or that another specification has made."""
-        found = {
+        both = [path for path in self.known if path in self.there]
+        differing = (self.known[path].touched for path in both if self.may_differ(path))
+        return sorted(self._stale_in_ledger.union(*differing))
+
+    @cached_property
+    def _stale_in_ledger(self) -> frozenset[datetime]:
+        left = (
             node.hour
             for node, entry in self.book.troubled()
             if entry.status in ("writing", "damaged") or entry.in_old_form
-        }
-        found.update(self.book.unlike(STAGE, BLOCK, "events", self.expected))
-        both = self.known.keys() & self.there.keys()
-        return sorted(found.union(*(self.known[path].touched for path in both if self.may_differ(path))))
+        )
+        return frozenset(
+            (*left, *self.book.unlike(STAGE, BLOCK, "events", self.expected, self.like(self.book)))
+        )
 
     def may_differ(self, path: str) -> bool:
         """Whether a file may say something else than what stands of it: no part of any hour's inputs."""
@@ -172,12 +188,32 @@ def scene_of(
         lambda hour: hour == NO_HOUR or scope.may_publish(hour, hour in asked_before),
         names_of(stream),
     )
-    unread = {node.hour for node, entry in book.troubled() if node.table == "files" and entry.damaged}
-    known = {file.path: file for file in map(File.of_row, pins.rows("files", but=unread))}
-    by_name = stream.time is not None and stream.time.by_name
-    there = listed(stream.path_pattern, by_name, stream.source.equal_files == "keep")
+    inventory = _inventory(store, book, pins, stream, specified)
+    inventory.near(scope.around)
     forced = frozenset(interval.hours()) if recompute else frozenset()
-    return Scene(book, pins, scope, known, there, rules, specified.expected, forced)
+    return Scene(
+        book, pins, scope, inventory.known, inventory.there, rules, specified.expected, forced,
+        inventory=inventory, like=specified.like,
+    )  # fmt: skip
+
+
+def _inventory(store: Store, book: Book, pins: Pins, stream: Stream, specified: "Specified") -> Inventory:
+    """All known files and the landing folder."""
+    unread = {node.hour for node, entry in book.troubled() if node.table == "files" and entry.damaged}
+    names, of_names = Names.of(stream), names_rules(stream)
+    packed = Packed(store.uri("files"), pins.stored("files"), {*unread, *pins.torn.get("files", {})}, BESIDE)
+    kept, fresh, torn = packed.kept, packed.fresh, pins.torn_rows("files", unread)
+    others = pc.not_equal(kept[RULES], of_names)
+    if packed.old or (pc.sum(others).as_py() or 0) > SCATTERED:
+        as_named = kept.filter(pc.invert(others))
+        kept = pa.concat_tables(
+            [as_named, *(with_names(rows, names, of_names) for rows in (kept.filter(others), fresh))]
+        )
+        fresh = fresh.slice(0, 0)
+        packed.keep(kept)
+    rows = pa.concat_tables([kept, fresh, torn], promote_options="default")
+    landing = Landing.looked_into(names)
+    return Inventory(rows, landing, specified.usual_shape, of_names, specified.unlike)
 
 
 class Specified:
@@ -196,26 +232,50 @@ class Specified:
         self._shapes: dict[datetime | None, str] = {}
         self._inputs: dict[tuple[datetime | None, bool], Mapping[str, str]] = {}
 
+    @property
+    def unlike(self) -> Set[datetime]:
+        """The hours in which something is accepted: their files may be read under another specification."""
+        return self._with_accepted
+
+    @property
+    def usual_shape(self) -> str:
+        """The shape of all other hours."""
+        return self._shape_of(None)
+
     def shape(self, hour: datetime) -> str:
         """A hash of the specification that the files of an hour are read under."""
-        unlike = hour if hour in self._with_accepted else None
+        return self._shape_of(hour if hour in self._with_accepted else None)
+
+    def _shape_of(self, unlike: datetime | None) -> str:
         if unlike not in self._shapes:
-            decided = completeness(STAGE, self._file_checks, self._accepted, hour)
+            decided = completeness(STAGE, self._file_checks, self._accepted, unlike)
             self._shapes[unlike] = fingerprint([self._shape, READING, decided])
         return self._shapes[unlike]
 
     def expected(self, hour: datetime) -> Mapping[str, str]:
         """The inputs of an hour, as this specification and this code have them."""
         excused = self._of_schedule and not scheduled(self._stream, hour)
-        unlike = (hour if hour in self._with_accepted else None), excused
-        if unlike not in self._inputs:
-            decided = completeness(STAGE, self._hour_checks, self._accepted, hour)
+        return self._expected(hour if hour in self._with_accepted else None, excused)
+
+    def like(self, book: Book) -> HourSet:
+        """Hours whose events have the inputs that they should have: most of them."""
+        held = book.recorded_as(STAGE, BLOCK, "events", self._expected(None, False))
+        start, end = self._stream.start, self._stream.until
+        if self._of_schedule and start is not None:
+            held = held.since(start)
+        if self._of_schedule and end is not None:
+            held = held.minus(held.since(end))
+        return held.minus(HourSet.of(self._with_accepted))
+
+    def _expected(self, unlike: datetime | None, excused: bool) -> Mapping[str, str]:
+        if (unlike, excused) not in self._inputs:
+            decided = completeness(STAGE, self._hour_checks, self._accepted, unlike)
             if excused:
                 decided = fingerprint([decided, "files may be missing"])
-            self._inputs[unlike] = {
-                "specification": self.shape(hour), "version": str(VERSION), "completeness": decided,
+            self._inputs[unlike, excused] = {
+                "specification": self._shape_of(unlike), "version": str(VERSION), "completeness": decided,
             }  # fmt: skip
-        return self._inputs[unlike]
+        return self._inputs[unlike, excused]
 
 
 def file_shape(stream: Stream, hour: datetime) -> str:

@@ -20,6 +20,7 @@ from bench import (
     trial,
     updates,
     widen,
+    year,
 )
 from bench.measure import Failed
 from bench.table import written
@@ -30,6 +31,7 @@ BENCHES = (
     "aggregate",
     "levels",
     "flat",
+    "year",
     "hour",
     "try",
     "widen",
@@ -63,6 +65,7 @@ def rows(arguments: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
         "aggregate": lambda: aggregate.bench(CACHE, logs[0], arguments.lines, many),
         "levels": lambda: levels.bench(CACHE / "levels", levels.EVENTS, 1),
         "flat": lambda: flat.bench(CACHE / "flat"),
+        "year": lambda: year.bench(CACHE / "year", many),
         "hour": lambda: hour.bench(CACHE, many),
         "try": lambda: trial.bench(CACHE, many),
         "widen": lambda: widen.bench(CACHE, arguments.lines, 1),

@@ -11,6 +11,7 @@ from bench import framing
 from bench import frequency as frequent
 from bench import persistence as persistent
 from bench import updates as taken
+from bench import year as past
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
 from bench.between_log import ROWS_OF_ONE
 from bench.flat import INGEST
@@ -25,6 +26,7 @@ AIMS = {
     "aggregate": "at least 10 times as fast as window(), in at most twice the floor's time",
     "levels": "at least 10 times as fast as window() at three levels, and more with each further one",
     "flat": "the last day's rows within 5 % of the first one's",
+    "year": f"an hour's ingest at most {past.NEAR:g} times as long with a year in the lake as with a week",
     "hour": "from trigger to report in under 60 s with `each`, in under 35 s with `together`",
     "try": "first findings within a minute",
     "widen": "every match of (b) at a tenth of its work, with a tenth of (c)'s delay of short ones",
@@ -106,6 +108,8 @@ def judged(rows: Sequence[Row]) -> list[dict[str, Any]]:
         if row["bench"] == "updates" and row["who"] in taken.STEADY:
             most_times = f"at most {taken.SLOWER:g} times the time of {taken.COLUMNS[0]} columns"
             more |= {"aim": most_times, "met": row["to_fewest"] <= taken.SLOWER}
+        if row["bench"] == "year" and row["who"] == past.YEAR:
+            more |= {"aim": f"at most {past.NEAR:g} times", "met": row["to_week"] <= past.NEAR}
         if most is not None:
             more |= {"aim": f"under {most:g} s", "met": row["seconds"] < most}
         found.append({**row, **more})
@@ -222,6 +226,20 @@ def flat(rows: Sequence[Row]) -> str:
                 row["who"], row["day"], f"{row['data_rows']:,}", row["to_first_day"], *_judgement(row)[1:],
                 row["stage_s"], row["seconds"], row["cpu_s"], row["peak_mib"], f"{row['other_rows']:,}",
                 f"{row['ledger_rows']:,}", row["ledger_ms"],
+            ]
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+def year(rows: Sequence[Row]) -> str:
+    """A line for each past."""
+    return _table(
+        ["an hour's ingest", "job, s", "to the week's", *JUDGED[1:], "stage, s", "CPU s", "peak MiB", "all"],
+        [
+            [
+                row["who"], row["seconds"], row["to_week"], *_judgement(row)[1:], row["stage_s"],
+                row["cpu_s"], row["peak_mib"], " ".join(map(str, row["all"])),
             ]
             for row in rows
         ],
@@ -393,6 +411,7 @@ SECTIONS = {
     "aggregate": aggregate,
     "levels": levels,
     "flat": flat,
+    "year": year,
     "hour": hour,
     "try": trial,
     "widen": widen,

@@ -1,0 +1,56 @@
+"""An hour's ingest with a year of hours in the lake, and with a week: each past is a run, each hour a job."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from bench import flat
+from bench.draw import FIRST
+from bench.ingest import in_turn
+from bench.measure import Measured, run, spark_submit
+from transom.intervals import HOUR, Interval, format_hour
+from transom.lake.ledger import Ledger
+
+JOB = Path(__file__).parents[2] / "jobs" / "ingest.py"
+WEEK, YEAR = "with a week", "with a year"
+DAYS = {WEEK: 7, YEAR: 365}
+NEAR = 1.1
+"""How many times the week's seconds the year's may be."""
+
+
+def bench(folder: Path, repetitions: int) -> Iterator[dict[str, Any]]:
+    """Rows of the result, a past each."""
+    shutil.rmtree(folder, ignore_errors=True)
+    seen: dict[str, list[Measured]] = {who: [] for who in DAYS}
+    stages: dict[str, list[float]] = {who: [] for who in DAYS}
+    for who, days in DAYS.items():
+        past = Interval(FIRST, FIRST + timedelta(days=days))
+        (folder / who).mkdir(parents=True)
+        flat.stream(folder / who)
+        flat.land(folder / who, past.widen(after=(repetitions + 1) * HOUR))
+        _submit(folder / who, past)
+        # The first hour after such a run copies what is known of the files.
+        _submit(folder / who, Interval.of_hour(past.end))
+    for number in range(repetitions):
+        for who in in_turn(list(DAYS), number):
+            hour = FIRST + timedelta(days=DAYS[who]) + (number + 1) * HOUR
+            seen[who].append(_submit(folder / who, Interval.of_hour(hour)))
+            last = Ledger(str(folder / who / "lake" / "steady")).runs()[-1]
+            stages[who].append(json.loads(last["seconds"])["ingest"])
+    week = min(one.seconds for one in seen[WEEK])
+    for who, runs in seen.items():
+        seconds = min(one.seconds for one in runs)
+        yield {
+            "bench": "year", "log": "steady", "who": who, "seconds": seconds, "stage_s": min(stages[who]),
+            "to_week": round(seconds / week, 3), "cpu_s": min(one.cpu_s for one in runs),
+            "peak_mib": max(one.peak_mib for one in runs), "all": [one.seconds for one in runs],
+        }  # fmt: skip
+
+
+def _submit(folder: Path, interval: Interval) -> Measured:
+    told = ["--stream", folder / "steady.yaml", "--lake", folder / "lake"]
+    told += ["--from", format_hour(interval.start), "--to", format_hour(interval.end)]
+    return run(spark_submit(JOB, *told), folder / "ingest.log", {"TRANSOM_LANDING": str(folder)})

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from transom.cli.drafting.kinds import EPOCHS, NOTHING, NUMBER, TRUTH, Kind, kind_of, skeleton, times_of
-from transom.formats.layout import BLANKS
+from transom.cli.drafting.kinds import NOTHING, NUMBER, TRUTH, Kind, kind_of, skeleton, times_of
+from transom.formats.layout import BLANKS, EPOCHS
 from transom.formats.separated import Separated, separated
 
 DELIMITERS = ("\t", ";", ",", "|", " ", BLANKS)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from zoneinfo import available_timezones
 
 from transom.cli.drafting.kinds import (
-    EPOCHS,
     HALF,
     ZONES,
     Kind,
@@ -18,6 +17,7 @@ from transom.cli.drafting.kinds import (
 )
 from transom.cli.drafting.log import MOST, Log
 from transom.cli.drafting.naming import captured_of, dated, identifier
+from transom.formats.layout import EPOCHS
 from transom.formats.times import LETTERS
 
 TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "ts", "date", "when", "at")

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transom.cli.drafting.guessed_time import When, rank, says_time
-from transom.cli.drafting.kinds import EPOCHS, Kind, kind_of
+from transom.cli.drafting.kinds import Kind, kind_of
 from transom.cli.drafting.log import Log
 from transom.cli.drafting.naming import identifier
 from transom.formats.inside import inside
+from transom.formats.layout import EPOCHS
 from transom.formats.record_paths import AROUND
 
 MOST_COLUMNS = 60

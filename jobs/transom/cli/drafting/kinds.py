@@ -12,7 +12,7 @@ from math import floor, log10
 from typing import Literal
 
 from transom.cli.drafting.log import MOST
-from transom.formats.layout import FieldType
+from transom.formats.layout import EPOCHS, FieldType
 from transom.formats.times import UNIVERSAL, letters_of, one_instant
 
 NOTHING = (
@@ -35,7 +35,6 @@ INSTANT = re.compile(r"[0-9]{9,16}(?:\.[0-9]*)?|[0-9]{18,19}")
 FINEST = 12
 """Digits behind the point that a stream file can say."""
 ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-EPOCHS = {"epoch": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000, "epoch_ns": 1_000_000_000}
 YEARS = (datetime(1995, 1, 1, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzinfo=UTC).timestamp())
 """Between these a number is taken for seconds since the epoch."""
 

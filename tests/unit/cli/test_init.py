@@ -117,7 +117,8 @@ def test_a_draft_says_what_it_was_made_of_and_what_it_cannot_know(
 # 2024-05-01T07:00 to 2024-05-01T09:00 UTC (2 hours). A question mark is a guess to look at.
 name: north
 source:
-  path: "landing/north/%Y-%m-%d.csv.gz"  # times in the names are in UTC; else say their `zone`
+  path: "landing/north/%Y-%m-%d.csv.gz"  # ?: the times in the names are taken as UTC; else say their `zone`
+  # expect: 1                            # ?: how many files an hour has; with it a missing one is seen
   format: csv
 columns:
   device_id: Device ID                                                   # d0, d1, d2

@@ -12,6 +12,7 @@ from transom.cli.drafting.guessed_time import When, time_of
 from transom.cli.drafting.guesses import Column, columns_of
 from transom.cli.drafting.log import LOOKED_AT, Log, NotRead
 from transom.cli.drafting.named_ends import named_ends
+from transom.cli.drafting.named_hours import named_hours
 from transom.cli.drafting.naming import pattern_of, stream_name
 from transom.cli.drafting.recognise import Unknown, recognise
 from transom.cli.drafting.sample_events import Tried, events_of, times_are_in_names
@@ -60,8 +61,12 @@ def draft(samples: Sequence[Sample], name: str | None = None) -> Draft:
         ends = None
     else:
         ends = named_ends(parse(data, name), samples, paths)
+    hours = named_hours(parse(data, name), samples, paths)
     if ends is not None:
         data["source"] |= {"path": ends.pattern, **(ends.declared if ends.sure else {})}
+    elif hours is not None:
+        data["source"] |= {"zone": hours.zone} if hours.sure else {}
+        data["source"] |= {"expect": hours.expect} if hours.expect else {}
     stream = parse(data, name)
     found = events_of(stream, samples, paths)
     if not found.events.num_rows:
@@ -71,7 +76,7 @@ def draft(samples: Sequence[Sample], name: str | None = None) -> Draft:
     data |= first_blocks(stream, seen, found)
     parse(data, name)
     repeated = None if stream.unique else repeats(seen, found)
-    text = text_of(data, log, columns, left, when, samples, found, repeated, ends)
+    text = text_of(data, log, columns, left, when, samples, found, repeated, ends, hours)
     return Draft(text, found, "" if when is None else when.untimed)
 
 

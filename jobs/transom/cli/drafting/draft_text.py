@@ -10,12 +10,13 @@ from transom.cli.drafting.guessed_time import When
 from transom.cli.drafting.guesses import Column
 from transom.cli.drafting.log import Log
 from transom.cli.drafting.named_ends import NamedEnds
+from transom.cli.drafting.named_hours import NamedHours
 from transom.cli.drafting.sample_events import Tried
 from transom.cli.drafting.yaml_text import comment, flow, lined, scalar
 from transom.cli.sample import MOST, Sample
-from transom.cli.shown import counted
 from transom.intervals import HOUR, format_hour, hour_of
 from transom.paths import PathPattern
+from transom.printed import counted
 from transom.stream.presets import read
 
 MORE = (
@@ -43,6 +44,7 @@ def text_of(
     found: Tried,
     repeated: tuple[str, int] | None,
     ends: NamedEnds | None,
+    hours: NamedHours | None,
 ) -> str:
     """A stream file.
 
@@ -52,12 +54,13 @@ def text_of(
         when: the time, which a preset says itself.
         repeated: a column that names each event, and how many events repeat a name.
         ends: what names seem to say of the ends of periods.
+        hours: what they say of hours.
     """
     return "\n".join(
         [
             *_heading(samples, found, when),
             f"name: {scalar(data['name'])}",
-            *_source(data, log, when, ends),
+            *_source(data, log, when, ends, hours),
             *_columns(columns, left, log),
             *_time(data, when),
             *_repeats(repeated, found),
@@ -98,11 +101,26 @@ def _heading(samples: Sequence[Sample], found: Tried, when: When | None) -> list
     ]
 
 
-def _source(data: Mapping[str, Any], log: Log, when: When | None, ends: NamedEnds | None) -> list[str]:
+def _source(
+    data: Mapping[str, Any],
+    log: Log,
+    when: When | None,
+    ends: NamedEnds | None,
+    hours: NamedHours | None,
+) -> list[str]:
     source = data["source"]
     timed = PathPattern(source["path"]).unit is not None
-    path_note = "times in the names are in UTC; else say their `zone`" if timed else ""
-    rows = [(f"path: {scalar(source['path'])}", path_note)]
+    if hours is None or (ends is not None and ends.sure):
+        rows = [(f"path: {scalar(source['path'])}", "")]
+    elif hours.zone is not None and ends is None:
+        rows = [(f"path: {scalar(source['path'])}", "")]
+        rows += [(f"{'' if hours.sure else '# '}zone: {hours.zone}", hours.note)]
+    else:
+        rows = [(f"path: {scalar(source['path'])}", hours.note)]
+    if hours is not None and ends is None:
+        known = "files of an hour: where one is missing, the hour counts as incomplete"
+        asked = "?: how many files an hour has; with it a missing one is seen"
+        rows += [(f"expect: {hours.expect}", known) if hours.expect else ("# expect: 1", asked)]
     if ends is not None:
         # Of one name nobody knows how far apart several are.
         aside = "" if ends.sure else "# "

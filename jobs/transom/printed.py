@@ -1,4 +1,13 @@
-"""Texts of a log as a person is shown them: they can do nothing to a terminal."""
+"""Texts as a person reads them: numbers of things, and a log's texts, which do nothing to a terminal."""
+
+
+def counted(number: int, name: str, several: str | None = None) -> str:
+    """Return a number of things: `1 line`, `2 lines`.
+
+    Args:
+        several: the name of more than one; None adds an `s`.
+    """
+    return f"{number} {name if number == 1 else several or f'{name}s'}"
 
 
 def escaped(text: str) -> str:

@@ -53,6 +53,7 @@ def run_stages(
     began: float | None = None,
     say: Callable[[str], None] = print,
     recompute: bool = False,
+    past_gates: bool = False,
 ) -> list[Judgement]:
     """Runs stages over an interval, one after the other, and judges each by its gate.
 
@@ -64,10 +65,12 @@ def run_stages(
         began: when the first began on the monotonic clock, where that was before its session.
         say: is told in lines what each stage did, and what its gate says.
         recompute: whether the interval's hours are computed and written even where they are fresh.
+        past_gates: whether a stage runs although the gate before it does not pass. It computes the hours that
+            need nothing of what is withheld.
 
     Returns:
         What the gate of each stage that has run says. Where one does not pass, no stage has run that reads
-        what it publishes.
+        what it publishes, unless `past_gates` says so.
 
     Raises:
         Damaged: a stage cannot go on, as a table is damaged; all stages that do not need it have run.
@@ -105,7 +108,7 @@ def run_stages(
             raise
         last = judged[-1]
         say("\n".join([*last.failures, *last.warnings, *last.accepted, last.summary]))
-        if not judged[-1].passed:
+        if not judged[-1].passed and not past_gates:
             closed[stage] = stage
     for closing in dict.fromkeys(closed.values()):
         left = [stage for stage, of in closed.items() if of == closing != stage]

@@ -111,3 +111,31 @@ def test_what_try_advises_for_an_odd_time_works(
     rows = read_rows(DeltaTable(f"{tmp_path}/lake/web/events"))
     assert sorted(row["source_line"] for row in rows) == list(range(2, 10))
     assert f"1 of 9 events are outside of {hours} and left out: line 1 of 2011" in capsys.readouterr().err
+
+
+def test_a_bad_file_leaves_the_results_of_the_others(
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An hour is withheld. The figures of all hours that do not need it are shown."""
+    stream = tmp_path / "web.yaml"
+    stream.write_text(
+        "name: web\npreset: apache/combined\nkey: [client]\n"
+        'source: {path: "landing/%Y-%m-%d/web.%H.log"}\n'
+        "aggregate: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}\n"
+    )
+    folder = tmp_path / "landing" / "2015-05-17"
+    folder.mkdir(parents=True)
+    files = [folder / f"web.{number:02}.log" for number in range(3)]
+    for number, file in enumerate(files):
+        lines = [line(3600 * number + 60 * n) if n % 2 or number != 1 else "junk" for n in range(40)]
+        file.write_text("".join(f"{text}\n" for text in lines))
+    (tmp_path / "try").mkdir()
+    assert not try_in(tmp_path / "try", f"{tmp_path}/lake", stream, files, spark)
+    said = capsys.readouterr()
+    rows = read_rows(DeltaTable(f"{tmp_path}/lake/web/aggregates"))
+    assert sorted(row["window_end"].hour for row in rows) == [1, 3]
+    assert "traffic: 1 hour every 1 hour" in said.out
+    assert f"quarantined: ingest events, 2015-05-17T01:00: {files[1]}: rejected_share:" in said.err
+    assert "blocked: aggregate traffic, 2015-05-17T01:00" in said.err
+    assert "- {hour: 2015-05-17T01:00, stage: ingest, check: rejected_share, observed: 0.5," in said.err
+    assert "not run" not in said.out

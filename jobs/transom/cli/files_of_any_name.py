@@ -16,7 +16,7 @@ from transom.file_names import split_name
 from transom.formats.reading import Chunk, Summary, read_file
 from transom.intervals import HOUR, Interval, format_hour, hour_of
 from transom.paths import Match, PathPattern, Unit, split_scheme
-from transom.printed import escaped
+from transom.printed import counted, escaped
 from transom.stream import Stream, parse
 from transom.units import format_duration
 
@@ -150,6 +150,12 @@ def _count(found: Held, part: Chunk) -> None:
         if len(examples) < EXAMPLES:
             seen = ": ".join(filter(None, (row["column"], row["detail"])))
             examples.append((row["source_line"], row["raw"], seen))
+
+
+def few(remarks: Sequence[str]) -> list[str]:
+    """Return the first of remarks of one kind on files, each of another file, and how many more there are."""
+    more = len(remarks) - EXAMPLES
+    return [*remarks[:EXAMPLES], *([f"and the same of {counted(more, 'more file')}"] if more > 0 else [])]
 
 
 def _sum_up(found: Held, summary: Summary) -> None:
@@ -295,7 +301,7 @@ def land(
         raise Refusal(f"--from and --to: {rule}; got {only}")
     timed = only is None and pattern.unit is not None and all(file.match is not None for file in files)
     if only is not None:
-        notes += [_outside(file, only) for file in files if file.hours.keys() - set(only.hours())]
+        notes += few([_outside(file, only) for file in files if file.hours.keys() - set(only.hours())])
         if pattern.unit is not None:
             notes.append("as files are cut, what source.path, `holds` and `expect` say of hours is not tried")
     elif pattern.unit is not None and not timed:
@@ -321,6 +327,7 @@ def land(
     until = {"start": None, "until": end} if end < interval.end else {}
     tried = parse({**data, "source": source, "chunk": chunk, **until}, f"{stream.name}.yaml")
     landed: dict[str, Held] = {}
+    twice = []
     for number, file in zip(_numbers(files), files, strict=True):
         parts = [folder / "landing"]
         match = file.match
@@ -335,13 +342,13 @@ def land(
         while (there := landed.get(str(link))) is not None and there.path.absolute() != file.path.absolute():
             link = link.with_name(f"again-{link.name}")
         if there is not None:
-            notes.append(f"{file.path} is given twice, and counts once")
+            twice.append(f"{file.path} is given twice, and counts once")
             continue
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(file.path.absolute())
         landed[str(link)] = file
     paths = {str(Path(link).relative_to(folder)): file for link, file in landed.items()}
-    return Landed(tried, tuple(notes), paths)
+    return Landed(tried, (*notes, *few(twice)), paths)
 
 
 def _outside(file: Held, only: Interval) -> str:

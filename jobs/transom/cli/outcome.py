@@ -1,6 +1,7 @@
 """What a try has found, printed: findings, first rows, refused lines, what an hour costs."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from transom.lake.findings import selected
 from transom.lake.gate import Judgement
 from transom.lake.ledger import Ledger
 from transom.lake.tables import query, read_rows
+from transom.printed import counted
 from transom.stages.equal_files import equal_files, names_of
 from transom.stages.files import File
 from transom.stream import Stream
@@ -51,22 +53,29 @@ def print_files(files: Sequence[Held]) -> None:
 
 
 def print_rejected(files: Sequence[Held]) -> None:
-    """Prints the lines that are no events: how many for each reason, and the first of them."""
+    """Prints the lines that are no events: how many of how many files for each reason, and the first ones."""
+    total = sum((file.reasons for file in files), Counter[str]())
     rows = []
-    for file in files:
-        for reason, times in file.reasons.most_common():
-            for index, (line, raw, detail) in enumerate(file.examples[reason]):
-                about = (file.path.name, reason, times) if index == 0 else ("", "", None)
-                rows.append((*about, line, _seen(detail), raw[:60]))
+    for reason, times in total.most_common():
+        of_reason = [file for file in files if file.reasons[reason]]
+        # Of many files one line each shows more than all lines of the first.
+        examples = sorted(
+            (index, number, file.path.name, *example)
+            for number, file in enumerate(of_reason)
+            for index, example in enumerate(file.examples[reason])
+        )[:EXAMPLES]
+        for index, (_, _, name, line, raw, detail) in enumerate(examples):
+            about = (reason, times, len(of_reason)) if index == 0 else ("", "", "")
+            rows.append((*about, name, line, _seen(detail), raw[:60]))
     if rows:
-        columns = ("file", "reason", "lines", "line", "seen", "text")
+        columns = ("reason", "lines", "files", "file", "line", "seen", "text")
         table(f"lines that are no event, the first {EXAMPLES} of each reason", columns, rows)
 
 
 def _seen(detail: str) -> str:
     """What was seen and what was expected; where it is long, of both as much as tells them."""
     seen, expects, expected = detail.partition("; expected ")
-    return f"{_cut(seen, 60)}{expects}{_cut(expected, 100)}"
+    return f"{_cut(seen, 50)}{expects}{_cut(expected, 100)}"
 
 
 def _cut(text: str, most: int) -> str:
@@ -237,8 +246,9 @@ def print_cost(root: str, interval: Interval) -> None:
             (run["stage"], run["rows_read"] or None, run["rows_out"], seconds["total"] - seconds["session"])
         )
     hours = len(interval)
-    many = "1 hour, run on its own" if hours == 1 else f"{hours} hours, run together"
-    table(f"cost of {many}", ("stage", "lines read", "rows out", "seconds"), rows)
+    alone = "on its own" if hours == 1 else "together"
+    columns = ("stage", "lines read", "rows out", "seconds")
+    table(f"cost of {counted(hours, 'hour')}, run {alone}", columns, rows)
     least, most = start + took / hours, start + took
     if hours == 1:
         typer.echo(f"\nOne hour on its own: {most:.1f} s, of which {start:.1f} s are the start of Spark.")

@@ -32,11 +32,6 @@ def plain(value: object) -> str:
     return escaped(str(value))
 
 
-def counted(number: int, name: str) -> str:
-    """A number of things, such as `1 line` and `2 lines`."""
-    return f"{number} {name}" if number == 1 else f"{number} {name}s"
-
-
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Prints rows below a title; numbers stand on the right."""
     rows = [tuple(row) for row in rows]

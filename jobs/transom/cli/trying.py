@@ -16,6 +16,7 @@ import typer
 from transom.cli.asked import Refusal, refusals, stream_file
 from transom.cli.environment import require_spark
 from transom.commands import transom
+from transom.printed import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,7 +109,7 @@ def try_in(
         SpecificationError: the stream's file is wrong.
     """
     from transom.cli import outcome
-    from transom.cli.files_of_any_name import held, hours_cut_to, interval_of, land, other_hours
+    from transom.cli.files_of_any_name import few, held, hours_cut_to, interval_of, land, other_hours
     from transom.cli.lakes import TRIED
     from transom.cli.sample import read_samples
     from transom.intervals import format_hour
@@ -122,11 +123,14 @@ def try_in(
         _say(f"reading {path}")
         found.append(held(stream, path))
     outcome.print_files(found)
-    for file_with_holes in (one for one in found if one.nul_bytes):
-        skipped = f"{file_with_holes.nul_bytes} NUL bytes before lines are skipped"
-        _say(f"{file_with_holes.path}: {skipped}: lines may be missing there")
-    for doubt in filter(None, (other_hours(stream, file) for file in found)):
-        _say(doubt)
+    holes = [
+        f"{file.path}: {counted(file.nul_bytes, 'NUL byte')} before lines skipped: lines may be missing there"
+        for file in found
+        if file.nul_bytes
+    ]
+    doubts = list(filter(None, (other_hours(stream, file) for file in found)))
+    for remark in [*few(holes), *few(doubts)]:
+        _say(remark)
     try:
         covered = hours or interval_of(found)
     except Refusal:
@@ -149,7 +153,7 @@ def try_in(
         judged = run_stages(
             session, landed.stream, interval,
             lake=lake, command=transom("try", file, *files), cause=TRIED, began=began,
-            say=lambda text: _say(landed.named(text)),
+            say=lambda text: _say(landed.named(text)), past_gates=True,
         )  # fmt: skip
         root = f"{lake}/{stream.name}"
         outcome.print_outcome(session, landed.stream, root, interval, judged, landed.named)

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from transom.cli.asked import NoEvents, Refusal
-from transom.cli.files_of_any_name import held, hours_cut_to, interval_of, land, named, other_hours
+from transom.cli.files_of_any_name import few, held, hours_cut_to, interval_of, land, named, other_hours
 from transom.intervals import HOUR, Interval
 from transom.paths import PathPattern
 from transom.stages.landing import listed
@@ -174,6 +174,13 @@ def test_a_name_of_other_hours_than_all_events_is_told_with_its_probable_cause(
     file = log(tmp_path / "north/2015-05-17/access.10.log", *hours)
     words = None if said is None else f"{file}: by its name it is of {said}"
     assert other_hours(stream, held(stream, file)) == words
+
+
+def test_of_remarks_on_many_files_the_first_are_said() -> None:
+    remarks = [f"{name}.log: is late" for name in "abcdefg"]
+    assert few(remarks) == [*remarks[:3], "and the same of 4 more files"]
+    assert few(remarks[:4]) == [*remarks[:3], "and the same of 1 more file"]
+    assert few(remarks[:3]) == remarks[:3]
 
 
 def test_texts_name_files_as_they_were_given(tmp_path: Path) -> None:

@@ -62,8 +62,29 @@ def test_the_form_that_was_expected_is_shown_whole(capsys: pytest.CaptureFixture
         Path("a.log"), None, reasons=Counter(bad_time=2), examples={"bad_time": [(7, "a\tb", detail)]}
     )
     print_rejected([held])
-    shown = f"bad time: {'x' * 47}...; expected {form}"
-    assert "".join(_lines(capsys)[2:]).replace(" ", "") == f"a.logbad_time27{shown}a\\tb".replace(" ", "")
+    shown = f"bad time: {'x' * 37}...; expected {form}"
+    assert "".join(_lines(capsys)[2:]).replace(" ", "") == f"bad_time21a.log7{shown}a\\tb".replace(" ", "")
+
+
+def test_refused_lines_are_shown_by_their_reason_over_all_files(capsys: pytest.CaptureFixture[str]) -> None:
+    held = [
+        Held(
+            Path(f"{name}.log"),
+            None,
+            reasons=Counter(no_match=2),
+            examples={"no_match": [(1, f"{name}1", "junk"), (7, f"{name}7", "junk")]},
+        )
+        for name in "abcd"
+    ]
+    held.append(Held(Path("e.log"), None))
+    print_rejected(held)
+    assert _lines(capsys) == [
+        "lines that are no event, the first 3 of each reason",
+        "reason lines files file line seen text",
+        "no_match 8 4 a.log 1 junk a1",
+        "b.log 1 junk b1",
+        "c.log 1 junk c1",
+    ]
 
 
 def test_duplicates_are_told_of_each_file_that_has_them(

@@ -216,7 +216,6 @@ def build(stream: Stream, file: Path) -> DAG:
             for task in job.stages:
                 gate = gates[task.stage] = Gate(
                     stage=task.stage,
-                    job=job.name,
                     stream=stream.name,
                     stream_file=stream_file,
                     heal=stream.heal,
@@ -233,7 +232,7 @@ def build(stream: Stream, file: Path) -> DAG:
                 settle >> submit
         last = [gate for gate in gates.values() if not gate.downstream_task_ids]
         report = Report(
-            jobs={task.stage: job.name for job in jobs for task in job.stages},
+            stages=[task.stage for job in jobs for task in job.stages],
             stream=stream.name,
             stream_file=stream_file,
             heal=stream.heal,

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,14 +149,13 @@ def _asset_facts(stream: str, table: str, interval: Interval, book: "Book") -> d
 
 def _judged(
     stage: str,
-    job: str,
     stream: str,
     stream_file: str,
     heal: timedelta,
     accept: Sequence["Accept"],
     context: Any,
 ) -> "Judgement":
-    """What the ledger says of one stage of a run, which `job` has run; its warnings are logged."""
+    """What the ledger says of one stage of a run; its warnings are logged."""
     from transom.commands import submit
     from transom.lake.acceptance import entries_of
     from transom.lake.gate import judge
@@ -165,7 +164,7 @@ def _judged(
     from transom.stages.lineage import stale_hours
     from transom.stream import SpecificationError, load
 
-    command = f"{submit(job, stream_file, lake())}   (or Trigger the DAG with these `from` and `to`)"
+    command = f"{submit('run', stream_file, lake())}   (or Trigger the DAG with these `from` and `to`)"
     ledger, interval, log = Ledger(f"{lake()}/{stream}"), _of_context(context), logging.getLogger(__name__)
     stale: dict[str, list[datetime]] = {}
     try:
@@ -185,7 +184,6 @@ class Gate(BaseOperator):
         self,
         *,
         stage: str,
-        job: str,
         stream: str,
         stream_file: str,
         heal: timedelta,
@@ -195,16 +193,13 @@ class Gate(BaseOperator):
         super().__init__(task_id=f"{stage}_gate", **kwargs)
         self.accept = tuple(accept)
         self.stage = stage
-        self.job = job
         self.stream = stream
         self.stream_file = stream_file
         self.heal = heal
 
     def execute(self, context: Any) -> str:
         """Judges the run's interval; its one line is the task's result."""
-        judgement = _judged(
-            self.stage, self.job, self.stream, self.stream_file, self.heal, self.accept, context
-        )
+        judgement = _judged(self.stage, self.stream, self.stream_file, self.heal, self.accept, context)
         for line in judgement.accepted:
             logging.getLogger(__name__).info(line)
         if judgement.failures:
@@ -255,7 +250,7 @@ class Report(BaseOperator):
     def __init__(
         self,
         *,
-        jobs: Mapping[str, str],
+        stages: Sequence[str],
         stream: str,
         stream_file: str,
         heal: timedelta,
@@ -266,7 +261,7 @@ class Report(BaseOperator):
         super().__init__(task_id="report", **kwargs)
         self.accept = tuple(accept)
         self.settle = settle
-        self.jobs = jobs
+        self.stages = tuple(stages)
         self.stream = stream
         self.stream_file = stream_file
         self.heal = heal
@@ -278,8 +273,8 @@ class Report(BaseOperator):
         from transom.lake.run_report import done
 
         judged = [
-            _judged(stage, job, self.stream, self.stream_file, self.heal, self.accept, context)
-            for stage, job in self.jobs.items()
+            _judged(stage, self.stream, self.stream_file, self.heal, self.accept, context)
+            for stage in self.stages
         ]
         root, interval = f"{lake()}/{self.stream}", _of_context(context)
         lines = [judgement.summary for judgement in judged]

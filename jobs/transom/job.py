@@ -24,16 +24,20 @@ from transom.lake.refresh import Outcome
 from transom.lake.store import Store
 from transom.lake.tables import LakeError, in_a_line
 from transom.lake.tidying import tidy
+from transom.printed import counted
 from transom.stages import sketch
 from transom.stream import Stream
 
 NOTED = {
-    "files_read": "files read",
-    "lines_rejected": "lines rejected",
-    "files_conflicting": "files held back that differ from what stands",
-    "files_gone": "files gone",
-    "files_waiting": "files waiting",
-    "records_shown": "records shown to detectors",
+    "files_read": ("file read", "files read"),
+    "lines_rejected": ("line rejected", "lines rejected"),
+    "files_conflicting": (
+        "file held back that differs from what stands",
+        "files held back that differ from what stands",
+    ),
+    "files_gone": ("file gone", "files gone"),
+    "files_waiting": ("file waiting", "files waiting"),
+    "records_shown": ("record shown to detectors", "records shown to detectors"),
 }
 """Figures of a run's work that a person should see, where they are not zero."""
 MADE = {"ingest": "events", "aggregate": "granules", "frame": "frames"}
@@ -74,7 +78,7 @@ def root_of(lake: str, stream: Stream) -> str:
 
 def _noted(name: str, outcome: Outcome) -> str:
     most = f" of at most {outcome.bound[name]}" if name in outcome.bound else ""
-    return f", {outcome.work.get(name, outcome.standing.get(name))} {NOTED[name]}{most}"
+    return f", {counted(outcome.work.get(name, outcome.standing.get(name, 0)), *NOTED[name])}{most}"
 
 
 def require_inputs(stage: str, stream: Stream, lake: str) -> None:
@@ -169,7 +173,8 @@ def perform(
     )
     say(
         f"{stage} {stream.name} {interval}: {published}, {total.quarantined} quarantined, "
-        f"{total.blocked} blocked, {total.hours_healed} of them healed (tables' hours); {total.rows_out} rows"
+        f"{total.blocked} blocked, {total.hours_healed} of them healed (tables' hours); "
+        f"{counted(total.rows_out, 'row')}"
         + "".join(_noted(name, total) for name in NOTED if figures.get(name))
     )
     return total

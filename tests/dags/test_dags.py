@@ -68,8 +68,7 @@ def test_stages_that_are_submitted_together_keep_their_gates_and_what_they_write
     assert written["together"] == written["web"]
     assert together.get_task("run").outlets
     gates = [together.get_task(f"{stage}_gate") for stage in STAGES]
-    assert [(gate.stage, gate.job) for gate in gates] == [(stage, "run") for stage in STAGES]
-    assert together.get_task("report").jobs == dict.fromkeys(STAGES, "run")
+    assert tuple(gate.stage for gate in gates) == together.get_task("report").stages == tuple(STAGES)
 
 
 @pytest.mark.parametrize("name", DAGS)
@@ -347,9 +346,9 @@ def test_the_report_says_what_the_run_did(
     )
     assert caplog.messages.count(accepted) == 1
     assert type(task).execute.__wrapped__(task, context) == [
-        "ingest web [2015-05-17T10:00, 2015-05-17T11:00): 1 of 1 hours published, 0 warnings, 1 accepted",
+        "ingest web [2015-05-17T10:00, 2015-05-17T11:00): 1 of 1 hour published, 0 warnings, 1 accepted",
         accepted,
-        "run ingest: 2 files read, 1 lines rejected, 10 rows written; repaired outside the interval: "
+        "run ingest: 2 files read, 1 line rejected, 10 rows written; repaired outside the interval: "
         "2015-05-17T08:00",
         "late files: 1: landing/late.log",
     ]

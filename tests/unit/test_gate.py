@@ -120,7 +120,7 @@ def test_a_gate_counts_what_is_incomplete(ledger: Ledger) -> None:
     ledger.publish("ingest", results, "a")
     interval = Interval(DAY, DAY + 2 * HOUR)
     assert judge(ledger, "ingest", "web", interval, "").summary == (
-        f"ingest web {interval}: 2 of 2 hours published (1 of them incomplete), 1 warnings"
+        f"ingest web {interval}: 2 of 2 hours published (1 of them incomplete), 1 warning"
     )
 
 
@@ -267,7 +267,7 @@ def test_what_was_accepted_stays_visible(ledger: Ledger) -> None:
         "accepted: ingest events, 2015-05-17T00:00: few_errors: observed 0.31645, expected at least 0.99, "
         "by ops: a bad release",
     )
-    assert judged.summary.endswith(": 1 of 1 hours published, 0 warnings, 1 accepted")
+    assert judged.summary.endswith(": 1 of 1 hour published, 0 warnings, 1 accepted")
     assert ledger.accepted(ledger.book(), "ingest") == [passed]
 
 

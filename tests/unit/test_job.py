@@ -275,7 +275,7 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
     job.perform(Mock(), "ingest", load(WEB), days, work, lake=str(tmp_path))
     assert capsys.readouterr().out == (
         f"ingest web {days}: 8 published (2 of them incomplete), 4 quarantined, 0 blocked, 0 of them healed "
-        "(tables' hours); 10 rows, 6 lines rejected, 1 files waiting\n"
+        "(tables' hours); 10 rows, 6 lines rejected, 1 file waiting\n"
     )
     [run] = Ledger(str(tmp_path / "web")).runs()
     assert '"files_listed": 9, "files_waiting": 1, "lines_rejected": 6' in run["work"]

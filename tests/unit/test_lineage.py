@@ -124,7 +124,7 @@ def test_a_gate_says_what_is_stale_and_for_what_reason(tmp_path: Path) -> None:
     judged = judge(lake.ledger, "aggregate", "web", interval, "run", stale=stale)
     assert judged.passed
     assert judged.warnings == (f"stale: aggregate of 2015-05-17T00:00 to 2015-05-17T03:00, as {REASON}",)
-    assert judged.summary.endswith(f"3 of 3 hours published, 3 of them stale, as {REASON}, 1 warnings")
+    assert judged.summary.endswith(f"3 of 3 hours published, 3 of them stale, as {REASON}, 1 warning")
 
 
 def test_what_is_computed_from_stale_hours_is_not_read(tmp_path: Path) -> None:

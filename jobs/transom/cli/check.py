@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from transom.cli.asked import stream_of
+from transom.printed import counted
 from transom.stream import SpecificationError, Stream, frame_columns
 from transom.stream.fills import Fill
 from transom.stream.folder import folder, streams
@@ -74,7 +75,8 @@ def declared(stream: Stream) -> str:
         for name, block in stream.aggregate.items()
     ]
     return (
-        f"stream {stream.name}, {kind}, {len(stream.event_columns)} columns, from {stream.source.path}\n"
+        f"stream {stream.name}, {kind}, {counted(len(stream.event_columns), 'column')}, "
+        f"from {stream.source.path}\n"
         f"  aggregate: {'; '.join(blocks) or 'nothing'}"
         + "".join(f"\n  pattern {name}: {looked_for(one)}" for name, one in stream.patterns.items())
         + "".join(f"\n  frames {name}: {delimited(stream, name)}" for name in stream.frames)
@@ -100,7 +102,8 @@ def frequent(said: Frequency) -> str:
     window = "" if said.variant == "vanilla" else f" in {format_duration(said.window)} {ticks}"
     return (
         f"{', '.join(said.item)}{window}, "
-        f"{said.variant}; {shape.rows} rows of {shape.columns} columns, an estimate is {wrong}"
+        f"{said.variant}; {counted(shape.rows, 'row')} of "
+        f"{counted(shape.columns, 'column')}, an estimate is {wrong}"
     )
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 from deltalake import DeltaTable
 
-from transom.cli.shown import counted, plain, table
+from transom.cli.shown import plain, table
 from transom.lake.tables import query
+from transom.printed import counted
 from transom.stream import Stream
 from transom.units import spoken
 

@@ -8,11 +8,11 @@ from operator import itemgetter
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from transom.cli.shown import counted
 from transom.intervals import HOUR, NO_HOUR, format_hour
 from transom.lake.book import Book
 from transom.lake.packed import Packed
 from transom.lake.small import Stored
+from transom.printed import counted
 from transom.stages.equal_files import equal_files, names_of
 from transom.stages.files import HOLDING, File
 from transom.stages.inventory import BESIDE

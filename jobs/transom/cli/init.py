@@ -74,8 +74,7 @@ def init(
 
 def _print_refused(found: "Tried") -> None:
     """Prints the lines that became no event, beside the stream's file."""
-    from transom.cli.shown import counted
-    from transom.printed import escaped
+    from transom.printed import counted, escaped
 
     if not found.rejected:
         return

@@ -13,6 +13,7 @@ from transom.lake.acceptance import accepted_in_words, entries_of, entry_for, ne
 from transom.lake.book import STANDS, Entry, Node
 from transom.lake.gate_words import words
 from transom.lake.ledger import Ledger
+from transom.printed import counted
 from transom.stages.files import File, Listed
 from transom.stages.landing import listed
 from transom.stages.lineage import book_of, reason
@@ -43,6 +44,8 @@ class Reasons:
         self._said: set[str] = set()
         self._at_work: str | None = None
         self._mend = MEND
+        # Whether a run changes anything before a file comes.
+        self._to_run = self._missing = False
         self._hours = {hour}
         runs = ledger.runs()
         self._finished = {run["run_id"]: run["finished_at"] for run in runs}
@@ -64,12 +67,14 @@ class Reasons:
             return f"nothing is to be done while run {self._at_work} is at work; if it was killed, run"
         if self._withheld:
             return f"{self._mend}, then run"
+        if self._missing and not self._to_run:
+            return "a run changes nothing before the file is there; then run"
         return "to run it"
 
     def _stage(self, stage: str) -> Iterator[str]:
         at_work = self._unfinished(stage)
         if self.hour not in self.book.hours(stage):
-            self.troubled = True
+            self.troubled = self._to_run = True
             if at_work:
                 self._at_work = at_work
                 yield f"{stage}: not computed yet; run {at_work} is at work, or was killed"
@@ -79,7 +84,7 @@ class Reasons:
                 return
             held = [node for node in self.book if node.stage == stage and node.hour == self.hour]
             events = sum(self.book[node].rows for node in held if node.table == "events")
-            beside = f"; files of other hours have put {events} events in it" if events else ""
+            beside = f"; files of other hours have put {counted(events, 'event')} in it" if events else ""
             yield f"{stage}: nobody has asked for it, so it counts as empty{beside}"
             return
         nodes = [*self.fresh.nodes(stage, self.hour), *self.fresh.gone(stage, self.hour)]
@@ -90,7 +95,7 @@ class Reasons:
             entry = self.book.get(node)
             if entry is None:
                 yield from self._because()
-                self.troubled = True
+                self.troubled = self._to_run = True
                 if at_work:
                     self._at_work = at_work
                     yield f"{name}: not computed yet; run {at_work} is at work, or was killed"
@@ -104,8 +109,10 @@ class Reasons:
             state: str = entry.status
             state += "" if entry.complete or entry.status != "published" else ", incomplete"
             direct = self.fresh.differs(node) or self.fresh.stale_state(node)
-            state += ", stale" if direct or self.fresh.root(node) else ""
-            head = f"{name}: {state}, {entry.rows} rows, by {by}"
+            stale = bool(direct or self.fresh.root(node))
+            state += ", stale" if stale else ""
+            self._to_run |= stale or entry.status not in STANDS
+            head = f"{name}: {state}, {counted(entry.rows, 'row')}, by {by}"
             # Tables that are as they are for one cause stand together, and the cause below them.
             if told != self._below:
                 yield from self._because()
@@ -183,6 +190,7 @@ class Reasons:
             yield f"not computed: {entry.cause}"
         elif not entry.complete:
             yield f"something is missing: {entry.cause}"
+            yield from self._acceptances(node)
         if entry.status == "blocked" or (not entry.complete and entry.status in STANDS):
             yield from self._roots(node)
 
@@ -229,6 +237,16 @@ class Reasons:
                 if entry:
                     yield f"to accept it, add this to accept in the stream file: {entry}"
 
+    def _acceptances(self, node: Node) -> Iterator[str]:
+        """What counts an hour as complete although something is missing."""
+        for verdict in self.ledger.checks(self.book, node.stage, {node.hour}):
+            same = (verdict.node.block, verdict.node.table) == (node.block, node.table)
+            if same and not verdict.success and verdict.severity == "incomplete":
+                yield from near_misses(verdict, entries_of(self.stream.accept), ())
+                entry = entry_for(verdict)
+                if entry:
+                    yield f"if it never comes, add this to accept in the stream file: {entry}"
+
     def _roots(self, node: Node) -> Iterator[str]:
         roots = [root for root in self.fresh.roots(node) if root != node]
         self._hours.update(root.hour for root in roots)
@@ -269,6 +287,8 @@ class Reasons:
         self._mended(known, there)
         shape = Specified(self.stream).shape
         lines = list(self._expected(there))
+        self._missing = bool(lines)
+        expected = len(lines)
         for path in sorted(known.keys() | there.keys()):
             file, now = known.get(path), there.get(path)
             if file is None:
@@ -287,6 +307,7 @@ class Reasons:
                     lines.append(f"file {path}: {file.status}: {file.detail}{changed and f'; {changed}'}")
                 elif changed and (now is not None or file.status != "gone"):
                     lines.append(f"file {path}: {changed}")
+        self._to_run |= len(lines) > expected
         return lines
 
     def _expected(self, there: Mapping[str, Listed]) -> Iterator[str]:

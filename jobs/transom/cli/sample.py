@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from transom.cli.asked import Refusal
-from transom.cli.shown import counted
 from transom.formats.lines import KEPT, MARK, Tally, decompressed, without_holes
+from transom.printed import counted
 
 MOST = 2**20
 """Decompressed bytes of a file that are looked at."""

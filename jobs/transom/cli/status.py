@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from transom.lake.book import Book, Node
 
 COLUMNS = (
-    "stream", "stage", "asked", "published", "incomplete", "quarantined", "blocked", "writing", "stale",
-    "last run", "seconds", "cause",
+    "stream", "stage", "asked", "published", "incomplete", "quarantined", "blocked", "writing", "damaged",
+    "stale", "last run", "seconds", "cause",
 )  # fmt: skip
-TROUBLES = COLUMNS[4:8]
+TROUBLES = COLUMNS[4:9]
 WORST = ("damaged", "writing", "quarantined", "blocked", "incomplete", "published", "expired")
 """What is said of an hour of which several nodes say different things: the first of these."""
 SHOWN, EACH = 20, 3
@@ -134,7 +134,7 @@ def _shown(stream: Stream, uri: str) -> bool:
     if found.rest:
         typer.echo(f"  {plain(found.rest)}")
     # Neither trouble nor a stale hour. Damage may lie in hours that nobody has asked for, too.
-    return not waits and not damaged and not any(any(row[4:9]) for row in rows)
+    return not waits and not damaged and not any(any(row[4:10]) for row in rows)
 
 
 def _upstream(stage: str, stale: "Mapping[datetime, Node]", book: "Book") -> list[str]:

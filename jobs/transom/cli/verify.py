@@ -8,7 +8,7 @@ import typer
 from transom.cli.asked import Refusal, refusals, stream_of
 from transom.cli.lakes import lake
 from transom.commands import submit
-from transom.printed import escaped
+from transom.printed import counted, escaped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,7 +124,10 @@ def verify_in(
     if found.tables is None:
         typer.echo("the other tables are compared once the ledger is repaired: transom verify --repair")
     else:
-        typer.echo(f"{stream.name}: {found.tables.nodes} hours of tables compared, {len(damages)} damages")
+        typer.echo(
+            f"{stream.name}: {counted(found.tables.nodes, 'hour')} of tables compared, "
+            f"{counted(len(damages), 'damage')}"
+        )
     _print_gone(found.gone)
     if not damages:
         return True
@@ -136,7 +139,7 @@ def verify_in(
         typer.echo(escaped(note))
     if found.tables is None:
         _print_gone(marked.gone)
-    typer.echo(f"{len(marked.nodes)} hours of tables are marked")
+    typer.echo(f"{counted(len(marked.nodes), 'hour')} of tables marked")
     command = submit("run", file, uri)
     if marked.hours:
         command = command.replace("{from}", format_hour(min(marked.hours)))
@@ -151,8 +154,9 @@ def _print_gone(gone: dict[str, int]) -> None:
     """Prints which files cannot be read again."""
     for path, lines in sorted(gone.items())[:SHOWN]:
         typer.echo(
-            f"gone: {escaped(path)} is not in the landing folder as it was read, {lines} lines: rows of it "
-            "that are damaged are lost until the same file is there again; their hours count as incomplete"
+            f"gone: {escaped(path)} is not in the landing folder as it was read, "
+            f"{counted(lines, 'line')}: rows of it that are damaged are lost until the same file is there "
+            "again; their hours count as incomplete"
         )
     if len(gone) > SHOWN:
-        typer.echo(f"gone: and {len(gone) - SHOWN} more files")
+        typer.echo(f"gone: and {counted(len(gone) - SHOWN, 'more file')}")

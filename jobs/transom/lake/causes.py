@@ -18,6 +18,7 @@ from transom.lake.book import Book, Entry, Node, Verdict
 from transom.lake.cause import Cause
 from transom.lake.finding_lines import about
 from transom.lake.quality import shortened, written
+from transom.printed import counted
 from transom.stream.checks import BUILT_IN
 from transom.units import microseconds
 
@@ -365,4 +366,4 @@ def _hours(hours: Sequence[datetime]) -> str:
 
 
 def _how_many(hours: Sequence[datetime]) -> str:
-    return "1 hour" if len(hours) == 1 else f"{len(hours)} hours"
+    return counted(len(hours), "hour")

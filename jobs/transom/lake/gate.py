@@ -15,7 +15,7 @@ from transom.lake.findings import findings
 from transom.lake.gate_words import SHOWN, failure, filled, incomplete_remarks, remarks, wrapped
 from transom.lake.ledger import Ledger
 from transom.lake.tables import Table
-from transom.printed import escaped
+from transom.printed import counted, escaped
 
 
 @dataclass(frozen=True)
@@ -89,16 +89,16 @@ def judge(
     warnings += [f"stale: {stage} of {hours_in_words(hours)}, as {why}" for why, hours in out_of_date.items()]
     good = sum(hour not in bad for hour in interval.hours())
     lacking = {node.hour for node in own if _lacks(book[node])} - bad - {NO_HOUR}
-    published = f"{good} of {len(interval)} hours published"
+    published = f"{good} of {counted(len(interval), 'hour')} published"
     if lacking:
         published += f" ({len(lacking)} of them incomplete)"
     passed = [v for v in of_own if v.accepted is not None]
     if out_of_date:
         many = len(set().union(*out_of_date.values()))
         first = escaped(next(iter(out_of_date)))
-        more = f" and {len(out_of_date) - 1} more reasons" if len(out_of_date) > 1 else ""
+        more = f" and {counted(len(out_of_date) - 1, 'more reason')}" if len(out_of_date) > 1 else ""
         published += f", {many} of them stale, as {first}{more}"
-    summary = f"{stage} {stream} {interval}: {published}, {len(warnings)} warnings"
+    summary = f"{stage} {stream} {interval}: {published}, {counted(len(warnings), 'warning')}"
     if passed:
         summary += f", {len(passed)} accepted"
     return Judgement(tuple(failures), tuple(warnings), summary, tuple(map(accepted_in_words, passed)))

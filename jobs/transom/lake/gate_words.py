@@ -9,7 +9,7 @@ from transom.lake.acceptance import Accepted, entry_for, near_misses, seen
 from transom.lake.book import Book, Node, Verdict
 from transom.lake.cause import Cause
 from transom.lake.quality import shortened
-from transom.printed import escaped
+from transom.printed import counted, escaped
 from transom.stream.checks import BUILT_IN
 
 SHOWN = 5
@@ -73,7 +73,7 @@ def _remark(verdicts: Sequence[Verdict]) -> str:
     first = verdicts[0]
     hours = sorted({verdict.node.hour for verdict in verdicts})
     names = list(dict.fromkeys(v.subject for v in verdicts if v.subject))
-    many = f"{len(names)} files" if names else f"{len(hours)} hours"
+    many = counted(len(names), "file") if names else counted(len(hours), "hour")
     values = [v.observed for v in verdicts if v.observed is not None]
     seen = f"{shortened(min(values))} to {shortened(max(values))}" if values else "nothing"
     seen = shortened(values[0]) if values and min(values) == max(values) else seen
@@ -130,7 +130,7 @@ def _kind_of(cause: Cause) -> str:
 def _of_files(kind: str, files: Sequence[str]) -> str:
     if len(files) == 1:
         return f"{escaped(files[0])}: {escaped(kind)}"
-    return escaped(kind) + (f": {len(files)} files{named(files)}" if files else "")
+    return escaped(kind) + (f": {counted(len(files), 'file')}{named(files)}" if files else "")
 
 
 def _tables(stage: str, block: str, tables: set[str]) -> str:

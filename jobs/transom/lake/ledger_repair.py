@@ -32,6 +32,7 @@ from transom.lake.staleness import Scope
 from transom.lake.store import Store
 from transom.lake.tables import Table, create, query
 from transom.lake.verification import Layout
+from transom.printed import counted
 
 NAMES = ("hours", "checks", "runs", FINDINGS)
 KEYS = {
@@ -125,7 +126,7 @@ def _examine_rows(found: LedgerDamage, root: str, name: str, stages: Sequence[st
             found.rows.setdefault(name, set()).add(stage)
             found.damages.append(
                 Damage(LEDGER, name, None, (), "different", None,
-                       f"{count} rows of stage {stage} that no run has written, or that stand there twice")
+                       f"{counted(count, 'row')} of stage {stage}: written by no run, or there twice")
             )  # fmt: skip
 
 
@@ -212,11 +213,11 @@ def repair_ledger(
     ledger = Ledger(root)
     if FIRST in found.stages("hours", stages):
         count = _recover(store, ledger, layouts, heal, run_id)
-        notes.append(f"hours: {count} rows of {FIRST} made again from what its tables hold")
+        notes.append(f"hours: {counted(count, 'row')} of {FIRST} made again from what its tables hold")
     for stage in sorted(found.stages("checks", stages)):
         count = _without_verdicts(ledger, stage, run_id)
         notes.append(
-            f"checks: {count} rows of hours of {stage} are to be computed again, and so checked again"
+            f"checks: {counted(count, 'row')} of {stage}: the next run computes and checks these hours again"
         )
     if "runs" in found.broken or "runs" in found.files:
         notes.append("runs: what earlier runs did is lost; no row depends on it")

@@ -13,13 +13,14 @@ from transom.lake.gate_words import named
 from transom.lake.ledger import Ledger
 from transom.lake.tables import in_hours_sql, read_rows
 from transom.lake.wording import text
+from transom.printed import counted
 
-COUNTED: Mapping[str, str] = {
-    "files_read": "files read",
-    "lines_rejected": "lines rejected",
-    "files_waiting": "files that wait",
-    "files_conflicting": "files in conflict",
-    "files_gone": "files gone",
+COUNTED: Mapping[str, tuple[str, str]] = {
+    "files_read": ("file read", "files read"),
+    "lines_rejected": ("line rejected", "lines rejected"),
+    "files_waiting": ("file that waits", "files that wait"),
+    "files_conflicting": ("file in conflict", "files in conflict"),
+    "files_gone": ("file gone", "files gone"),
 }
 """What of a run's work is counted for a person, where it is not zero."""
 
@@ -50,8 +51,8 @@ def repaired(book: Book, run: Mapping[str, Any], interval: Interval) -> list[dat
 
 def _line(run: Mapping[str, Any], hours: Sequence[datetime]) -> str:
     work = json.loads(run["work"])
-    counts = [f"{work[name]} {words}" for name, words in COUNTED.items() if work.get(name)]
-    counts.append(f"{run['rows_out']} rows written")
+    counts = [counted(work[name], *words) for name, words in COUNTED.items() if work.get(name)]
+    counts.append(counted(run["rows_out"], "row written", "rows written"))
     healed = f"; repaired outside the interval: {hours_in_words(hours)}" if hours else ""
     return f"run {run['stage']}: {', '.join(counts)}{healed}"
 

@@ -15,6 +15,7 @@ from transom.lake.ledger import Ledger
 from transom.lake.recount import Recount, Total, digest_text, recount
 from transom.lake.store import Store
 from transom.lake.tables import Table
+from transom.printed import counted
 
 SHOWN = 3
 """Files of an hour that are named where none of them can be told to be the cause."""
@@ -241,7 +242,7 @@ def _surplus(
         if hour is not None and Node(layout.stage, block, name, hour) in book:
             continue  # a run is writing it
         rows = sum(total.rows or 0 for total in totals)
-        detail = f"{rows} rows of which the ledger knows nothing"
+        detail = f"{counted(rows, 'row')} of which the ledger knows nothing"
         hours = () if hour is None else (hour,)
         found.add(Damage(layout.stage, name, block, hours, "different", _names(totals), detail))
         found.surplus.setdefault(name, set()).add((block, hour))
@@ -261,10 +262,10 @@ def _difference(
     if comparable:
         for total in held:
             if digest_text(other for other in held if other is not total) == wanted:
-                return f"{total.rows} rows that the ledger does not have", total.file.path
+                return f"{counted(total.rows or 0, 'row')} that the ledger does not have", total.file.path
     if rows != expected:
-        return f"{rows} rows, {expected} by the ledger", file
-    return f"{rows} rows, and not those that the ledger has the digest of", file
+        return f"{counted(rows, 'row')}, {expected} by the ledger", file
+    return f"{counted(rows, 'row')}, and not those that the ledger has the digest of", file
 
 
 def _rows_of(entry: Entry) -> int:

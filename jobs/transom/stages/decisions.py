@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
 
-from transom.intervals import NO_HOUR
+from transom.intervals import HOUR, NO_HOUR, format_hour
 from transom.stages.equal_files import equal_files
 from transom.stages.files import HOLDING, Content, File, Listed, Rules, Status
 
@@ -179,7 +179,8 @@ def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) ->
     touched = (fresh.touched | replace(stands or fresh, held_back=()).touched) - {NO_HOUR}
     if not all(map(rules.permitted, touched)):
         first, last = min(touched), max(touched)
-        detail = f"touches {first:%Y-%m-%dT%H:%M} to {last:%Y-%m-%dT%H:%M}; run that stretch to take it"
+        span = f"{format_hour(first)} to {format_hour(last + HOUR)}"
+        detail = f"its events lie in {span}; a run of that interval takes it"
         return _held_back(stands, fresh, content, listed, "waiting", detail)
     return fresh
 

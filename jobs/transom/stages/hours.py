@@ -97,7 +97,7 @@ def hour_states(
                 same = file.status in ("waiting", "withheld") and file.seen_id == file.source_id
                 if file.path in there and (same or file.status in ("ingested", "gone")):
                     mixed |= file.touched
-                    of_old += f"; run {_stretch(file)} to read it again"
+                    of_old += f"; a run from {_span(file)} reads it again"
                 lacks.append(of_old)
         for hour in file.touched & missing.keys():
             kind: Kind = "withheld_file" if file.status == "withheld" else "file"
@@ -124,6 +124,6 @@ def _uncovered(
     return periods.uncovered([*paths.get(hour - HOUR, ()), *paths.get(hour, ())], hour)
 
 
-def _stretch(file: File) -> str:
+def _span(file: File) -> str:
     hours = file.touched - {NO_HOUR} or file.touched
-    return f"{min(hours):%Y-%m-%dT%H:%M} to {max(hours):%Y-%m-%dT%H:%M}"
+    return f"{format_hour(min(hours))} to {format_hour(max(hours) + HOUR)}"

@@ -11,6 +11,7 @@ from typer.testing import Result
 
 from transom.cli.explain import WHY
 from transom.lake.book import Entry, Node, Verdict
+from transom.lake.cause import Cause
 from transom.stages.aggregate import VERSION
 from transom.stages.scene import expected_of, node_of
 from unit.cli.by_hand import WEB, Lake, at, file_row
@@ -40,9 +41,9 @@ def test_a_fresh_hour(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     lake.aggregate(range(3))
     assert said(run, lake, "2015-05-17T02:00") == [
-        "  ingest events: published, 1 rows, by run a, 2015-05-20 12:00",
-        "  aggregate traffic, granules: published, 1 rows, by run b, 2015-05-20 12:01",
-        "  aggregate traffic, aggregates: published, 1 rows, by run b, 2015-05-20 12:01",
+        "  ingest events: published, 1 row, by run a, 2015-05-20 12:00",
+        "  aggregate traffic, granules: published, 1 row, by run b, 2015-05-20 12:01",
+        "  aggregate traffic, aggregates: published, 1 row, by run b, 2015-05-20 12:01",
     ]
 
 
@@ -59,7 +60,7 @@ def test_an_hour_nobody_asked_for(run: Ask, lake: Lake) -> None:
 def test_an_hour_that_a_gate_kept_from_a_stage(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     assert said(run, lake, "2015-05-17T00:00") == [
-        "  ingest events: published, 1 rows, by run a, 2015-05-20 12:00",
+        "  ingest events: published, 1 row, by run a, 2015-05-20 12:00",
         "  aggregate: stale: ingest has been asked for it, and aggregate has not run since",
         "  to run it:",
         command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
@@ -85,9 +86,9 @@ def test_rows_that_are_others_since_are_named_with_their_hours(run: Ask, lake: L
     lake.aggregate(range(4))
     lake.ingest([1], "c", 2, digest="2:9")
     assert said(run, lake, "2015-05-17T01:00")[1:-2] == [
-        "  aggregate traffic, granules: published, stale, 1 rows, by run b, 2015-05-20 12:01",
+        "  aggregate traffic, granules: published, stale, 1 row, by run b, 2015-05-20 12:01",
         "    the events of 2015-05-17T01:00 have changed since it was computed from them",
-        "  aggregate traffic, aggregates: published, stale, 1 rows, by run b, 2015-05-20 12:01",
+        "  aggregate traffic, aggregates: published, stale, 1 row, by run b, 2015-05-20 12:01",
         "    the granules that it is computed from are stale",
     ]
 
@@ -129,7 +130,7 @@ def test_a_changed_block_says_what_may_have_changed_and_its_figures_are_stale_wi
     lake.ingest(range(2))
     lake.aggregate(range(2))
     lake.file.write_text(WEB.replace(old, new))
-    by = "1 rows, by run b, 2015-05-20 12:01"
+    by = "1 row, by run b, 2015-05-20 12:01"
     stale = "published, stale" if granules else "published"
     state = "the granules of 2015-05-17T00:00 to 2015-05-17T02:00 that it is computed from are stale"
     reason = f"{OTHERWISE}: {aggregates}" if aggregates else state
@@ -210,7 +211,7 @@ def test_a_block_that_has_come_since(run: Ask, lake: Lake) -> None:
     stale = "stale: the block has come since the hour was computed"
     assert said(run, lake, "2015-05-17T00:00")[2:] == [
         f"  aggregate more, granules: {stale}",
-        "  aggregate traffic, aggregates: published, 1 rows, by run b, 2015-05-20 12:01",
+        "  aggregate traffic, aggregates: published, 1 row, by run b, 2015-05-20 12:01",
         f"  aggregate more, aggregates: {stale}",
         "  to run it:",
         command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
@@ -266,7 +267,7 @@ def test_an_hour_of_several_specifications(run: Ask, lake: Lake) -> None:
     node = node_of("events", at(1))
     lake.run("a", "ingest", {node: replace(lake.ledger.book()[node], inputs=None)})
     assert said(run, lake, "2015-05-17T01:00")[:2] == [
-        "  ingest events: published, stale, 1 rows, by run a, 2015-05-20 12:00",
+        "  ingest events: published, stale, 1 row, by run a, 2015-05-20 12:00",
         "    what it was made of cannot be told: rows of several specifications, or of a killed run",
     ]
 
@@ -332,7 +333,7 @@ def test_incomplete_hours_and_killed_runs(run: Ask, lake: Lake) -> None:
     )
     lake.ledger.claim("ingest", [node], "killed")
     assert said(run, lake, "2015-05-17T00:00")[:2] == [
-        "  ingest events: writing, 1 rows, by run killed",
+        "  ingest events: writing, 1 row, by run killed",
         "    a run has begun to write it and has not published it: it is at work, or was killed",
     ]
 
@@ -389,6 +390,36 @@ def test_files_that_ought_to_be_there(run: Ask, lake: Lake) -> None:
     )
     lake.file.write_text(berlin + "until: 2015-05-17T01:00\n")
     assert not any("expected, " in said_line for said_line in said(run, lake, "2015-05-17T01:00"))
+
+
+def test_where_a_file_is_missing_no_run_is_advised_before_it_is_there(run: Ask, lake: Lake) -> None:
+    lake.file.write_text(WEB.replace('access.%H*.log"', 'access.%H*.log", expect: 1'))
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    node = node_of("events", at(1))
+    held = lake.ledger.book()[node]
+    missing = Verdict(node, "files_expected", "incomplete", 0.0, "at least 1", False)
+    lake.ledger.record_checks("ingest", [missing], "late")
+    cause = "files_expected: observed 0, expected at least 1"
+    causes = (Cause("check", cause, "files_expected"),)
+    lacking = replace(held, run_id="late", complete=False, cause=cause, causes=causes)
+    lake.run("late", "ingest", {node: lacking})
+    lake.aggregate(range(2))
+    lines = said(run, lake, "2015-05-17T01:00")
+    assert f"    something is missing: {cause}" in lines
+    assert (
+        "    if it never comes, add this to accept in the stream file: - {hour: 2015-05-17T01:00, "
+        "stage: ingest, check: files_expected, observed: 0, who: NAME, why: REASON}"
+    ) in lines
+    assert lines[-3:] == [
+        "  file landing/web/2015-05-17/access.01*.log: expected, not there",
+        "  a run changes nothing before the file is there; then run:",
+        command(lake, "2015-05-17T01:00", "2015-05-17T02:00"),
+    ]
+    folder = lake.folder / "landing/web/2015-05-17"
+    folder.mkdir()
+    (folder / "access.01.log").write_text("a line\n")
+    assert said(run, lake, "2015-05-17T01:00")[-2] == "  to run it:"
 
 
 def test_a_new_file_whose_name_says_no_hour(run: Ask, lake: Lake) -> None:

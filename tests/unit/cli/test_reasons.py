@@ -18,7 +18,7 @@ from unit.cli.test_explain import OTHERWISE, command, said
 
 Ask = Callable[..., Result]
 SECOND = "  more: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n"
-BY_B = "1 rows, by run b, 2015-05-20 12:01"
+BY_B = "1 row, by run b, 2015-05-20 12:01"
 
 
 def put(lake: Lake, node: Node, minute: int = 0, **changes: object) -> None:
@@ -66,7 +66,7 @@ def test_inputs_that_are_no_table(run: Ask, lake: Lake, name: str, words: str) -
     inputs: Mapping[str, str] = lake.ledger.book()[node_of("events", at(0))].inputs or {}
     put(lake, node_of("events", at(0)), inputs={**inputs, name: "other"})
     assert said(run, lake, "2015-05-17T00:00")[:2] == [
-        "  ingest events: published, stale, 1 rows, by run a, 2015-05-20 12:00",
+        "  ingest events: published, stale, 1 row, by run a, 2015-05-20 12:00",
         f"    {words}",
     ]
 
@@ -94,7 +94,7 @@ def test_a_block_that_is_gone_is_stale_in_both_commands(run: Ask, lake: Lake) ->
     assert said(run, lake, "2015-05-17T00:00")[1:] == [
         f"  aggregate traffic, granules: published, {BY_B}",
         f"  aggregate traffic, aggregates: published, {BY_B}",
-        "  aggregate more, granules: published, stale, 1 rows, by run m, 2015-05-20 12:02",
+        "  aggregate more, granules: published, stale, 1 row, by run m, 2015-05-20 12:02",
         "    the stream's file has this block no longer",
         "  to run it:",
         command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
@@ -118,7 +118,7 @@ def test_a_chunk_goes_by_its_run(run: Ask, lake: Lake) -> None:
     lake.ledger.claim("ingest", [node], "long run 2")
     lake.ledger.publish("ingest", {node: chunk}, "long run 2")
     assert said(run, lake, "2015-05-17T00:00")[0] == (
-        "  ingest events: published, 1 rows, by run long run 2, 2015-05-20 12:00"
+        "  ingest events: published, 1 row, by run long run 2, 2015-05-20 12:00"
     )
 
 
@@ -141,7 +141,7 @@ def test_what_is_incomplete_says_so_and_in_what_it_lies(run: Ask, lake: Lake) ->
     lake.aggregate(range(1))
     put(lake, granules(0), 1, complete=False, cause="incomplete hours, first 2015-05-17T00:00")
     assert said(run, lake, "2015-05-17T00:00")[:5] == [
-        "  ingest events: published, incomplete, 1 rows, by run a, 2015-05-20 12:00",
+        "  ingest events: published, incomplete, 1 row, by run a, 2015-05-20 12:00",
         f"    something is missing: {cause}",
         f"  aggregate traffic, granules: published, incomplete, {BY_B}",
         "    something is missing: incomplete hours, first 2015-05-17T00:00",
@@ -174,7 +174,7 @@ def test_a_run_at_work_goes_before_what_is_withheld(run: Ask, lake: Lake) -> Non
     )
     lake.ledger.claim("aggregate", [granules(0)], "r")
     assert said(run, lake, "2015-05-17T00:00") == [
-        "  ingest events: quarantined, 1 rows, by run a, 2015-05-20 12:00",
+        "  ingest events: quarantined, 1 row, by run a, 2015-05-20 12:00",
         "    withheld, what was published before stays: a.log: few",
         "  aggregate traffic, granules: writing, 0 rows, by run r",
         "    a run has begun to write it and has not published it: it is at work, or was killed",

@@ -19,7 +19,9 @@ from transom.stream import load
 from unit.cli.by_hand import WEB, Lake, at
 
 Ask = Callable[..., Result]
-COLUMNS = "stream stage asked published incomplete quarantined blocked writing stale last run seconds cause"
+COLUMNS = (
+    "stream stage asked published incomplete quarantined blocked writing damaged stale last run seconds cause"
+)
 
 
 def rows(result: Result) -> list[list[str]]:
@@ -42,8 +44,8 @@ def test_hours_are_counted_by_the_worst_that_is_said_of_them(run: Ask, lake: Lak
     assert result.exit_code == 1
     # Of the hours whose events others have changed: their granules, and the windows that reach them.
     assert rows(result) == [
-        ["web", "ingest", "6", "3", "1", "1", "0", "1", "0", "2015-05-20T12:00", "7.5", "schedule"],
-        ["web", "aggregate", "6", "5", "0", "0", "1", "0", "1", "2015-05-20T12:03", "7.5", "schedule"],
+        ["web", "ingest", "6", "3", "1", "1", "0", "1", "0", "0", "2015-05-20T12:00", "7.5", "schedule"],
+        ["web", "aggregate", "6", "5", "0", "0", "1", "0", "0", "1", "2015-05-20T12:03", "7.5", "schedule"],
     ]
 
 
@@ -70,9 +72,9 @@ def test_hours_that_a_gate_kept_from_a_stage_are_asked_for_and_stale(run: Ask, l
     lake.ingest(range(3))
     result = run("status", "web")
     assert result.exit_code == 1
-    assert rows(result)[1] == ["web", "aggregate", "3", "0", "0", "0", "0", "0", "3", "-", "-", "-"]
+    assert rows(result)[1] == ["web", "aggregate", "3", "0", "0", "0", "0", "0", "0", "3", "-", "-", "-"]
     lake.aggregate(range(2))
-    assert rows(run("status", "web"))[1][2:9] == ["3", "2", "0", "0", "0", "0", "1"]
+    assert rows(run("status", "web"))[1][2:10] == ["3", "2", "0", "0", "0", "0", "0", "1"]
 
 
 def test_some_findings_of_each_kind_and_block_are_shown_and_the_others_counted(run: Ask, lake: Lake) -> None:
@@ -131,7 +133,7 @@ def test_a_changed_file_of_the_stream_makes_stale_what_it_shapes(run: Ask, lake:
     assert run("status").exit_code == 0
     lake.file.write_text(WEB.replace("n: count", "m: count"))
     result = run("status")
-    assert (result.exit_code, [row[8] for row in rows(result)]) == (1, ["0", "3"])
+    assert (result.exit_code, [row[9] for row in rows(result)]) == (1, ["0", "3"])
 
 
 def test_a_file_that_cannot_be_used_is_named_behind_the_streams_that_can(run: Ask, lake: Lake) -> None:
@@ -267,7 +269,7 @@ def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, la
     assert run("status", "web").exit_code == 0
     lake.file.write_text(WEB + "rest: keep\n")
     result = run("status", "web")
-    assert (result.exit_code, [row[8] for row in rows(result)[:2]]) == (1, ["3", "3"])
+    assert (result.exit_code, [row[9] for row in rows(result)[:2]]) == (1, ["3", "3"])
     reason = "ingest events (events) of 2015-05-17T00:00 to 2015-05-17T03:00 is out of date"
     hours = "2015-05-17T00:00 to 2015-05-17T03:00"
     assert f"  stale: aggregate of {hours}, as {reason}" in result.stdout.splitlines()
@@ -292,7 +294,7 @@ def test_damage_and_what_is_computed_from_it_is_stale(run: Ask, lake: Lake) -> N
     lake.aggregate(range(3))
     lake.mark(node_of("events", at(1)))
     result = run("status", "web")
-    assert (result.exit_code, [row[8] for row in rows(result)[:2]]) == (1, ["1", "2"])
+    assert (result.exit_code, [row[8:10] for row in rows(result)[:2]]) == (1, [["1", "1"], ["0", "2"]])
     assert "as ingest events (events) of 2015-05-17T01:00 is damaged" in result.stdout
     assert "2015-05-17T01:00: a run over these hours, and over all that their files touch," in result.stdout
 
@@ -302,7 +304,7 @@ def test_damage_beside_the_events_is_stale_alone(run: Ask, lake: Lake) -> None:
     lake.aggregate(range(3))
     lake.mark(node_of("files", at(1)))
     result = run("status", "web")
-    assert (result.exit_code, [row[8] for row in rows(result)[:2]]) == (1, ["1", "0"])
+    assert (result.exit_code, [row[9] for row in rows(result)[:2]]) == (1, ["1", "0"])
 
 
 def test_damage_of_an_hour_that_nobody_asked_for_is_trouble(run: Ask, lake: Lake) -> None:

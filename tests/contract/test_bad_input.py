@@ -18,9 +18,8 @@ from transom.lake import small
 from transom.lake.book import Node
 from transom.lake.ledger import Overtaken
 from transom.lake.store import Store, Write
-from transom.stages import scene
 from transom.stages.ingest_tables import Tables
-from transom.stages.landing import LandingError
+from transom.stages.landing import Landing, LandingError, Names
 from transom.work import WORKS
 
 Make = Callable[..., House]
@@ -107,16 +106,16 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_li
     house: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     day = house()
-    as_it_was = scene.listed
+    looked_into = Landing.looked_into
 
     def ingest_without(goes: Path) -> None:
-        def listed_then_gone(*arguments: Any) -> Any:
-            found = as_it_was(*arguments)
+        def listed_then_gone(names: Names) -> Landing:
+            found = looked_into(names)
             goes.unlink()
             return found
 
         with monkeypatch.context() as patch:
-            patch.setattr(scene, "listed", listed_then_gone)
+            patch.setattr(Landing, "looked_into", listed_then_gone)
             day.ingest(2, 4)
 
     def statuses() -> dict[str, str]:

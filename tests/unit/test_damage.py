@@ -288,4 +288,4 @@ def test_runs_of_one_name_are_no_damage_and_one_that_stands_twice_is(tmp_path: P
     damaging.added(root, "runs")
     (damage,) = examine(root, ["ingest"], []).damages
     assert damage.table == "runs"
-    assert damage.detail == "2 rows of stage ingest that no run has written, or that stand there twice"
+    assert damage.detail == "2 rows of stage ingest: written by no run, or there twice"

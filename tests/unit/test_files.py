@@ -142,7 +142,7 @@ def test_a_file_that_touches_more_than_the_run_may_publish_waits() -> None:
     near = replace(RULES, permitted=lambda hour: hour >= at(3))
     decisions = run({}, {"f": (listed("f", 4), content("ab", (2, 4)))}, near)
     assert decisions.files["f"].status == "waiting"
-    assert "2015-05-17T02:00 to 2015-05-17T04:00" in str(decisions.files["f"].detail)
+    assert "2015-05-17T02:00 to 2015-05-17T05:00" in str(decisions.files["f"].detail)
     assert not decisions.added
     assert not has_to_be_read(listed("f", 4), decisions.files["f"], near)
     assert has_to_be_read(listed("f", 4), decisions.files["f"], RULES)
@@ -239,7 +239,9 @@ def test_what_is_held_back_is_missing_in_all_its_hours_whatever_stands() -> None
         assert held["f"].source_id == content("ab").source_id
         words = "f: withheld, the finding of 2015-05-17T00:00 says why"
         if rules is near:
-            words = "f: touches 2015-05-17T00:00 to 2015-05-17T01:00; run that stretch to take it"
+            words = (
+                "f: its events lie in 2015-05-17T00:00 to 2015-05-17T02:00; a run of that interval takes it"
+            )
         assert state(held, 1).missing == state(fresh, 1).missing == (words,)
         back = after(held, run(held, {"f": (listed("f", touched=3), content("ab"))}, rules))
         assert back["f"].status == "ingested"
@@ -254,7 +256,7 @@ def test_a_file_that_was_nowhere_waits_for_the_hours_that_it_has_now() -> None:
     empty = after({}, run({}, {"f": (listed("f", None), content("", ()))}))
     far = replace(RULES, permitted=lambda hour: hour == NO_HOUR)
     waiting = run(empty, {"f": (listed("f", None, 2), content("a", (1,)))}, far).files["f"]
-    assert (waiting.status, "2015-05-17T01:00 to 2015-05-17T01:00" in str(waiting.detail)) == (
+    assert (waiting.status, "2015-05-17T01:00 to 2015-05-17T02:00" in str(waiting.detail)) == (
         "waiting",
         True,
     )
@@ -353,7 +355,7 @@ def test_rows_of_another_specification_that_can_be_read_again_make_their_hours_m
         states = hour_states(known.values(), [at(3), at(4), at(5)], rules.shape, {"f"})
         assert [states[at(number)].mixed for number in (3, 4, 5)] == [mixed, False, mixed]
         words = "its rows were read under another specification"
-        again = f"f: {words}; run 2015-05-17T03:00 to 2015-05-17T05:00 to read it again"
+        again = f"f: {words}; a run from 2015-05-17T03:00 to 2015-05-17T06:00 reads it again"
         assert states[at(3)].missing == ((again,) if mixed else ())
     # What stands was read for the last time where another content lies there; a second name has no rows.
     for status, same in (("conflict", False), ("withheld", True), ("waiting", True), ("duplicate", False)):

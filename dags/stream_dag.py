@@ -13,9 +13,9 @@ from pathlib import Path
 from airflow.sdk import DAG, Asset, BaseOperator, CronDataIntervalTimetable, Param
 from jinja2 import StrictUndefined
 
+from transom.core.durations import format_duration, spoken
+from transom.features.aggregates.spec import Aggregation
 from transom.stream import Stream
-from transom.stream.windows import Aggregation
-from transom.units import format_duration, spoken
 from transom_operators import Gate, Report, Settle, SubmitStage, cause, hour_text
 
 POOL = "transom"

@@ -2,7 +2,7 @@
 
 import argparse
 
-from transom import application
+from transom.app import main as application
 
 
 def arg_parser() -> argparse.ArgumentParser:

@@ -6,7 +6,7 @@ hour in `duplicates`; nothing is aggregated here.
 
 import argparse
 
-from transom import application
+from transom.app import main as application
 
 
 def arg_parser() -> argparse.ArgumentParser:

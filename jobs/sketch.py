@@ -7,10 +7,11 @@ import time
 
 from pyspark.sql import SparkSession
 
-from transom import application
-from transom.intervals import Interval
-from transom.job import record_audit
-from transom.stages import frequency_audit, persistence_audit
+from transom.app import main as application
+from transom.app.run_stage import record_audit
+from transom.core.intervals import Interval
+from transom.features.frequency import audit as frequency_audit
+from transom.features.persistence import audit as persistence_audit
 from transom.stream import Stream
 
 

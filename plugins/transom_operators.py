@@ -11,12 +11,12 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 
-from transom.intervals import Interval, format_hour
+from transom.core.intervals import Interval, format_hour
 
 if TYPE_CHECKING:
-    from transom.lake.book import Book
-    from transom.lake.gate import Judgement
-    from transom.stream.checks import Accept
+    from transom.engine.gate import Judgement
+    from transom.ledger.state import Book
+    from transom.spec.checks import Accept
 
 CONNECTION = "transom_spark"
 
@@ -119,7 +119,7 @@ class SubmitStage(SparkSubmitOperator):
 
     def post_execute(self, context: Any, result: Any = None) -> None:
         """Give each asset event the run's interval and what stands in it."""
-        from transom.lake.ledger import Ledger
+        from transom.ledger.ledger import Ledger
 
         interval = _of_context(context)
         book = Ledger(f"{lake()}/{self.stream}").book()
@@ -130,7 +130,7 @@ class SubmitStage(SparkSubmitOperator):
 
 def _asset_facts(stream: str, table: str, interval: Interval, book: "Book") -> dict[str, Any]:
     """What an asset event says of a table: the interval, and hours and rows that stand in it."""
-    from transom.lake.findings import NAME, how_many
+    from transom.findings.store import NAME, how_many
 
     facts: dict[str, Any] = {"from": format_hour(interval.start), "to": format_hour(interval.end)}
     if table == NAME:
@@ -156,12 +156,12 @@ def _judged(
     context: Any,
 ) -> "Judgement":
     """What the ledger says of one stage of a run; its warnings are logged."""
-    from transom.commands import submit
-    from transom.lake.acceptance import entries_of
-    from transom.lake.gate import judge
-    from transom.lake.ledger import Ledger
-    from transom.lake.tables import LakeError
-    from transom.stages.lineage import stale_hours
+    from transom.app.command_lines import submit
+    from transom.app.freshness import stale_hours
+    from transom.engine.gate import judge
+    from transom.ledger.ledger import Ledger
+    from transom.ledger.waivers import entries_of
+    from transom.storage.tables import LakeError
     from transom.stream import SpecificationError, load
 
     command = f"{submit('run', stream_file, lake())}   (or Trigger the DAG with these `from` and `to`)"
@@ -268,9 +268,9 @@ class Report(BaseOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Logs and returns the lines."""
-        from transom.lake.findings import selected
-        from transom.lake.ledger import Ledger
-        from transom.lake.run_report import done
+        from transom.engine.run_report import done
+        from transom.findings.store import selected
+        from transom.ledger.ledger import Ledger
 
         judged = [
             _judged(stage, self.stream, self.stream_file, self.heal, self.accept, context)

@@ -87,7 +87,7 @@ def spark(pytestconfig: pytest.Config) -> "Iterator[SparkSession]":
     all of that. Driver, Java and workers are in the machine's zone, from which jobs and set-up keep them: no
     row may need that.
     """
-    from transom.lake.session import session
+    from transom.storage.session import session
 
     properties = os.environ["TRANSOM_SPARK_PROPERTIES"]
     options = Path(properties).read_text().partition("extraJavaOptions ")[2].splitlines()[0]

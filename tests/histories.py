@@ -32,12 +32,12 @@ from pyspark.sql import SparkSession
 import replay
 from failpoints import Killed, Side, watched
 from house import House, hour, line
-from transom.intervals import Interval
-from transom.lake import small
-from transom.lake.ledger import Overtaken
-from transom.lake.tables import read_rows
-from transom.stages.files import source_id
-from transom.work import WORKS
+from transom.app.stage_runners import WORKS
+from transom.core.intervals import Interval
+from transom.features.ingest.file_records import source_id
+from transom.ledger.ledger import Overtaken
+from transom.storage import driver_io as small
+from transom.storage.tables import read_rows
 
 SIDE_BY_SIDE = 5
 WIDTH, STRIDE = 3, 5

@@ -20,24 +20,24 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from compare import Row, differences
-from transom import job
-from transom.intervals import Interval, format_hour
-from transom.lake import findings
-from transom.lake.book import EMPTY_DIGEST, Book, Node, Verdict
-from transom.lake.causes import Finding
-from transom.lake.digest import digest_of, row_hash, total_hash
-from transom.lake.ledger import Ledger
-from transom.lake.refresh import Outcome
-from transom.lake.store import Store
-from transom.lake.tables import Table, read_rows
-from transom.stages import aggregate as aggregate_stage
-from transom.stages import fill as fill_stage
-from transom.stages import frame as frame_stage
-from transom.stages import sketch as sketch_stage
-from transom.stages import widen as widen_stage
-from transom.stages.ingest_tables import Tables
+from transom.app import run_stage as job
+from transom.app.stage_runners import WORKS
+from transom.core.intervals import Interval, format_hour
+from transom.engine.runner import Outcome
+from transom.features import sketch_stage
+from transom.features.aggregates import stage as aggregate_stage
+from transom.features.fills import stage as fill_stage
+from transom.features.frames import stage as frame_stage
+from transom.features.ingest.tables import Tables
+from transom.features.patterns import stage as widen_stage
+from transom.findings import store as findings
+from transom.findings.from_ledger import Finding
+from transom.ledger.ledger import Ledger
+from transom.ledger.state import EMPTY_DIGEST, Book, Node, Verdict
+from transom.storage.digest import digest_of, row_hash, total_hash
+from transom.storage.store import Store
+from transom.storage.tables import Table, read_rows
 from transom.stream import Stream, parse
-from transom.work import WORKS
 
 WEB = """
 name: web

@@ -20,10 +20,10 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from histories import Landing
-from transom.intervals import Interval, format_hour
-from transom.lake.ledger import Ledger
-from transom.lake.tables import read_rows
-from transom.stages.files import File
+from transom.core.intervals import Interval, format_hour
+from transom.features.ingest.file_records import File
+from transom.ledger.ledger import Ledger
+from transom.storage.tables import read_rows
 
 JOBS = Path(__file__).parents[1] / "jobs"
 COMMITS = 6

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from transom.detecting import Record
+from transom.features.patterns.custom_detector import Record
 
 FAILED, BROKEN = 401, 500
 

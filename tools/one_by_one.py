@@ -6,12 +6,12 @@ Usage: one_by_one.py LAKE FROM TO
 import sys
 from pathlib import Path
 
-from transom import job
-from transom.intervals import HOUR, Interval
-from transom.lake.quality import preload
-from transom.lake.session import session
+from transom.app import run_stage as job
+from transom.app.stage_runners import WORKS
+from transom.core.intervals import HOUR, Interval
+from transom.engine.checks import preload
+from transom.storage.session import session
 from transom.stream import load
-from transom.work import WORKS
 
 STREAM = Path(__file__).resolve().parents[1] / "schemas" / "streams" / "web.yaml"
 

@@ -4,7 +4,7 @@ import sys
 
 from pyspark.sql import functions as F
 
-from transom.lake.session import session
+from transom.storage.session import session
 
 spark = session("warm-up")
 folder = sys.argv[1]

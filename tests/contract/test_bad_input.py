@@ -13,14 +13,14 @@ import pytest
 from pyarrow import RecordBatch
 
 from house import House, clock, hour, line
-from transom.job import Context
-from transom.lake import small
-from transom.lake.book import Node
-from transom.lake.ledger import Overtaken
-from transom.lake.store import Store, Write
-from transom.stages.ingest_tables import Tables
-from transom.stages.landing import Landing, LandingError, Names
-from transom.work import WORKS
+from transom.app.run_stage import Context
+from transom.app.stage_runners import WORKS
+from transom.features.ingest.landing import Landing, LandingError, Names
+from transom.features.ingest.tables import Tables
+from transom.ledger.ledger import Overtaken
+from transom.ledger.state import Node
+from transom.storage import driver_io as small
+from transom.storage.store import Store, Write
 
 Make = Callable[..., House]
 

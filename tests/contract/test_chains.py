@@ -8,11 +8,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from house import WEB, House, hour, line
-from transom.intervals import HOUR
-from transom.lake.quality import Check
-from transom.lake.refresh import Outcome, refresh
-from transom.lake.stage import Computed, Part, Reads, Request, Share, Stage, Step
-from transom.lake.tables import Table
+from transom.core.intervals import HOUR
+from transom.engine.checks import Check
+from transom.engine.runner import Outcome, refresh
+from transom.engine.stage import Computed, Part, Reads, Request, Share, Stage, Step
+from transom.storage.tables import Table
 
 Make = Callable[..., House]
 REPLACED = WEB.replace("expect: 1", "expect: 1, on_change: replace")

@@ -13,17 +13,17 @@ from failing import declared_in, failed, makes_fail
 from house import House, hour, line
 from spark import test_stage_checks
 from tampering import overcounted, tampered
-from transom.intervals import Interval
-from transom.lake.book import Node
-from transom.lake.gate import judge
-from transom.lake.refresh import refresh
-from transom.lake.stage import Stage
-from transom.stages import aggregate as aggregate_stage
-from transom.stages import fill as fill_stage
-from transom.stages import frame as frame_stage
-from transom.stages import sketch as sketch_stage
-from transom.stages import widen as widen_stage
-from transom.stream.checks import BUILT_IN
+from transom.core.intervals import Interval
+from transom.engine.gate import judge
+from transom.engine.runner import refresh
+from transom.engine.stage import Stage
+from transom.features import sketch_stage
+from transom.features.aggregates import stage as aggregate_stage
+from transom.features.fills import stage as fill_stage
+from transom.features.frames import stage as frame_stage
+from transom.features.patterns import stage as widen_stage
+from transom.ledger.state import Node
+from transom.spec.checks import BUILT_IN
 
 Make = Callable[..., House]
 

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from house import House, line
-from transom import job
-from transom.work import WORKS
+from transom.app import run_stage as job
+from transom.app.stage_runners import WORKS
 
 Make = Callable[..., House]
 TRANSOM = Path(job.__file__).parent

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 from failing import failed, makes_fail, noted
 from house import WEB, House, hour, line
-from transom.intervals import Interval
-from transom.lake.gate import judge
-from transom.stages.scene import node_of
-from transom.work import WORKS
+from transom.app.stage_runners import WORKS
+from transom.core.intervals import Interval
+from transom.engine.gate import judge
+from transom.features.ingest.snapshot import node_of
 
 Make = Callable[..., House]
 SITE = """

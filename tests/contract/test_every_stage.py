@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from failpoints import killed_at
 from house import House, line
-from transom.lake.gate import judge
-from transom.work import WORKS
+from transom.app.stage_runners import WORKS
+from transom.engine.gate import judge
 
 Make = Callable[..., House]
 HOURS = 3

@@ -11,8 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from contract.test_promise import assert_equal
 from house import House, hour, line
-from transom.cli.reasons import Reasons
-from transom.lake.tables import LakeError
+from transom.cli.explain_hour import Reasons
+from transom.storage.tables import LakeError
 
 Make = Callable[..., House]
 STREAM = """

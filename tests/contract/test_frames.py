@@ -14,8 +14,8 @@ import pytest
 
 from contract.test_promise import assert_equal
 from house import House, hour, line
-from transom.algorithms.framing import Reading, alone, reports
-from transom.stages.framings import FrameBlock, frame_block_of
+from transom.features.frames.algorithm.reference import Reading, alone, reports
+from transom.features.frames.resolve import FrameBlock, frame_block_of
 
 Make = Callable[..., House]
 Event = dict[str, Any]

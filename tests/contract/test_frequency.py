@@ -15,11 +15,17 @@ from contract import sketched
 from contract.sketched import HOUR, Event, by_item, bytes_of, events_of, live, micros
 from house import House, hour, line
 from sketch import audited
-from transom.algorithms.countmin import Perfect, Proportional, Simple, Vanilla, WindowedCountMin
-from transom.algorithms.splitter import FixedPoint
-from transom.reading import NotFresh, frequency, read
-from transom.stages.frequency_audit import audit
-from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
+from transom.api import NotFresh, frequency, read
+from transom.features.frequency.algorithm.reference import (
+    Perfect,
+    Proportional,
+    Simple,
+    Vanilla,
+    WindowedCountMin,
+)
+from transom.features.frequency.algorithm.splitter_reference import FixedPoint
+from transom.features.frequency.audit import audit
+from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
 
 Make = Callable[..., House]
 HOURS = 12
@@ -56,7 +62,7 @@ KEPT = 3
 
 @pytest.fixture(autouse=True)
 def _few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transom.stream.frequency.KEPT", KEPT)
+    monkeypatch.setattr("transom.features.frequency.spec.KEPT", KEPT)
 
 
 def requests(dice: random.Random) -> list[list[str]]:

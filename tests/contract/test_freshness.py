@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from house import House, hour, line
+from transom.app.pipeline import run_stages
 from transom.cli.__main__ import app
 from transom.cli.freshness import Freshness
-from transom.intervals import Interval, format_hour, parse
-from transom.together import run_stages
+from transom.core.intervals import Interval, format_hour, parse
 
 Make = Callable[..., House]
 HOURS = range(8)

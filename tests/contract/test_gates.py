@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from house import WEB, House, hour, line
-from transom.intervals import Interval
-from transom.lake.gate import judge
+from transom.core.intervals import Interval
+from transom.engine.gate import judge
 
 Make = Callable[..., House]
 

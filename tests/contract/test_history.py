@@ -9,9 +9,9 @@ import pytest
 
 from failpoints import killed_at
 from house import WEB, House, clock, hour, line
-from transom.intervals import Interval
-from transom.lake.gate import judge
-from transom.stages import scene
+from transom.core.intervals import Interval
+from transom.engine.gate import judge
+from transom.features.ingest import snapshot as scene
 
 Make = Callable[..., House]
 

@@ -16,18 +16,18 @@ from pyspark.sql import SparkSession
 
 from failing import failed, makes_fail, noted
 from house import House, hour, line
-from transom.formats.layout import Span
-from transom.formats.reading import Summary
-from transom.intervals import NO_HOUR
-from transom.lake.book import Node
-from transom.lake.parts import written
-from transom.lake.store import Store
-from transom.lake.tables import ARROW_TYPES
-from transom.stages.contents import contents
-from transom.stages.files import Listed
-from transom.stages.parsing import Read, Reading
-from transom.stages.read_rows import ReadRows
-from transom.stream.checks import BUILT_IN
+from transom.core.intervals import NO_HOUR
+from transom.features.ingest.file_checks import contents
+from transom.features.ingest.file_records import Listed
+from transom.features.ingest.read_files import Read, Reading
+from transom.features.ingest.staged_rows import ReadRows
+from transom.formats.read_file import Summary
+from transom.formats.record_format import Span
+from transom.ledger.state import Node
+from transom.spec.checks import BUILT_IN
+from transom.storage.data_files import written
+from transom.storage.store import Store
+from transom.storage.tables import ARROW_TYPES
 
 Make = Callable[..., House]
 

@@ -12,9 +12,9 @@ from deltalake import DeltaTable
 
 from failpoints import Side, watched
 from house import House, line
-from transom.lake.book import Node
-from transom.lake.ledger import Overtaken
-from transom.lake.tables import instant, read_rows
+from transom.ledger.ledger import Overtaken
+from transom.ledger.state import Node
+from transom.storage.tables import instant, read_rows
 
 Make = Callable[..., House]
 

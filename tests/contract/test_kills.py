@@ -12,7 +12,7 @@ from _pytest.mark import ParameterSet
 
 from failpoints import remains
 from house import House, line
-from transom.lake import small
+from transom.storage import driver_io as small
 
 Make = Callable[..., House]
 

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from house import House, hour
-from transom.lake.book import Node
-from transom.stages.event_columns import FEATURES
+from transom.features.ingest.event_columns import FEATURES
+from transom.ledger.state import Node
 
 STREAM = """
 name: web

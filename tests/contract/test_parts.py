@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import DataFrame
 
 from house import WEB, House, line
-from transom.lake.spool import Spool
-from transom.lake.tables import LakeError
-from transom.stages.decisions import Decisions, decide
-from transom.stages.landing import LandingError
+from transom.features.ingest.file_decisions import Decisions, decide
+from transom.features.ingest.landing import LandingError
+from transom.storage.staging import Spool
+from transom.storage.tables import LakeError
 
 Make = Callable[..., House]
 
@@ -74,7 +74,7 @@ def test_nothing_is_left_of_what_was_read_where_the_run_fails(
     def fails(*_: object) -> None:
         raise LandingError("the folder is gone")
 
-    monkeypatch.setattr("transom.stages.ingest.decide", fails)
+    monkeypatch.setattr("transom.features.ingest.stage.decide", fails)
     with pytest.raises(LandingError):
         day.ingest(0, 1)
     assert there(day, "events") == set()
@@ -93,7 +93,7 @@ def test_a_file_of_more_hours_than_it_is_divided_into(house: Make, monkeypatch: 
     divided, together = house(text), house(text, lake="other")
     divided.land(0, [line(1), line(3600), line(2)])
     divided.ingest(0, 2)
-    monkeypatch.setattr("transom.stages.parsing.MOST_HOURS", 1)
+    monkeypatch.setattr("transom.features.ingest.read_files.MOST_HOURS", 1)
     together.ingest(0, 2)
     together.assert_same(divided)
     assert (len(read(divided, "events")), len(read(together, "events"))) == (2, 0)
@@ -135,7 +135,7 @@ def test_what_tasks_make_comes_to_the_same_where_it_is_written_otherwise(
     for number in range(2):
         one.land(number, [line(3600 * number + second, f"10.0.0.{second}") for second in range(9)])
     one.run(0, 2)
-    monkeypatch.setattr(f"transom.lake.spool.{bound}", most)
+    monkeypatch.setattr(f"transom.storage.staging.{bound}", most)
     other.run(0, 2)
     other.assert_same(one)
     for table in AGGREGATE:
@@ -189,7 +189,7 @@ def test_rows_that_are_lost_after_they_were_read_are_not_left_out(
         return decide(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr("transom.stages.ingest.decide", loses)
+        patch.setattr("transom.features.ingest.stage.decide", loses)
         with pytest.raises(
             LakeError, match=rf"lake: 1 of \d+ files that were written for {table} cannot be found; run the"
         ):

@@ -13,11 +13,11 @@ from deltalake import DeltaTable, write_deltalake
 from contract import sketched
 from contract.sketched import HOUR, MICROS, Event, by_item, bytes_of, events_of, live, micros
 from house import House, hour, line
-from transom.algorithms.persistence import Exact, SlidingWindow
-from transom.algorithms.sampling import hashed
-from transom.lake.tables import LakeError
-from transom.stages.persistence_audit import audit
-from transom.stages.persistence_blocks import PersistenceBlock, persistence_block_of
+from transom.features.persistence.algorithm.item_slot_hash import hashed
+from transom.features.persistence.algorithm.reference import Exact, SlidingWindow
+from transom.features.persistence.audit import audit
+from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
+from transom.storage.tables import LakeError
 
 Make = Callable[..., House]
 HOURS = 16

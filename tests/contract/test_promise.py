@@ -13,8 +13,8 @@ import pytest
 
 from failpoints import killed_at
 from house import WEB, House, clock, hour, line
-from transom.intervals import Interval
-from transom.lake.gate import judge
+from transom.core.intervals import Interval
+from transom.engine.gate import judge
 
 Make = Callable[..., House]
 

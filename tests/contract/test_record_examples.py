@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
-from transom.cli.trying import try_in
-from transom.lake.findings import findings
-from transom.lake.tables import read_rows
+from transom.cli.try_command import try_in
+from transom.findings.store import findings
+from transom.storage.tables import read_rows
 from unit.cli.examples import DATA, stream_file
 from unit.cli.record_examples import RECORD_EXAMPLES, log_of
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from house import House, clock, hour, line
-from transom.intervals import Interval
-from transom.lake.book import Entry, Node
-from transom.lake.gate import judge
+from transom.core.intervals import Interval
+from transom.engine.gate import judge
+from transom.ledger.state import Entry, Node
 
 Make = Callable[..., House]
 

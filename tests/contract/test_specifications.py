@@ -7,8 +7,8 @@ import pytest
 
 from failpoints import Side, killed_at, watched
 from house import WEB, House, Standing, hour, line
+from transom.cli.explain_hour import Reasons
 from transom.cli.freshness import Freshness
-from transom.cli.reasons import Reasons
 
 Make = Callable[..., House]
 pytestmark = pytest.mark.full

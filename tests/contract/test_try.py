@@ -8,11 +8,11 @@ import pytest
 from deltalake import DeltaTable
 
 from house import line
-from transom.cli.asked import Refusal
-from transom.cli.trying import try_in
-from transom.intervals import Interval
-from transom.lake.findings import findings
-from transom.lake.tables import read_rows
+from transom.cli.arguments import Refusal
+from transom.cli.try_command import try_in
+from transom.core.intervals import Interval
+from transom.findings.store import findings
+from transom.storage.tables import read_rows
 from unit.cli.examples import DATA, EXAMPLES, FOREIGN, logs, stream_file
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from deltalake import DeltaTable
 
 import damaging
 from house import House, hour, line
+from transom.app.pipeline import run_stages
+from transom.app.verify import find, mark
 from transom.cli.verify import verify_in
-from transom.intervals import Interval
-from transom.lake.book import Node
-from transom.lake.ledger import Run
-from transom.stages.scene import node_of
-from transom.together import run_stages
-from transom.verifying import find, mark
+from transom.core.intervals import Interval
+from transom.features.ingest.snapshot import node_of
+from transom.ledger.ledger import Run
+from transom.ledger.state import Node
 
 Make = Callable[..., House]
 HOURS = 3

@@ -11,9 +11,9 @@ import pytest
 
 from contract.test_promise import assert_equal
 from house import House, hour, line
-from transom.algorithms.patterns import NULL, Instance, Stretch, minimal_instances
-from transom.stages.columns import HOUR_LENGTH
-from transom.stages.patterns import PatternBlock, block_of
+from transom.arrays.arrow import HOUR_LENGTH
+from transom.features.patterns.algorithm.pattern import NULL, Instance, Stretch, minimal_instances
+from transom.features.patterns.resolve import PatternBlock, block_of
 
 Make = Callable[..., House]
 

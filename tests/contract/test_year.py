@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from house import WEB, House, hour, line
-from transom.intervals import Interval
-from transom.lake import stored_nodes
-from transom.lake.gate import judge
-from transom.lake.small import Stored
-from transom.paths import PathPattern
-from transom.stages.files import File
-from transom.stages.lineage import stale_hours
+from transom.app.freshness import stale_hours
+from transom.core.intervals import Interval
+from transom.core.path_pattern import PathPattern
+from transom.engine.gate import judge
+from transom.features.ingest.file_records import File
+from transom.ledger import columnar_state as stored_nodes
+from transom.storage.driver_io import Stored
 
 Make = Callable[..., House]
 

@@ -223,8 +223,8 @@ def test_gates_look_as_far_around_as_the_stream_heals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from stream_dag import build
-    from transom.lake.book import Entry, Node
-    from transom.lake.ledger import Ledger
+    from transom.ledger.ledger import Ledger
+    from transom.ledger.state import Entry, Node
     from transom.stream import load
 
     hours = [datetime(2015, 5, day, 10, tzinfo=UTC) for day in (12, 17)]
@@ -252,9 +252,9 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from stream_dag import build
-    from transom.lake.book import Entry, Node
-    from transom.lake.findings import publish
-    from transom.lake.ledger import Ledger
+    from transom.findings.store import publish
+    from transom.ledger.ledger import Ledger
+    from transom.ledger.state import Entry, Node
     from transom.stream import load
 
     hours = [datetime(2015, 5, 17, hour, tzinfo=UTC) for hour in (8, 10, 11)]
@@ -295,9 +295,9 @@ def test_the_report_says_what_the_run_did(
     from deltalake import write_deltalake
 
     from stream_dag import build
-    from transom.lake.book import Entry, Node, Verdict
-    from transom.lake.ledger import Ledger, Run
-    from transom.lake.tables import Table
+    from transom.ledger.ledger import Ledger, Run
+    from transom.ledger.state import Entry, Node, Verdict
+    from transom.storage.tables import Table
     from transom.stream import load
 
     hours = [datetime(2015, 5, 17, hour, tzinfo=UTC) for hour in (7, 8, 10)]
@@ -328,7 +328,7 @@ def test_the_report_says_what_the_run_did(
     write_deltalake(str(tmp_path / "web" / "files"), files)
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     # The entries have no inputs, by which an hour is fresh.
-    monkeypatch.setattr("transom.stages.lineage.stale_hours", lambda *of: {})
+    monkeypatch.setattr("transom.app.freshness.stale_hours", lambda *of: {})
     file = ROOT / "schemas/streams/web.yaml"
     none: dict[str, Any] = {
         stage: {} for stage in ("aggregate", "patterns", "frames", "fills", "persistence", "frequency")
@@ -360,8 +360,8 @@ def test_asset_events_carry_the_interval_and_what_stands_in_it(
     from airflow.sdk import Asset
     from airflow.sdk.execution_time.context import OutletEventAccessors
 
-    from transom.lake.book import Entry, Node
-    from transom.lake.ledger import Ledger
+    from transom.ledger.ledger import Ledger
+    from transom.ledger.state import Entry, Node
 
     hours = [datetime(2015, 5, 17, hour, tzinfo=UTC) for hour in (9, 10, 11, 12)]
     nodes = [Node("ingest", "events", "events", hour) for hour in hours]
@@ -472,7 +472,7 @@ def test_a_wrong_stream_file_is_shown_and_takes_no_other_away(tmp_path: Path) ->
     ],
 )
 def test_an_import_error_carries_the_name_of_the_stream(tmp_path: Path, said: str, name: str) -> None:
-    from transom.stream.folder import names_of, streams
+    from transom.spec.stream_files import names_of, streams
 
     (tmp_path / "web.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
     (tmp_path / "bad.yaml").write_text(f"{said}\npreset: apache/combind\nsource: {{path: 'landing/x.log'}}\n")

@@ -15,13 +15,13 @@ from airflow_api import Airflow
 from deltalake import DeltaTable
 from sample_logs import WEB, Hours, land
 
-from transom.algorithms.widening import Widening
-from transom.intervals import format_hour
-from transom.lake.book import Book
-from transom.lake.findings import findings
-from transom.lake.ledger import Ledger
-from transom.lake.tables import instant, read_rows
-from transom.work import WORKS
+from transom.app.stage_runners import WORKS
+from transom.core.intervals import format_hour
+from transom.features.patterns.algorithm.reference import Widening
+from transom.findings.store import findings
+from transom.ledger.ledger import Ledger
+from transom.ledger.state import Book
+from transom.storage.tables import instant, read_rows
 
 # One Airflow serves all tests: they stay on one worker.
 pytestmark = pytest.mark.xdist_group("airflow")

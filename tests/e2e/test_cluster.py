@@ -12,11 +12,11 @@ from processes import members
 from pyspark.sql import SparkSession
 from sample_logs import HOUR, WEB, land
 
-from transom.intervals import Interval
-from transom.lake.book import Entry, Node
-from transom.lake.ledger import Ledger
+from transom.app.pipeline import run_stages
+from transom.core.intervals import Interval
+from transom.ledger.ledger import Ledger
+from transom.ledger.state import Entry, Node
 from transom.stream import load
-from transom.together import run_stages
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "schemas/streams/web.yaml"

@@ -16,8 +16,8 @@ from airflow_api import Airflow
 from sample_logs import HOUR, WEB, land
 
 from house import House
-from transom.intervals import format_hour
-from transom.lake.ledger import Ledger
+from transom.core.intervals import format_hour
+from transom.ledger.ledger import Ledger
 
 FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
 HOURS = int(os.environ.get("TRANSOM_HOURS", "84"))

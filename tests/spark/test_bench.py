@@ -24,13 +24,13 @@ from bench.ingest import Case
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from transom.intervals import HOUR, Interval, format_hour
-from transom.lake.store import Store
-from transom.stages.blocks import block_of
-from transom.stages.framings import frame_block_of
-from transom.stages.ingest_tables import event_types
-from transom.stages.parsing import Reading
-from transom.stages.read_rows import ReadRows
+from transom.core.intervals import HOUR, Interval, format_hour
+from transom.features.aggregates.resolve import block_of
+from transom.features.frames.resolve import frame_block_of
+from transom.features.ingest.read_files import Reading
+from transom.features.ingest.staged_rows import ReadRows
+from transom.features.ingest.tables import event_types
+from transom.storage.store import Store
 from transom.stream import load
 
 # The benchmarks are run by hand; what they compare is tested elsewhere in the quick tier.

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from transom.stages import between
-from transom.stages.between import between_join
+from transom.features.fills import between_join as between
+from transom.features.fills.between_join import between_join
 from unit.small_stream import exactly
 
 MORNING = datetime(2024, 5, 1, 6, tzinfo=UTC)

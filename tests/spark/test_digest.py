@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from transom.lake.digest import digest_of, row_hash, total_hash
+from transom.storage.digest import digest_of, row_hash, total_hash
 
 SCHEMA = "a bigint, b string, c double, d array<string>, e timestamp"
 NOON = datetime(2015, 5, 17, 12, tzinfo=UTC)

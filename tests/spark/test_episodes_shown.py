@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from transom.cli.episodes_shown import print_episodes
-from transom.lake.tables import Table
+from transom.features.patterns.render import print_episodes
+from transom.storage.tables import Table
 from transom.stream import Stream, parse
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from transom.expressions import compile
-from transom.formats.layout import FieldType
+from transom.formats.record_format import FieldType
+from transom.spec.expressions import compile
 
 TYPES: dict[str, FieldType] = {
     "path": "string", "status": "integer", "took": "number", "ok": "boolean", "at": "timestamp",

@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from transom.algorithms.distinct import SIZE, Sample
-from transom.stages.blocks import block_of
-from transom.stages.hashes import with_hashes
-from transom.stages.slices import granule, quoted
+from transom.engine.hours import granule, quoted
+from transom.features.aggregates.algorithm.distinct_count import SIZE, Sample
+from transom.features.aggregates.distinct_hashes import with_hashes
+from transom.features.aggregates.resolve import block_of
 from transom.stream import parse
 from unit.small_stream import changed
 

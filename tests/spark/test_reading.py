@@ -12,8 +12,8 @@ import yaml
 from pyspark.sql import SparkSession
 
 from house import House, hour, line
-from transom.lake.tables import Table, descriptions
-from transom.reading import RESULTS, NotFresh, Results, UnknownKey, _literal, read
+from transom.api import RESULTS, NotFresh, Results, UnknownKey, _literal, read
+from transom.storage.tables import Table, descriptions
 from transom.stream import parse
 
 Make = Callable[..., House]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from transom.stages.derived import with_derived
-from transom.stages.unique import REPEATS, compares, marked
+from transom.features.ingest.deduplicate import REPEATS, compares, marked
+from transom.features.ingest.derived_columns import with_derived
 from transom.stream import parse
 
 BASE: dict[str, Any] = {

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 from reproduce.freeway import FIRST, KINDS, Sensors, events, stream_of
 from reproduce.peer_freeway import windowed
 
-from transom.intervals import HOUR, Interval
-from transom.lake.store import Store
-from transom.stages.framings import frame_block_of
+from transom.core.intervals import HOUR, Interval
+from transom.features.frames.resolve import frame_block_of
+from transom.storage.store import Store
 from transom.stream import load
 
 

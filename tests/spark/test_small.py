@@ -9,10 +9,11 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from house import House, hour, line
-from transom.lake import small, tables
-from transom.lake.ledger import Overtaken
-from transom.lake.store import Store, Write
-from transom.lake.tables import read_rows
+from transom.ledger.ledger import Overtaken
+from transom.storage import driver_io as small
+from transom.storage import tables
+from transom.storage.store import Store, Write
+from transom.storage.tables import read_rows
 
 Make = Callable[..., House]
 

@@ -14,7 +14,7 @@ def test_java_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
     properties = Path(os.environ["TRANSOM_SPARK_PROPERTIES"])
     options = properties.read_text().partition("extraJavaOptions ")[2].splitlines()[0]
     script, log = tmp_path / "nothing.py", tmp_path / "classes.log"
-    script.write_text("from transom.lake.session import session\nsession('start').stop()\n")
+    script.write_text("from transom.storage.session import session\nsession('start').stop()\n")
     subprocess.run(
         ["spark-submit", "--properties-file", properties,
          "--driver-java-options", f"{options} -Xlog:class+load:file={log}", script],
@@ -34,7 +34,7 @@ def test_spark_says_nothing_where_python_starts_it(tmp_path: Path, monkeypatch: 
     logging = f"log4j2.configurationFile={tmp_path / 'log4j2.properties'}"
     own.write_text(re.sub(r"log4j2\.configurationFile=\S+", lambda _: logging, properties))
     done = subprocess.run(
-        [sys.executable, "-c", "from transom.lake.session import session\nsession('start').stop()\n"],
+        [sys.executable, "-c", "from transom.storage.session import session\nsession('start').stop()\n"],
         env={**os.environ, "PYSPARK_SUBMIT_ARGS": f"--properties-file {own} pyspark-shell"},
         check=True, capture_output=True, text=True,
     )  # fmt: skip

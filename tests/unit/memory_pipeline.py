@@ -15,13 +15,13 @@ from typing import Self
 
 import yaml
 
-from transom.lake.book import FILLER, Book, Node
-from transom.lake.quality import Check
-from transom.lake.refresh import Outcome
-from transom.lake.stage import Computed, Part, Reads, Request, Share, Stage, Step
-from transom.lake.staleness import Staleness, reached_by
+from transom.app.stage_runners import LATER, shared_state
+from transom.engine.checks import Check
+from transom.engine.runner import Outcome
+from transom.engine.stage import Computed, Part, Reads, Request, Share, Stage, Step
+from transom.ledger.staleness import Staleness, reached_by
+from transom.ledger.state import FILLER, Book, Node
 from transom.stream import Stream, parse
-from transom.work import LATER, shared_state
 from unit.small_lake import EventLake, Outside, Row, Rows, digest
 
 EVERY_FEATURE = """

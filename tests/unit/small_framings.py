@@ -4,7 +4,8 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from transom.algorithms.framing import (
+from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.features.frames.algorithm.reference import (
     Aggregate,
     Boundary,
     Delta,
@@ -15,7 +16,6 @@ from transom.algorithms.framing import (
     Threshold,
     Trend,
 )
-from transom.algorithms.pieces import HOUR
 
 TURN = HOUR // 4
 MINUTE = HOUR // 60

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from transom.algorithms.granules import Granules, Summary
+from transom.features.aggregates.algorithm.granules import Granules, Summary
 
 Record = tuple[int, int, dict[str, int | None]]
 """Key, time and the values of columns."""

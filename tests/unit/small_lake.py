@@ -16,19 +16,19 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from transom.intervals import HOUR, Interval
-from transom.lake import refresh as module
-from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node, Verdict
-from transom.lake.fillers import Filler
-from transom.lake.fillers import Rows as OutsideRows
-from transom.lake.ledger import Ledger, Overtaken
-from transom.lake.quality import Check, Finding
-from transom.lake.refresh import Outcome, refresh
-from transom.lake.retention import Series
-from transom.lake.stage import Computed, Part, Reads, Request, Share, Stage, Step
-from transom.lake.store import Pins, Store, Write
-from transom.lake.tables import Table
-from transom.lake.tally import Tally
+from transom.core.intervals import HOUR, Interval
+from transom.engine import runner as module
+from transom.engine.checks import Check, Finding
+from transom.engine.retention import Series
+from transom.engine.runner import Outcome, refresh
+from transom.engine.stage import Computed, Part, Reads, Request, Share, Stage, Step
+from transom.engine.task_counters import Tally
+from transom.ledger.ledger import Ledger, Overtaken
+from transom.ledger.state import EMPTY_DIGEST, Book, Entry, Node, Verdict
+from transom.storage.external import Filler
+from transom.storage.external import Rows as OutsideRows
+from transom.storage.store import Pins, Store, Write
+from transom.storage.tables import Table
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 Row = dict[str, Any]
@@ -187,7 +187,7 @@ class Outside:
         self._seen: dict[Filler, Mapping[datetime, int]] = {filler: {} for filler in declared}
 
     def beside(self, book: Book) -> Book:
-        # What is pinned is what was seen last, as in `transom.lake.fillers`.
+        # What is pinned is what was seen last, as in `transom.storage.external`.
         self._seen = {filler: dict(self._tables.get(filler.name, {})) for filler in self._seen}
         return book.beside(
             {filler.series: self._hours(filler, held, book) for filler, held in self._seen.items()}

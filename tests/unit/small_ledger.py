@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from transom.lake.book import Book, Entry, Node, Verdict
-from transom.lake.cause import Cause, in_words
-from transom.lake.causes import Finding, from_ledger
+from transom.findings.from_ledger import Finding, from_ledger
+from transom.ledger.reasons import Cause, in_words
+from transom.ledger.state import Book, Entry, Node, Verdict
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from transom.algorithms.granules import Level
+from transom.features.aggregates.algorithm.granules import Level
 
 
 @st.composite

@@ -51,7 +51,7 @@ steps:
 """
 OWN = """
 within: 1 hour
-detector: transom.intervals.parse
+detector: transom.core.intervals.parse
 columns: [path, status]
 """
 ALL = {

@@ -7,11 +7,19 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from transom.algorithms.batches import Bools
-from transom.algorithms.persistence import Exact, Persistence, SlidingWindow, Tracked
-from transom.algorithms.pieces import HOUR
-from transom.algorithms.sampling import hashed
-from transom.algorithms.tracking import WATCHED, Reported, Sightings, State, Tracking, Tuples, advance
+from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.features.patterns.algorithm.batches import Bools
+from transom.features.persistence.algorithm.item_slot_hash import hashed
+from transom.features.persistence.algorithm.reference import Exact, Persistence, SlidingWindow, Tracked
+from transom.features.persistence.algorithm.vectorised import (
+    WATCHED,
+    Reported,
+    Sightings,
+    State,
+    Tracking,
+    Tuples,
+    advance,
+)
 
 MINUTE = 60_000_000
 ITEMS = (b"a", b"bb", b"ccc", b"d")

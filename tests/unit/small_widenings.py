@@ -6,8 +6,16 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from examples import rare_case
-from transom.algorithms.patterns import Element, Instance, Never, Pattern, Step, Stretch, minimal_instances
-from transom.algorithms.widening import Widening
+from transom.features.patterns.algorithm.pattern import (
+    Element,
+    Instance,
+    Never,
+    Pattern,
+    Step,
+    Stretch,
+    minimal_instances,
+)
+from transom.features.patterns.algorithm.reference import Widening
 
 OVER = 256
 """When all windows have ended, whatever is drawn: a bound of every batch, too."""

@@ -4,15 +4,9 @@ import hashlib
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from transom.stages.decisions import Decisions, decide
-from transom.stages.files import (
-    Content,
-    File,
-    Listed,
-    Rules,
-    source_id,
-)
-from transom.stages.hours import HourState, hour_states
+from transom.features.ingest.file_decisions import Decisions, decide
+from transom.features.ingest.file_records import Content, File, Listed, Rules, source_id
+from transom.features.ingest.hour_states import HourState, hour_states
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)

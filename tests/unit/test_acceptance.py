@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.intervals import Interval
-from transom.lake.acceptance import accept
-from transom.lake.book import Entry, Node, Verdict
-from transom.lake.gate import judge
-from transom.lake.ledger import Ledger
-from transom.lake.quality import written
-from transom.stages.checks import accepted_of
-from transom.stages.contents import _marked
-from transom.stages.files import Content
+from transom.core.intervals import Interval
+from transom.engine.check_builders import accepted_of
+from transom.engine.checks import written
+from transom.engine.gate import judge
+from transom.features.ingest.file_checks import _marked
+from transom.features.ingest.file_records import Content
+from transom.ledger.ledger import Ledger
+from transom.ledger.state import Entry, Node, Verdict
+from transom.ledger.waivers import accept
+from transom.spec.yaml_file import parse_mapping
 from transom.stream import parse
-from transom.stream.files import parse_mapping
 
 HOUR = datetime(2015, 5, 17, 10, tzinfo=UTC)
 NODE = Node("ingest", "events", "events", HOUR)

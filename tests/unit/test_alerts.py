@@ -9,14 +9,16 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from transom.intervals import Interval
-from transom.lake import alerts, mirroring, tidying
-from transom.lake.book import Entry, Node
-from transom.lake.causes import Finding
-from transom.lake.findings import findings, how_many
-from transom.lake.findings import publish as publish_ledger
-from transom.lake.ledger import Ledger
-from transom.lake.staleness import fingerprint
+from transom.core.intervals import Interval
+from transom.features.aggregates import findings as alerts
+from transom.findings import sync as mirroring
+from transom.findings.from_ledger import Finding
+from transom.findings.store import findings, how_many
+from transom.findings.store import publish as publish_ledger
+from transom.ledger.ledger import Ledger
+from transom.ledger.staleness import fingerprint
+from transom.ledger.state import Entry, Node
+from transom.storage import compaction as tidying
 from transom.stream import Stream, parse
 from unit.small_ledger import at
 from unit.small_stream import changed

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from transom.stages.event_columns import FEATURES
+from transom.features.ingest.event_columns import FEATURES
 from transom.stream import SpecificationError, parse
 
 SOUND: dict[str, Any] = {

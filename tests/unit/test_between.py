@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import rare_case
-from transom.algorithms.between import Between, Interval, nested_loop
-from transom.algorithms.readings import Ordered, in_order
+from transom.features.fills.algorithm.between_join import Between, Interval, nested_loop
+from transom.features.frames.algorithm.readings import Ordered, in_order
 
 TIME = st.one_of(st.integers(0, 30), st.integers(0, 10**15))
 INTERVALS = st.lists(

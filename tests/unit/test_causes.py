@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from transom.lake.book import CARRIED, Book, Entry, Node, Status, content
-from transom.lake.cause import Cause, Kind, in_words, read, write
-from transom.lake.ledger import Ledger
-from transom.lake.staleness import is_stale
-from transom.lake.tables import Table
+from transom.ledger.ledger import Ledger
+from transom.ledger.reasons import Cause, Kind, in_words, read, write
+from transom.ledger.staleness import is_stale
+from transom.ledger.state import CARRIED, Book, Entry, Node, Status, content
+from transom.storage.tables import Table
 from unit.small_ledger import GOOD, at, book, lacking, node, of_ingest
 
 EARLIER = Cause("earlier", "2 earlier incomplete hours, first 2015-05-17T03:00")

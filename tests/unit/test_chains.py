@@ -10,11 +10,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from transom.intervals import Interval
-from transom.lake.book import Node
-from transom.lake.ledger import Overtaken
-from transom.lake.refresh import Outcome
-from transom.lake.staleness import Scope, Staleness
+from transom.core.intervals import Interval
+from transom.engine.runner import Outcome
+from transom.ledger.ledger import Overtaken
+from transom.ledger.staleness import Scope, Staleness
+from transom.ledger.state import Node
 from unit.small_lake import BACK, HOUR, Killed, Lake, Toy, at, digest
 
 HOURS = 14

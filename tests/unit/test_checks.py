@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from transom.lake.staleness import completeness, judged_by
-from transom.stages.checks import built_in, declared, used_columns
-from transom.stages.contents import file_checks
-from transom.stages.keys import held_keys
+from transom.engine.check_builders import built_in, declared, used_columns
+from transom.features.ingest.file_checks import file_checks
+from transom.features.ingest.key_checks import held_keys
+from transom.ledger.staleness import completeness, judged_by
 from transom.stream import parse
 
 LEVELS = "RANGES 1 HOUR SLIDES 1 HOUR"
@@ -80,7 +80,7 @@ def test_a_key_of_a_pattern_is_held_against_the_events_that_its_steps_may_take()
     assert held(aggregate={}, patterns=never, where="status > 0") == [
         ("user", f"(`status` > 0L) AND {taken}", "x")
     ]
-    own = {"x": {"within": "1 day", "detector": "transom.intervals.parse"}}
+    own = {"x": {"within": "1 day", "detector": "transom.core.intervals.parse"}}
     assert held(aggregate={}, patterns=own) == [("user", None, "x")]
     assert held(aggregate={}, patterns=own, where="status > 0") == [("user", "(`status` > 0L)", "x")]
     ties = {"column": "at", "every": "1 minute", "ties": "first"}

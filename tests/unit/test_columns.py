@@ -4,7 +4,7 @@ import math
 
 import pyarrow as pa
 
-from transom.stages.columns import by_value, codes, common_codes, in_portions
+from transom.arrays.arrow import by_value, codes, common_codes, in_portions
 
 
 def test_values_are_one_where_spark_takes_them_for_one() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from transom.app.command_lines import submit, transom
 from transom.cli.__main__ import app
-from transom.commands import submit, transom
 
 ARGUMENTS = ["--stream", "{here}/my streams/web.yaml", "--lake", "{here}/lake", "--from", "a", "--to", "b"]
 

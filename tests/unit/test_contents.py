@@ -6,14 +6,14 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from transom.formats.reading import Summary
-from transom.intervals import NO_HOUR
-from transom.lake.book import Verdict
-from transom.stages import contents as module
-from transom.stages.contents import contents
-from transom.stages.files import Content, Listed
-from transom.stages.parsing import Read, Reading
-from transom.stages.scene import node_of
+from transom.core.intervals import NO_HOUR
+from transom.features.ingest import file_checks as module
+from transom.features.ingest.file_checks import contents
+from transom.features.ingest.file_records import Content, Listed
+from transom.features.ingest.read_files import Read, Reading
+from transom.features.ingest.snapshot import node_of
+from transom.formats.read_file import Summary
+from transom.ledger.state import Verdict
 from transom.stream import parse
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)

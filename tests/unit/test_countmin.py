@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.countmin import (
+from transom.features.frequency.algorithm.reference import (
     Cell,
     Perfect,
     Proportional,

@@ -10,24 +10,24 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import damaging
-from transom import application
-from transom.intervals import NO_HOUR, Interval
-from transom.lake.book import EMPTY_DIGEST, Book, Entry
-from transom.lake.damage import Damage
-from transom.lake.data_files import fault_of, files_of, folder_of, unopenable
-from transom.lake.ledger import TOKENS_FROM, Ledger
-from transom.lake.ledger_repair import examine
-from transom.lake.publishing import readable
-from transom.lake.repairing import set_aside
-from transom.lake.staleness import Scope, is_stale
-from transom.lake.store import Pins, Store
-from transom.lake.tables import in_hours_sql, read_rows
-from transom.stages.decisions import Decisions, decide
-from transom.stages.files import File, Listed
-from transom.stages.ingest_publishing import Found
-from transom.stages.kept_rows import cause_of, differing, kept
-from transom.stages.losses import LOST, waiting, with_losses
-from transom.stages.scene import Scene, node_of
+from transom.app import main as application
+from transom.core.intervals import NO_HOUR, Interval
+from transom.engine.damage_marks import set_aside
+from transom.engine.publisher import readable
+from transom.features.ingest.file_decisions import Decisions, decide
+from transom.features.ingest.file_records import File, Listed
+from transom.features.ingest.kept_rows import cause_of, differing, kept
+from transom.features.ingest.lost_rows import LOST, waiting, with_losses
+from transom.features.ingest.publish import Found
+from transom.features.ingest.snapshot import Scene, node_of
+from transom.ledger.damage import Damage
+from transom.ledger.ledger import TOKENS_FROM, Ledger
+from transom.ledger.repair import examine
+from transom.ledger.staleness import Scope, is_stale
+from transom.ledger.state import EMPTY_DIGEST, Book, Entry
+from transom.storage.file_faults import fault_of, files_of, folder_of, unopenable
+from transom.storage.store import Pins, Store
+from transom.storage.tables import in_hours_sql, read_rows
 from unit.cli.by_hand import Lake
 from unit.some_files import HOUR, RULES, after, at, content, listed, one, run, state
 

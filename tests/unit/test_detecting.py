@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from transom.detecting import Record, matches_in
+from transom.features.patterns.custom_detector import Record, matches_in
 
 FIRST = datetime(2015, 5, 17, tzinfo=UTC)
 RECORDS = [Record(FIRST + timedelta(minutes=n), {"client": "a", "status": n}) for n in range(4)]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transom.algorithms.distinct import BITS, Sample, Samples, _depths, depth_of
+from transom.features.aggregates.algorithm.distinct_count import BITS, Sample, Samples, _depths, depth_of
 
 hashes_of = st.one_of(st.integers(1, 40), st.integers(1, 2**63 - 1), st.integers(2**61, 2**61 + 9))
 

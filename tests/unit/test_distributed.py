@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.countmin import Perfect, Proportional, Shape, Simple, WindowedCountMin
-from transom.algorithms.distributed import DistributedCountMin
-from transom.algorithms.splitter import Splitter
+from transom.features.frequency.algorithm.distributed_reference import DistributedCountMin
+from transom.features.frequency.algorithm.reference import (
+    Perfect,
+    Proportional,
+    Shape,
+    Simple,
+    WindowedCountMin,
+)
+from transom.features.frequency.algorithm.splitter_reference import Splitter
 from unit.test_countmin import ITEMS
 from unit.test_splitter import MU, TAU
 

@@ -8,7 +8,7 @@ import pytest
 import setup
 import yaml
 
-from transom.lake.session import REQUIRED
+from transom.storage.session import REQUIRED
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKER = ROOT / "docker"

@@ -6,15 +6,15 @@ from datetime import datetime
 
 import pytest
 
-from transom.intervals import HOUR, Interval
-from transom.lake.book import Book, Entry, Node, Status
-from transom.lake.staleness import Scope
-from transom.lake.store import Pins, Store
-from transom.stages.decisions import Decisions
-from transom.stages.files import File
-from transom.stages.ingest_publishing import _Due, _due, _results
-from transom.stages.ingest_tables import Tables
-from transom.stages.scene import STAGE, Scene, node_of
+from transom.core.intervals import HOUR, Interval
+from transom.features.ingest.file_decisions import Decisions
+from transom.features.ingest.file_records import File
+from transom.features.ingest.publish import _Due, _due, _results
+from transom.features.ingest.snapshot import STAGE, Scene, node_of
+from transom.features.ingest.tables import Tables
+from transom.ledger.staleness import Scope
+from transom.ledger.state import Book, Entry, Node, Status
+from transom.storage.store import Pins, Store
 from transom.stream import parse
 from unit.small_stream import changed
 from unit.some_files import RULES, after, at, content, listed, run

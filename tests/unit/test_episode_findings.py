@@ -11,14 +11,16 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from transom.intervals import Interval
-from transom.lake import alerts, episodes, mirroring
-from transom.lake.book import Entry, Node
-from transom.lake.causes import Finding
-from transom.lake.findings import findings
-from transom.lake.findings import publish as publish_ledger
-from transom.lake.ledger import Ledger
-from transom.lake.tables import Table
+from transom.core.intervals import Interval
+from transom.features.aggregates import findings as alerts
+from transom.features.patterns import findings as episodes
+from transom.findings import sync as mirroring
+from transom.findings.from_ledger import Finding
+from transom.findings.store import findings
+from transom.findings.store import publish as publish_ledger
+from transom.ledger.ledger import Ledger
+from transom.ledger.state import Entry, Node
+from transom.storage.tables import Table
 from transom.stream import Stream, parse
 from unit.small_ledger import at
 from unit.small_patterns import small

@@ -6,15 +6,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from transom.algorithms.episodes import Merging
-from transom.intervals import HOUR
-from transom.lake.stage import Reads
-from transom.lake.tables import ARROW_TYPES
-from transom.stages.episodes import Episodes, step_of
-from transom.stages.patterns import block_of
-from transom.stages.slices import micros
+from transom.core.durations import microseconds
+from transom.core.intervals import HOUR
+from transom.engine.hours import micros
+from transom.engine.stage import Reads
+from transom.features.patterns.algorithm.episodes import Merging
+from transom.features.patterns.resolve import block_of
+from transom.features.patterns.tables_episodes import Episodes, step_of
+from transom.storage.tables import ARROW_TYPES
 from transom.stream import parse
-from transom.units import microseconds
 from unit.small_ledger import at
 from unit.small_patterns import small
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import rare_case
-from transom.algorithms.episodes import (
+from transom.features.patterns.algorithm.episodes import (
     FINAL,
     HOUR,
     JOINED,

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from transom.file_names import split_name
-from transom.paths import PathPattern
-from transom.stages.equal_files import equal_files, names_of
-from transom.stages.files import Content, File, Listed, source_id
-from transom.stages.hours import hour_states
-from transom.stages.scene import hour_checks
+from transom.core.file_names import split_name
+from transom.core.path_pattern import PathPattern
+from transom.features.ingest.equal_files import equal_files, names_of
+from transom.features.ingest.file_records import Content, File, Listed, source_id
+from transom.features.ingest.hour_states import hour_states
+from transom.features.ingest.snapshot import hour_checks
 from transom.stream import Stream, parse
 from unit.some_files import RULES, after, at, content, listed, run
 

@@ -5,9 +5,9 @@ from typing import Any, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
-from transom.stages.checks import used_columns
-from transom.stages.event_columns import FEATURES, block_columns
-from transom.stages.keys import held_keys
+from transom.engine.check_builders import used_columns
+from transom.features.ingest.event_columns import FEATURES, block_columns
+from transom.features.ingest.key_checks import held_keys
 from transom.stream import Stream, parse
 
 LEVELS = "RANGES 1 HOUR SLIDES 1 HOUR"
@@ -81,7 +81,8 @@ CASES: list[tuple[dict[str, Any], set[str], list[tuple[str, str | None]]]] = [
         {
             "patterns": {
                 "x": {
-                    "key": [], "within": "1 day", "detector": "transom.intervals.parse", "columns": ["a"],
+                    "key": [], "within": "1 day",
+                    "detector": "transom.core.intervals.parse", "columns": ["a"],
                 }
             }
         },

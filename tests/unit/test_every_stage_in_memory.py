@@ -1,7 +1,8 @@
 """Every stage behind ingest, by its real steps and reads, in the lake in memory: whatever happens to its
 runs, what the ledger calls fresh is what one run over everything makes. No Spark.
 
-A new stage is covered once `transom.work.LATER` has it and `EVERY_FEATURE` a block for each of its tables.
+A new stage is covered once `transom.app.stage_runners.LATER` has it and `EVERY_FEATURE` a block for each
+of its tables.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,12 +15,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from transom.intervals import Interval
-from transom.lake import retention
-from transom.lake.ledger import Overtaken
-from transom.lake.refresh import Outcome
-from transom.lake.staleness import Scope
-from transom.work import LATER, WORKS
+from transom.app.stage_runners import LATER, WORKS
+from transom.core.intervals import Interval
+from transom.engine import retention
+from transom.engine.runner import Outcome
+from transom.ledger.ledger import Overtaken
+from transom.ledger.staleness import Scope
 from unit.memory_pipeline import CHANGED, STREAM, WITHOUT_FRAMES, Pipeline, upstream
 from unit.small_lake import HOUR, Killed, at
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.expressions import (
+from transom.formats.record_format import FieldType
+from transom.spec.expressions import (
     FUNCTIONS,
     MAX_DEPTH,
     MAX_LENGTH,
@@ -17,7 +18,6 @@ from transom.expressions import (
     condition,
     quote,
 )
-from transom.formats.layout import FieldType
 
 COLUMNS: dict[str, FieldType] = {
     "path": "string",
@@ -351,5 +351,5 @@ def test_any_text_is_an_expression_or_an_expression_error(text: str) -> None:
 
 
 def test_the_parser_is_not_imported_before_it_is_needed() -> None:
-    code = "import sys, transom.expressions; sys.exit('sqlglot' in sys.modules)"
+    code = "import sys, transom.spec.expressions; sys.exit('sqlglot' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": "jobs"})

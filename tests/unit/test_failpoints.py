@@ -7,9 +7,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from failpoints import killed_at, remains, watched
-from transom.intervals import NO_HOUR
-from transom.lake.book import Entry, Node
-from transom.lake.ledger import Ledger
+from transom.core.intervals import NO_HOUR
+from transom.ledger.ledger import Ledger
+from transom.ledger.state import Entry, Node
 
 NODE = Node("ingest", "events", "events", NO_HOUR)
 

@@ -9,14 +9,14 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from py4j.protocol import Py4JError
 
 import damaging
-from transom import together
-from transom.lake.data_files import DamagedFile
-from transom.lake.ledger import Overtaken
-from transom.lake.tables import LakeError, create
-from transom.stages.ingest_tables import Tables
-from transom.stages.landing import LandingError
+from transom.app import pipeline as together
+from transom.app.verify import Damaged, explain_failure, of_reading, read_by
+from transom.features.ingest.landing import LandingError
+from transom.features.ingest.tables import Tables
+from transom.ledger.ledger import Overtaken
+from transom.storage.file_faults import DamagedFile
+from transom.storage.tables import LakeError, create
 from transom.stream import parse
-from transom.verifying import Damaged, explain_failure, of_reading, read_by
 from unit.cli.by_hand import WEB, Lake, at, file_row
 from unit.memory_pipeline import STREAM
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from transom.lake.tables import Table
-from transom.stages.blocks import Block, block_of
+from transom.features.aggregates.alerts import ALERT_COLUMNS
+from transom.features.aggregates.output_columns import GRANULE_COLUMNS, ITEM_COLUMNS, REPORT_COLUMNS
+from transom.features.aggregates.resolve import Block, block_of
+from transom.spec.validate import EVENT_COLUMNS
+from transom.storage.tables import Table
 from transom.stream import SpecificationError, Stream, parse
-from transom.stream.alerts import ALERT_COLUMNS
-from transom.stream.figures import GRANULE_COLUMNS, ITEM_COLUMNS, REPORT_COLUMNS
-from transom.stream.rules import EVENT_COLUMNS
 
 LEVELS = "RANGES 1 HOUR SLIDES 1 HOUR"
 COLUMNS: dict[str, Any] = {

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import rare_case
-from transom.intervals import Interval
-from transom.lake.staleness import Scope
-from transom.stages.decisions import Decisions, decide
-from transom.stages.files import (
+from transom.core.intervals import Interval
+from transom.features.ingest.file_decisions import Decisions, decide
+from transom.features.ingest.file_records import (
     Content,
     File,
     Rules,
@@ -20,6 +19,7 @@ from transom.stages.files import (
     in_scope,
     source_id,
 )
+from transom.ledger.staleness import Scope
 from unit.some_files import HOUR, RULES, after, at, content, listed
 
 NAMES = {"a": 4, "b": 5, "c": 5, "d": 6}

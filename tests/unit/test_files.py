@@ -4,18 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from transom.intervals import NO_HOUR, Interval
-from transom.lake.book import Book
-from transom.lake.staleness import Scope
-from transom.lake.store import Pins, Store
-from transom.stages.decisions import decide
-from transom.stages.files import (
-    has_to_be_read,
-    source_id,
-    with_duplicates,
-)
-from transom.stages.hours import hour_states
-from transom.stages.scene import Scene
+from transom.core.intervals import NO_HOUR, Interval
+from transom.features.ingest.file_decisions import decide
+from transom.features.ingest.file_records import has_to_be_read, source_id, with_duplicates
+from transom.features.ingest.hour_states import hour_states
+from transom.features.ingest.snapshot import Scene
+from transom.ledger.staleness import Scope
+from transom.ledger.state import Book
+from transom.storage.store import Pins, Store
 from unit.some_files import HOUR, RULES, after, at, content, listed, one, run, state
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from transom.lake.finding_lines import about
+from transom.findings.lines import about
 from unit.small_ledger import at
 
 MINUTE = timedelta(minutes=1)

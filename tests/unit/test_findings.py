@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.intervals import NO_HOUR
-from transom.lake.book import Book, Entry, Node, Verdict
-from transom.lake.cause import Cause
-from transom.lake.causes import Finding, from_ledger, identity
-from transom.lake.chain import cause_of
-from transom.stream.checks import BUILT_IN
+from transom.core.intervals import NO_HOUR
+from transom.findings.from_ledger import Finding, from_ledger, identity
+from transom.ledger.chain import cause_of
+from transom.ledger.reasons import Cause
+from transom.ledger.state import Book, Entry, Node, Verdict
+from transom.spec.checks import BUILT_IN
 from unit.small_ledger import (
     GOOD,
     PARTIAL,

@@ -11,15 +11,15 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from transom.intervals import NO_HOUR, Interval
-from transom.lake import findings as table
-from transom.lake.book import Entry
-from transom.lake.cause import Cause
-from transom.lake.causes import Finding
-from transom.lake.chain import cause_of
-from transom.lake.findings import findings, publish, selected
-from transom.lake.ledger import Ledger
-from transom.lake.tables import Table
+from transom.core.intervals import NO_HOUR, Interval
+from transom.findings import store as table
+from transom.findings.from_ledger import Finding
+from transom.findings.store import findings, publish, selected
+from transom.ledger.chain import cause_of
+from transom.ledger.ledger import Ledger
+from transom.ledger.reasons import Cause
+from transom.ledger.state import Entry
+from transom.storage.tables import Table
 from unit.small_ledger import GOOD, WITHHELD, at, book, junk, node, of_ingest, waiting
 
 

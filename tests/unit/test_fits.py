@@ -8,9 +8,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transom.algorithms.fits import ONE, Line, Lines, Series, Wide, mean, means, unit_means
-from transom.algorithms.granules import Granules, Level, Summary
-from transom.algorithms.stairwise import reports
+from transom.features.aggregates.algorithm.granules import Granules, Level, Summary
+from transom.features.aggregates.algorithm.linear_fit import (
+    ONE,
+    Line,
+    Lines,
+    Series,
+    Wide,
+    mean,
+    means,
+    unit_means,
+)
+from transom.features.aggregates.algorithm.stairwise_reference import reports
 from unit.small_granules import granules
 
 TODAY = 1_700_000_000

@@ -11,11 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import rare_case
-from transom.algorithms.frames import Reports, advance, whole
-from transom.algorithms.framing import Aggregate, Framing, Reading, Report, Threshold, Trend, alone
-from transom.algorithms.framing import reports as expected_reports
-from transom.algorithms.pieces import HOUR
-from transom.algorithms.readings import NONE, Left, Readings
+from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.features.frames.algorithm.readings import NONE, Left, Readings
+from transom.features.frames.algorithm.reference import (
+    Aggregate,
+    Framing,
+    Reading,
+    Report,
+    Threshold,
+    Trend,
+    alone,
+)
+from transom.features.frames.algorithm.reference import reports as expected_reports
+from transom.features.frames.algorithm.vectorised import Reports, advance, whole
 from unit.small_framings import HOURS, KINDS, framings, readings
 
 Key = list[Reading]

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from transom.algorithms.frames import Reports
-from transom.algorithms.framing import Framing
-from transom.algorithms.readings import Left, Readings
-from transom.lake.tally import Tally
-from transom.stages import open_frames
-from transom.stages.framings import frame_block_of
-from transom.stages.open_frames import COUNTED, HOUR, MISCOUNTED, Frames
+from transom.engine.task_counters import Tally
+from transom.features.frames import tables_open_frames as open_frames
+from transom.features.frames.algorithm.readings import Left, Readings
+from transom.features.frames.algorithm.reference import Framing
+from transom.features.frames.algorithm.vectorised import Reports
+from transom.features.frames.resolve import frame_block_of
+from transom.features.frames.tables_open_frames import COUNTED, HOUR, MISCOUNTED, Frames
 from transom.stream import parse
 from unit.small_stream import base
 

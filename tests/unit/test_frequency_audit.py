@@ -2,7 +2,7 @@
 
 import pytest
 
-from transom.stages.frequency_audit import Audited
+from transom.features.frequency.audit import Audited
 
 COUNTS = {"items": 4, "records": 40, "error": 6, "most": 5, "beyond": 1, "below": 0, "outside": 0}
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from transom.cli.check import declared
-from transom.stages import frequencies, tick_matrices
-from transom.stages.cell_values import NUMBERS, VALUES
+from transom.features.frequency import tables_frequencies as frequencies
+from transom.features.frequency import tables_tick_matrices as tick_matrices
+from transom.features.frequency.cell_values import NUMBERS, VALUES
+from transom.features.frequency.spec import Frequency
 from transom.stream import parse
-from transom.stream.frequency import Frequency
 from unit.small_stream import base, refusal
 
 F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.01, "delta": 0.01}

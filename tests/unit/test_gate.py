@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from transom.intervals import NO_HOUR, Interval
-from transom.lake.acceptance import Accepted, accept, near_misses
-from transom.lake.book import Entry, Node, Verdict
-from transom.lake.cause import Cause
-from transom.lake.findings import publish
-from transom.lake.gate import judge
-from transom.lake.gate_words import wrapped
-from transom.lake.ledger import Ledger
+from transom.core.intervals import NO_HOUR, Interval
+from transom.engine.gate import judge
+from transom.engine.gate_text import wrapped
+from transom.findings.store import publish
+from transom.ledger.ledger import Ledger
+from transom.ledger.reasons import Cause
+from transom.ledger.state import Entry, Node, Verdict
+from transom.ledger.waivers import Accepted, accept, near_misses
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.granules import Granules, Level, reference
+from transom.features.aggregates.algorithm.granules import Granules, Level, reference
 from unit.small_granules import Record, granules
 
 

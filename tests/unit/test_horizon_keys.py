@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transom.reading import NotFresh, Results
+from transom.api import NotFresh, Results
 from transom.stream import parse
 
 STREAM = parse(

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.cli.check import declared
+from transom.spec.impossible_conditions import COUNT, Domain, impossible, possible
 from transom.stream import parse
-from transom.stream.impossible import COUNT, Domain, impossible, possible
 
 BEAT: dict[str, Any] = {
     "name": "beat",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.intervals import (
+from transom.core.intervals import (
     HOUR,
     NO_HOUR,
     Interval,

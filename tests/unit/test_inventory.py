@@ -12,23 +12,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transom.intervals import HOUR, NO_HOUR, Interval
-from transom.lake.book import Book, Entry
-from transom.lake.hour_sets import HourSet
-from transom.lake.staleness import Scope
-from transom.lake.store import Pins, Store
-from transom.lake.tables import Table
-from transom.paths import PathPattern
-from transom.stages import ingest
-from transom.stages.equal_files import equal_files
-from transom.stages.files import Content, File, FileName, Rules, source_id
-from transom.stages.hours import hour_states
-from transom.stages.ingest_publishing import _left_stale, changed_hours
-from transom.stages.ingest_tables import file_rows
-from transom.stages.inventory import Inventory, with_names
-from transom.stages.landing import Landing, Names
-from transom.stages.scene import Scene, node_of
-from transom.units import microseconds
+from transom.core.durations import microseconds
+from transom.core.hour_sets import HourSet
+from transom.core.intervals import HOUR, NO_HOUR, Interval
+from transom.core.path_pattern import PathPattern
+from transom.features.ingest import stage as ingest
+from transom.features.ingest.equal_files import equal_files
+from transom.features.ingest.file_records import Content, File, FileName, Rules, source_id
+from transom.features.ingest.hour_states import hour_states
+from transom.features.ingest.inventory import Inventory, with_names
+from transom.features.ingest.landing import Landing, Names
+from transom.features.ingest.publish import _left_stale, changed_hours
+from transom.features.ingest.snapshot import Scene, node_of
+from transom.features.ingest.tables import file_rows
+from transom.ledger.staleness import Scope
+from transom.ledger.state import Book, Entry
+from transom.storage.store import Pins, Store
+from transom.storage.tables import Table
 from unit.some_files import at
 
 HOURS = st.sampled_from([-20, 8, 10, 30])

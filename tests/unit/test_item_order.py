@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from transom.stages.item_bytes import order_keys
+from transom.features.items.bytes import order_keys
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,16 @@ import pytest
 from pyspark.errors import PythonException
 
 import ingest
-from transom import application, job, together
-from transom.commands import submit
-from transom.intervals import Interval
-from transom.lake.book import Entry, Node
-from transom.lake.findings import findings
-from transom.lake.ledger import Ledger, Overtaken
-from transom.lake.refresh import Outcome
-from transom.lake.tables import LakeError
+from transom.app import main as application
+from transom.app import pipeline as together
+from transom.app import run_stage as job
+from transom.app.command_lines import submit
+from transom.core.intervals import Interval
+from transom.engine.runner import Outcome
+from transom.findings.store import findings
+from transom.ledger.ledger import Ledger, Overtaken
+from transom.ledger.state import Entry, Node
+from transom.storage.tables import LakeError
 from transom.stream import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +53,7 @@ def test_wrong_arguments(
 RAISED_IN_A_WORKER = """\
 An exception was thrown from the Python worker:
 Traceback (most recent call last):
-  File "jobs/transom/stages/aggregate.py", line 228, in run
+  File "jobs/transom/features/aggregates/stage.py", line 228, in run
     raise ValueError("column n: must be a number;\\ngot 'x'")
 ValueError: column n: must be a number;
 got 'x'

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from transom.lake import systems
-from transom.paths import PathPattern
-from transom.stages import landing
-from transom.stages.landing import LandingError, absolute, is_there, listed, opened
+from transom.core.path_pattern import PathPattern
+from transom.features.ingest import landing
+from transom.features.ingest.landing import LandingError, absolute, is_there, listed, opened
+from transom.storage import filesystem as systems
 
 NAMES = ["conn 05:00:00-06:00:00.log", "conn%2005:00.log", "conn+[x]#?&=é.log", "north/conn.log"]
 

@@ -7,14 +7,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transom.intervals import Interval
-from transom.lake.book import Node
-from transom.lake.gate import judge
-from transom.lake.lineage import Lineage
-from transom.lake.staleness import Staleness
-from transom.reading import NotFresh, read
-from transom.stages.lineage import reason, stale_hours
-from transom.stages.scene import node_of
+from transom.api import NotFresh, read
+from transom.app.freshness import reason, stale_hours
+from transom.core.intervals import Interval
+from transom.engine.gate import judge
+from transom.features.ingest.snapshot import node_of
+from transom.ledger.lineage import Lineage
+from transom.ledger.staleness import Staleness
+from transom.ledger.state import Node
 from transom.stream import parse
 from unit.cli import by_hand as hand
 from unit.cli.by_hand import WEB, Lake

@@ -9,10 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from examples import rare_case
-from transom.algorithms import instances as finding
-from transom.algorithms.instances import smallest
-from transom.algorithms.matching import Windows, _reaching, _Search, minimal
-from transom.algorithms.patterns import (
+from transom.arrays.range_queries import NONE
+from transom.features.patterns.algorithm import instance_search as finding
+from transom.features.patterns.algorithm.instance_search import smallest
+from transom.features.patterns.algorithm.matching import Windows, _reaching, _Search, minimal
+from transom.features.patterns.algorithm.pattern import (
     Element,
     Instance,
     Never,
@@ -22,7 +23,6 @@ from transom.algorithms.patterns import (
     instances,
     minimal_instances,
 )
-from transom.algorithms.ranges import NONE
 
 SMALL = st.sampled_from([None, None, None, 0, 1, 2, 4, 8])
 

@@ -7,15 +7,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from transom.lake.tables import Table
-from transom.lake.tally import Tally
-from transom.stages import cells, tick_matrices
-from transom.stages.chained import Stretch
-from transom.stages.frequency_answers import together
-from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
-from transom.stages.frequency_checks import MISCOUNTED
-from transom.stages.frequency_windows import Hours
-from transom.stages.tick_matrices import AT, TICK, WHOLE, Added, Counted, schema_of
+from transom.engine.hour_chains import Stretch
+from transom.engine.task_counters import Tally
+from transom.features.frequency import tables_cells as cells
+from transom.features.frequency import tables_tick_matrices as tick_matrices
+from transom.features.frequency.checks import MISCOUNTED
+from transom.features.frequency.queries import together
+from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
+from transom.features.frequency.tables_tick_matrices import AT, TICK, WHOLE, Added, Counted, schema_of
+from transom.features.frequency.windows import Hours
+from transom.storage.tables import Table
 from transom.stream import parse
 from unit.small_stream import base
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from transom.lake import packed
-from transom.lake.packed import NAME, Packed
-from transom.lake.small import Stored
-from transom.lake.tables import Table, create, in_hours_sql
+from transom.storage import packed_copy as packed
+from transom.storage.driver_io import Stored
+from transom.storage.packed_copy import NAME, Packed
+from transom.storage.tables import Table, create, in_hours_sql
 from unit.small_lake import at
 
 TABLE = Table.load("files")

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs
 
-from transom.intervals import hour_of
-from transom.lake import parts
-from transom.lake.parts import Part, discard, written
-from transom.lake.systems import opened
+from transom.core.intervals import hour_of
+from transom.storage import data_files as parts
+from transom.storage.data_files import Part, discard, written
+from transom.storage.filesystem import opened
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SCHEMA = pa.schema([("time", pa.timestamp("us", "UTC")), ("text", pa.string())])
@@ -95,7 +95,9 @@ def test_what_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pytest.Monkey
     def refused(*_: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr("transom.lake.parts.opened", lambda _: (SystemThatRefuses(refused), str(tmp_path)))
+    monkeypatch.setattr(
+        "transom.storage.data_files.opened", lambda _: (SystemThatRefuses(refused), str(tmp_path))
+    )
     discard(str(tmp_path), "read", [])
     assert (tmp_path / part.path).exists()
 

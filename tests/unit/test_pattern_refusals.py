@@ -13,7 +13,7 @@ from unit.small_stream import refusal
 
 A, B = ({"id": "a", "where": "status = 1"}, {"id": "b", "where": "ok"})
 C = {"id": "c", "where": "not ok"}
-OWN = {"steps": ..., "detector": "transom.intervals.parse"}
+OWN = {"steps": ..., "detector": "transom.core.intervals.parse"}
 DO = {"id": "c", "where": "ok", "times": 2}
 NOT_C = {"where": " not  ok", "between": ["a", "b"]}
 
@@ -54,7 +54,7 @@ NOT_C = {"where": " not  ok", "between": ["a", "b"]}
         ({"steps": ...}, "must have either steps or detector; it has neither"),
         ({"steps": []}, "steps: must have at least 1; got []"),
         ({"steps": 5}, "steps: must be a list; got 5"),
-        ({"detector": "transom.intervals.parse"}, "must have either steps or detector; it has both"),
+        ({"detector": "transom.core.intervals.parse"}, "must have either steps or detector; it has both"),
         ({"steps__1": 5}, "steps[1]: must be a mapping; got 5"),
         ({"steps__1__id": ...}, "steps[1].id: is required"),
         ({"steps__1__where": ...}, "steps[1].where: is required"),
@@ -159,8 +159,8 @@ NOT_C = {"where": " not  ok", "between": ["a", "b"]}
         ({**OWN, "detector": "detect"}, "detector: must be the path of a function, as package.module.function; got 'detect'"),
         ({**OWN, "detector": "os.system('x')"}, "detector: must be the path of a function, as package.module.function; got \"os.system('x')\""),
         ({**OWN, "detector": "transom.intervls.parse"}, "detector: transom.intervls of transom.intervls.parse does not import: ModuleNotFoundError: No module named 'transom.intervls'"),
-        ({**OWN, "detector": "transom.intervals.pars"}, "detector: transom.intervals has no function 'pars'; nearest: parse"),
-        ({**OWN, "detector": "transom.intervals.HOUR"}, "detector: must be a function; transom.intervals.HOUR is a timedelta"),
+        ({**OWN, "detector": "transom.core.intervals.pars"}, "detector: transom.core.intervals has no function 'pars'; nearest: parse"),
+        ({**OWN, "detector": "transom.core.intervals.HOUR"}, "detector: must be a function; transom.core.intervals.HOUR is a timedelta"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_pattern_is_said_with_path_rule_and_value(

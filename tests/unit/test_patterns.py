@@ -15,10 +15,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from transom.cli.check import declared
-from transom.intervals import HOUR
+from transom.core.intervals import HOUR
+from transom.features.patterns.spec import Agreement
+from transom.spec.yaml_file import parse_mapping
 from transom.stream import Pattern, Stream, parse
-from transom.stream.files import parse_mapping
-from transom.stream.patterns import Agreement
 from unit.small_patterns import ALL, log, small
 from unit.small_stream import base, changed
 
@@ -172,7 +172,8 @@ def test_what_a_stream_looks_for_is_told_in_a_line_each() -> None:
         "  pattern scan: 2 steps by dst, within 1 day, 10 levels from batches of 5 minutes",
         "  pattern broken_in: 2 steps by client, within 2 hours, 6 levels from batches of 5 minutes",
         "  pattern policy: 2 steps by client, within 1 day, 10 levels from batches of 5 minutes",
-        "  pattern own: transom.intervals.parse by dst, within 1 hour, 5 levels from batches of 5 minutes",
+        "  pattern own: transom.core.intervals.parse by dst, within 1 hour, "
+        "5 levels from batches of 5 minutes",
     ]
     one = of(within="5 minutes", steps=[{"id": "a", "where": "ok"}], key=[])
     assert declared(parse(small()).model_copy(update={"patterns": {"x": one}})).splitlines()[2:] == [

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from transom.intervals import HOUR
-from transom.paths import PathPattern
-from transom.stages.periods import Periods
-from transom.stages.scene import expected_of, hour_checks
+from transom.core.intervals import HOUR
+from transom.core.path_pattern import PathPattern
+from transom.features.ingest.periods import Periods
+from transom.features.ingest.snapshot import expected_of, hour_checks
 from transom.stream import SpecificationError, Stream, parse
 
 FIVE = timedelta(minutes=5)

@@ -11,8 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.persistence import Exact, FixedWindow, Persistence, SlidingWindow, instances_for
-from transom.algorithms.sampling import hashed, hashed_all
+from transom.features.persistence.algorithm.item_slot_hash import hashed, hashed_all
+from transom.features.persistence.algorithm.reference import (
+    Exact,
+    FixedWindow,
+    Persistence,
+    SlidingWindow,
+    instances_for,
+)
 
 SLOTS = 40
 PAIRS = st.sets(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.integers(1, SLOTS))).map(

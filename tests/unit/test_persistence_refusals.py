@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from transom.cli.check import declared
-from transom.stages.sketch import told
+from transom.features.sketch_stage import told
 from transom.stream import parse
 from unit.small_stream import base, refusal
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from transom.intervals import HOUR
-from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node, Verdict
-from transom.lake.ledger import Ledger, Overtaken
-from transom.lake.publishing import publish, stands
-from transom.lake.store import Pins, Store, Write
-from transom.lake.tables import Table
+from transom.core.intervals import HOUR
+from transom.engine.publisher import publish, stands
+from transom.ledger.ledger import Ledger, Overtaken
+from transom.ledger.state import EMPTY_DIGEST, Book, Entry, Node, Verdict
+from transom.storage.store import Pins, Store, Write
+from transom.storage.tables import Table
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 CHECK = Verdict(

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.ranges import NONE, Maxima, MaximaBesides, bisected, expanded
+from transom.arrays.range_queries import NONE, Maxima, MaximaBesides, bisected, expanded
 
 VALUES = st.lists(st.tuples(st.integers(NONE, 6), st.integers(0, 2)), min_size=1, max_size=20)
 RANGES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.integers(0, 3)), min_size=1)

@@ -5,9 +5,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.granules import Level
-from transom.algorithms.recurring import Items, of_report, recurring
-from transom.algorithms.stairwise import reports
+from transom.features.aggregates.algorithm.granules import Level
+from transom.features.aggregates.algorithm.recurring import Items, of_report, recurring
+from transom.features.aggregates.algorithm.stairwise_reference import reports
 from unit.small_granules import granules
 from unit.small_levels import nested_levels
 

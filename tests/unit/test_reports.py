@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.fits import ONE, mean
-from transom.stages.blocks import Block, block_of
-from transom.stages.columns import reaches
-from transom.stages.items import RecurringItems
-from transom.stages.reports import Reports
+from transom.arrays.arrow import reaches
+from transom.features.aggregates.algorithm.linear_fit import ONE, mean
+from transom.features.aggregates.reports import Reports
+from transom.features.aggregates.resolve import Block, block_of
+from transom.features.aggregates.tables_recurring import RecurringItems
 from transom.stream import parse
 from unit.small_stream import base
 
@@ -178,7 +178,7 @@ def test_distinct_values_are_those_of_the_records_of_each_window(
     of = block(measures={"n": "count", "took": "sum(took)", "kinds": "distinct(took)"})
     events = [(user, start + second, took) for user, second, took in drawn]
     stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
-    with patch("transom.stages.reports.AT_A_TIME", at_a_time):
+    with patch("transom.features.aggregates.reports.AT_A_TIME", at_a_time):
         made = list(Reports(of, stretches, np.array([], dtype=np.int64))([granules(events, of)]))
     for row in pa.Table.from_batches(made).to_pylist():
         low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))

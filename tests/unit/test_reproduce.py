@@ -9,7 +9,7 @@ from reproduce.connections import PROTOCOLS, drawn
 from reproduce.multigranular import WAYS, of_granules, of_levels, of_range
 from reproduce.operations import Aggregation, Operation, Recurrence, Regression
 
-from transom.algorithms.granules import Level
+from transom.features.aggregates.algorithm.granules import Level
 
 
 @pytest.mark.parametrize("of", [Aggregation(), Regression(), Recurrence()], ids=lambda of: of.name)

@@ -20,8 +20,8 @@ from reproduce.item_streams import (
 )
 from reproduce.window_errors import LOOKS, VARIANTS, errors
 
-from transom.algorithms.countmin import Perfect, Proportional, Shape, Simple
-from transom.algorithms.splitter import FixedPoint
+from transom.features.frequency.algorithm.reference import Perfect, Proportional, Shape, Simple
+from transom.features.frequency.algorithm.splitter_reference import FixedPoint
 
 SHAPE, WINDOW = Shape(2, 6, 3), 2 * LOOKS
 

@@ -11,8 +11,8 @@ import pytest
 from reproduce import persistence as study
 from reproduce.presence import DATA, hashes
 
-from transom.algorithms.persistence import FixedWindow, Persistence
-from transom.algorithms.sampling import hashed
+from transom.features.persistence.algorithm.item_slot_hash import hashed
+from transom.features.persistence.algorithm.reference import FixedWindow, Persistence
 
 SMALL = 300
 

@@ -11,12 +11,12 @@ from unittest.mock import Mock
 import pytest
 from deltalake import DeltaTable
 
-from transom.lake import retention
-from transom.lake.book import Entry, Node
-from transom.lake.ledger import Ledger
-from transom.lake.retention import SILENT, expire
-from transom.lake.store import Store
-from transom.stages.aggregate import outline
+from transom.engine import retention
+from transom.engine.retention import SILENT, expire
+from transom.features.aggregates.stage import outline
+from transom.ledger.ledger import Ledger
+from transom.ledger.state import Entry, Node
+from transom.storage.store import Store
 from transom.stream import parse
 
 HOUR = timedelta(hours=1)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.rings import Rings, aged_mean
-from transom.algorithms.stairwise import Sums, reports
+from transom.features.aggregates.algorithm.rings import Rings, aged_mean
+from transom.features.aggregates.algorithm.stairwise_reference import Sums, reports
 from unit.small_granules import granules
 from unit.small_levels import nested_levels
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.row_hash_arrays import _line, columns_of
-from transom.algorithms.row_hashes import PRIME, columns, multipliers
+from transom.features.frequency.algorithm.row_hash_arrays import _line, columns_of
+from transom.features.frequency.algorithm.row_hashes import PRIME, columns, multipliers
 
 
 @given(

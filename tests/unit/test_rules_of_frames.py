@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from transom.algorithms.frames import advance, whole
-from transom.algorithms.framing import Aggregate, Framing, Reading, Threshold, alone, framed
-from transom.algorithms.pieces import HOUR
-from transom.algorithms.readings import NONE, Left, Readings
+from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.features.frames.algorithm.readings import NONE, Left, Readings
+from transom.features.frames.algorithm.reference import Aggregate, Framing, Reading, Threshold, alone, framed
+from transom.features.frames.algorithm.vectorised import advance, whole
 
 
 def columns(ones: Sequence[Reading]) -> Readings:

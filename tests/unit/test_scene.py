@@ -9,16 +9,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from transom.intervals import HOUR, NO_HOUR, Interval
-from transom.lake.book import Book, Entry, Node
-from transom.lake.ledger import Ledger
-from transom.lake.staleness import Scope
-from transom.lake.store import Pins, Store
-from transom.stages.files import File, Listed, Rules
-from transom.stages.hours import HourState
-from transom.stages.ingest_publishing import _entries
-from transom.stages.ingest_tables import Tables
-from transom.stages.scene import (
+from transom.core.intervals import HOUR, NO_HOUR, Interval
+from transom.features.ingest.file_records import File, Listed, Rules
+from transom.features.ingest.hour_states import HourState
+from transom.features.ingest.publish import _entries
+from transom.features.ingest.snapshot import (
     STAGE,
     Scene,
     Specified,
@@ -30,6 +25,11 @@ from transom.stages.scene import (
     scene_of,
     scheduled,
 )
+from transom.features.ingest.tables import Tables
+from transom.ledger.ledger import Ledger
+from transom.ledger.staleness import Scope
+from transom.ledger.state import Book, Entry, Node
+from transom.storage.store import Pins, Store
 from transom.stream import parse
 from unit.small_stream import changed
 from unit.some_files import RULES, at, listed, one

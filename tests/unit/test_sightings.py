@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.batches import Rows, shown, trimmed
-from transom.algorithms.matching import minimal
-from transom.algorithms.patterns import Pattern
-from transom.algorithms.sightings import belongs, sightings
-from transom.algorithms.widening import Run, Widening, Work, widen
+from transom.features.patterns.algorithm.batches import Rows, shown, trimmed
+from transom.features.patterns.algorithm.detected_matches import belongs, sightings
+from transom.features.patterns.algorithm.matching import minimal
+from transom.features.patterns.algorithm.pattern import Pattern
+from transom.features.patterns.algorithm.reference import Run, Widening, Work, widen
 from unit.small_widenings import (
     CASE,
     ELEMENTS,
@@ -128,7 +128,9 @@ def test_many_keys_at_once_come_to_the_same(
     pairs: int,
 ) -> None:
     stretches = some_of(ends)
-    with mock.patch.multiple("transom.algorithms.sightings", AT_A_TIME=records, PAIRS_AT_A_TIME=pairs):
+    with mock.patch.multiple(
+        "transom.features.patterns.algorithm.detected_matches", AT_A_TIME=records, PAIRS_AT_A_TIME=pairs
+    ):
         found = Fast(*case, of_all(keys)).advance(OVER, stretches)
     assert sorted(found) == expected_of(*case, keys, stretches)
 
@@ -143,7 +145,7 @@ def test_a_batch_of_too_many_records_holds_what_any_other_does(
 ) -> None:
     pattern, widening = Pattern(ELEMENTS[elements], (), 40, most), Widening(40, 40, most)
     keys = [list(enumerate(bits, start=1))]
-    with mock.patch("transom.algorithms.sightings.minimal", wraps=minimal) as looked:
+    with mock.patch("transom.features.patterns.algorithm.detected_matches.minimal", wraps=minimal) as looked:
         found = Fast(pattern, widening, of_all(keys)).advance(OVER, [(-1, OVER)])
     assert sorted(found) == expected_of(pattern, widening, keys, [(-1, OVER)])
     # Looked at together are so few that what it takes grows with the records, not with their square.

@@ -13,10 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import rare_case
-from transom.algorithms.countmin import Cell, Perfect, Shape
-from transom.algorithms.splitter import UNIT, FixedPoint, Splitter, SplitterAsListed, SubCell, error
-from transom.algorithms.splitter_cells import FIELDS, SplitterCells, SubCells, bounds, values
-from transom.stages.frequency_checks import SUB_CELLS, WINDOW, beyond
+from transom.features.frequency.algorithm.reference import Cell, Perfect, Shape
+from transom.features.frequency.algorithm.splitter import FIELDS, SplitterCells, SubCells, bounds, values
+from transom.features.frequency.algorithm.splitter_reference import (
+    UNIT,
+    FixedPoint,
+    Splitter,
+    SplitterAsListed,
+    SubCell,
+    error,
+)
+from transom.features.frequency.checks import SUB_CELLS, WINDOW, beyond
 from unit.test_countmin import ITEMS, given_records, given_ticks
 
 SHAPE = Shape(2, 4, 3)

@@ -9,11 +9,11 @@ from unittest.mock import MagicMock
 import pyarrow as pa
 import pytest
 
-from transom.lake import spool
-from transom.lake.spool import MOST_FILES, Spool
-from transom.lake.stage import Share
-from transom.lake.store import Store
-from transom.lake.tables import Table
+from transom.engine.stage import Share
+from transom.storage import staging as spool
+from transom.storage.staging import MOST_FILES, Spool
+from transom.storage.store import Store
+from transom.storage.tables import Table
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 KINDS = {"block": "string", "hour": "timestamp", "n": "bigint"}

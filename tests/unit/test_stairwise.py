@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.granules import Level, reference
-from transom.algorithms.stairwise import Chain, Report, Sums, reports
+from transom.features.aggregates.algorithm.granules import Level, reference
+from transom.features.aggregates.algorithm.stairwise_reference import Chain, Report, Sums, reports
 
 Records = list[tuple[int, int | None]]
 

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.intervals import Interval
-from transom.lake.acceptance import Accepted
-from transom.lake.book import Book, Entry, Node, Status
-from transom.lake.cause import Cause
-from transom.lake.planning import Plan, left_stale, plan
-from transom.lake.quality import Check
-from transom.lake.settling import settle
-from transom.lake.stage import Computed, Part, Reads, Request, Stage, Step
-from transom.lake.staleness import Scope, completeness, expected_inputs, judged_by, recorded_inputs
-from transom.lake.tables import Table
+from transom.core.intervals import Interval
+from transom.engine.checks import Check
+from transom.engine.outcomes import settle
+from transom.engine.planner import Plan, left_stale, plan
+from transom.engine.stage import Computed, Part, Reads, Request, Stage, Step
+from transom.ledger.reasons import Cause
+from transom.ledger.staleness import Scope, completeness, expected_inputs, judged_by, recorded_inputs
+from transom.ledger.state import Book, Entry, Node, Status
+from transom.ledger.waivers import Accepted
+from transom.storage.tables import Table
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)

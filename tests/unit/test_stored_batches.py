@@ -7,15 +7,15 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.batches import trimmed
-from transom.intervals import EPOCH, HOUR
-from transom.lake.tables import ARROW_TYPES
-from transom.lake.tally import Tally
-from transom.stages.batches import Batches, kinds_of
-from transom.stages.columns import HOUR_LENGTH, int64s
-from transom.stages.patterns import PatternBlock, block_of
-from transom.stages.records import Records
-from transom.stages.work import LONGEST_BATCH
+from transom.arrays.arrow import HOUR_LENGTH, int64s
+from transom.core.intervals import EPOCH, HOUR
+from transom.engine.task_counters import Tally
+from transom.features.patterns.algorithm.batches import trimmed
+from transom.features.patterns.records import Records
+from transom.features.patterns.resolve import PatternBlock, block_of
+from transom.features.patterns.tables_batches import Batches, kinds_of
+from transom.features.patterns.work_bounds import LONGEST_BATCH
+from transom.storage.tables import ARROW_TYPES
 from transom.stream import parse
 from unit.small_patterns import small
 

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.intervals import NO_HOUR, Interval
-from transom.lake import stored_nodes
-from transom.lake.book import EMPTY_DIGEST, Book, Entry, Node
-from transom.lake.cause import Cause
-from transom.lake.hour_sets import HourSet
-from transom.lake.ledger import _row
-from transom.lake.stage import Part, Reads, Stage, Step
-from transom.lake.staleness import Staleness
-from transom.lake.stored_nodes import StoredNodes
-from transom.lake.tables import Table
+from transom.core.hour_sets import HourSet
+from transom.core.intervals import NO_HOUR, Interval
+from transom.engine.stage import Part, Reads, Stage, Step
+from transom.ledger import columnar_state as stored_nodes
+from transom.ledger.columnar_state import StoredNodes
+from transom.ledger.ledger import _row
+from transom.ledger.reasons import Cause
+from transom.ledger.staleness import Staleness
+from transom.ledger.state import EMPTY_DIGEST, Book, Entry, Node
+from transom.storage.tables import Table
 from unit.small_lake import at
 
 SCHEMA = Table.load("hours").arrow_schema()

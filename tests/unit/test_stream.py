@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from transom.formats.layout import ByLines, EventTime, Field, Layout, Span
-from transom.paths import Match
+from transom.core.path_pattern import Match
+from transom.features.aggregates.spec import check_levels, common_granule
+from transom.formats.record_format import ByLines, EventTime, Field, Layout, Span
 from transom.stream import BUILT_IN, Level, SpecificationError, load, parse
-from transom.stream.windows import check_levels, common_granule
 from unit.small_stream import HOUR, TEN, base, changed
 
 STREAMS = Path(__file__).parents[2] / "schemas" / "streams"

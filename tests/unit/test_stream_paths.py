@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.paths import Match, PathPattern
+from transom.core.path_pattern import Match, PathPattern
 
 
 def exactly(text: str) -> str:

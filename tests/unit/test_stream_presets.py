@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from transom.formats.layout import EventTime, Field, Layout
+from transom.formats.record_format import EventTime, Field, Layout
 from transom.stream import Unique, parse
 from unit.small_stream import changed, refusal
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transom.spec.yaml_file import MAX_BYTES, parse_mapping, read_mapping
 from transom.stream import SpecificationError, load
-from transom.stream.files import MAX_BYTES, parse_mapping, read_mapping
 
 
 @pytest.mark.parametrize(

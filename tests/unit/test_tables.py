@@ -13,10 +13,10 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transom.intervals import HOUR
-from transom.lake import tables
-from transom.lake.store import Write
-from transom.lake.tables import LakeError, Table, TableMismatch, create, in_hours_sql, in_terms, read_rows
+from transom.core.intervals import HOUR
+from transom.storage import tables
+from transom.storage.store import Write
+from transom.storage.tables import LakeError, Table, TableMismatch, create, in_hours_sql, in_terms, read_rows
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 KEPT = "delta.enableExpiredLogCleanup"

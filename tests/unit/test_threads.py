@@ -6,7 +6,7 @@ from threading import Barrier, BrokenBarrierError, current_thread
 
 import pytest
 
-from transom.threads import in_order
+from transom.core.concurrency import in_order
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

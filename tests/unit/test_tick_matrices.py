@@ -8,10 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.countmin import Cell, Perfect, Proportional, Shape, Simple, WindowedCountMin
-from transom.algorithms.exact import Int64s
-from transom.algorithms.row_hash_arrays import columns_of
-from transom.algorithms.tick_matrices import matrices_of, shares
+from transom.core.exact_sums import Int64s
+from transom.features.frequency.algorithm.reference import (
+    Cell,
+    Perfect,
+    Proportional,
+    Shape,
+    Simple,
+    WindowedCountMin,
+)
+from transom.features.frequency.algorithm.row_hash_arrays import columns_of
+from transom.features.frequency.algorithm.tick_matrices import matrices_of, shares
 from unit.test_countmin import ITEMS
 from unit.test_splitter import TICKS
 

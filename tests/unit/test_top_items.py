@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.top_items import Kept, largest, ranked
+from transom.features.frequency.algorithm.top_items import Kept, largest, ranked
 
 RECORDS = st.lists(st.integers(1, 6), max_size=20)
 

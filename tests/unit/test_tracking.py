@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from transom.algorithms.persistence import Persistence, Tracked
-from transom.algorithms.pieces import HOUR
-from transom.algorithms.tracking import Tracking, Tuples
+from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.features.persistence.algorithm.reference import Persistence, Tracked
+from transom.features.persistence.algorithm.vectorised import Tracking, Tuples
 from unit.small_persistence import ITEMS, Case, cases, contacts, fast, plain
 
 NAMES = ("instance", "item", "start", "counted", "latest")

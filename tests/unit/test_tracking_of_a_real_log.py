@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 import sample_logs
 
-from transom.algorithms.persistence import Exact, Persistence
-from transom.algorithms.pieces import HOUR
-from transom.algorithms.tracking import Tracking
+from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.features.persistence.algorithm.reference import Exact, Persistence
+from transom.features.persistence.algorithm.vectorised import Tracking
 from unit import small_persistence
 from unit.small_persistence import Case, fast, plain
 

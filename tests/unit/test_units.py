@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from transom.units import Duration, format_duration, microseconds, parse_duration, spoken
+from transom.core.durations import Duration, format_duration, microseconds, parse_duration, spoken
 
 
 def exactly(text: str) -> str:

@@ -6,8 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.patterns import Pattern, instances, minimal_instances
-from transom.algorithms.widening import Run, Sighting, Widening, Work, widen
+from transom.features.patterns.algorithm.pattern import Pattern, instances, minimal_instances
+from transom.features.patterns.algorithm.reference import Run, Sighting, Widening, Work, widen
 from unit.small_widenings import (
     CASE,
     ENDS,

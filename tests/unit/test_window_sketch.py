@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.algorithms.countmin import Perfect, Shape
-from transom.algorithms.window_sketch import UnmergeableError, WindowSketch
+from transom.features.frequency.algorithm.reference import Perfect, Shape
+from transom.features.frequency.algorithm.window_sketch import UnmergeableError, WindowSketch
 from unit.test_countmin import ITEMS
 from unit.test_tick_matrices import matrix_of
 

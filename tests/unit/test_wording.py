@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from transom.lake.tables import query
-from transom.lake.wording import ranged, shown
+from transom.findings.sql_text import ranged, shown
+from transom.storage.tables import query
 
 
 def said(folder: Path, expression: str, **columns: Any) -> object:

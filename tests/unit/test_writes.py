@@ -11,12 +11,13 @@ from delta.exceptions import ConcurrentAppendException, MetadataChangedException
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
-from transom.lake import small, store
-from transom.lake.book import Node
-from transom.lake.ledger import Overtaken
-from transom.lake.parts import Part, written
-from transom.lake.store import Store, Write
-from transom.lake.tables import ATTEMPTS, Table, read_rows
+from transom.ledger.ledger import Overtaken
+from transom.ledger.state import Node
+from transom.storage import driver_io as small
+from transom.storage import store
+from transom.storage.data_files import Part, written
+from transom.storage.store import Store, Write
+from transom.storage.tables import ATTEMPTS, Table, read_rows
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 TABLE = Table("granules", {}, (), frozenset())

@@ -6,8 +6,8 @@ Usage: spark-submit by_spark.py JOB [the job's arguments]
 import sys
 from collections.abc import Iterable
 
-from transom import application
-from transom.lake import small
+from transom.app import main as application
+from transom.storage import driver_io as small
 
 
 def never(parts: Iterable[object]) -> None:

@@ -14,9 +14,9 @@ from deltalake import DeltaTable
 
 from bench.draw import END
 from bench.ways import timed
-from transom.algorithms.granules import Level
-from transom.intervals import format_hour, parse
-from transom.stages.blocks import Block, block_of
+from transom.core.intervals import format_hour, parse
+from transom.features.aggregates.algorithm.granules import Level
+from transom.features.aggregates.resolve import Block, block_of
 from transom.stream import load
 
 THREADS = 2

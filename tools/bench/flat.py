@@ -17,8 +17,8 @@ from typing import Any
 from bench import scans
 from bench.draw import FIRST
 from bench.measure import Measured, run, spark_submit
-from transom.intervals import HOUR, Interval, format_hour
-from transom.lake.ledger import Ledger
+from transom.core.intervals import HOUR, Interval, format_hour
+from transom.ledger.ledger import Ledger
 
 HERE = Path(__file__).parent
 JOBS = HERE.parents[1] / "jobs"

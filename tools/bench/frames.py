@@ -10,7 +10,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transom.algorithms.granules import Level
+from transom.features.aggregates.algorithm.granules import Level
 
 FIGURES = {"count": F.sum, "values": F.sum, "sum": F.sum, "min": F.min, "max": F.max}
 """How a figure is made of the figures of parts."""

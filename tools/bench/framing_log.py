@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from bench import held, version
 from bench.draw import CLIENTS, END, FIRST, HOURS, SEED, zipf
-from transom.intervals import Interval
+from transom.core.intervals import Interval
 
 ABOVE, BELOW = 600, 300
 """Of the value, for threshold and delta frames."""

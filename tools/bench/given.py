@@ -5,7 +5,7 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame
 
-from transom.lake.store import Pins, Store, in_hours
+from transom.storage.store import Pins, Store, in_hours
 
 
 def ddl(kinds: Mapping[str, str]) -> str:

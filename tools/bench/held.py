@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from transom.intervals import Interval
-from transom.lake.book import Entry, Node
-from transom.lake.ledger import Ledger
+from transom.core.intervals import Interval
+from transom.ledger.ledger import Ledger
+from transom.ledger.state import Entry, Node
 
 
 def held(lake: Path, events: Callable[[], pa.Table], asked: Interval) -> Path:

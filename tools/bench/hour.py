@@ -17,8 +17,8 @@ from airflow_api import Airflow
 from bench.draw import END, FIRST, HOURS, LOGS, drawn
 from bench.ingest import in_turn
 from bench.measure import MIB, Failed, Watch, run
-from transom.intervals import HOUR, Interval, format_hour
-from transom.lake.ledger import Ledger
+from transom.core.intervals import HOUR, Interval, format_hour
+from transom.ledger.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES = 300

@@ -14,8 +14,8 @@ from deltalake import DeltaTable
 from bench import version
 from bench.draw import END, FIRST, LOGS, drawn
 from bench.measure import Failed, Measured, run, spark_submit
-from transom.intervals import format_hour
-from transom.lake.ledger import Ledger
+from transom.core.intervals import format_hour
+from transom.ledger.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parents[2]
 PEER = Path(__file__).with_name("peer_ingest.py")

@@ -19,7 +19,7 @@ from bench.draw import FIRST, SEED, zipf
 from bench.ingest import in_turn
 from bench.measure import Failed, Measured
 from bench.ways import warm
-from transom.intervals import HOUR, format_hour
+from transom.core.intervals import HOUR, format_hour
 
 EVENTS = 5_000_000
 KEYS = 10_000

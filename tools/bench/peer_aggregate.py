@@ -21,15 +21,15 @@ from pyspark.sql import functions as F
 from bench import frames
 from bench.draw import END, FIRST
 from bench.measure import LONG
-from transom import job
-from transom.intervals import Interval, format_hour
-from transom.lake.session import session
-from transom.lake.stage import Made, Request
-from transom.lake.store import Pins, Store, in_hours
-from transom.stages import aggregate
-from transom.stages.blocks import Block, block_of
+from transom.app import run_stage as job
+from transom.app.stage_runners import WORKS
+from transom.core.intervals import Interval, format_hour
+from transom.engine.stage import Made, Request
+from transom.features.aggregates import stage as aggregate
+from transom.features.aggregates.resolve import Block, block_of
+from transom.storage.session import session
+from transom.storage.store import Pins, Store, in_hours
 from transom.stream import Stream, load
-from transom.work import WORKS
 
 BLOCK, MEASURE = "volume", "sent"
 INTERVAL = Interval(FIRST, END)

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from bench.between_log import CASES, SECOND, Case
 from bench.ways import timed
-from transom.lake.session import session
-from transom.stages.between import between_join
+from transom.features.fills.between_join import between_join
+from transom.storage.session import session
 
 TOTALS = (
     "sum(many)", "sum(total)", "sum(largest)", "sum(id % 1000 * many)", "sum(id % 997 * total)",

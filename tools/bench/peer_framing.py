@@ -19,14 +19,14 @@ from bench.framing_log import ABOVE
 from bench.given import Given, ddl
 from bench.staged import staged
 from bench.ways import timed
-from transom.intervals import Interval
-from transom.lake.session import session
-from transom.lake.stage import Request
-from transom.lake.store import Store
-from transom.lake.tables import Table
-from transom.lake.tally import Tally
-from transom.stages import open_frames
-from transom.stages.framings import FrameBlock, frame_block_of
+from transom.core.intervals import Interval
+from transom.engine.stage import Request
+from transom.engine.task_counters import Tally
+from transom.features.frames import tables_open_frames as open_frames
+from transom.features.frames.resolve import FrameBlock, frame_block_of
+from transom.storage.session import session
+from transom.storage.store import Store
+from transom.storage.tables import Table
 from transom.stream import load
 
 INTERVAL = Interval(FIRST, END)

@@ -23,15 +23,16 @@ from bench.frequency_log import DELTA, EPSILON, TOP, WINDOW
 from bench.given import Given, ddl
 from bench.staged import staged
 from bench.ways import timed
-from transom.intervals import HOUR, Interval
-from transom.lake.session import session
-from transom.lake.stage import Request
-from transom.lake.store import Store
-from transom.lake.tables import Table
-from transom.lake.tally import Tally
-from transom.reading import read
-from transom.stages import frequencies, tick_matrices
-from transom.stages.frequency_blocks import FrequencyBlock, frequency_block_of
+from transom.api import read
+from transom.core.intervals import HOUR, Interval
+from transom.engine.stage import Request
+from transom.engine.task_counters import Tally
+from transom.features.frequency import tables_frequencies as frequencies
+from transom.features.frequency import tables_tick_matrices as tick_matrices
+from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
+from transom.storage.session import session
+from transom.storage.store import Store
+from transom.storage.tables import Table
 from transom.stream import load
 
 INTERVAL = Interval(FIRST, END)

@@ -11,7 +11,7 @@ import sys
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transom.lake.session import session
+from transom.storage.session import session
 
 LINE = (
     r"^(\S+) (\S+) (.*?) \[([^\]]*)\] \"((\S+) (.*) (HTTP/[0-9.]+))\" ([0-9]{3}) ([0-9]+|-)"

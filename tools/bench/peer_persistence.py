@@ -19,14 +19,14 @@ from bench.given import Given, ddl
 from bench.persistence_log import SLOT
 from bench.staged import staged
 from bench.ways import timed
-from transom.intervals import HOUR, Interval
-from transom.lake.session import session
-from transom.lake.stage import Request
-from transom.lake.store import Store
-from transom.lake.tables import Table
-from transom.lake.tally import Tally
-from transom.stages import tuples
-from transom.stages.persistence_blocks import PersistenceBlock, persistence_block_of
+from transom.core.intervals import HOUR, Interval
+from transom.engine.stage import Request
+from transom.engine.task_counters import Tally
+from transom.features.persistence import tables_tuples as tuples
+from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
+from transom.storage.session import session
+from transom.storage.store import Store
+from transom.storage.tables import Table
 from transom.stream import load
 
 INTERVAL = Interval(FIRST, END)

@@ -22,27 +22,28 @@ from bench.draw import FIRST
 from bench.given import Given, ddl
 from bench.measure import LONG
 from bench.widen_log import BEGIN, END, PATTERN, TOLD, WITHIN
-from transom import job
-from transom.algorithms.exact import Int64s
-from transom.algorithms.matching import Windows, minimal
-from transom.algorithms.ranges import expanded
-from transom.algorithms.sightings import AT_A_TIME, Sightings
-from transom.intervals import HOUR, Interval
-from transom.lake.session import session
-from transom.lake.stage import Counted, Request
-from transom.lake.store import Store, in_hours
-from transom.lake.tables import ARROW_TYPES
-from transom.lake.tally import Tally
-from transom.stages import batches, matches
-from transom.stages.blocks import MICROSECOND
-from transom.stages.found import Found, rows_of
-from transom.stages.matches import common_codes_of
-from transom.stages.patterns import PatternBlock, block_of, of_events, of_one_key
-from transom.stages.records import Records
-from transom.stages.slices import micros
-from transom.stages.work import hours_of
+from transom.app import run_stage as job
+from transom.app.stage_runners import WORKS
+from transom.arrays.range_queries import expanded
+from transom.core.exact_sums import Int64s
+from transom.core.intervals import HOUR, Interval
+from transom.engine.hours import micros
+from transom.engine.stage import Counted, Request
+from transom.engine.task_counters import Tally
+from transom.features.aggregates.resolve import MICROSECOND
+from transom.features.patterns import tables_batches as batches
+from transom.features.patterns import tables_matches as matches
+from transom.features.patterns.algorithm.detected_matches import AT_A_TIME, Sightings
+from transom.features.patterns.algorithm.matching import Windows, minimal
+from transom.features.patterns.match_rows import Found, rows_of
+from transom.features.patterns.records import Records
+from transom.features.patterns.resolve import PatternBlock, block_of, of_events, of_one_key
+from transom.features.patterns.tables_matches import common_codes_of
+from transom.features.patterns.work_bounds import hours_of
+from transom.storage.session import session
+from transom.storage.store import Store, in_hours
+from transom.storage.tables import ARROW_TYPES
 from transom.stream import load
-from transom.work import WORKS
 
 INTERVAL, COUNTED = Interval(FIRST, TOLD), Interval(BEGIN, END)
 SHARE = 100

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from bench import held, version
 from bench.draw import END, FIRST, HOURS, SEED, zipf
-from transom.intervals import Interval
+from transom.core.intervals import Interval
 
 HOSTS = 200_000
 SLOT = 15 * 60 * 1_000_000

@@ -53,11 +53,15 @@ def main(job: str, result: str, *arguments: str) -> None:
     """Runs the job and writes where its time went."""
     clock = Clock()
     clock.note("Python: imports")
-    from transom import application, together
-    from transom.lake import refresh
-    from transom.lake.ledger import Ledger
-    from transom.lake.store import Pins, Store
-    from transom.stages import contents, ingest, ingest_publishing, scene
+    from transom.app import main as application
+    from transom.app import pipeline as together
+    from transom.engine import runner as refresh
+    from transom.features.ingest import file_checks as contents
+    from transom.features.ingest import publish as ingest_publishing
+    from transom.features.ingest import snapshot as scene
+    from transom.features.ingest import stage as ingest
+    from transom.ledger.ledger import Ledger
+    from transom.storage.store import Pins, Store
 
     for module in (refresh, contents, ingest_publishing):
         clock.keep(module, "judge", "Great Expectations")

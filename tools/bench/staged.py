@@ -5,10 +5,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from bench.ways import linked, timed
-from transom import job
-from transom.intervals import Interval
+from transom.app import run_stage as job
+from transom.app.stage_runners import WORKS
+from transom.core.intervals import Interval
 from transom.stream import Stream
-from transom.work import WORKS
 
 
 def staged(

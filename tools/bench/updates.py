@@ -9,11 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from transom.algorithms.countmin import Perfect, Proportional, Shape, Simple, Vanilla, WindowedCountMin
-from transom.algorithms.row_hash_arrays import columns_of
-from transom.algorithms.splitter import FixedPoint, Splitter, SplitterAsListed
-from transom.algorithms.splitter_cells import SplitterCells, SubCells
-from transom.algorithms.tick_matrices import matrices_of
+from transom.features.frequency.algorithm.reference import (
+    Perfect,
+    Proportional,
+    Shape,
+    Simple,
+    Vanilla,
+    WindowedCountMin,
+)
+from transom.features.frequency.algorithm.row_hash_arrays import columns_of
+from transom.features.frequency.algorithm.splitter import SplitterCells, SubCells
+from transom.features.frequency.algorithm.splitter_reference import FixedPoint, Splitter, SplitterAsListed
+from transom.features.frequency.algorithm.tick_matrices import matrices_of
 
 COLUMNS = (28, 280, 2800)
 RECORDS, FEW, WINDOW = 200_000, 20_000, 5_000

@@ -19,14 +19,14 @@ from deltalake import DeltaTable
 
 from bench.draw import FIRST
 from bench.widen_log import PATTERN, STATUS, TOLD
-from transom.intervals import Interval
-from transom.lake.tally import Tally
-from transom.stages.batches import Batches
-from transom.stages.matches import Matches
-from transom.stages.patterns import PatternBlock, block_of
-from transom.stages.slices import stretches_of
+from transom.core.intervals import Interval
+from transom.engine.hours import stretches_of
+from transom.engine.task_counters import Tally
+from transom.features.patterns.resolve import PatternBlock, block_of
+from transom.features.patterns.tables_batches import Batches
+from transom.features.patterns.tables_matches import Matches
+from transom.features.patterns.validate import carried_column
 from transom.stream import load
-from transom.stream.pattern_columns import carried_column
 
 ROWS = 2**16
 """Of a batch that a task is given."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from bench import held, version
 from bench.draw import CLIENTS, FIRST, HOURS, SEED, Int64s, Rng, zipf
-from transom.intervals import HOUR, Interval
+from transom.core.intervals import HOUR, Interval
 
 WITHIN = timedelta(hours=48)
 BEGIN = FIRST + WITHIN

@@ -11,8 +11,8 @@ from bench import flat
 from bench.draw import FIRST
 from bench.ingest import in_turn
 from bench.measure import Measured, run, spark_submit
-from transom.intervals import HOUR, Interval, format_hour
-from transom.lake.ledger import Ledger
+from transom.core.intervals import HOUR, Interval, format_hour
+from transom.ledger.ledger import Ledger
 
 JOB = Path(__file__).parents[2] / "jobs" / "ingest.py"
 WEEK, YEAR = "with a week", "with a year"

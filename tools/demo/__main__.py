@@ -33,9 +33,9 @@ from demo.figures import (
 from demo.frequent import most_asked_for
 from demo.page import DEMO, LAKE, book, console, rows, show, step, stretches
 from demo.persistent import always_here, beacons
-from transom.intervals import format_hour
-from transom.lake.book import Book
-from transom.lake.ledger import Ledger
+from transom.core.intervals import format_hour
+from transom.ledger.ledger import Ledger
+from transom.ledger.state import Book
 
 FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
 END = datetime(2015, 5, 21, tzinfo=UTC)

@@ -12,7 +12,7 @@ import sample_logs
 from sample_logs import HOUR, Hours
 
 from demo.page import console, rows, show
-from transom.intervals import format_hour
+from transom.core.intervals import format_hour
 
 MOST, LEAST = 120, 3
 """Requests that an hour is to have more of, and such hours in a row, as the stream's file has them."""

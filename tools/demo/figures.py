@@ -8,10 +8,10 @@ import sample_logs
 from sample_logs import HOUR, Hours
 
 from demo.page import LAKE, book, console, rows, show, stretches
-from transom.intervals import format_hour
-from transom.lake.findings import findings
+from transom.core.durations import spoken
+from transom.core.intervals import format_hour
+from transom.findings.store import findings
 from transom.stream import load
-from transom.units import spoken
 
 WEB_STREAM = Path(__file__).resolve().parents[2] / "schemas" / "streams" / "web.yaml"
 RINGS = ((1, 0), (6, 1), (24, 6))

@@ -7,8 +7,8 @@ from sample_logs import HOUR, Hours
 
 from demo.figures import WEB_STREAM
 from demo.page import LAKE, console, rows, show
-from transom.intervals import format_hour
-from transom.reading import frequency
+from transom.api import frequency
+from transom.core.intervals import format_hour
 
 HOURS, SHOWN, ASKED = 24, 8, "/robots.txt"
 """Of `pages` in the stream's file; rows that are shown; a page of which the sketch is asked by itself."""

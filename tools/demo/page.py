@@ -11,10 +11,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from transom.intervals import format_hour, ranges
-from transom.lake.book import Book
-from transom.lake.ledger import Ledger
-from transom.lake.tables import read_rows
+from transom.core.intervals import format_hour, ranges
+from transom.ledger.ledger import Ledger
+from transom.ledger.state import Book
+from transom.storage.tables import read_rows
 
 DEMO = Path(__file__).resolve().parents[2] / ".transom" / "demo"
 LAKE = DEMO / "lake"

@@ -6,7 +6,7 @@ import sample_logs
 from sample_logs import HOUR, Hours
 
 from demo.page import console, rows, show
-from transom.intervals import format_hour
+from transom.core.intervals import format_hour
 
 SLOTS, ENOUGH, GUARANTEED = 72, 51, 36
 """Of `regulars` in the stream's file: alpha is 0.7, and epsilon 0.2."""

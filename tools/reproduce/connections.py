@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transom.algorithms.exact import Int64s
+from transom.core.exact_sums import Int64s
 
 SEED = 7
 PROTOCOLS = ("nntp", "smtp", "www", "finger", "ftp-data", "ftp", "telnet", "domain", "gopher", "login")

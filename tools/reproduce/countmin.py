@@ -33,9 +33,9 @@ from reproduce.item_streams import (
 )
 from reproduce.told import all_so, markdown, verdict
 from reproduce.window_errors import VARIANTS, Errors, errors
-from transom.algorithms.countmin import Perfect, Proportional, Shape, WindowedCountMin
-from transom.algorithms.distributed import DistributedCountMin
-from transom.algorithms.splitter import MU, TAU, FixedPoint
+from transom.features.frequency.algorithm.distributed_reference import DistributedCountMin
+from transom.features.frequency.algorithm.reference import Perfect, Proportional, Shape, WindowedCountMin
+from transom.features.frequency.algorithm.splitter_reference import MU, TAU, FixedPoint
 
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "countmin"
 SEEDS = 10

@@ -11,13 +11,13 @@ from operator import or_
 import numpy as np
 
 from reproduce.trace import ACCEPT, ERR, EXECUTE, IN, OUT, Calls, Episode
-from transom.algorithms.batches import Rows, shown, trimmed
-from transom.algorithms.exact import Int64s
-from transom.algorithms.instances import smallest
-from transom.algorithms.matching import Windows, minimal
-from transom.algorithms.patterns import Element, Pattern, Step, Stretch
-from transom.algorithms.sightings import sightings
-from transom.algorithms.widening import Widening, widen
+from transom.core.exact_sums import Int64s
+from transom.features.patterns.algorithm.batches import Rows, shown, trimmed
+from transom.features.patterns.algorithm.detected_matches import sightings
+from transom.features.patterns.algorithm.instance_search import smallest
+from transom.features.patterns.algorithm.matching import Windows, minimal
+from transom.features.patterns.algorithm.pattern import Element, Pattern, Step, Stretch
+from transom.features.patterns.algorithm.reference import Widening, widen
 
 EVER = 2**62
 ELEMENTS = (

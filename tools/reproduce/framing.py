@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 
 from reproduce.freeway import A_DAY, EVERY, SPEC, Flow, Sensors, times
-from transom.algorithms.exact import Int64s
-from transom.algorithms.frames import Reports, advance
-from transom.algorithms.framing import Framing
-from transom.algorithms.matching import Bools
-from transom.algorithms.readings import Left, Readings
-from transom.stages.framings import frame_block_of
+from transom.core.exact_sums import Int64s
+from transom.features.frames.algorithm.readings import Left, Readings
+from transom.features.frames.algorithm.reference import Framing
+from transom.features.frames.algorithm.vectorised import Reports, advance
+from transom.features.frames.resolve import frame_block_of
+from transom.features.patterns.algorithm.matching import Bools
 from transom.stream import parse
 
 HOUR = 3_600_000_000

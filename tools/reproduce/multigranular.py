@@ -24,7 +24,7 @@ from reproduce.connections import PROTOCOLS, Connections, drawn
 from reproduce.operations import Aggregation, Operation, Recurrence, Regression
 from reproduce.told import all_so, markdown, verdict
 from reproduce.ways import Found, from_tuples, separate, stairwise
-from transom.algorithms.granules import Level
+from transom.features.aggregates.algorithm.granules import Level
 
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "multigranular"
 RATE = 100_000

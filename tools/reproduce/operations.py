@@ -15,11 +15,11 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from reproduce.connections import PROTOCOLS, Connections
-from transom.algorithms.exact import Int64s
-from transom.algorithms.fits import Line, Series, mean
-from transom.algorithms.granules import Granules, Level, Summary
-from transom.algorithms.recurring import Items, of_report, recurring
-from transom.algorithms.stairwise import Report, Sums
+from transom.core.exact_sums import Int64s
+from transom.features.aggregates.algorithm.granules import Granules, Level, Summary
+from transom.features.aggregates.algorithm.linear_fit import Line, Series, mean
+from transom.features.aggregates.algorithm.recurring import Items, of_report, recurring
+from transom.features.aggregates.algorithm.stairwise_reference import Report, Sums
 
 MOST_ITEMS = len(PROTOCOLS)
 NONE = np.array([], dtype=np.int64)

@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from reproduce.freeway import EVERY, FIRST, LEAST
-from transom.intervals import Interval
-from transom.lake.session import session
-from transom.lake.store import Store, in_hours
-from transom.stages.framings import frame_block_of
+from transom.core.intervals import Interval
+from transom.features.frames.resolve import frame_block_of
+from transom.storage.session import session
+from transom.storage.store import Store, in_hours
 from transom.stream import load
 
 

@@ -25,7 +25,7 @@ from rich.console import Console
 
 from reproduce.presence import DATA, UNIVERSE, Bools, Data, Floats, hashes
 from reproduce.told import all_so, markdown, verdict
-from transom.algorithms.persistence import Persistence, Tracked
+from transom.features.persistence.algorithm.reference import Persistence, Tracked
 
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "persistence"
 ALPHAS = ("0.3", "0.5", "0.7", "0.9")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transom.algorithms.persistence import UNIT
-from transom.algorithms.sampling import hashed_all
+from transom.features.persistence.algorithm.item_slot_hash import hashed_all
+from transom.features.persistence.algorithm.reference import UNIT
 
 SEED = 2014
 UNIVERSE = 100_000

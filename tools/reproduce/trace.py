@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from transom.algorithms.exact import Int64s
-from transom.algorithms.patterns import NULL
-from transom.formats.layout import CALL, RETURN, ByLines, EventTime, Field, Layout
+from transom.core.exact_sums import Int64s
+from transom.features.patterns.algorithm.pattern import NULL
+from transom.formats.record_format import CALL, RETURN, ByLines, EventTime, Field, Layout
 from transom.formats.syscalls import Syscalls
-from transom.formats.typed import Refusals
+from transom.formats.typed_columns import Refusals
 
 SEED = 17
 # What the machine does, with the share of each. No dup of its own returns 0.

@@ -7,8 +7,8 @@ from typing import Any
 
 from reproduce.connections import Connections
 from reproduce.operations import Answers, Operation
-from transom.algorithms.granules import Level
-from transom.algorithms.stairwise import Chain
+from transom.features.aggregates.algorithm.granules import Level
+from transom.features.aggregates.algorithm.stairwise_reference import Chain
 
 WORD = 8
 

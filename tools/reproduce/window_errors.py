@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from reproduce.item_streams import Floats, Ints
-from transom.algorithms.countmin import Cell, Shape
-from transom.algorithms.row_hash_arrays import columns_of
-from transom.algorithms.splitter import MU, TAU, FixedPoint
+from transom.features.frequency.algorithm.reference import Cell, Shape
+from transom.features.frequency.algorithm.row_hash_arrays import columns_of
+from transom.features.frequency.algorithm.splitter_reference import MU, TAU, FixedPoint
 
 LOOKS = 100
 """How often in a window errors are taken."""

@@ -4,9 +4,9 @@ import typer
 
 from transom.cli.check import check
 from transom.cli.explain import explain
-from transom.cli.init import init
+from transom.cli.init_command import init
 from transom.cli.status import status
-from transom.cli.trying import try_
+from transom.cli.try_command import try_
 from transom.cli.verify import verify
 
 HELP = """Event logs, hour by hour: declare a stream, try it, see what stands.

@@ -6,17 +6,18 @@ from typing import Annotated
 
 import typer
 
-from transom.cli.asked import stream_of
-from transom.printed import counted
-from transom.stream import SpecificationError, Stream, frame_columns
-from transom.stream.fills import Fill
-from transom.stream.folder import folder, streams
-from transom.stream.frequency import Frequency
-from transom.stream.impossible import impossible
-from transom.stream.patterns import Pattern
-from transom.stream.persistence import Persistence
-from transom.stream.shifts import format_ago
-from transom.units import format_duration
+from transom.cli.arguments import stream_of
+from transom.core.durations import format_duration
+from transom.core.shifts import format_ago
+from transom.core.terminal import counted
+from transom.features.fills.spec import Fill
+from transom.features.frames import validate as frame_columns
+from transom.features.frequency.spec import Frequency
+from transom.features.patterns.spec import Pattern
+from transom.features.persistence.spec import Persistence
+from transom.spec.impossible_conditions import impossible
+from transom.spec.stream_files import folder, streams
+from transom.stream import SpecificationError, Stream
 
 
 def check(

@@ -8,8 +8,8 @@ import subprocess
 from itertools import pairwise
 from pathlib import Path
 
-from transom.cli.asked import Refusal
-from transom.commands import home
+from transom.app.command_lines import home
+from transom.cli.arguments import Refusal
 
 OLDEST = 17
 

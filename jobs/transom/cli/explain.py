@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from transom.cli.asked import refusals, stream_of
-from transom.cli.lakes import lake, ledger_of, reading
-from transom.commands import submit
-from transom.intervals import HOUR, format_hour, parse
-from transom.printed import escaped
+from transom.app.command_lines import submit
+from transom.cli.arguments import refusals, stream_of
+from transom.cli.lake_argument import lake, ledger_of, reading
+from transom.core.intervals import HOUR, format_hour, parse
+from transom.core.terminal import escaped
 
 WHY = "why, stage by stage:"
 
@@ -33,9 +33,9 @@ def explain(
 
     Exit code 1 where the hour is not fresh, 2 where the stream or the lake cannot be read.
     """
-    from transom.cli.reasons import Reasons
-    from transom.lake.tables import LakeError, TableMismatch
-    from transom.stages.landing import LandingError
+    from transom.cli.explain_hour import Reasons
+    from transom.features.ingest.landing import LandingError
+    from transom.storage.tables import LakeError, TableMismatch
 
     try:
         asked = parse(hour, "HOUR")

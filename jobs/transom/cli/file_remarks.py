@@ -8,15 +8,15 @@ from operator import itemgetter
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from transom.intervals import HOUR, NO_HOUR, format_hour
-from transom.lake.book import Book
-from transom.lake.packed import Packed
-from transom.lake.small import Stored
-from transom.printed import counted
-from transom.stages.equal_files import equal_files, names_of
-from transom.stages.files import HOLDING, File
-from transom.stages.inventory import BESIDE
-from transom.stages.scene import BLOCK, STAGE, scheduled
+from transom.core.intervals import HOUR, NO_HOUR, format_hour
+from transom.core.terminal import counted
+from transom.features.ingest.equal_files import equal_files, names_of
+from transom.features.ingest.file_records import HOLDING, File
+from transom.features.ingest.inventory import BESIDE
+from transom.features.ingest.snapshot import BLOCK, STAGE, scheduled
+from transom.ledger.state import Book
+from transom.storage.driver_io import Stored
+from transom.storage.packed_copy import Packed
 from transom.stream import Stream
 
 SHOWN = 3

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 
-from transom.intervals import HOUR, Interval
-from transom.lake.book import STANDS, Book, Node
-from transom.lake.lineage import Lineage
-from transom.lake.stage import Part, Step
-from transom.lake.staleness import Staleness, among
-from transom.stages import scene
-from transom.stages.lineage import lineage_of, staleness_of
+from transom.app.freshness import lineage_of, staleness_of
+from transom.core.intervals import HOUR, Interval
+from transom.engine.stage import Part, Step
+from transom.features.ingest import snapshot as scene
+from transom.ledger.lineage import Lineage
+from transom.ledger.staleness import Staleness, among
+from transom.ledger.state import STANDS, Book, Node
 from transom.stream import Stream
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transom.cli.asked import refusals, stream_of
-from transom.cli.lakes import lake, ledger_of, reading, streams_in
+from transom.cli.arguments import refusals, stream_of
+from transom.cli.lake_argument import lake, ledger_of, reading, streams_in
+from transom.spec.stream_files import folder, streams
 from transom.stream import Stream
-from transom.stream.folder import folder, streams
 
 if TYPE_CHECKING:
-    from transom.lake.book import Book, Node
+    from transom.ledger.state import Book, Node
 
 COLUMNS = (
     "stream", "stage", "asked", "published", "incomplete", "quarantined", "blocked", "writing", "damaged",
@@ -52,7 +52,7 @@ def status(
 
     Exit code 1 where something is not fresh or was never run, 2 where a stream or the lake cannot be read.
     """
-    from transom.lake.tables import LakeError, TableMismatch
+    from transom.storage.tables import LakeError, TableMismatch
 
     with refusals(LakeError, TableMismatch):
         named, wrong = _named(stream)
@@ -87,13 +87,13 @@ def _say_others(uri: str, known: set[str]) -> None:
 
 def _shown(stream: Stream, uri: str) -> bool:
     """Prints a stream, and returns whether all of it is fresh."""
+    from transom.app.freshness import book_of
     from transom.cli.file_remarks import known_files, remarks
     from transom.cli.freshness import Freshness
-    from transom.cli.shown import plain, table
-    from transom.lake.acceptance import accepted_in_words
-    from transom.lake.fillers import NeverRun
-    from transom.lake.findings import selected
-    from transom.stages.lineage import book_of
+    from transom.core.terminal_tables import plain, table
+    from transom.findings.store import selected
+    from transom.ledger.waivers import accepted_in_words
+    from transom.storage.external import NeverRun
 
     root = f"{uri}/{stream.name}"
     ledger = ledger_of(root)
@@ -139,8 +139,8 @@ def _shown(stream: Stream, uri: str) -> bool:
 
 def _upstream(stage: str, stale: "Mapping[datetime, Node]", book: "Book") -> list[str]:
     """For what other stages hours of a stage are stale, which are what they are computed from says."""
-    from transom.intervals import hours_in_words
-    from transom.stages.lineage import reasons
+    from transom.app.freshness import reasons
+    from transom.core.intervals import hours_in_words
 
     others = {hour: root for hour, root in stale.items() if root.stage != stage}
     causes = [
@@ -153,8 +153,8 @@ def _upstream(stage: str, stale: "Mapping[datetime, Node]", book: "Book") -> lis
 
 def _damaged(book: "Book") -> list[str]:
     """Which hours are marked as damaged, by stage and table; they count as stale."""
-    from transom.intervals import hours_in_words
-    from transom.lake.book import FIRST
+    from transom.core.intervals import hours_in_words
+    from transom.ledger.state import FIRST
 
     hours: dict[tuple[str, str], set[datetime]] = {}
     for node, entry in sorted(book.items()):

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transom.cli.asked import Refusal, refusals, stream_of
-from transom.cli.lakes import lake
-from transom.commands import submit
-from transom.printed import counted, escaped
+from transom.app.command_lines import submit
+from transom.cli.arguments import Refusal, refusals, stream_of
+from transom.cli.lake_argument import lake
+from transom.core.terminal import counted, escaped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from transom.intervals import Interval
+    from transom.core.intervals import Interval
     from transom.stream import Stream
 
 SHOWN = 50
@@ -51,9 +51,9 @@ def verify(
     Exit code 1 where something is damaged, repaired or not, or the stream has never run; 2 where the stream
     or the lake cannot be read.
     """
-    from transom.intervals import Interval
-    from transom.lake.ledger import Overtaken
-    from transom.lake.tables import LakeError, TableMismatch
+    from transom.core.intervals import Interval
+    from transom.ledger.ledger import Overtaken
+    from transom.storage.tables import LakeError, TableMismatch
 
     if (start is None) != (end is None):
         raise typer.BadParameter("--from and --to must be given together")
@@ -75,8 +75,8 @@ def _is_there(root: str) -> bool:
     """Whether a stream has tables in the lake; its ledger may be damaged."""
     from pyarrow import fs
 
-    from transom.cli.lakes import reading
-    from transom.lake.systems import opened
+    from transom.cli.lake_argument import reading
+    from transom.storage.filesystem import opened
 
     with reading(root):
         system, folder = opened(root)
@@ -84,7 +84,7 @@ def _is_there(root: str) -> bool:
 
 
 def _verified(stream: "Stream", file: Path, uri: str, interval: "Interval | None", repair: bool) -> bool:
-    from transom.lake.session import session
+    from transom.storage.session import session
 
     spark = session(f"transom verify {stream.name}")
     try:
@@ -111,8 +111,8 @@ def verify_in(
     Returns:
         Whether nothing is damaged.
     """
-    from transom.intervals import HOUR, format_hour
-    from transom.verifying import find, mark
+    from transom.app.verify import find, mark
+    from transom.core.intervals import HOUR, format_hour
 
     root = f"{uri}/{stream.name}"
     found = find(spark, stream, root, interval)

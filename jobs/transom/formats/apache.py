@@ -3,10 +3,10 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats.drift import Names
-from transom.formats.layout import Layout
-from transom.formats.rest import Records
-from transom.formats.typed import Refusals, mask
+from transom.formats.field_drift import Names
+from transom.formats.parsed_records import Records
+from transom.formats.record_format import Layout
+from transom.formats.typed_columns import Refusals, mask
 
 _QUOTED = r'(?:[^"\\]|\\.)*'
 COMMON = (

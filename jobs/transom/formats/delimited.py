@@ -1,6 +1,6 @@
 """Delimited text: CSV with or without a header, and Zeek's TSV with its header lines.
 
-A record is a line. How lines are split is told in `transom.formats.separated`.
+A record is a line. How lines are split is told in `transom.formats.separated_values`.
 """
 
 import re
@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats.drift import Names
-from transom.formats.layout import Layout
+from transom.formats.field_drift import Names
 from transom.formats.lines import some_hold
-from transom.formats.rest import Records
-from transom.formats.separated import Separated, separated
-from transom.formats.typed import Refusals, mask
+from transom.formats.parsed_records import Records
+from transom.formats.record_format import Layout
+from transom.formats.separated_values import Separated, separated
+from transom.formats.typed_columns import Refusals, mask
 
 SEPARATOR = re.compile(r"\\x([0-9a-fA-F]{2})")
 """How Zeek writes a character of its separator."""

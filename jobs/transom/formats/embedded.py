@@ -17,16 +17,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats import json_lines, rest
-from transom.formats.drift import MOST, Names
-from transom.formats.inside import Inside
-from transom.formats.json_lines import JsonLines, json_text, loaded, same_buffers
-from transom.formats.layout import EventTime, Field, Layout
-from transom.formats.rest import Records
-from transom.formats.typed import Refusals, mask
+from transom.formats import parsed_records as rest
+from transom.formats.embedded_option import Inside
+from transom.formats.field_drift import MOST, Names
+from transom.formats.json import lines as json_lines
+from transom.formats.json.lines import JsonLines, json_text, loaded, same_buffers
+from transom.formats.parsed_records import Records
+from transom.formats.record_format import EventTime, Field, Layout
+from transom.formats.typed_columns import Refusals, mask
 
 if TYPE_CHECKING:
-    from transom.formats.reading import Parser
+    from transom.formats.read_file import Parser
 
 BLANKS = " \t\r\n"
 OBJECT = r'^\{[ \t\r\n]*(?:"|\}?$)'

@@ -8,8 +8,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats.pattern import beginnings
-from transom.formats.typed import Mask, mask
+from transom.formats.regex_rules import beginnings
+from transom.formats.typed_columns import Mask, mask
 
 LONGEST_SHOWN = 60
 """Characters of a part of the pattern that are shown."""

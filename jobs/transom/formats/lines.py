@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats.compression import PIECE, Broken, unpacked
+from transom.formats.decompress import PIECE, Broken, unpacked
 
 BLOCK = 8 * 2**20
 """Decompressed bytes that are parsed at a time."""

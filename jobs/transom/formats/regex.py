@@ -3,12 +3,12 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats.drift import Names
-from transom.formats.layout import Layout
+from transom.formats.field_drift import Names
 from transom.formats.left_over import LeftOver
-from transom.formats.pattern import checked
-from transom.formats.rest import Records
-from transom.formats.typed import Refusals, mask
+from transom.formats.parsed_records import Records
+from transom.formats.record_format import Layout
+from transom.formats.regex_rules import checked
+from transom.formats.typed_columns import Refusals, mask
 
 
 class Regex:

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats.layout import CALL, RETURN, Layout
-from transom.formats.pairs import OfPairs, Scanner, Unterminated
-from transom.formats.rest import Records
-from transom.formats.typed import Refusals, mask
+from transom.formats.pair_scanner import OfPairs, Scanner, Unterminated
+from transom.formats.parsed_records import Records
+from transom.formats.record_format import CALL, RETURN, Layout
+from transom.formats.typed_columns import Refusals, mask
 
 ARROW = "=>"
 BLANKS = " \t"

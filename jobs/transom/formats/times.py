@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats import rounding
-from transom.formats.fixed_times import of_fixed_width
-from transom.formats.layout import DOUBLES, EPOCH_OR_ISO, NANOSECONDS
-from transom.intervals import EPOCH
+from transom.core import rounding
+from transom.core.intervals import EPOCH
+from transom.formats.fixed_width_times import of_fixed_width
+from transom.formats.record_format import DOUBLES, EPOCH_OR_ISO, NANOSECONDS
 
 FIRST = 0
 LAST = (datetime(2262, 1, 1, tzinfo=UTC) - EPOCH).days * 86_400_000_000

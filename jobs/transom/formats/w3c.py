@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from transom.formats.delimited import Csv, read_marked
-from transom.formats.layout import Layout
+from transom.formats.record_format import Layout
 
 FIELDS = "#Fields:"
 """How the line begins that names the fields, with blanks between the names whatever stands between values."""

@@ -10,12 +10,12 @@ from deltalake import write_deltalake
 
 from transom import __version__
 from transom.cli.freshness import Freshness
-from transom.lake.book import EMPTY_DIGEST, Entry, Node
-from transom.lake.ledger import Ledger, Run
-from transom.lake.repairing import damaged, publish_marks
-from transom.lake.tables import Table, create
-from transom.stages.files import File
-from transom.stages.scene import expected_of, file_shape, node_of
+from transom.engine.damage_marks import damaged, publish_marks
+from transom.features.ingest.file_records import File
+from transom.features.ingest.snapshot import expected_of, file_shape, node_of
+from transom.ledger.ledger import Ledger, Run
+from transom.ledger.state import EMPTY_DIGEST, Entry, Node
+from transom.storage.tables import Table, create
 from transom.stream import Stream, load
 
 HOUR = timedelta(hours=1)

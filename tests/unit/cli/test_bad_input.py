@@ -10,11 +10,11 @@ import pytest
 import yaml
 from typer.testing import Result
 
-from transom.cli.asked import Refusal
-from transom.cli.drafting.draft import draft
-from transom.cli.files_of_any_name import held
-from transom.cli.sample import read_sample
-from transom.formats.reading import Chunk, Summary, read_file
+from transom.cli.adhoc_files import held
+from transom.cli.arguments import Refusal
+from transom.cli.init.draft import draft
+from transom.cli.log_sample import read_sample
+from transom.formats.read_file import Chunk, Summary, read_file
 from transom.stream import Stream, parse
 
 Ask = Callable[..., Result]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from transom.cli.outcome import print_cost
-from transom.intervals import HOUR, Interval
-from transom.lake.ledger import Ledger, Run
+from transom.cli.try_report import print_cost
+from transom.core.intervals import HOUR, Interval
+from transom.ledger.ledger import Ledger, Run
 
 TEN = datetime(2015, 5, 17, 10, tzinfo=UTC)
 

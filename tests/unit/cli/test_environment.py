@@ -79,8 +79,8 @@ def test_a_spark_that_does_not_start(run: Ask, house: Path, monkeypatch: pytest.
     def exited(name: str) -> None:
         raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
 
-    monkeypatch.setattr("transom.lake.session.session", exited)
-    monkeypatch.setattr("transom.lake.quality.preload", lambda: None)
+    monkeypatch.setattr("transom.storage.session.session", exited)
+    monkeypatch.setattr("transom.engine.checks.preload", lambda: None)
     result = run("try", stream_file("trace"), *logs("trace"))
     assert result.exit_code == 2
     words = "transom: Spark does not start: [JAVA_GATEWAY_EXITED] Java gateway process exited"

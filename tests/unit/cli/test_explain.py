@@ -10,10 +10,10 @@ import pytest
 from typer.testing import Result
 
 from transom.cli.explain import WHY
-from transom.lake.book import Entry, Node, Verdict
-from transom.lake.cause import Cause
-from transom.stages.aggregate import VERSION
-from transom.stages.scene import expected_of, node_of
+from transom.features.aggregates.stage import VERSION
+from transom.features.ingest.snapshot import expected_of, node_of
+from transom.ledger.reasons import Cause
+from transom.ledger.state import Entry, Node, Verdict
 from unit.cli.by_hand import WEB, Lake, at, file_row
 
 Ask = Callable[..., Result]
@@ -97,7 +97,7 @@ def test_another_specification_another_version(run: Ask, lake: Lake, monkeypatch
     lake.ingest(range(2))
     lake.aggregate(range(2))
     lake.file.write_text(WEB.replace("n: count", "m: count"))
-    monkeypatch.setattr("transom.stages.aggregate.VERSION", 99)
+    monkeypatch.setattr("transom.features.aggregates.stage.VERSION", 99)
     lines = said(run, lake, "2015-05-17T01:00")
     assert lines[2:4] == [
         f"    {OTHERWISE}: `key`, `where`, `measures`, the finest step of `levels` or the type or resolution "

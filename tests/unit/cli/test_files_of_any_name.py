@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from transom.cli.asked import NoEvents, Refusal
-from transom.cli.files_of_any_name import few, held, hours_cut_to, interval_of, land, named, other_hours
-from transom.intervals import HOUR, Interval
-from transom.paths import PathPattern
-from transom.stages.landing import listed
+from transom.cli.adhoc_files import few, held, hours_cut_to, interval_of, land, named, other_hours
+from transom.cli.arguments import NoEvents, Refusal
+from transom.core.intervals import HOUR, Interval
+from transom.core.path_pattern import PathPattern
+from transom.features.ingest.landing import listed
 from transom.stream import parse
 
 STREAM = """

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from transom.cli.frames_shown import print_frames
+from transom.features.frames.render import print_frames
 from transom.stream import Stream, parse
 from unit.small_stream import changed
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import yaml
 
 from transom.cli.freshness import Freshness
-from transom.lake.book import Book, Entry, Node
+from transom.ledger.state import Book, Entry, Node
 from transom.stream import parse
 
 FIRST = datetime(2015, 5, 17, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from transom.cli.frequencies_shown import ROWS, print_frequencies
+from transom.features.frequency.render import ROWS, print_frequencies
 from transom.stream import parse
 from unit.small_stream import changed
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from transom.cli import trying
+from transom.cli import try_command as trying
 from transom.cli.__main__ import HELP
 from unit.cli.examples import logs
 

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import Result
 
-from transom.cli.drafting.kinds import Kind, kind_of
-from transom.cli.drafting.naming import identifier, pattern_of
-from transom.cli.sample import Sample, read_sample
-from transom.formats.reading import Chunk, Summary, read_file
-from transom.paths import PathPattern
+from transom.cli.init.infer_path import identifier, pattern_of
+from transom.cli.init.infer_types import Kind, kind_of
+from transom.cli.log_sample import Sample, read_sample
+from transom.core.path_pattern import PathPattern
+from transom.formats.read_file import Chunk, Summary, read_file
 from transom.stream import SpecificationError, load, parse
 from unit.cli.examples import DATA, EXAMPLES, FOREIGN, logs, stream_file
 

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from transom.cli.outcome import print_outcome
-from transom.intervals import HOUR, Interval
-from transom.lake.findings import publish
-from transom.lake.gate import Judgement
-from transom.lake.ledger import Ledger, Run
+from transom.cli.try_report import print_outcome
+from transom.core.intervals import HOUR, Interval
+from transom.engine.gate import Judgement
+from transom.findings.store import publish
+from transom.ledger.ledger import Ledger, Run
 from transom.stream import parse
 from unit.small_ledger import WITHHELD, at, junk, node
 from unit.small_stream import changed

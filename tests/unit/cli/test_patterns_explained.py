@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
-from transom.cli.changed import OF_PATTERNS, specification
+from transom.cli.explain_changes import OF_PATTERNS, specification
 from transom.cli.freshness import Freshness
-from transom.lake.book import Book, Entry, Node
+from transom.ledger.state import Book, Entry, Node
 from transom.stream import Stream, parse
 
 HOUR = datetime(2015, 5, 17, tzinfo=UTC)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from transom.intervals import NO_HOUR
-from transom.lake.book import Entry, Node, Verdict
-from transom.lake.staleness import CHECKS
-from transom.stages.scene import node_of
+from transom.core.intervals import NO_HOUR
+from transom.features.ingest.snapshot import node_of
+from transom.ledger.staleness import CHECKS
+from transom.ledger.state import Entry, Node, Verdict
 from unit.cli.by_hand import WEB, Lake, at, file_row
 from unit.cli.test_explain import OTHERWISE, command, said
 

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from deltalake import write_deltalake
 
-from transom.cli.files_of_any_name import Held
-from transom.cli.outcome import print_duplicates, print_rejected
-from transom.cli.shown import plain
+from transom.cli.adhoc_files import Held
+from transom.cli.try_report import print_duplicates, print_rejected
+from transom.core.terminal_tables import plain
 from transom.stream import parse
 
 STREAM = """

@@ -9,12 +9,12 @@ import pytest
 from typer.testing import Result
 
 from transom.cli.freshness import Freshness
-from transom.lake.book import Entry, Node, Verdict
-from transom.lake.findings import publish
-from transom.lake.ledger import Ledger
-from transom.lake.stage import Stage
-from transom.lake.staleness import Staleness
-from transom.stages.scene import node_of
+from transom.engine.stage import Stage
+from transom.features.ingest.snapshot import node_of
+from transom.findings.store import publish
+from transom.ledger.ledger import Ledger
+from transom.ledger.staleness import Staleness
+from transom.ledger.state import Entry, Node, Verdict
 from transom.stream import load
 from unit.cli.by_hand import WEB, Lake, at
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
-from transom.formats import reading
-from transom.formats.layout import ByLines, EventTime, Field, Layout, Span
-from transom.formats.reading import Chunk, Summary, read_file
+from transom.formats import read_file as reading
+from transom.formats.read_file import Chunk, Summary, read_file
+from transom.formats.record_format import ByLines, EventTime, Field, Layout, Span
 from unit.formats.reference import Reading, read
 from unit.formats.reference_lines import lines
 

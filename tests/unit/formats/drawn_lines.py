@@ -5,7 +5,7 @@ from datetime import datetime
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from transom.formats.layout import EventTime
+from transom.formats.record_format import EventTime
 from unit.formats.agreement import LOCAL
 
 NUMBERS = [

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from transom.formats.layout import Layout, Span
+from transom.formats.record_format import Layout, Span
 from unit.formats.reference_forms import form_of
 from unit.formats.reference_json import Json
 from unit.formats.reference_lines import Refused, lines, wanted

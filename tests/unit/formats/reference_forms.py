@@ -8,7 +8,7 @@ from itertools import pairwise, takewhile
 from typing import Protocol
 
 from transom.formats.delimited import ONCE
-from transom.formats.layout import Layout
+from transom.formats.record_format import Layout
 from unit.formats.reference_json import Json
 from unit.formats.reference_lines import LONGEST_LINE, Found, Refused, left, text_of, wanted
 

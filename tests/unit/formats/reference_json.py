@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from transom.formats.layout import Layout
+from transom.formats.record_format import Layout
 from unit.formats.reference_lines import Found, Refused, text_of
 
 DEEPEST_JSON = 100

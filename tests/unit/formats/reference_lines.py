@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from transom.formats.layout import Layout
+from transom.formats.record_format import Layout
 
 LONGEST_LINE = 2**20
 Record = Mapping[str, str | None]

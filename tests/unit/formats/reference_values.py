@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
-from transom.formats.layout import EventTime, Field, Layout
+from transom.formats.record_format import EventTime, Field, Layout
 from unit.formats.reference_lines import Record, Refused
 
 LARGEST_INTEGER = 2**53

@@ -4,8 +4,8 @@ import io
 from pathlib import Path
 from typing import Any
 
-from transom.formats.layout import ByLines, EventTime, Field, Layout, Span
-from transom.formats.reading import Chunk, Summary, read_file
+from transom.formats.read_file import Chunk, Summary, read_file
+from transom.formats.record_format import ByLines, EventTime, Field, Layout, Span
 
 DATA = Path(__file__).parents[2] / "data"
 FIELDS = (

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from transom.formats.layout import EventTime, Layout
+from transom.formats.record_format import EventTime, Layout
 from unit.formats.agreement import LAYOUTS, NAMES, agree, plain, vectorised
 from unit.formats.drawn_lines import blocks, files, instants, moments, odd, sound, words
 from unit.formats.reference_lines import lines

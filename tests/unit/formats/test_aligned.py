@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transom.formats.layout import EventTime, Field, Layout
+from transom.formats.record_format import EventTime, Field, Layout
 from unit.formats.agreement import agree
 from unit.formats.some_layouts import read
 

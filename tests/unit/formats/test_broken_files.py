@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.formats.compression import Broken, unpacked
+from transom.formats.decompress import Broken, unpacked
 from unit.formats.some_layouts import (
     APACHE,
     good_lines,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from examples import rare_case
-from transom.formats.compression import PIECE, READ, STEP, Broken, unpacked
+from transom.formats.decompress import PIECE, READ, STEP, Broken, unpacked
 
 ZSTD_BLOCK = 2**17
 SKIPPABLE = b"\x5a\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"12345"

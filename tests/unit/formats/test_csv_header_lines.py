@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from transom.formats.layout import EventTime, Field, Layout
+from transom.formats.record_format import EventTime, Field, Layout
 from unit.formats.some_layouts import read
 
 TIME = EventTime(("ts",), (), "epoch")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.formats import json_lines as json_way
 from transom.formats.embedded import Embedded
-from transom.formats.inside import Inside
-from transom.formats.json_lines import JsonLines
-from transom.formats.layout import EventTime, Field, Layout
+from transom.formats.embedded_option import Inside
+from transom.formats.json import lines as json_way
+from transom.formats.json.lines import JsonLines
+from transom.formats.record_format import EventTime, Field, Layout
 from unit.formats.some_layouts import read
 
 FIELDS = (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transom.formats.fixed_times import of_fixed_width
+from transom.formats.fixed_width_times import of_fixed_width
 from transom.formats.times import APACHE, instants
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from transom.formats import json_lines as json_way
-from transom.formats import json_records
-from transom.formats.layout import EventTime
+from transom.formats.json import lines as json_way
+from transom.formats.json import records as json_records
+from transom.formats.record_format import EventTime
 from unit.formats.agreement import (
     LAYOUTS,
     NAMES,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from transom.formats.layout import EventTime, Field, Layout
+from transom.formats.record_format import EventTime, Field, Layout
 from unit.formats.some_layouts import read
 
 PATTERN = r"(?P<ts>[0-9]+) (?P<level>[A-Z]+): (?P<what>[^,]*), took (?P<ms>[0-9]+) ms"

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import rare_case
-from transom.formats.compression import PIECE
-from transom.formats.layout import EventTime, Field, Layout
+from transom.formats.decompress import PIECE
 from transom.formats.lines import BLOCK, KEPT, LINES, LONGEST, MARK, blocks, split
-from transom.formats.reading import Chunk, Summary, read_file
+from transom.formats.read_file import Chunk, Summary, read_file
+from transom.formats.record_format import EventTime, Field, Layout
 from unit.formats.reference_lines import lines
 
 MIB = 2**20

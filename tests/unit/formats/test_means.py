@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transom.formats import rounding
+from transom.core import rounding
 
 
 @given(

@@ -5,8 +5,8 @@ from threading import Thread
 
 import pytest
 
-from transom.formats.drift import LONGEST_NAME, MOST, Names
-from transom.formats.layout import EventTime, Field, Layout
+from transom.formats.field_drift import LONGEST_NAME, MOST, Names
+from transom.formats.record_format import EventTime, Field, Layout
 
 MANY = [f"b{number:05}" for number in range(20 * MOST)]
 

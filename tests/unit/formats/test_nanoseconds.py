@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from transom.cli.drafting import kinds
-from transom.formats.json_lines import JsonLines
-from transom.formats.layout import EPOCHS, EventTime, Field, Layout
+from transom.cli.init import infer_types as kinds
+from transom.formats.json.lines import JsonLines
+from transom.formats.record_format import EPOCHS, EventTime, Field, Layout
 from transom.formats.times import instants
 from unit.formats.some_layouts import read
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from transom.formats import json_records
-from transom.formats.layout import EventTime, Field, Layout
+from transom.formats.json import records as json_records
+from transom.formats.record_format import EventTime, Field, Layout
 from unit.formats.some_layouts import read
 
 NESTED = Layout(

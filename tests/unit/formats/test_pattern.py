@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import rare_case
-from transom.formats.pattern import Pattern, PatternError, _Scanner, checked
+from transom.formats.regex_rules import Pattern, PatternError, _Scanner, checked
 from transom.stream import SpecificationError, parse
 
 parts = st.recursive(
@@ -324,7 +324,7 @@ def test_a_stream_judges_its_pattern_once_however_many_columns_it_has(end: str) 
         "columns": {name: {"type": "string"} for name in names},
         "time": {"column": names[0]},
     }
-    with patch("transom.formats.pattern._Scanner", wraps=_Scanner) as scanner:
+    with patch("transom.formats.regex_rules._Scanner", wraps=_Scanner) as scanner:
         with suppress(SpecificationError):
             parse(data)
         assert scanner.call_count < 10

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transom.formats.layout import ByLines, EventTime, Field, Layout
+from transom.formats.record_format import ByLines, EventTime, Field, Layout
 from unit.formats.reference_lines import lines
 from unit.formats.some_layouts import (
     APACHE,

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from transom.formats.json_lines import why
-from transom.formats.layout import EventTime, Layout, Span
+from transom.formats.json.lines import why
+from transom.formats.record_format import EventTime, Layout, Span
 from unit.formats.some_layouts import (
     APACHE,
     CALLS,

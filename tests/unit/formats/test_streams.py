@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from transom.formats.reading import Chunk, Summary, read_file
+from transom.formats.read_file import Chunk, Summary, read_file
 from transom.stream import parse
 
 NGINX = """

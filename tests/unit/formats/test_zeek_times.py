@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from transom.formats.json_lines import JsonLines
+from transom.formats.json.lines import JsonLines
 from transom.stream import parse
 from unit.formats.some_layouts import read
 

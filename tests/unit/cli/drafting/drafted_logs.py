@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from transom.cli.asked import Refusal
-from transom.cli.drafting.draft import draft
-from transom.cli.sample import read_sample
-from transom.formats.reading import Chunk, Summary, read_file
+from transom.cli.arguments import Refusal
+from transom.cli.init.draft import draft
+from transom.cli.log_sample import read_sample
+from transom.formats.read_file import Chunk, Summary, read_file
 from transom.stream import Stream, parse
 
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from transom.cli.drafting.draft import draft
-from transom.cli.sample import read_sample
-from transom.formats.reading import Chunk, read_file
+from transom.cli.init.draft import draft
+from transom.cli.log_sample import read_sample
+from transom.formats.read_file import Chunk, read_file
 from transom.stream import parse
 from unit.cli.drafting.drafted_logs import Drafted, decided, drafted, home, refusal
 from unit.cli.examples import DATA

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from typer.testing import Result
 
-from transom.cli.asked import Refusal
-from transom.cli.files_of_any_name import held
-from transom.cli.sample import read_sample
+from transom.cli.adhoc_files import held
+from transom.cli.arguments import Refusal
+from transom.cli.log_sample import read_sample
 from transom.stream import load, parse
 from unit.cli.drafting.drafted_logs import drafted, home, record, refusal
 

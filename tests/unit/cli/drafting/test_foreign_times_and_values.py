@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from typer.testing import Result
 
 from examples import rare_case
-from transom.cli.asked import Refusal
-from transom.cli.drafting.draft import draft
-from transom.cli.drafting.log import Near
-from transom.cli.drafting.recognise import Unknown, recognise
-from transom.cli.sample import Sample
+from transom.cli.arguments import Refusal
+from transom.cli.init.detect import Unknown, recognise
+from transom.cli.init.detected_format import Near
+from transom.cli.init.draft import draft
+from transom.cli.log_sample import Sample
 from transom.stream import parse
 from unit.cli.drafting.drafted_logs import decided, drafted, home, record, refusal
 
@@ -180,7 +180,7 @@ def test_quotes_behind_a_backslash_are_of_the_text(tmp_path: Path) -> None:
 
 def test_a_form_that_is_refused_though_lines_have_it_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     forms = {"CSV": lambda lines: Near(len(lines), "no column is a time"), "JSON": lambda _: Near(0)}
-    monkeypatch.setattr("transom.cli.drafting.recognise.FORMS", forms)
+    monkeypatch.setattr("transom.cli.init.detect.FORMS", forms)
     with pytest.raises(Unknown) as error:
         recognise(["a,b"] * 3)
     assert str(error.value).startswith(

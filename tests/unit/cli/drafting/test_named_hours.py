@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from transom.cli.drafting.draft import draft
-from transom.cli.sample import read_sample
+from transom.cli.init.draft import draft
+from transom.cli.log_sample import read_sample
 from transom.stream import parse
 from unit.cli.drafting.drafted_logs import home  # noqa: F401
 

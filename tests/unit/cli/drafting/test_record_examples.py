@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from transom.cli.drafting.draft import draft
-from transom.cli.sample import read_sample
+from transom.cli.init.draft import draft
+from transom.cli.log_sample import read_sample
 from transom.stream import load
 from unit.cli.examples import DATA, stream_file
 from unit.cli.record_examples import RECORD_EXAMPLES, log_of

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from transom.cli.drafting.draft import draft
-from transom.cli.sample import read_sample
+from transom.cli.init.draft import draft
+from transom.cli.log_sample import read_sample
 from transom.stream import SpecificationError, parse
 from unit.cli.drafting.drafted_logs import drafted, home
 
@@ -109,7 +109,7 @@ def test_line_of_another_zone_is_refused_and_not_misread(tmp_path: Path) -> None
     text = drafted(tmp_path, lines).text
     stream = parse(yaml.safe_load(text))
     (tmp_path / "a.log").write_text("\n".join([*lines, lines[0].replace("Berlin", "Lisbon")]))
-    from transom.cli.files_of_any_name import held
+    from transom.cli.adhoc_files import held
 
     found = held(stream, tmp_path / "a.log")
     assert (found.events, dict(found.reasons)) == (20, {"bad_time": 1})

@@ -1,0 +1,1 @@
+"""Runs over all features: jobs, pipeline, verification."""

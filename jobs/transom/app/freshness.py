@@ -1,0 +1,122 @@
+"""What of a stream is up to date, for every command that says so: without a JVM."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from transom.core.intervals import Interval, hours_in_words
+from transom.engine.check_builders import accepted_of
+from transom.engine.stage import Stage
+from transom.features import sketch_stage as sketch
+from transom.features.aggregates import stage as aggregate
+from transom.features.fills import stage as fill
+from transom.features.frames import stage as frame
+from transom.features.ingest import snapshot as scene
+from transom.features.patterns import stage as widen
+from transom.ledger.ledger import Ledger
+from transom.ledger.lineage import Lineage
+from transom.ledger.staleness import Staleness
+from transom.ledger.state import Book, Node
+from transom.storage.external import Fillers
+from transom.stream import Stream
+
+
+def outlines(stream: Stream) -> dict[str, Stage]:
+    """Return every stage that a stream has behind the first one, in their order."""
+    of_stages = {of.NAME: of.outline for of in (widen, aggregate, frame, fill, sketch)}
+    return {name: outline(stream) for name, outline in of_stages.items() if name in stream.stages}
+
+
+def book_of(stream: Stream, ledger: Ledger) -> Book:
+    """The ledger's nodes, with what the stream reads that is not its own.
+
+    Raises:
+        LakeError: that is not there, or is not as the stream's file says.
+    """
+    reading = (of for of in (fill, sketch) if of.NAME in stream.stages)
+    fillers = tuple(filler for of in reading for filler in of.outline(stream).fillers)
+    return Fillers(ledger.root, fillers).beside(ledger.book())
+
+
+def staleness_of(stream: Stream, book: Book) -> dict[str, Staleness]:
+    """Return what is out of date of each stage that a stream has behind the first one."""
+    accepted = accepted_of(stream)
+    return {name: Staleness(stage, book, accepted) for name, stage in outlines(stream).items()}
+
+
+def lineage_of(
+    stream: Stream,
+    book: Book,
+    specified: scene.Specified | None = None,
+    stages: Mapping[str, Staleness] | None = None,
+) -> Lineage:
+    """Return what of a stream is not up to date, as its ledger stands.
+
+    Args:
+        stages: as `staleness_of` has them, where they are known.
+    """
+    known = specified or scene.Specified(stream)
+
+    events = (scene.STAGE, scene.BLOCK, "events")
+    stale = {
+        node.hour
+        for node, entry in book.troubled()
+        if (node.stage, node.block, node.table) == events and (entry.status == "writing" or entry.in_old_form)
+    }
+    stale.update(
+        book.due.minus(book.hours_of(*events)), book.unlike(*events, known.expected, known.like(book))
+    )
+    return Lineage(book, (stages or staleness_of(stream, book)).values(), stale.__contains__)
+
+
+def stale_hours(stream: Stream, ledger: Ledger, stage: str, interval: Interval) -> dict[str, list[datetime]]:
+    """Return the hours of an interval that are not up to date in a stage, by the reason in words.
+
+    Raises:
+        LakeError: what the stage reads that is not the stream's own is not there, or is not as declared.
+    """
+    of_stages = outlines(stream)
+    fillers = of_stages[stage].fillers if stage in of_stages else ()
+    book = Fillers(ledger.root, fillers).beside(ledger.book(_upstream(of_stages, stage)))
+    found = lineage_of(stream, book).of_stage(stage)
+    return reasons({hour: root for hour, root in found.items() if hour in interval}, book)
+
+
+def _upstream(stages: Mapping[str, Stage], stage: str) -> tuple[str, ...]:
+    """A stage and all that it is made of."""
+    found = {scene.STAGE, stage}
+    for name in reversed(list(stages)):
+        if name in found:
+            found.update(stages[name].known)
+    return tuple(sorted(found))
+
+
+def reason(root: Node, book: Book) -> str:
+    """Return in words why what is computed from a node is not up to date."""
+    (words,) = reasons({root.hour: root}, book)
+    return words
+
+
+def reasons(found: Mapping[datetime, Node], book: Book) -> dict[str, list[datetime]]:
+    """Return the hours of each reason in words: a block's table upstream, and what is the matter with it.
+
+    Args:
+        found: hours that are not up to date, each with the node for which.
+    """
+    grouped: dict[tuple[str, str, str, str], list[tuple[datetime, datetime]]] = {}
+    for hour, root in found.items():
+        group = root.stage, root.block, root.table, _state(root, book)
+        grouped.setdefault(group, []).append((hour, root.hour))
+    return {
+        f"{stage} {block} ({table}) of {hours_in_words({of for _, of in hours})} is {state}": [
+            h for h, _ in hours
+        ]
+        for (stage, block, table, state), hours in grouped.items()
+    }
+
+
+def _state(root: Node, book: Book) -> str:
+    entry = book.get(root)
+    if entry is None:
+        return "not computed"
+    told = ("writing", "blocked", "quarantined", "damaged")
+    return entry.status if entry.status in told else "out of date"

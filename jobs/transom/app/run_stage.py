@@ -1,0 +1,232 @@
+"""A stage's run over an interval: chunk by chunk, with its row in the ledger.
+
+It is told its interval and asks no clock what to compute; the clock is read once, for `runs`.
+"""
+
+import resource
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from pyspark.sql import SparkSession
+
+from transom import __version__
+from transom.core.intervals import Interval
+from transom.core.terminal import counted
+from transom.engine.runner import Outcome
+from transom.features import sketch_stage as sketch
+from transom.features.aggregates import findings as alerts
+from transom.features.frames import findings as frames
+from transom.features.frequency import findings as frequent
+from transom.features.patterns import findings as episodes
+from transom.features.persistence import findings as persistent
+from transom.findings import store as findings
+from transom.ledger.ledger import Ledger, Run
+from transom.ledger.state import FIRST, Entry, Node
+from transom.storage.compaction import tidy
+from transom.storage.store import Store
+from transom.storage.tables import LakeError, in_a_line
+from transom.stream import Stream
+
+NOTED = {
+    "files_read": ("file read", "files read"),
+    "lines_rejected": ("line rejected", "lines rejected"),
+    "files_conflicting": (
+        "file held back that differs from what stands",
+        "files held back that differ from what stands",
+    ),
+    "files_gone": ("file gone", "files gone"),
+    "files_waiting": ("file waiting", "files waiting"),
+    "records_shown": ("record shown to detectors", "records shown to detectors"),
+}
+"""Figures of a run's work that a person should see, where they are not zero."""
+MADE = {"ingest": "events", "aggregate": "granules", "frame": "frames"}
+"""Of stages whose tables others read: the one without which it cannot have run."""
+
+
+@dataclass
+class Context:
+    """What a stage's function is given.
+
+    Attributes:
+        recompute: whether the chunk's hours are computed and written even where they are fresh.
+    """
+
+    store: Store
+    ledger: Ledger
+    stream: Stream
+    interval: Interval
+    run_id: str
+    chunk: Interval
+    seconds: dict[str, float] = field(default_factory=dict)
+    recompute: bool = False
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Adds the time spent inside to the run's phases."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - began, 3)
+
+
+def root_of(lake: str, stream: Stream) -> str:
+    """Where the tables of a stream are."""
+    return f"{lake.rstrip('/')}/{stream.name}"
+
+
+def _noted(name: str, outcome: Outcome) -> str:
+    most = f" of at most {outcome.bound[name]}" if name in outcome.bound else ""
+    return f", {counted(outcome.work.get(name, outcome.standing.get(name, 0)), *NOTED[name])}{most}"
+
+
+def require_inputs(stage: str, stream: Stream, lake: str) -> None:
+    """Looks for what a stage reads, before it makes anything in the lake.
+
+    Raises:
+        LakeError: the stage whose rows it reads has never run there.
+    """
+    before, root = stream.before(stage), root_of(lake, stream)
+    if before is None:
+        return
+    table = MADE[before]
+    try:
+        there = DeltaTable.is_deltatable(f"{root}/{table}")
+    except (DeltaError, OSError) as error:
+        raise LakeError(f"lake: {root} cannot be read: {in_a_line(error)}") from error
+    if not there:
+        raise LakeError(
+            f"lake: {stage} reads the table {table}, and {before} of {stream.name} has never run in {root}; "
+            f"run jobs/{before}.py over the interval first, or jobs/run.py, which runs them all"
+        )
+
+
+def perform(
+    spark: SparkSession,
+    stage: str,
+    stream: Stream,
+    interval: Interval,
+    work: Callable[[Context], Outcome],
+    *,
+    lake: str,
+    ledger: Ledger | None = None,
+    run_id: str | None = None,
+    cause: str = "by hand",
+    began: float | None = None,
+    say: Callable[[str], None] = print,
+    recompute: bool = False,
+) -> Outcome:
+    """Runs a stage over an interval, chunk by chunk, and records the run.
+
+    Args:
+        run_id: a name for the run, None is the stage's. In the ledger it is followed by a mark that no other
+            run has: claims go by it, and two runs may be given one name, a retry beside the first try say.
+        ledger: the stream's, where there is one at hand.
+        began: when the run began on the monotonic clock, where that was before its session.
+        say: is told in a line what was done.
+        recompute: whether the interval's hours are computed and written even where they are fresh.
+
+    Raises:
+        LakeError: the lake cannot be used, or a stage that this one builds on has never run there.
+    """
+    require_inputs(stage, stream, lake)
+    entered = time.monotonic()
+    began = entered if began is None else began
+    run_id = f"{run_id or stage} {uuid.uuid4().hex[:12]}"
+    root = root_of(lake, stream)
+    seconds = {"session": round(entered - began, 3)}
+    total = Outcome()
+    ledger = ledger or Ledger(root)
+    chunks = list(interval.chunks(stream.chunk))
+    # What a chunk's checks saw is told from what an earlier chunk's saw in the same hour.
+    names = [run_id] if len(chunks) == 1 else [f"{run_id} {number}" for number in range(len(chunks))]
+    for name, chunk in zip(names, chunks, strict=True):
+        of_chunk = Context(Store(spark, root), ledger, stream, interval, name, chunk, seconds, recompute)
+        total.add(work(of_chunk))
+        tidy(ledger, stage)
+    found = time.monotonic()
+    tell(ledger, stream, stage, total.stale)
+    seconds["findings"] = round(time.monotonic() - found, 3)
+    figures = {**total.work, **total.standing, **(sketch.told(stream) if stage == sketch.NAME else {})}
+    published = f"{total.published} published"
+    if total.incomplete:
+        published += f" ({total.incomplete} of them incomplete)"
+    ledger.record_run(
+        Run(
+            run_id=run_id,
+            cause=cause,
+            stage=stage,
+            start=interval.start,
+            end=interval.end,
+            hours_healed=total.hours_healed,
+            stale_since=total.stale_since,
+            rows_read=total.work.get("lines_read", 0),
+            rows_out=total.rows_out,
+            seconds={**seconds, "total": round(time.monotonic() - began, 3)},
+            peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            code_version=__version__,
+            finished_at=datetime.now(UTC),
+            work=figures,
+            bound=total.bound,
+        )
+    )
+    say(
+        f"{stage} {stream.name} {interval}: {published}, {total.quarantined} quarantined, "
+        f"{total.blocked} blocked, {total.hours_healed} of them healed (tables' hours); "
+        f"{counted(total.rows_out, 'row')}"
+        + "".join(_noted(name, total) for name in NOTED if figures.get(name))
+    )
+    return total
+
+
+def tell(ledger: Ledger, stream: Stream, stage: str, stale: Mapping[Node, Entry | None]) -> None:
+    """Brings the findings of a stage up to date, and with the first one those of stages that the stream has
+    no longer.
+
+    Args:
+        stale: as in `findings.publish`.
+    """
+    findings.publish(ledger, stream.name, stage, stale)
+    told = {stage}
+    if stage == FIRST:
+        told |= findings.stages(ledger.root) - {*stream.stages}
+        for gone in told - {stage}:
+            findings.publish(ledger, stream.name, gone, {})
+    for mirrored in (episodes, alerts, frames, persistent, frequent):
+        if mirrored.STAGE in told:
+            mirrored.publish(ledger, stream)
+
+
+def record_audit(stage: str, root: str, interval: Interval, work: Mapping[str, int], began: float) -> None:
+    """Records that what a stage has published over an interval was counted a second time.
+
+    Args:
+        root: where the tables of the stream are.
+        work: what was counted, by name.
+        began: when it began on the monotonic clock.
+    """
+    Ledger(root).record_run(
+        Run(
+            run_id=f"{stage} audit {uuid.uuid4().hex[:12]}",
+            cause="audit",
+            stage=stage,
+            start=interval.start,
+            end=interval.end,
+            hours_healed=0,
+            stale_since=None,
+            rows_read=0,
+            rows_out=0,
+            seconds={"total": round(time.monotonic() - began, 3)},
+            peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            code_version=__version__,
+            finished_at=datetime.now(UTC),
+            work=dict(work),
+            bound={},
+        )
+    )

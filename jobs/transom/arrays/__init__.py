@@ -1,0 +1,1 @@
+"""Kernels over numpy and Arrow that several features share."""

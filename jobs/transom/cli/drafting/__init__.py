@@ -1,1 +1,0 @@
-"""What `transom init` does: a stream file, drafted from the first lines of a log."""

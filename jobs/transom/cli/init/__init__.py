@@ -1,0 +1,1 @@
+"""Drafts a stream's file from a log."""

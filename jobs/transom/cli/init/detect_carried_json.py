@@ -1,0 +1,94 @@
+"""JSON in the text of a log: container lines, syslog and others that say something before an object."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from transom.cli.init.detected_format import MOST, Log, Near
+from transom.cli.init.infer_regex import MESSAGE, guess
+from transom.cli.init.job_readers import groups_of, object_of
+from transom.cli.init.json_fields import flat
+from transom.formats.record_format import FieldType
+
+HALF = 0.5
+"""The share of texts that are JSON from which its fields are columns: logs mix both kinds."""
+CONTAINER = rf"(?P<time>[^ ]+) (?P<stream>stdout|stderr) (?P<tag>[FP](?::[^ ]*)?) (?P<{MESSAGE}>.*)"
+_TAIL = re.compile(r"(?:^|(?<=\s))[^\s0-9]+$")
+_CONTAINER_NOTE = "a container's log; a message that is cut in parts, with the tag P, stays in parts"
+_NOTE = "JSON in the lines' text: its fields are columns"
+TRIES = 3
+"""Brackets of a line at which an object may begin."""
+
+
+def container(lines: Sequence[str]) -> Log | Near:
+    """What a container runtime writes: time, stream, tag and message, which may be JSON."""
+    fields, matched = groups_of(lines, CONTAINER)
+    if matched < MOST * len(lines):
+        return Near(matched)
+    log = Log("regex", fields, {}, {"pattern": CONTAINER}, notes=(_CONTAINER_NOTE,))
+    return with_json(log, [MESSAGE])
+
+
+def carried(lines: Sequence[str]) -> Log | Near:
+    """Lines that end in an object of JSON, with words of one form before it, by a pattern."""
+    heads = [head for head in map(_head, lines) if head is not None]
+    if len(heads) < HALF * len(lines) or not any(map(str.strip, heads)):
+        return Near(len(heads))
+    tails = [match[0] if (match := _TAIL.search(head.rstrip())) else "" for head in heads]
+    # Words such as `@cee:` or `data=` before each object belong to none of the fields.
+    tail = tails[0] if set(tails) == {tails[0]} and tails[0][-1:] in tuple(":=,") else ""
+    before = [head.rstrip().removesuffix(tail).rstrip() for head in heads]
+    sign = rf"(?:{re.escape(tail)} *)?" if tail else ""
+    if not any(before):
+        return _by_pattern(lines, f"{sign}(?P<{MESSAGE}>.*)", MESSAGE)
+    found = guess(before).pattern
+    said = f"(?P<{MESSAGE}>.*)"
+    if found.endswith(said):
+        # What is said in words before the object.
+        pattern = rf"{found.removesuffix(said)}(?P<{MESSAGE}>[^{{]*?) *{sign}(?P<json>\{{.*)?"
+        return _by_pattern(lines, pattern, "json")
+    return _by_pattern(lines, f"{found} *{sign}(?P<{MESSAGE}>.*)", MESSAGE)
+
+
+def with_json(log: Log, paths: Sequence[str]) -> Log:
+    """Return a log with the fields of the JSON that one of its texts is; as it is, where none of them is.
+
+    Args:
+        paths: fields that may be such a text.
+    """
+    found = {path: _objects(log.fields.get(path, ())) for path in paths if "|" not in path}
+    path, objects = max(found.items(), key=lambda one: len(one[1]), default=("", []))
+    if not objects or len(objects) < HALF * len(log.fields[path]):
+        return log
+    fields, types = flat(objects)
+    below: dict[str, Sequence[str]] = {f"{path}.{name}": texts for name, texts in fields.items()}
+    more: Mapping[str, FieldType] = {f"{path}.{name}": kind for name, kind in types.items()}
+    options = {**log.options, "embedded": {"field": path, "format": "json"}}
+    return Log(
+        log.format, {**log.fields, **below}, {**log.types, **more}, options, log.preset,
+        (*log.notes, f"{path} is JSON, its fields are {path}.NAME"), log.utc, log.time,
+    )  # fmt: skip
+
+
+def _by_pattern(lines: Sequence[str], pattern: str, path: str) -> Log | Near:
+    fields, matched = groups_of(lines, pattern)
+    if matched < MOST * len(lines):
+        return Near(matched)
+    seen = {name: texts for name, texts in fields.items() if texts}
+    return with_json(Log("regex", seen, {}, {"pattern": pattern}, notes=(_NOTE,)), [path])
+
+
+def _objects(texts: Sequence[str]) -> list[dict[str, Any]]:
+    return [record for record in map(object_of, texts) if record]
+
+
+def _head(line: str) -> str | None:
+    """What stands before the object in which a line ends; None where it ends in none."""
+    at = -1
+    for _ in range(TRIES):
+        at = line.find("{", at + 1)
+        if at < 0 or not line.rstrip().endswith("}"):
+            return None
+        if object_of(line[at:]):
+            return line[:at]
+    return None

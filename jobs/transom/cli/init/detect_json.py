@@ -1,0 +1,139 @@
+"""Lines of JSON: an object a line, of Zeek or of anybody, or lists of records in each line."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from transom.cli.init.detect_carried_json import with_json
+from transom.cli.init.detected_format import LOOKED_AT, MOST, Log, Near, NotRead
+from transom.cli.init.infer_time import says_time
+from transom.cli.init.infer_types import kind_of
+from transom.cli.init.job_readers import object_of, records_of
+from transom.cli.init.json_fields import flat, leaves
+from transom.cli.log_sample import JQ
+from transom.formats.json.record_paths import AROUND, RECORDS, level_of
+from transom.formats.record_format import FieldType
+
+CONN = {"ts", "uid", "proto", "conn_state"}
+"""Fields of Zeek's log of connections that other logs do not have together."""
+FEW = 200
+"""Objects by which a guess goes whether they have times."""
+MOST_AROUND = 20
+"""Values around a record that become columns, at most."""
+_ARRAY = re.compile(r"\s*\[\s*(\{\s*[\"}]|$)")
+_PRETTY = re.compile(r'\s*("(?:[^"\\]|\\.)*"\s*:.*|[\]}{\[]+,?)\s*')
+_ADVICE = f"transom reads an object a line. Make it so: {JQ}"
+
+
+@dataclass
+class _Listed:
+    """A list of objects in records.
+
+    Attributes:
+        path: as the option `records` has it.
+        objects: some of its objects.
+        around: paths of what stands around the list.
+        lines: the numbers of the lines that have it.
+    """
+
+    path: str
+    objects: list[Mapping[str, Any]] = field(default_factory=list)
+    around: dict[str, None] = field(default_factory=dict)
+    lines: set[int] = field(default_factory=set)
+
+
+def json_lines(lines: Sequence[str]) -> Log | Near:
+    """What objects hold, one a line. The object that has the time is the event: a line, or those of a list
+    that more lines have than a time of their own.
+
+    Raises:
+        NotRead: they are JSON of another shape: one value over several lines, or a list.
+    """
+    records = [record for record in map(object_of, lines) if record is not None]
+    if len(records) < MOST * len(lines):
+        _refuse_others(lines, len(records))
+        return Near(len(records))
+    fields, types = flat(records)
+    if {name.replace(".", "_") for name in fields} >= CONN:
+        return Log("zeek", fields, types, {"variant": "json"}, "zeek/conn")
+    timed = [listed for listed in _lists(records) if _timed(*flat(listed.objects[:FEW]))]
+    if not timed or _timed(*flat(records[:FEW])) >= len(timed[0].lines):
+        other = "?: the objects in {} have times, too; with the option `records` these are the events"
+        notes = tuple(other.format(one.path) for one in timed[:1])
+        return with_json(Log("json", fields, types, notes=notes), _texts(types))
+    listed = timed[0]
+    around = [path for path in listed.around if _leads(path, listed.path)][:MOST_AROUND]
+    fields, types = flat(records_of(lines, listed.path, around)[:LOOKED_AT])
+    note = f"each line holds records in {listed.path}; a record is an event"
+    return with_json(Log("json", fields, types, {"records": listed.path}, notes=(note,)), _texts(types))
+
+
+def _leads(path: str, records: str) -> bool:
+    """Whether a column can say a path to what stands around records."""
+    try:
+        level_of(path, records)
+    except ValueError:
+        return False
+    return "|" not in path
+
+
+def _texts(types: Mapping[str, FieldType]) -> list[str]:
+    """The paths of texts in records."""
+    return [path for path, kind in types.items() if kind == "string" and not path.startswith(AROUND)]
+
+
+def _timed(fields: Mapping[str, Sequence[str]], types: Mapping[str, FieldType]) -> int:
+    """How many objects have a field that is a whole time; a number is one only where its name says so."""
+    times = (
+        len(texts)
+        for path, texts in fields.items()
+        if texts and types.get(path) != "boolean"
+        if kind_of(texts[:FEW], counted=not says_time(path)).type == "timestamp"
+    )
+    return max(times, default=0)
+
+
+def _lists(records: Sequence[Mapping[str, Any]]) -> list[_Listed]:
+    """The lists of objects in records, and in the objects of these, the outer ones first."""
+    found: dict[str, _Listed] = {}
+    for number, record in enumerate(records[:FEW]):
+        _collect(record, "", (), found, number)
+    return sorted(found.values(), key=lambda listed: listed.path.count("[]"))
+
+
+def _collect(
+    record: Mapping[str, Any], above: str, around: Sequence[str], found: dict[str, _Listed], line: int
+) -> None:
+    """Notes the lists of objects in an object.
+
+    Args:
+        above: the path of the object, ending in a dot where it is in a list.
+        around: paths of what stands around the object.
+        line: its number.
+    """
+    values = dict(leaves(record))
+    lists = {path: value for path, value in values.items() if _is_list(path, value)}
+    for path, value in lists.items():
+        here = [*around, *(f"{AROUND}{above}{other}" for other in values if other != path)]
+        listed = found.setdefault(f"{above}{path}[]", _Listed(f"{above}{path}[]"))
+        listed.around |= dict.fromkeys(here)
+        listed.lines.add(line)
+        if len(listed.objects) < FEW:
+            listed.objects += value
+        for item in value[:FEW]:
+            _collect(item, f"{listed.path}.", here, found, line)
+
+
+def _is_list(path: str, value: Any) -> bool:
+    """Whether a value is a list of objects at a path that an option can say."""
+    sound = isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+    return sound and RECORDS.fullmatch(f"{path}[]") is not None
+
+
+def _refuse_others(lines: Sequence[str], objects: int) -> None:
+    if _ARRAY.match("\n".join(lines[:3])[:1000]):
+        raise NotRead(f"is one list of JSON, `[{{...}}, ...]`; {_ADVICE.format('.[]')}")
+    begins = lines[0].lstrip()[:1] == "{" and object_of(lines[0]) is None
+    if begins and objects + sum(_PRETTY.fullmatch(line) is not None for line in lines) >= MOST * len(lines):
+        raise NotRead(f"holds values of JSON that go over several lines; {_ADVICE.format('.')}")

@@ -1,0 +1,133 @@
+"""A stream file for a log, drafted from its first lines and tried on them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from os.path import normpath
+from typing import Any
+
+from transom.cli.arguments import NoEvents, Refusal
+from transom.cli.init.detect import Unknown, recognise
+from transom.cli.init.detected_format import LOOKED_AT, Log, NotRead
+from transom.cli.init.infer_columns import Column, columns_of
+from transom.cli.init.infer_name_times import named_hours
+from transom.cli.init.infer_path import pattern_of, stream_name
+from transom.cli.init.infer_period_ends import named_ends
+from transom.cli.init.infer_time import When, time_of
+from transom.cli.init.render_yaml import text_of
+from transom.cli.init.suggest_blocks import first_blocks, repeats, seen_in
+from transom.cli.init.try_draft import Tried, events_of, times_are_in_names
+from transom.cli.log_sample import Sample
+from transom.core.path_pattern import PathPattern
+from transom.features.ingest.landing import home
+from transom.spec.event_time import NAME as BY_NAME
+from transom.stream import parse
+
+FIRST = "2024-01-01T00:00"
+"""From when the lines of a log without times count, where its files' names say none."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A stream file, and what becomes of the lines that it was drafted from.
+
+    Attributes:
+        untimed: why the stream file has no time, and cannot be used yet; empty where lines say their time.
+    """
+
+    text: str
+    found: Tried
+    untimed: str = ""
+
+
+def draft(samples: Sequence[Sample], name: str | None = None) -> Draft:
+    """Returns a stream file.
+
+    Raises:
+        Refusal: the files are of no form that is known, or of several, or of one that is not read.
+        SpecificationError: the name is none.
+    """
+    log = _recognised(samples)
+    paths = [_landing_path(sample) for sample in samples]
+    pattern = pattern_of(paths)
+    timed = PathPattern(pattern).unit is not None
+    when = None if log.preset else time_of(log, paths, BY_NAME if timed else FIRST)
+    if when is not None and when.path is not None:
+        pattern = when.path
+    columns, left = columns_of(log, when, PathPattern(pattern).captures)
+    name = stream_name(paths) if name is None else name
+    data = _data(name, log, pattern, columns, when)
+    if not times_are_in_names(parse(data, name), samples, paths):
+        data["source"]["path"] = pattern_of(paths, timed=False)
+        ends = None
+    else:
+        ends = named_ends(parse(data, name), samples, paths)
+    hours = named_hours(parse(data, name), samples, paths)
+    if ends is not None:
+        data["source"] |= {"path": ends.pattern, **(ends.declared if ends.sure else {})}
+    elif hours is not None:
+        data["source"] |= {"zone": hours.zone} if hours.sure else {}
+        data["source"] |= {"expect": hours.expect} if hours.expect else {}
+    stream = parse(data, name)
+    found = events_of(stream, samples, paths)
+    if not found.events.num_rows:
+        first = f": the first was refused as {found.refused[0].reason}" if found.refused else ""
+        raise NoEvents(f"{samples[0].path}: none of {found.lines} lines became an event{first}")
+    seen = seen_in(stream, found)
+    data |= first_blocks(stream, seen, found)
+    parse(data, name)
+    repeated = None if stream.unique else repeats(seen, found)
+    text = text_of(data, log, columns, left, when, samples, found, repeated, ends, hours)
+    return Draft(text, found, "" if when is None else when.untimed)
+
+
+def _recognised(samples: Sequence[Sample]) -> Log:
+    """The form that all files have, with the fields of all of them."""
+    logs = [_form(sample, sample.lines) for sample in samples]
+    first, fields = logs[0], dict[str, list[str]]()
+    for sample, log in zip(samples, logs, strict=True):
+        wanted, got = first.preset or first.format, log.preset or log.format
+        if got != wanted:
+            raise Refusal(f"{sample.path}: must be of the form of {samples[0].path}, {wanted}; it is {got}")
+        if log.options != first.options:
+            # Alone, each has what all its lines have in common: together they may have less.
+            share = LOOKED_AT // len(samples) + 1
+            return _form(samples[0], [line for one in samples for line in one.lines[:share]])
+        for path, texts in log.fields.items():
+            fields.setdefault(path, []).extend(texts)
+    return replace(first, fields=fields)
+
+
+def _form(sample: Sample, lines: Sequence[str]) -> Log:
+    try:
+        log = recognise(lines)
+    except (Unknown, NotRead) as error:
+        raise NoEvents(f"{sample.path}: {error}") from None
+    # What was looked at has no empty lines, which count for a job.
+    counted = {
+        name: sample.number(value)
+        for name, value in log.options.items()
+        if name in ("header", "skip") and isinstance(value, int) and value and not isinstance(value, bool)
+    }
+    return replace(log, options={**log.options, **counted})
+
+
+def _landing_path(sample: Sample) -> str:
+    """A file's path as the stream file writes it: from the landing folder where it lies in there."""
+    path = normpath(sample.path.absolute())
+    try:
+        PathPattern(pattern_of([path]))
+    except ValueError as error:
+        raise Refusal(f"{path!r}: no path of a stream can say this name: {error}") from None
+    return path.removeprefix(f"{home()}/")
+
+
+def _data(name: str, log: Log, pattern: str, columns: Sequence[Column], when: When | None) -> dict[str, Any]:
+    source: dict[str, Any] = {"path": pattern}
+    if log.preset is None:
+        source["format"] = log.format
+    if log.options:
+        source["options"] = dict(log.options)
+    if when is None:
+        return {"name": name, "preset": log.preset, "source": source}
+    declared = {column.name: column.declared() for column in columns}
+    return {"name": name, "source": source, "columns": declared, "time": dict(when.declared)}

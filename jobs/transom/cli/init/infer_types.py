@@ -1,0 +1,372 @@
+"""What a column of texts holds: its type, its step, the texts that mean nothing, the form of its times."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import cache
+from itertools import product
+from math import floor, log10
+from typing import Literal
+
+from transom.cli.init.detected_format import MOST
+from transom.formats.record_format import EPOCHS, FieldType
+from transom.formats.times import UNIVERSAL, letters_of, one_instant
+
+NOTHING = (
+    "-", "--", "---", "?", "N/A", "n/a", "#N/A", "NA", "null", "NULL", "Null", "(null)", "None", "none",
+    "nil", "nan", "NaN", "NAN", "-nan", "-NaN", "\\N", "undefined",
+)  # fmt: skip
+"""Texts by which logs say that there is no value."""
+SENTINELS = (-99, -999, -9999, -99999)
+"""Numbers by which they do, where no other value comes near."""
+Lacks = Literal["year", "date"]
+TRUTH = {"true", "false", "True", "False", "TRUE", "FALSE", "T", "F"}
+DECIMAL_COMMA = re.compile(r"-?[0-9]{1,15},[0-9]+")
+THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2},[0-9]{3}")
+"""Of these nobody knows whether the comma is a decimal one."""
+INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})")
+NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?")
+DIGITS = re.compile(r"[-+]?[0-9][-+0-9.,:/' ]*")
+"""Beside a number it says that numbers were not meant: 007, an address, a decimal comma."""
+INSTANT = re.compile(r"[0-9]{9,16}(?:\.[0-9]*)?|[0-9]{18,19}")
+FINEST = 12
+"""Digits behind the point that a stream file can say."""
+ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+YEARS = (datetime(1995, 1, 1, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzinfo=UTC).timestamp())
+"""Between these a number is taken for seconds since the epoch."""
+
+_DATES = (
+    "%d/%b/%Y", "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%b-%Y",
+    "%d-%b-%y", "%d-%m-%Y", "%Y%m%d", "%d %b %Y", "%b %d %Y", "%b %d, %Y", "%Y %b %d", "%a, %d %b %Y",
+    "%d.%m.%y", "%m/%d/%y", "%y/%m/%d", "%d/%m/%y", "%y-%m-%d", "%y%m%d", "%Y-%b-%d", "%Y/%b/%d", "%Y-%j",
+    "%d%b%Y", "%a %d %b %Y", "%a %b %d %Y", "%a %b %d, %Y",
+)  # fmt: skip
+_TIMES = (
+    "%H:%M:%S", "%H:%M:%S.%f", "%H:%M", "%H:%M:%S,%f", "%H:%M:%S:%f", "%I:%M:%S %p", "%I:%M %p", "%H%M%S",
+    "%H.%M.%S", "%H.%M.%S.%f", "%I:%M:%S.%f %p",
+)  # fmt: skip
+_RARE = (
+    "%H-%M-%S", "%H%M%S.%f", "%H%M%S,%f", "%I:%M:%S,%f %p", "%I:%M:%S%p", "%I:%M%p", "%I.%M.%S %p",
+    "%I.%M.%S.%f %p", "%I:%M:%S:%f %p", "%I.%M %p",
+)  # fmt: skip
+_ZONES = ("", " %z", " %Z", "%z")
+FORMS = tuple(
+    dict.fromkeys(
+        (
+            *("".join(parts) for parts in product(_DATES, (" ", ":", "-", "T", "_", ", "), _TIMES, _ZONES)),
+            *("".join(parts) for parts in product(_DATES, (" ", "T", "_"), _RARE, ("", "%z"))),
+            # Six digits behind a time of day are a number of a process, or anything.
+            *(
+                "".join(parts)
+                for parts in product(_TIMES, (" ", ", "), _DATES, ("", " %z"))
+                if parts[2] != "%y%m%d"
+            ),
+            *(
+                "%a %b %d %H:%M:%S %Y",
+                "%a %b %d %H:%M:%S.%f %Y",
+                "%a %b %d %H:%M:%S %Z %Y",
+                "%b %d %H:%M:%S %Y",
+            ),
+            *("%a %b %d %H:%M:%S %z %Y", "%b %d %H:%M:%S.%f %Y"),
+            *("%a %b %d %I:%M:%S %p %Y", "%a %b %d %I:%M:%S %p %Z %Y"),
+            *("%Y%m%d%H%M%S", "%Y%m%d%H%M%S.%f", "%Y%m%d%H%M%S,%f"),
+        )
+    )
+)
+"""How logs write times, beside ISO 8601 and seconds since the epoch."""
+ZONES = {
+    **dict.fromkeys(UNIVERSAL, "UTC"),
+    **dict.fromkeys(("CET", "CEST"), "Europe/Berlin"),
+    **dict.fromkeys(("WET", "WEST"), "Europe/Lisbon"),
+    **dict.fromkeys(("EET", "EEST"), "Europe/Helsinki"),
+    **dict.fromkeys(("EST", "EDT"), "America/New_York"),
+    **dict.fromkeys(("CST", "CDT"), "America/Chicago"),
+    **dict.fromkeys(("MST", "MDT"), "America/Denver"),
+    **dict.fromkeys(("PST", "PDT"), "America/Los_Angeles"),
+    **dict.fromkeys(("AEST", "AEDT"), "Australia/Sydney"),
+    **dict.fromkeys(("NZST", "NZDT"), "Pacific/Auckland"),
+    **{"BST": "Europe/London", "MSK": "Europe/Moscow", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo"},
+    **{"SAST": "Africa/Johannesburg", "HKT": "Asia/Hong_Kong", "KST": "Asia/Seoul"},
+}
+"""Of letters that logs have for a zone, one of the zones that go by them."""
+HALF = re.compile(r"[ap]\.?m\.?[^A-Za-z0-9]*", re.IGNORECASE)
+"""A word behind a time of day without which nobody knows which half of the day it is in."""
+KLOG = "%m%d %H:%M:%S.%f"
+_CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%I:%M:%S %p", "%I:%M:%S.%f %p")
+PARTIAL: Mapping[str, Lacks] = {
+    **{f"{day} {time}": "year" for day in ("%b %d", "%a %b %d") for time in _CLOCKS},
+    KLOG: "year",
+    **dict.fromkeys(_CLOCKS, "date"),
+}
+"""Times that no year stands in, or no day: of these a record alone says no instant."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a column holds.
+
+    Attributes:
+        missing: texts that mean that there is no value.
+        resolution: of a number, the step of its digits.
+        form: of a time, its format as a stream file has it.
+        local: of a time, whether it does not say its zone, or by letters alone.
+        zone: of such a time, the zone, as far as its letters tell.
+        otherwise: another format that all times have as well, so that nobody but a person knows.
+        comma: of texts that are numbers with a decimal comma, the step of their digits.
+        thousands: whether texts are numbers whose comma is a decimal one, or parts thousands.
+        share: of the texts that say something, those that are of the type.
+    """
+
+    type: FieldType
+    missing: tuple[str, ...] = ()
+    resolution: str | None = None
+    form: str | None = None
+    local: bool = False
+    zone: str = "UTC"
+    otherwise: str | None = None
+    comma: str | None = None
+    thousands: bool = False
+    share: float = 1.0
+
+    @property
+    def doubt(self) -> str:
+        """What a person should know where not all texts are of the type."""
+        if self.share == 1:
+            return ""
+        words = {"timestamp": "such times"}.get(self.type, f"{self.type}s")
+        return f"?: {floor(self.share * 10_000) / 100:g} % are {words}, lines with others are refused"
+
+
+def kind_of(values: Sequence[str], counted: bool = False) -> Kind:
+    """What some texts are; of those that could be several things the narrowest.
+
+    Args:
+        counted: whether numbers are numbers, though they could be seconds since the epoch.
+    """
+    missing = tuple(text for text in NOTHING if text in values)
+    rest = [text for text in values if text not in missing and text != ""]
+    if not rest:
+        return Kind("string", missing)
+    # One letter alone, in all lines, may be the first of any alphabet.
+    if TRUTH.issuperset(rest) and set(rest) not in ({"T"}, {"F"}):
+        return Kind("boolean", missing)
+    time = times_of(rest)
+    # A day alone is no time of an event.
+    if time is not None and (
+        not counted if time.form in EPOCHS else sorted(map(len, rest))[len(rest) // 2] > len("2024-05-01")
+    ):
+        return Kind(
+            "timestamp", missing, form=time.form, local=time.local, zone=time.zone,
+            otherwise=time.otherwise, share=time.share,
+        )  # fmt: skip
+    numbers = [text for text in rest if NUMBER.fullmatch(text)]
+    if len(numbers) >= MOST * len(rest) and not any(
+        DIGITS.fullmatch(t) for t in rest if not NUMBER.fullmatch(t)
+    ):
+        share = len(numbers) / len(rest)
+        sentinels = _sentinels(numbers)
+        missing += sentinels
+        if all(map(INTEGER.fullmatch, numbers)):
+            return Kind("integer", missing, share=share)
+        step = _resolution([text for text in numbers if text not in sentinels])
+        return Kind("number", missing, resolution=step, share=share)
+    commas = [text for text in rest if DECIMAL_COMMA.fullmatch(text)]
+    if commas and len(commas) + sum(INTEGER.fullmatch(text) is not None for text in rest) == len(rest):
+        if all(map(THOUSANDS.fullmatch, commas)):
+            return Kind("string", missing, thousands=True)
+        return Kind("string", missing, comma=_resolution([text.replace(",", ".") for text in rest]))
+    return Kind("string", missing)
+
+
+def _sentinels(numbers: Sequence[str]) -> tuple[str, ...]:
+    """Texts among numbers that mean nothing: of a form that people choose, and far below all others."""
+    chosen = sorted({text for text in numbers if float(text) in SENTINELS})
+    others = [float(text) for text in numbers if text not in chosen]
+    if not others:
+        return ()
+    return tuple(text for text in chosen if float(text) < 2 * min(*others, -10.0))
+
+
+def _resolution(numbers: Sequence[str]) -> str:
+    """The step of the digits after the point, no finer than a millionth of one, or of the largest where that
+    is smaller, nor than sums allow."""
+    digits = 0
+    for text in numbers:
+        exponent = Decimal(text).as_tuple().exponent
+        digits = max(digits, -exponent if isinstance(exponent, int) else 0)
+    largest = max(abs(float(text)) for text in numbers)
+    digits = min(digits, FINEST, 6 - min(floor(log10(largest)) + 1, 0) if largest else 6)
+    while digits > 0 and largest * 10**digits >= 2**46:
+        digits -= 1
+    return format(Decimal(1).scaleb(-digits), "f")
+
+
+@dataclass(frozen=True)
+class Times:
+    """What times are written in: as in `Kind`.
+
+    Attributes:
+        share: of the texts that are such times.
+    """
+
+    form: str
+    local: bool
+    otherwise: str | None
+    share: float
+    zone: str = "UTC"
+
+
+def times_of(values: Sequence[str]) -> Times | None:
+    """The form that most of some times have; None where they are no times."""
+    least = MOST * len(values)
+    compact = sum(len(text) == 14 and text.isdigit() for text in values) >= least
+    instants = [text for text in values if INSTANT.fullmatch(text)]
+    if len(instants) >= least and not compact:
+        fitting = [form for form, unit in EPOCHS.items() if _are_instants(instants, unit)]
+        # A number that is no time is no odd text among times: the others may be none either.
+        sound = fitting and not any(NUMBER.fullmatch(text) for text in values if not INSTANT.fullmatch(text))
+        return Times(fitting[0], False, None, len(instants) / len(values)) if sound else None
+    moments = [moment for moment in map(_iso, values) if moment is not None]
+    if len(moments) >= least:
+        local = any(moment.tzinfo is None for moment in moments)
+        return Times("iso", local, None, len(moments) / len(values))
+    return _written(values[:2000])
+
+
+def _are_instants(texts: Sequence[str], unit: int) -> bool:
+    return all(YEARS[0] <= float(text) / unit < YEARS[1] for text in texts)
+
+
+def _iso(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if ISO.match(text) else None
+    except ValueError:
+        return None
+
+
+def _written(values: Sequence[str]) -> Times | None:
+    """The form of `FORMS` that most of some times have."""
+    ((usual, number),) = Counter(map(skeleton, values)).most_common(1)
+    if number < MOST * len(values) or "1" not in usual:
+        return None
+    alike = [text for text in values if skeleton(text) == usual]
+    forms = [form for form in _alike(alike[0]) if form not in PARTIAL and len(alike[0]) >= 8]
+    fits = {form: sum(_fits(form, text) for text in alike) for form in forms if _fits_some(form, alike)}
+    most = max(fits.values(), default=0)
+    if not most or most < MOST * len(values):
+        return None
+    best, *others = (form for form, number in fits.items() if number == most)
+    other = next((form for form in others if _days(form) != _days(best)), None)
+    return Times(best, "%z" not in best, other, most / len(values), _zone_of(best, alike))
+
+
+def written_form_of(values: Sequence[str]) -> str | None:
+    """Return the strptime form of most of some times; None where they have none."""
+    found = _written(values)
+    return None if found is None else found.form
+
+
+def _zone_of(form: str, values: Sequence[str]) -> str:
+    """The zone of times that letters name: the most frequent one, and UTC only where there is no other."""
+    zones = Counter(ZONES.get(letters_of(text, form) or "", "UTC") for text in values)
+    return next((zone for zone, _ in zones.most_common() if zone != "UTC"), "UTC")
+
+
+def _fits_some(form: str, values: Sequence[str]) -> bool:
+    """Whether it is worth to look at all of them: strptime is slow."""
+    return any(_fits(form, text) for text in values[:20])
+
+
+def partial_times_of(values: Sequence[str]) -> tuple[str, Lacks] | None:
+    """The format of most of some times that say no year, or no day, and what they lack; None where they are
+    none."""
+    if not values:
+        return None
+    ((usual, _),) = Counter(map(skeleton, values[:2000])).most_common(1)
+    alike = [text for text in values[:2000] if skeleton(text) == usual]
+    for form in _alike(alike[0]):
+        # Of any year there is a leap day.
+        if form in PARTIAL:
+            fits = sum(_fits(f"%Y {form}", f"2000 {text}") for text in alike)
+            if fits >= MOST * len(values[:2000]):
+                return form, PARTIAL[form]
+    return None
+
+
+_WRITTEN = {"%b": ("x",), "%a": ("x",), "%p": ("x",), "%Z": ("x",), "%z": ("+1", "-1", "Z", "+1:1", "-1:1")}
+
+
+def skeleton(text: str) -> str:
+    """A text with its numbers and words made one."""
+    return re.sub(r"\s+", " ", re.sub("[A-Za-z]+", "x", re.sub("[0-9]+", "1", text)))
+
+
+@cache
+def _by_skeleton() -> dict[str, list[str]]:
+    """Forms, by how a time of theirs is written: each costs strptime a compilation, so only few are tried."""
+    found: dict[str, list[str]] = {}
+    for form in (*FORMS, *PARTIAL):
+        pieces = [
+            _WRITTEN.get(piece, ("1",) if piece[0] == "%" else (piece,)) for piece in _PIECE.findall(form)
+        ]
+        for written in {skeleton("".join(parts)) for parts in product(*pieces)}:
+            found.setdefault(written, []).append(form)
+    return found
+
+
+_PIECE = re.compile(r"%.|[^%]+")
+
+
+def _alike(text: str) -> list[str]:
+    return _by_skeleton().get(skeleton(text), [])
+
+
+def moment_of(text: str, form: str) -> datetime | None:
+    """One time, UTC where it says no zone; None where it is none."""
+    try:
+        if form in EPOCHS:
+            return datetime.fromtimestamp(float(text) / EPOCHS[form], UTC)
+        letters = letters_of(text, form)
+        if letters is not None:
+            micros, reason = one_instant(text, form, ZONES.get(letters))
+            return None if reason else datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
+        # Its zone is looked at below.
+        moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
+    except (ValueError, OverflowError, OSError):
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _fits(form: str, text: str) -> bool:
+    # strptime also takes fewer digits than a part has where others follow: 811 as %y%m%d.
+    if _digits_of(form).fullmatch(text) is None:
+        return False
+    moment = moment_of(text, form)
+    return moment is not None and YEARS[0] <= moment.timestamp() < YEARS[1]
+
+
+@cache
+def _digits_of(form: str) -> re.Pattern[str]:
+    """How a form is written, with all digits of its parts where several run together."""
+    pieces = _PIECE.findall(form)
+    written = []
+    for before, piece, after in zip(["", *pieces], pieces, [*pieces[1:], ""], strict=False):
+        if piece[0] != "%":
+            written.append(r"\s+".join(map(re.escape, re.split(r"\s+", piece))))
+        elif piece in _DIGITS:
+            whole = {before, after} & {*_DIGITS} or piece in ("%Y", "%y", "%j")
+            written.append(f"[0-9]{{{'' if whole else '1,'}{_DIGITS[piece]}}}")
+        else:
+            written.append("[0-9]{1,6}" if piece == "%f" else "[^ ]+")
+    return re.compile("".join(written))
+
+
+_DIGITS = {"%Y": 4, "%y": 2, "%m": 2, "%d": 2, "%H": 2, "%I": 2, "%M": 2, "%S": 2, "%j": 3}
+
+
+def _days(form: str) -> list[str]:
+    """The order of day, month and year."""
+    return [part.lower() for part in re.findall(r"%(.)", form) if part in "dmbjYy"]

@@ -1,0 +1,52 @@
+"""The fields of objects of JSON, by their paths, as the job's reader has them."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from transom.cli.init.detected_format import MOST
+from transom.cli.init.infer_columns import NO_FIGURE
+from transom.cli.init.infer_path import identifier
+from transom.cli.init.infer_types import kind_of
+from transom.formats.json.lines import Raw, json_text
+from transom.formats.record_format import FieldType
+
+
+def leaves(record: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value that is no object, by its path."""
+    for name, value in record.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
+def flat(records: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[str]], dict[str, FieldType]]:
+    """Return the texts of every path, and the types of those that are no text in JSON already."""
+    fields: dict[str, list[str]] = {}
+    kinds: dict[str, Counter[type]] = {}
+    for record in records:
+        for path, value in leaves(record):
+            texts, seen = fields.setdefault(path, []), kinds.setdefault(path, Counter())
+            if value is not None:
+                texts.append(value if isinstance(value, str) else json_text(value))
+                seen[type(value)] += 1
+    # An object that is null in some records.
+    for path in [
+        path for path in fields if not kinds[path] and any(o.startswith(f"{path}.") for o in fields)
+    ]:
+        del fields[path], kinds[path]
+    types: dict[str, FieldType] = {}
+    for path, seen in kinds.items():
+        if seen.keys() == {bool}:
+            types[path] = "boolean"
+        elif seen[Raw] < MOST * seen.total() and not _is_quoted_number(path, fields[path]):
+            # A text in JSON is one on purpose, unless it is a time.
+            types[path] = "string"
+    return fields, types
+
+
+def _is_quoted_number(path: str, texts: Sequence[str]) -> bool:
+    """Whether texts are all numbers, other than such as are no figure by their name: ids in quotes."""
+    kind = kind_of(texts)
+    return kind.type in ("integer", "number") and kind.share == 1 and not NO_FIGURE.search(identifier(path))

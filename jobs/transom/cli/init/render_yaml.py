@@ -1,0 +1,190 @@
+"""The text of a drafted stream file: what it declares, with comments for the person who goes on with it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+
+from transom.cli.init.detected_format import Log
+from transom.cli.init.infer_columns import Column
+from transom.cli.init.infer_name_times import NamedHours
+from transom.cli.init.infer_period_ends import NamedEnds
+from transom.cli.init.infer_time import When
+from transom.cli.init.suggest_blocks import tolerance_of
+from transom.cli.init.try_draft import Tried
+from transom.cli.init.yaml_text import comment, flow, lined, scalar
+from transom.cli.log_sample import MOST, Sample
+from transom.core.intervals import HOUR, format_hour, hour_of
+from transom.core.path_pattern import PathPattern
+from transom.core.terminal import counted
+from transom.spec.presets import read
+
+MORE = (
+    "# patterns:  # episodes of several steps, minutes or days apart: see the README",
+    "#   NAME:",
+    "#     within: 1 day",
+    "#     steps:",
+    "#       - {id: first, where: CONDITION, times: 5, within: 1 hour}",
+    "#       - {id: then, where: CONDITION, gap: {max: 30 minutes}}",
+    "# frames:  # stretches of time in which a figure is high, rises or stays as it is: see the README",
+    "#   NAME: {over: activity, kind: threshold, where: n > 100, min_length: 10 minutes}",
+    "# fills:  # what was there then, or at the same time of earlier days",
+    "#   OTHER: {frame: NAME, from: activity, shift: [-1 day], measures: {n: sum(n)}}",
+)
+"""What a person may go on with."""
+
+
+def text_of(
+    data: Mapping[str, Any],
+    log: Log,
+    columns: Sequence[Column],
+    left: Sequence[str],
+    when: When | None,
+    samples: Sequence[Sample],
+    found: Tried,
+    repeated: tuple[str, int] | None,
+    ends: NamedEnds | None,
+    hours: NamedHours | None,
+) -> str:
+    """A stream file.
+
+    Args:
+        data: what it says.
+        left: fields that are no columns.
+        when: the time, which a preset says itself.
+        repeated: a column that names each event, and how many events repeat a name.
+        ends: what names seem to say of the ends of periods.
+        hours: what they say of hours.
+    """
+    return "\n".join(
+        [
+            *_heading(samples, found, when),
+            f"name: {scalar(data['name'])}",
+            *_source(data, log, when, ends, hours),
+            *_columns(columns, left, log),
+            *_time(data, when),
+            *_repeats(repeated, found),
+            *_blocks(data, found),
+            "",
+        ]
+    )
+
+
+def _time(data: Mapping[str, Any], when: When | None) -> list[str]:
+    """What makes the time; where nothing is known to, what a person can choose: none is invented."""
+    if when is None:
+        return []
+    if not when.untimed:
+        return lined([(f"time: {flow(data['time'])}", when.note)])
+    return [
+        f"# time: {comment(when.note)}",
+        "#   `transom check` refuses this file until `time` is decided: what says when an event was, such as",
+        '#     time: {column: FIELD, format: "%Y-%m-%d %H:%M:%S", zone: UTC}',
+        "#   or, where invented times will do, each line so much later than the one before it:",
+        f"#     time: {flow(data['time'])}",
+    ]
+
+
+def _heading(samples: Sequence[Sample], found: Tried, when: When | None) -> list[str]:
+    first, last = found.extent
+    hours = (hour_of(last) - hour_of(first)) // HOUR + 1
+    names = ", ".join(sample.path.name for sample in samples[:3]) + (", ..." if len(samples) > 3 else "")
+    cut = "" if all(sample.whole for sample in samples) else f" (the first {MOST // 2**20} MiB of each)"
+    stretch = f"{format_hour(hour_of(first))} to {format_hour(hour_of(last) + HOUR)} UTC"
+    extent = f"{stretch} ({counted(hours, 'hour')})"
+    if when is not None and when.untimed:
+        extent = "of times that nobody knows yet"
+    return [
+        f"# Drafted from {comment(names)}{cut}: {counted(found.lines, 'line')}, "
+        f"{counted(found.events.num_rows, 'event')},",
+        f"# {extent}. A question mark is a guess to look at.",
+    ]
+
+
+def _source(
+    data: Mapping[str, Any],
+    log: Log,
+    when: When | None,
+    ends: NamedEnds | None,
+    hours: NamedHours | None,
+) -> list[str]:
+    source = data["source"]
+    timed = PathPattern(source["path"]).unit is not None
+    if hours is None or (ends is not None and ends.sure):
+        rows = [(f"path: {scalar(source['path'])}", "")]
+    elif hours.zone is not None and ends is None:
+        rows = [(f"path: {scalar(source['path'])}", "")]
+        rows += [(f"{'' if hours.sure else '# '}zone: {hours.zone}", hours.note)]
+    else:
+        rows = [(f"path: {scalar(source['path'])}", hours.note)]
+    if hours is not None and ends is None:
+        known = "files of an hour: where one is missing, the hour counts as incomplete"
+        asked = "?: how many files an hour has; with it a missing one is seen"
+        rows += [(f"expect: {hours.expect}", known) if hours.expect else ("# expect: 1", asked)]
+    if ends is not None:
+        # Of one name nobody knows how far apart several are.
+        aside = "" if ends.sure else "# "
+        said = [f"{aside}{name}: {value}" for name, value in ends.declared.items()]
+        rows += zip(said, (ends.note, "names say the end of what a file covers"), strict=True)
+    rows += [(f"format: {source['format']}", "; ".join(log.notes))] if "format" in source else []
+    rows += [(f"options: {flow(source['options'])}", "")] if "options" in source else []
+    preset = [f"preset: {log.preset}"] if log.preset is not None else []
+    return [
+        *([] if timed or (when and when.path) else _landing(data["name"])),
+        *preset,
+        "source:",
+        *lined(rows, 2),
+    ]
+
+
+def _landing(name: str) -> list[str]:
+    """What a person has to know of a path that says no time."""
+    return [
+        "# The path says no time: one rotated file is good for `transom try`. A DAG wants a file for each",
+        f"# hour, under a name that says it, such as landing/{name}/%Y-%m-%d/access.%H.log: what is",
+        "# rotated is another text under a name that was read already, and is held back as a conflict.",
+    ]
+
+
+def _columns(columns: Sequence[Column], left: Sequence[str], log: Log) -> list[str]:
+    if log.preset is None:
+        declared = [(f"{column.name}: {flow(column.declared())}", column.words) for column in columns]
+        lines = ["columns:", *lined(declared, 2)] if declared else []
+    else:
+        lines = ["# Of its columns, some values:"]
+        lines += [f"#   {comment(f'{column.path}: {column.words}')}" for column in columns]
+        others = read(log.preset)["columns"].keys() - {column.path for column in columns}
+        lines += [f"# and, made of the same: {', '.join(sorted(others))}"] if others else []
+    return [*lines, f"# Left out: {comment(', '.join(left)[:500])}"] if left else lines
+
+
+def _repeats(repeated: tuple[str, int] | None, found: Tried) -> list[str]:
+    """A proposal: whether events that have one name are one, nobody but a person knows."""
+    if repeated is None:
+        return []
+    name, number = repeated
+    words = f"{number} of {counted(found.events.num_rows, 'event')} repeat the {name} of another one"
+    return [f"# unique: [{name}]  # ?: {words}; with this, one of an hour stays"]
+
+
+def _blocks(data: Mapping[str, Any], found: Tried) -> list[str]:
+    lines = []
+    if "key" in data:
+        (key,) = data["key"]
+        values = counted(pc.count_distinct(found.events[key]).as_py(), "value")
+        lines += lined([(f"key: {flow(data['key'])}", f"{values} in these lines")])
+    block = data["aggregate"]["activity"]
+    lines += ["aggregate:", "  activity:", f"    measures: {flow(block['measures'])}"]
+    lines += [f"    levels: {block['levels']}", *MORE]
+    reasons = "; ".join(dict.fromkeys(refused.reason for refused in found.refused))
+    at_most = tolerance_of(found)
+    if "checks" in data:
+        lines += lined([(f"checks: {flow(data['checks'])}", f"refused here: {reasons[:200]}")])
+    elif at_most is not None:
+        share = f"{found.rejected} of {counted(found.lines, 'line')}"
+        lines += [
+            f"# ?: {share} are refused here: {comment(reasons)[:200]}.",
+            "# Such a file is withheld until its lines are read, or you say that so many may be refused:",
+            f"#   checks: {{rejected_share: {{at_most: {at_most}}}}}",
+        ]
+    return lines

@@ -1,0 +1,95 @@
+"""`transom init`: a first stream file, made of a log's first lines."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from transom.app.command_lines import transom
+from transom.cli.arguments import Refusal, refusals
+from transom.cli.init.yaml_text import comment
+
+if TYPE_CHECKING:
+    from transom.cli.init.try_draft import Tried
+
+
+def init(
+    files: Annotated[list[Path], typer.Argument(help="Files of one log; .gz and .zst too.")],
+    name: Annotated[
+        str | None, typer.Option(help="The stream's name; that of the output else, or of the files.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="The file to write, which must not be there; else standard output.")
+    ] = None,
+) -> None:
+    """Write a commented stream file for a log.
+
+    Reads the first lines of each file (1 MiB), and guesses the format, the columns and their types, which
+    is the time, what is worth a figure. What it cannot know it says in a comment; lines that the draft
+    refuses it prints, with the reason.
+
+    \b
+    Example:
+      transom init /var/log/nginx/access.log* --output schemas/streams/site.yaml
+
+    Exit code 1 where no line would be an event, 2 where a file cannot be read.
+    """
+    # Arrow and the parsers, which other commands do without.
+    from transom.cli.init.draft import draft
+    from transom.cli.init.infer_path import identifier
+    from transom.cli.log_sample import not_utf8, read_samples
+
+    with refusals():
+        if output is not None and output.exists():
+            raise Refusal(f"{output}: is there already, and is not overwritten; name another file")
+        if name is None and output is not None:
+            name = identifier(output.stem)[:40].strip("_")
+        samples = read_samples(files, lambda text: typer.echo(f"transom: {text}", err=True))
+        drafted = draft(samples, name)
+        if output is None:
+            typer.echo(drafted.text, nl=False)
+        else:
+            try:
+                with output.open("x", encoding="utf-8") as written:
+                    written.write(drafted.text)
+            except OSError as error:
+                raise Refusal(f"{output}: cannot be written: {error.strerror}") from None
+        if drafted.untimed:
+            words = f"transom: {drafted.untimed}: the draft has no `time`, which `check` wants; add one"
+            typer.echo(comment(words), err=True)
+        _print_refused(drafted.found)
+        for sample in samples:
+            if sample.nul_bytes:
+                skipped = f"{sample.nul_bytes} NUL bytes before lines are skipped"
+                typer.echo(f"transom: {sample.path}: {skipped}: lines may be missing there", err=True)
+            if sample.other:
+                typer.echo(f"transom: {not_utf8(sample)}", err=True)
+        if output is not None:
+            check, try_ = (
+                transom("check", output),
+                transom("try", output, *(sample.path for sample in samples)),
+            )
+            typer.echo(f"{output}: written. Look at its question marks, then:\n  {check}\n  {try_}")
+
+
+def _print_refused(found: "Tried") -> None:
+    """Prints the lines that became no event, beside the stream's file."""
+    from transom.core.terminal import counted, escaped
+
+    if not found.rejected:
+        return
+    lines, are = counted(found.lines, "line"), "is" if found.rejected == 1 else "are"
+    typer.echo(f"transom: {found.rejected} of {lines} {are} refused by this draft:", err=True)
+    left = found.rejected
+    for refused in found.refused:
+        such = f" ({refused.lines} such lines)" if refused.lines > 1 else ""
+        typer.echo(f"  {comment(refused.reason)[:160]}{such}\n    {escaped(refused.text[:160])}", err=True)
+        left -= refused.lines
+    if left:
+        typer.echo(f"  and {left} more", err=True)
+    if any(refused.goes_on for refused in found.refused):
+        typer.echo(
+            "  Lines that begin with a blank, or have no time, seem to go on with the line before them. An "
+            "event is a line:\n  such lines stay refused, unless the log is written so.",
+            err=True,
+        )

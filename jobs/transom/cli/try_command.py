@@ -1,0 +1,216 @@
+"""`transom try`: what a stream finds in some files, on a lake of its own."""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from transom.app.command_lines import transom
+from transom.cli.arguments import Refusal, refusals, stream_file
+from transom.cli.environment import require_spark
+from transom.core.terminal import counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from transom.core.intervals import Interval
+    from transom.stream import Stream
+
+
+def try_(
+    stream: Annotated[str, typer.Argument(metavar="STREAM", help="A stream file, or a stream's name.")],
+    files: Annotated[list[Path], typer.Argument(help="Files of its log, of any name.")],
+    lake: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Keep the tables here, in a folder that is not there.")
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", metavar="HOUR", help="Run hours from this one on alone; with --to."),
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="HOUR", help="End of these hours, not included.")
+    ] = None,
+) -> None:
+    """Run all stages of a stream on some files, and print what comes out.
+
+    Needs no Airflow and touches no lake but its own, which is removed afterwards. Prints what was found, the
+    first rows of each result, the lines that became no event with the reason, and what it cost.
+
+    \b
+    Example:
+      transom try site /var/log/nginx/access.log
+      transom try schemas/streams/site.yaml access.*.log.gz --lake /tmp/tried
+
+    Exit code 1 where a check withholds something or no line is an event, 2 where the stream or a file cannot
+    be read.
+    """
+    from transom.core.intervals import Interval
+    from transom.features.ingest.landing import LandingError
+    from transom.storage.tables import LakeError, TableMismatch
+
+    file = stream_file(stream)
+    hours = None
+    with refusals(ValueError, LandingError, LakeError, TableMismatch):
+        if (start is None) != (end is None):
+            raise Refusal(f"--from and --to: must be given together; got --from {start}, --to {end}")
+        if start is not None and end is not None:
+            hours = Interval.parse(start, end)
+        require_spark()
+        with _folder(lake) as (folder, root):
+            passed = try_in(folder, root, file, files, hours=hours)
+    if not passed:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _folder(lake: str | None) -> Iterator[tuple[Path, str]]:
+    """A folder for the landing links, and the lake: inside of it unless it is named."""
+    if lake is not None and Path(lake).exists():
+        raise Refusal(f"--lake: must not be there yet, so that nothing is mixed; got {lake}")
+    folder = Path(tempfile.mkdtemp(prefix="transom-try-"))
+    try:
+        yield folder, str(Path(lake).absolute()) if lake else str(folder / "lake")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        # What fails before the first stage leaves none.
+        if lake is not None and Path(lake).exists():
+            typer.echo(f"kept: {lake}", err=True)
+
+
+def try_in(
+    folder: Path,
+    lake: str,
+    file: Path,
+    files: list[Path],
+    spark: "SparkSession | None" = None,
+    hours: "Interval | None" = None,
+) -> bool:
+    """Tries a stream on some files, in a folder of its own, and prints what comes out.
+
+    Args:
+        folder: for links to the files.
+        lake: where the tables will be.
+        spark: the session to use; else one is started, and stopped.
+        hours: those to run; None are all that the files cover.
+
+    Returns:
+        Whether every gate passed.
+
+    Raises:
+        Refusal: a file is no log, no line is an event, or times cover too many hours.
+        SpecificationError: the stream's file is wrong.
+    """
+    from transom.cli import try_report as outcome
+    from transom.cli.adhoc_files import few, held, hours_cut_to, interval_of, land, other_hours
+    from transom.cli.lake_argument import TRIED
+    from transom.cli.log_sample import read_samples
+    from transom.core.intervals import format_hour
+    from transom.spec.yaml_file import read_mapping
+    from transom.stream import load
+
+    stream = load(file)
+    files = [sample.path for sample in read_samples(files, _say)]
+    found = []
+    for path in files:
+        _say(f"reading {path}")
+        found.append(held(stream, path))
+    outcome.print_files(found)
+    holes = [
+        f"{file.path}: {counted(file.nul_bytes, 'NUL byte')} before lines skipped: lines may be missing there"
+        for file in found
+        if file.nul_bytes
+    ]
+    doubts = list(filter(None, (other_hours(stream, file) for file in found)))
+    for remark in [*few(holes), *few(doubts)]:
+        _say(remark)
+    try:
+        covered = hours or interval_of(found)
+    except Refusal:
+        outcome.print_rejected(found)
+        raise
+    only = hours_cut_to(found, hours) if hours is not None else None
+    interval = _told_by(stream, covered)
+    if interval != covered:
+        _say(
+            f"the hours to {format_hour(interval.end)} run as well, as slow episodes and frames of a stretch "
+            "are told that late; an episode may still grow then, and says so"
+        )
+    landed = land(read_mapping(file), stream, found, folder, interval, covered.end, only)
+    for note in landed.notes:
+        _say(note)
+    began = time.monotonic()
+    with _landing(folder), _session(spark, stream.name) as session:
+        from transom.app.pipeline import run_stages
+
+        judged = run_stages(
+            session, landed.stream, interval,
+            lake=lake, command=transom("try", file, *files), cause=TRIED, began=began,
+            say=lambda text: _say(landed.named(text)), past_gates=True,
+        )  # fmt: skip
+        root = f"{lake}/{stream.name}"
+        outcome.print_outcome(session, landed.stream, root, interval, judged, landed.named)
+    outcome.print_equal_files(landed.stream, root, landed.paths)
+    outcome.print_duplicates(landed.stream, root, landed.paths)
+    outcome.print_rejected(found)
+    outcome.print_cost(root, interval)
+    return all(judgement.passed for judgement in judged)
+
+
+def _told_by(stream: "Stream", covered: "Interval") -> "Interval":
+    """The hours of some files, and those in which it is told what they hold: slow episodes come some time
+    after their last record, the longest frames of a stretch with its end."""
+    from transom.core.intervals import EPOCH, HOUR, Interval
+
+    longest = max((pattern.top for pattern in stream.patterns.values()), default=timedelta(0))
+    stretches = [frame.stretch for frame in stream.frames.values() if frame.stretch is not None]
+    ends = [EPOCH - (EPOCH - covered.end) // stretch * stretch for stretch in stretches]
+    return Interval(covered.start, max(covered.end - -longest // HOUR * HOUR, *ends, covered.end))
+
+
+def _say(text: str) -> None:
+    typer.echo(f"transom: {text}", err=True)
+
+
+@contextmanager
+def _landing(folder: Path) -> Iterator[None]:
+    """Relative paths of streams start from a folder."""
+    before = os.environ.get("TRANSOM_LANDING")
+    os.environ["TRANSOM_LANDING"] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TRANSOM_LANDING"]
+        else:
+            os.environ["TRANSOM_LANDING"] = before
+
+
+@contextmanager
+def _session(spark: "SparkSession | None", name: str) -> Iterator["SparkSession"]:
+    if spark is not None:
+        yield spark
+        return
+    _say("starting Spark")
+    from pyspark.errors import PySparkException
+
+    from transom.engine.checks import preload
+    from transom.storage.session import session
+
+    preload()
+    try:
+        started = session(f"transom try {name}")
+    except PySparkException as error:
+        raise Refusal(f"Spark does not start: {' '.join(str(error).split())}") from error
+    try:
+        yield started
+    finally:
+        sys.stdout.flush()
+        started.stop()

@@ -1,0 +1,260 @@
+"""What a try has found, printed: findings, first rows, refused lines, what an hour costs."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import typer
+from deltalake import DeltaTable, QueryBuilder
+
+from transom.cli.adhoc_files import EXAMPLES, Held
+from transom.core.durations import format_duration
+from transom.core.intervals import Interval
+from transom.core.terminal import counted
+from transom.core.terminal_tables import plain, table
+from transom.engine.gate import Judgement
+from transom.features.aggregates.output_columns import columns_of
+from transom.features.frames.render import print_frames
+from transom.features.frequency.render import print_frequencies
+from transom.features.ingest.equal_files import equal_files, names_of
+from transom.features.ingest.file_records import File
+from transom.features.patterns.render import print_episodes
+from transom.features.persistence.render import print_persistent_items
+from transom.findings.store import selected
+from transom.ledger.ledger import Ledger
+from transom.storage.tables import query, read_rows
+from transom.stream import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = 5
+"""Rows of each result that are shown."""
+MOST, EACH = 50, 5
+"""Findings that are shown, in all and of each kind and block."""
+
+
+def print_files(files: Sequence[Held]) -> None:
+    """Prints how many lines of each file are events."""
+    rows = [
+        (
+            str(file.path), file.lines, file.header_lines, file.events, sum(file.reasons.values()),
+            min(file.hours, default=None), max(file.hours, default=None), file.broken or "",
+        )
+        for file in files
+    ]  # fmt: skip
+    columns = ("file", "lines", "headers", "events", "refused", "first hour", "last hour")
+    if not any(row[-1] for row in rows):
+        table("files", columns, [row[:-1] for row in rows])
+    else:
+        table("files", (*columns, "broken"), rows)
+
+
+def print_rejected(files: Sequence[Held]) -> None:
+    """Prints the lines that are no events: how many of how many files for each reason, and the first ones."""
+    total = sum((file.reasons for file in files), Counter[str]())
+    rows = []
+    for reason, times in total.most_common():
+        of_reason = [file for file in files if file.reasons[reason]]
+        # Of many files one line each shows more than all lines of the first.
+        examples = sorted(
+            (index, number, file.path.name, *example)
+            for number, file in enumerate(of_reason)
+            for index, example in enumerate(file.examples[reason])
+        )[:EXAMPLES]
+        for index, (_, _, name, line, raw, detail) in enumerate(examples):
+            about = (reason, times, len(of_reason)) if index == 0 else ("", "", "")
+            rows.append((*about, name, line, _seen(detail), raw[:60]))
+    if rows:
+        columns = ("reason", "lines", "files", "file", "line", "seen", "text")
+        table(f"lines that are no event, the first {EXAMPLES} of each reason", columns, rows)
+
+
+def _seen(detail: str) -> str:
+    """What was seen and what was expected; where it is long, of both as much as tells them."""
+    seen, expects, expected = detail.partition("; expected ")
+    return f"{_cut(seen, 50)}{expects}{_cut(expected, 100)}"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def print_equal_files(stream: Stream, root: str, paths: Mapping[str, Held]) -> None:
+    """Print which files hold the same bytes as another one, and whether both count.
+
+    Args:
+        stream: as it was tried.
+        root: its folder in the lake.
+        paths: the files by the paths under which they have landed.
+    """
+    uri = f"{root}/files"
+    if not DeltaTable.is_deltatable(uri):
+        return
+    files = {row["path"]: row for row in read_rows(DeltaTable(uri))}
+    equal = equal_files(map(File.of_row, files.values()), names_of(stream))
+    first = {row["source_id"]: path for path, row in files.items() if row["status"] != "duplicate"}
+    rows = []
+    for path, row in sorted(files.items()):
+        if path in equal:
+            rows.append((path, equal[path].other, "both count" if equal[path].counted else "counts once"))
+        elif row["status"] == "duplicate" and row["accepted"] + row["duplicates"]:
+            rows.append((path, first[row["source_id"]], "one file, packed or rotated"))
+    if rows:
+        shown = [(str(paths[path].path), str(paths[other].path), words) for path, other, words in rows]
+        table("files of the same bytes", ("file", "the same as", "so"), shown)
+
+
+def print_duplicates(stream: Stream, root: str, paths: Mapping[str, Held]) -> None:
+    """Prints how many events of each file repeat another one, where the stream says what makes them one.
+
+    Args:
+        paths: as of `print_equal_files`.
+    """
+    uri = f"{root}/files"
+    if stream.unique is None or not DeltaTable.is_deltatable(uri):
+        return
+    found = {row["path"]: row for row in read_rows(DeltaTable(uri))}
+    rows = [
+        (str(file.path), file.events, row["duplicates"], row["accepted"])
+        for path, file in paths.items()
+        if (row := found.get(path)) is not None and row["duplicates"]
+    ]
+    if rows:
+        columns = ", ".join(stream.unique.columns)
+        title = f"events that repeat another one of their hour in {columns}: they go to the table duplicates"
+        table(title, ("file", "events", "duplicates", "rows"), rows)
+
+
+def print_outcome(
+    spark: "SparkSession",
+    stream: Stream,
+    root: str,
+    interval: Interval,
+    judged: Sequence[Judgement],
+    named: Callable[[str], str] = str,
+) -> None:
+    """Prints what the gates say, and the first rows of each result; of a stage that did not run it says so.
+
+    Args:
+        named: names files in a text as a person knows them.
+    """
+    typer.echo(f"\nfindings in {interval}")
+    found = selected(root, MOST, EACH, interval)
+    for finding in found.shown:
+        typer.echo(f"  {plain(named(str(finding)))}")
+        for words in finding.evidence:
+            typer.echo(f"    {plain(named(words))[:200]}")
+    if found.rest:
+        typer.echo(f"  {plain(found.rest)}")
+    passed = all(judgement.passed for judgement in judged)
+    if not found.shown:
+        typer.echo(f"  none: every check {'passed' if passed else 'that was made passed'}")
+    ran = {run["stage"] for run in Ledger(root).runs()}
+    if "widen" in ran:
+        print_episodes(spark, stream, root)
+    if "frame" in ran:
+        print_frames(stream, root)
+    if "sketch" in ran:
+        print_persistent_items(stream, root)
+        print_frequencies(stream, root)
+    if "aggregate" in ran:
+        _print_figures(stream, root)
+    blocks: dict[str, Iterable[str]] = {
+        "widen": stream.patterns, "aggregate": stream.aggregate, "frame": stream.frames, "fill": stream.fills,
+        "sketch": [*stream.persistence, *stream.frequency],
+    }  # fmt: skip
+    for stage in stream.stages:
+        for name in blocks.get(stage, ()) if stage not in ran else ():
+            typer.echo(f"\n{name}: not run, as stage {stage} did not")
+
+
+def _print_figures(stream: Stream, root: str) -> None:
+    """Prints the first rows of each block of figures."""
+    for name, block in stream.aggregate.items():
+        for number, level in enumerate(reversed(block.levels)):
+            figures = _shown(stream, name)
+            shown = ["window_end", *block.key, *figures]
+            rows = _first(f"{root}/aggregates", block.key, figures, name, number)
+            if rows:
+                span = f"{format_duration(level.range)} every {format_duration(level.slide)}"
+                which = f"of each {', '.join(block.key)} the window" if block.key else "the windows"
+                table(f"{block.title or name}: {span}, {which} with most events", shown, rows)
+        shown = ["window_end", *block.key, *block.recurring, "counts"]
+        rows = _recurring(f"{root}/recurring", shown, name) if block.recurring else []
+        if rows:
+            ranges = ", ".join(format_duration(level.range) for level in reversed(block.levels))
+            table(f"{block.title or name}: who comes back in every ring of {ranges}, the latest", shown, rows)
+
+
+def _shown(stream: Stream, block: str) -> list[str]:
+    """The measures of a block, and what it has asked for beside them."""
+    more = [
+        f"{figure}_{name}" for figure in ("error", "aged_mean", "slope") for name in columns_of(stream, block)
+    ]
+    there = {column for columns in columns_of(stream, block).values() for column in columns}
+    return [*stream.aggregate[block].measures, *(column for column in more if column in there)]
+
+
+def _first(uri: str, key: Sequence[str], measures: Iterable[str], block: str, level: int) -> list[list[Any]]:
+    """The rows of one level with most events, of each key the first."""
+    if not DeltaTable.is_deltatable(uri):
+        return []
+    columns = ["window_end", *key, *measures]
+    names = ", ".join(f'"{name}"' for name in columns)
+    order = '"count" DESC, window_end'
+    each = ", ".join(f'"{name}"' for name in key) or "window_end"
+    found = (
+        QueryBuilder()
+        .register("t", DeltaTable(uri))
+        .execute(
+            f"SELECT {names} FROM (SELECT *, row_number() OVER (PARTITION BY {each} ORDER BY {order}) "
+            f"AS place FROM t WHERE block = '{block}' AND level = {level}) WHERE place = 1 "
+            f"ORDER BY {order}, {names} LIMIT {ROWS}"
+        )
+    )
+    rows = pa.RecordBatchReader.from_stream(found).read_all().to_pylist()
+    return [[row[name] for name in columns] for row in rows]
+
+
+def _recurring(uri: str, columns: Sequence[str], block: str) -> list[list[Any]]:
+    """The recurring items that were reported last, those first that came most often."""
+    if not DeltaTable.is_deltatable(uri):
+        return []
+    names = ", ".join(f'"{name}"' for name in columns)
+    last = f"window_end = (SELECT max(window_end) FROM t WHERE block = '{block}')"
+    found = query(DeltaTable(uri), f"SELECT {names} FROM t WHERE block = '{block}' AND {last}").to_pylist()
+    found.sort(key=lambda row: (-sum(row["counts"]), *(str(row[name]) for name in columns)))
+    return [[row[name] for name in columns] for row in found[:ROWS]]
+
+
+def print_cost(root: str, interval: Interval) -> None:
+    """Prints what the stages took together, and between what one hour alone would cost.
+
+    A run of one hour starts Spark as well, and makes every commit of a longer run: it costs more than its
+    share of the rows, and hardly more than all hours together.
+    """
+    rows = []
+    start = took = 0.0
+    for run in Ledger(root).runs():
+        seconds = json.loads(run["seconds"])
+        start += seconds["session"]
+        took += seconds["total"] - seconds["session"]
+        rows.append(
+            (run["stage"], run["rows_read"] or None, run["rows_out"], seconds["total"] - seconds["session"])
+        )
+    hours = len(interval)
+    alone = "on its own" if hours == 1 else "together"
+    columns = ("stage", "lines read", "rows out", "seconds")
+    table(f"cost of {counted(hours, 'hour')}, run {alone}", columns, rows)
+    least, most = start + took / hours, start + took
+    if hours == 1:
+        typer.echo(f"\nOne hour on its own: {most:.1f} s, of which {start:.1f} s are the start of Spark.")
+        return
+    typer.echo(
+        f"\nOne hour on its own: {least:.1f} to {most:.1f} s, of which {start:.1f} s are the start of Spark "
+        f"and {took / hours:.2f} s its share of the rest.\nThe fewer lines an hour has, the nearer it is to "
+        "the upper end: every run makes the same commits and checks."
+    )

@@ -1,0 +1,1 @@
+"""What every part may use: intervals, durations, path patterns, numbers, text for terminals."""

@@ -1,0 +1,1 @@
+"""The kernel: plans, computes, checks and publishes hours."""

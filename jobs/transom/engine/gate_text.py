@@ -1,0 +1,205 @@
+"""What a gate says, in lines that fit a page: hours, checks, causes and what helps."""
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from transom.core.intervals import HOUR, NO_HOUR, format_hour, hours_in_words
+from transom.core.terminal import counted, escaped
+from transom.engine.checks import shortened
+from transom.ledger.reasons import Cause
+from transom.ledger.state import Book, Node, Verdict
+from transom.ledger.waivers import Accepted, entry_for, near_misses, seen
+from transom.spec.checks import BUILT_IN
+
+SHOWN = 5
+"""How many hours, stretches of hours or checks are named one by one."""
+NAMES = 3
+"""How many files are named of one kind of remark."""
+OF_FILES = ("file", "withheld_file")
+"""Kinds of causes that say something of a file."""
+WIDE = 110
+"""Columns of a page."""
+
+
+def wrapped(text: str, indent: str = "", behind: str = "    ", whole: Iterable[str] = ()) -> list[str]:
+    """Return a text in lines that fit a page; a long word stays whole.
+
+    Args:
+        indent: what comes before the first line.
+        behind: what comes before each other line, beside `indent`.
+        whole: parts of it that are looked for in a log as one text: no end of a line comes into them.
+    """
+    for part in whole:
+        text = text.replace(part, part.replace(" ", "\0"))
+    lines = textwrap.wrap(
+        text, WIDE, initial_indent=indent, subsequent_indent=indent + behind,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    return [line.replace("\0", " ") for line in lines]
+
+
+def filled(command: str, hours: Sequence[datetime]) -> str:
+    """Return a command with `{from}` and `{to}` filled in by hours."""
+    return command.replace("{from}", format_hour(min(hours))).replace("{to}", format_hour(max(hours) + HOUR))
+
+
+def words(verdict: Verdict) -> str:
+    """Return what a failed check saw, with some of the rows at fault."""
+    about = f" in {escaped(verdict.subject)}" if verdict.subject else ""
+    sample = "".join(f"\n    {escaped(row[:200])}" for row in verdict.sample[:5])
+    return (
+        f"{hours_in_words([verdict.node.hour])} {verdict.node.block}: {_check(verdict)}{about}: "
+        f"{seen(verdict)}{sample}"
+    )
+
+
+def _check(verdict: Verdict) -> str:
+    several = "s" if verdict.column and "," in verdict.column else ""
+    return verdict.check + (f", column{several} {verdict.column}" if verdict.column else "")
+
+
+def remarks(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return warnings, one for each check, column and block: of several files or hours their number and some
+    names."""
+    kinds: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        kinds.setdefault((verdict.node.block, _check(verdict)), []).append(verdict)
+    return [words(some[0]) if len(some) == 1 else _remark(some) for some in kinds.values()]
+
+
+def _remark(verdicts: Sequence[Verdict]) -> str:
+    """One line on one check that has failed several times, with the first row at fault of some."""
+    first = verdicts[0]
+    hours = sorted({verdict.node.hour for verdict in verdicts})
+    names = list(dict.fromkeys(v.subject for v in verdicts if v.subject))
+    many = counted(len(names), "file") if names else counted(len(hours), "hour")
+    values = [v.observed for v in verdicts if v.observed is not None]
+    seen = f"{shortened(min(values))} to {shortened(max(values))}" if values else "nothing"
+    seen = shortened(values[0]) if values and min(values) == max(values) else seen
+    rows = [f"\n    {escaped(v.sample[0][:200])}" for v in verdicts if v.sample][:NAMES]
+    return (
+        f"{_in_short(hours)} {first.node.block}: {_check(first)}: {many}: observed {seen}, "
+        f"expected {first.expected}{named(names)}{''.join(rows)}"
+    )
+
+
+def _in_short(hours: Sequence[datetime]) -> str:
+    """The first and the last of some hours."""
+    own = [hour for hour in hours if hour != NO_HOUR]
+    if not own:
+        return "files without an hour"
+    return format_hour(own[0]) if len(own) == 1 else f"{format_hour(own[0])} to {format_hour(own[-1] + HOUR)}"
+
+
+def named(names: Sequence[str]) -> str:
+    """Return some names and how many more there are: `: a, b, c and 7 more`; nothing of none."""
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    return f": {', '.join(map(escaped, names[:NAMES]))}{more}" if names else ""
+
+
+def incomplete_remarks(book: Book, nodes: Sequence[Node]) -> list[str]:
+    """Return what is missing in some nodes, one line for each kind of it and the tables that lack it."""
+    # By what is said without file and hour: the files, and the hours of each block and table.
+    kinds: dict[str, tuple[dict[str, None], dict[Node, None]]] = {}
+    for node in nodes:
+        entry = book[node]
+        for cause in entry.causes or (Cause("check", entry.cause or "something is missing"),):
+            files, lacking = kinds.setdefault(_kind_of(cause), ({}, {}))
+            if cause.about is not None and cause.kind in OF_FILES:
+                files[cause.about] = None
+            lacking[node] = None
+    lines: list[str] = []
+    for kind, (files, lacking) in kinds.items():
+        tables: dict[tuple[str, str], set[str]] = {}
+        for node in lacking:
+            tables.setdefault((node.stage, node.block), set()).add(node.table)
+        where = "; ".join(_tables(stage, block, of) for (stage, block), of in tables.items())
+        hours = hours_in_words(sorted({node.hour for node in lacking}))
+        lines.append(f"incomplete: {where}, {hours}: {_of_files(kind, list(files))}")
+    return lines
+
+
+def _kind_of(cause: Cause) -> str:
+    """Return what a cause says without its hours and its file."""
+    if cause.kind in ("inputs", "earlier"):
+        return "hours that it is computed from are incomplete"
+    return cause.text.removeprefix(f"{cause.about}: ") if cause.kind in OF_FILES else cause.text
+
+
+def _of_files(kind: str, files: Sequence[str]) -> str:
+    if len(files) == 1:
+        return f"{escaped(files[0])}: {escaped(kind)}"
+    return escaped(kind) + (f": {counted(len(files), 'file')}{named(files)}" if files else "")
+
+
+def _tables(stage: str, block: str, tables: set[str]) -> str:
+    """A block of a stage with its tables: `aggregate traffic (aggregates, granules)`."""
+    beside = f" ({', '.join(sorted(tables))})" if tables != {block} else ""
+    return f"{stage} {block}{beside}"
+
+
+def failure(
+    book: Book,
+    nodes: Sequence[Node],
+    verdicts: Sequence[Verdict],
+    command: str,
+    hours: Sequence[datetime],
+    accepted: Sequence[Accepted],
+) -> str:
+    """Return a paragraph on nodes that are not published for one cause: what helps, then what was seen.
+
+    Args:
+        command: what runs the stage again, with `{from}` and `{to}`.
+        hours: what to run where the nodes belong to no hour.
+        accepted: what the stream file accepts.
+    """
+    entry = book[nodes[0]]
+    own = sorted({node.hour for node in nodes})
+    blocks = ", ".join(sorted({node.block for node in nodes}))
+    texts = {book[node].cause or book[node].run_id for node in nodes}
+    kinds = ((one.about if one.kind == "check" else None) or one.text for one in entry.causes or ())
+    about = ", ".join(dict.fromkeys(kinds))
+    # Where each says it with values of its own, the lines below have them.
+    cause = escaped(about if about and len(texts) > 1 else entry.cause or entry.run_id)
+    own_nodes = {(node.block, node.hour) for node in nodes}
+    wrong = [
+        v
+        for v in verdicts
+        if (v.node.block, v.node.hour) in own_nodes and v.severity == "error" and not v.success
+    ]
+    title = f"{entry.status}: {nodes[0].stage} {blocks}, {hours_in_words(own)}: {cause}"
+    lines = wrapped(title, whole={seen(verdict) for verdict in wrong})
+    run = f"  {filled(command, [hour for hour in own if hour != NO_HOUR] or hours)}"
+    if entry.status == "blocked":
+        lines += ["  when nothing is in its way any more:", run]
+    elif entry.status == "quarantined":
+        other = next((of.mended for v in wrong if (of := BUILT_IN.get(v.check)) and of.mended), None)
+        mend = other or "mend the data (or accept the value)"
+        lines += [f"  what was published before stays; {mend}, then:", run]
+        lines += [] if other else _acceptance(wrong, accepted, verdicts)
+        for verdict in wrong[:SHOWN]:
+            first, *rows = words(verdict).split("\n")
+            lines += [*wrapped(first, "  ", whole=[seen(verdict)]), *rows]
+        if len(wrong) > SHOWN:
+            lines.append(f"  and {len(wrong) - SHOWN} more; `transom explain` says which")
+    else:
+        lines.append(run)
+    return "\n".join(lines)
+
+
+def _acceptance(
+    wrong: Sequence[Verdict], accepted: Sequence[Accepted], verdicts: Sequence[Verdict]
+) -> list[str]:
+    """How to let failed checks pass, and why what the stream file accepts does not."""
+    found = (miss for verdict in wrong for miss in near_misses(verdict, accepted, verdicts))
+    misses = list(dict.fromkeys(found))
+    lines = [line for miss in misses[:SHOWN] for line in wrapped(miss, "  ")]
+    entries = list(dict.fromkeys(filter(None, map(entry_for, wrong))))
+    if entries:
+        lines.append("  to accept it, put this into the stream file, with your name and the reason:")
+        lines += ["    accept:", *(f"      {entry}" for entry in entries[:SHOWN])]
+        lines += [f"      # and {len(entries) - SHOWN} more, one for each failed check"][
+            : len(entries) > SHOWN
+        ]
+    return lines

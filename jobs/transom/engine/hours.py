@@ -1,0 +1,78 @@
+"""The events of a block, cut into granules, and what of them an hour's reports need."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import numpy as np
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from transom.core.exact_sums import Int64s
+from transom.core.intervals import EPOCH, Interval, ranges
+from transom.engine.stage import Request
+from transom.features.aggregates.resolve import HOUR, MICROSECOND, Block
+from transom.storage.store import in_hours
+
+
+def hours_of(request: Request) -> list[datetime]:
+    """Every hour that some block computes, in order."""
+    return sorted({hour for targets in request.targets.values() for hour in targets})
+
+
+def chosen(
+    events: DataFrame, block: Block, targets: Sequence[datetime], hours: Sequence[datetime]
+) -> DataFrame:
+    """The events of some hours that a block takes.
+
+    Args:
+        events: those of `hours`, of which `targets` are the block's.
+    """
+    if list(targets) != list(hours):
+        events = events.where(in_hours(targets))
+    return events if block.where is None else events.where(F.expr(block.where))
+
+
+def granule(length: int) -> Column:
+    """The start of an event's granule.
+
+    Args:
+        length: in microseconds.
+    """
+    time = F.unix_micros("event_time")
+    return F.timestamp_micros(time - F.pmod(time, F.lit(length))).alias("granule")
+
+
+def quoted(names: Iterable[str]) -> list[Column]:
+    """Columns by their names, whatever these are."""
+    return [F.col(f"`{name}`") for name in names]
+
+
+def stretches_of(targets: Iterable[datetime]) -> list[tuple[int, int]]:
+    """Hours as `Granules.windows` takes them."""
+    return [(micros(stretch.start), micros(stretch.end)) for stretch in ranges(targets)]
+
+
+def reached(targets: Iterable[datetime], back: int) -> set[datetime]:
+    """Hours, and as many before each of them."""
+    stretches = (Interval(stretch.start - back * HOUR, stretch.end) for stretch in ranges(targets))
+    return {hour for stretch in stretches for hour in stretch.hours()}
+
+
+def incomplete_hours(request: Request, block: str) -> Int64s:
+    """The hours of what a block reads in which something is missing, in microseconds, ordered."""
+    return np.array(sorted(map(micros, request.incomplete[block])), dtype=np.int64)
+
+
+def hour_number() -> Column:
+    """The number of a row's hour since 1970."""
+    return F.expr(f"unix_micros(hour) div {HOUR // MICROSECOND}L").alias("hour")
+
+
+def number_of(hour: datetime) -> int:
+    """An hour by its number since 1970."""
+    return micros(hour) // (HOUR // MICROSECOND)
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since the epoch."""
+    return (moment - EPOCH) // MICROSECOND

@@ -1,0 +1,150 @@
+"""Which hours a run computes, and which it leaves: pure arithmetic on the ledger."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+
+from transom.core.intervals import HOUR, NO_HOUR
+from transom.engine.stage import Stage, Step
+from transom.ledger.chain import Earlier, cause_of, waiting
+from transom.ledger.reasons import Cause
+from transom.ledger.staleness import Scope, Staleness, incomplete_hours, reached_by
+from transom.ledger.state import Book, Entry, Node
+from transom.ledger.waivers import Accepted
+
+
+def left_stale(
+    stage: Stage, book: Book, scope: Scope, accepted: Sequence[Accepted]
+) -> dict[Node, Entry | None]:
+    """Stale nodes that lie too far for every chunk of a run, as the ledger has them.
+
+    Args:
+        book: the ledger as it is when the run has published: what it computes may make hours stale that it
+            leaves.
+    """
+    staleness = Staleness(stage, book, accepted)
+    nodes = (
+        Node(stage.name, block, step.table.name, hour)
+        for step in stage.steps
+        for block in step.parts
+        for hour in staleness.hours(block, step.table.name)
+    )
+    return {node: book.get(node) for node in nodes if scope.leaves(node.hour)}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run does with the nodes of one table.
+
+    Attributes:
+        targets: hours to compute, by block.
+        inputs: the expected inputs of every target; of a chain without what stands in its earlier hours,
+            which the pass decides.
+        causes: why nodes cannot be computed that wait for other tables.
+        wanted: the hours of all that is out of date, in order, by block: targets, nodes with a cause, and
+            those that wait for them, being of the same chain.
+        incomplete: incomplete hours of other tables in the reach of the targets, by block.
+        healed: how many of the nodes lie outside the hours that were asked for.
+        needed: state of the stage that the targets read and that is not there or not fresh: to be made
+            first, however far back, so that no row is computed from state of two specifications.
+    """
+
+    targets: dict[str, list[datetime]] = field(default_factory=dict)
+    inputs: dict[Node, dict[str, str]] = field(default_factory=dict)
+    causes: dict[Node, Cause] = field(default_factory=dict)
+    wanted: dict[str, list[datetime]] = field(default_factory=dict)
+    incomplete: dict[str, set[datetime]] = field(default_factory=dict)
+    healed: int = 0
+    needed: frozenset[Node] = frozenset()
+
+
+def plan(
+    stage: Stage,
+    step: Step,
+    book: Book,
+    scope: Scope,
+    accepted: Sequence[Accepted],
+    again: Collection[Node] = (),
+) -> Plan:
+    """Decides, node by node, what is computed.
+
+    Every hour that is due is an hour of each of the stage's blocks, also of one that has come since: there it
+    is stale. Of a chain, earlier hours that a target reads and that are stale or gone are targets, too,
+    however far back.
+
+    Args:
+        accepted: failed checks that a person lets pass.
+        again: nodes to compute even where they are fresh.
+    """
+    result = Plan()
+    healed = 0
+    needed: set[Node] = set()
+    staleness = Staleness(stage, book, accepted)
+    for block in step.parts:
+        back, others = step.back(block), step.others(block)
+        named = partial(Node, stage.name, block, step.table.name)
+        wanted = _wanted(staleness, named, back, scope, again)
+        earlier = Earlier(book, stage.name, block, step.table.name, back, wanted)
+        result.wanted[block] = wanted
+        for hour in wanted:
+            node = named(hour)
+            needed.update(staleness.needed(node))
+            reads = (read for of in others for read in reached_by(of, hour))
+            waits = next(filter(None, (_cause(read, stage.name, book) for read in reads)), None)
+            cause = waits or earlier.cause(hour)
+            if waits is not None:
+                result.causes[node] = waits
+            if cause is not None:
+                earlier.comes_of(hour, Entry("blocked", "", cause=cause.text, causes=(cause,)))
+                continue
+            earlier.comes_of(hour, Entry("published", ""))
+            healed += hour not in scope.asked
+            result.inputs[node] = staleness.inputs(node)
+            result.targets.setdefault(block, []).append(hour)
+            result.incomplete.setdefault(block, set()).update(incomplete_hours(others, hour, book))
+    return replace(result, healed=healed, needed=frozenset(needed))
+
+
+def _wanted(
+    staleness: Staleness,
+    named: Callable[[datetime], Node],
+    back: int,
+    scope: Scope,
+    again: Collection[Node],
+) -> list[datetime]:
+    """The hours of a block's table that have to be computed, in order.
+
+    Args:
+        named: its node of an hour.
+        back: how many of its earlier hours one reads.
+    """
+    known = named(NO_HOUR)
+    wrong = {*staleness.hours(known.block, known.table)}
+    wrong.update(node.hour for node in again if node == named(node.hour))
+    if not wrong:
+        return []
+    first, behind = min(wrong), bisect_right(staleness.due, max(wrong))
+    wanted: list[datetime] = []
+    for hour in reversed(staleness.due[:behind]):
+        read = bool(back and wanted) and wanted[-1] - back * HOUR <= hour
+        if hour < first and not read:
+            break
+        if not read and not scope.sees_in_turn(hour):
+            continue
+        if hour in wrong or (read and staleness.expired(named(hour))):
+            wanted.append(hour)
+    return wanted[::-1]
+
+
+def _cause(read: Node, stage: str, book: Book) -> Cause | None:
+    """Why what a stage reads does not stand, if so."""
+    if read.hour not in book.due_of(read.stage, read.block, read.table):
+        return None  # it is empty: nobody asked for it
+    entry = book.get(read)
+    if entry is None:
+        return waiting(read, "has not been computed") if read.stage != stage else None
+    if entry.status == "expired" and read.stage != stage:
+        return waiting(read, f"has expired: run {read.stage} over that hour again")
+    return cause_of(read, entry)

@@ -1,0 +1,66 @@
+"""What the runs of one name have done: files, late files, hours outside their interval. No Spark."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from deltalake import DeltaTable
+
+from transom.core.intervals import HOUR, NO_HOUR, Interval, hours_in_words
+from transom.core.terminal import counted
+from transom.engine.gate_text import named
+from transom.findings.sql_text import text
+from transom.ledger.ledger import Ledger
+from transom.ledger.state import FIRST, Book
+from transom.storage.tables import in_hours_sql, read_rows
+
+COUNTED: Mapping[str, tuple[str, str]] = {
+    "files_read": ("file read", "files read"),
+    "lines_rejected": ("line rejected", "lines rejected"),
+    "files_waiting": ("file that waits", "files that wait"),
+    "files_conflicting": ("file in conflict", "files in conflict"),
+    "files_gone": ("file gone", "files gone"),
+}
+"""What of a run's work is counted for a person, where it is not zero."""
+
+
+def done(ledger: Ledger, run: str, interval: Interval, settle: timedelta) -> list[str]:
+    """Return what the runs of a DAG's run have done, a line a stage, and the late files that they took.
+
+    Args:
+        run: what the names of these runs begin with.
+        interval: the run's own.
+        settle: how long after its hour a file may arrive without being late.
+    """
+    runs = ledger.runs(f"starts_with(run_id, {text(f'{run} ')})")
+    book = ledger.book()
+    lines = [_line(of, repaired(book, of, interval)) for of in runs]
+    outside = {hour for of in runs if of["stage"] == FIRST for hour in repaired(book, of, interval)}
+    late = _late_files(ledger.root, outside, settle)
+    if late:
+        lines.append(f"late files: {len(late)}{named(late)}")
+    return lines
+
+
+def repaired(book: Book, run: Mapping[str, Any], interval: Interval) -> list[datetime]:
+    """Return the hours outside an interval that a run has computed, and that stand as it left them."""
+    written = {node.hour for node, _ in book.by_run(run["stage"], run["run_id"])}
+    return sorted(hour for hour in written if hour not in interval and hour != NO_HOUR)
+
+
+def _line(run: Mapping[str, Any], hours: Sequence[datetime]) -> str:
+    work = json.loads(run["work"])
+    counts = [counted(work[name], *words) for name, words in COUNTED.items() if work.get(name)]
+    counts.append(counted(run["rows_out"], "row written", "rows written"))
+    healed = f"; repaired outside the interval: {hours_in_words(hours)}" if hours else ""
+    return f"run {run['stage']}: {', '.join(counts)}{healed}"
+
+
+def _late_files(root: str, hours: set[datetime], settle: timedelta) -> list[str]:
+    """The files of some hours that arrived after their time, by their paths."""
+    uri = f"{root}/files"
+    if not hours or not DeltaTable.is_deltatable(uri):
+        return []
+    rows = read_rows(DeltaTable(uri), in_hours_sql(hours))
+    return sorted(row["path"] for row in rows if row["modified"] > row["hour"] + HOUR + settle)

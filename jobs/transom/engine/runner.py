@@ -1,0 +1,423 @@
+"""Running a stage over an interval: plan, pin, compute, audit, publish; table by table.
+
+A stage's step writes one table. Its fresh hours are left alone, its stale ones computed, its checks
+judged hour by hour, and the good hours published beside the failed ones.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial, reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from transom.core.intervals import Interval
+from transom.engine.checks import judge
+from transom.engine.failing_rows import in_words, sampled
+from transom.engine.outcomes import settle
+from transom.engine.planner import Plan, left_stale, plan
+from transom.engine.publisher import publish, readable, stands
+from transom.engine.retention import Series, expire
+from transom.engine.stage import Computed, Request, Stage, Step
+from transom.engine.task_counters import Tally
+from transom.ledger.ledger import Ledger, Overtaken
+from transom.ledger.staleness import Scope, judged_by
+from transom.ledger.state import EMPTY_DIGEST, FILLER, STANDS, Book, Entry, Node, Verdict
+from transom.ledger.waivers import Accepted, verdict_of
+from transom.storage import digest as digests
+from transom.storage import driver_io as small
+from transom.storage.data_files import moment_of, number_of
+from transom.storage.external import Fillers
+from transom.storage.staging import Spool
+from transom.storage.store import Pins, Store, Write, conformed, in_hours
+
+
+@dataclass
+class Outcome:
+    """What a run did, for the ledger's `runs` and for the person who asked.
+
+    Attributes:
+        stale: nodes that are stale and lie too far from the run, as the ledger has them after it;
+            of chunks the last one says it.
+        incomplete: how many of the published ones lack something.
+        work: what was done, counted; over chunks it adds up.
+        bound: what theory allows for some of that.
+        standing: what there is after it, counted; of chunks the last one says it.
+    """
+
+    rows_out: int = 0
+    hours_healed: int = 0
+    published: int = 0
+    incomplete: int = 0
+    quarantined: int = 0
+    blocked: int = 0
+    stale: dict[Node, Entry | None] = field(default_factory=dict)
+    work: dict[str, int] = field(default_factory=dict)
+    bound: dict[str, int] = field(default_factory=dict)
+    standing: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def stale_since(self) -> datetime | None:
+        """The first hour that is stale and too far."""
+        return min((node.hour for node in self.stale), default=None)
+
+    def add(self, other: "Outcome") -> None:
+        """Adds another chunk's figures."""
+        self.rows_out += other.rows_out
+        self.hours_healed += other.hours_healed
+        self.published += other.published
+        self.incomplete += other.incomplete
+        self.quarantined += other.quarantined
+        self.blocked += other.blocked
+        self.stale = other.stale
+        for mine, others in ((self.work, other.work), (self.bound, other.bound)):
+            for name, amount in others.items():
+                mine[name] = mine.get(name, 0) + amount
+        self.standing = other.standing or self.standing
+
+
+def refresh(
+    store: Store,
+    ledger: Ledger,
+    stage: Stage,
+    interval: Interval,
+    heal: timedelta,
+    run_id: str,
+    accepted: Sequence[Accepted] = (),
+    stretch: Interval | None = None,
+    retention: timedelta | None = None,
+    shared: Collection[Series] = (),
+    recompute: bool = False,
+) -> Outcome:
+    """Brings a stage up to date over an interval.
+
+    Args:
+        heal: how far before and after the interval stale hours are recomputed as well.
+        accepted: failed checks that a person lets pass.
+        stretch: the whole of which the interval is a chunk; None is the interval itself.
+        retention: how long state is kept before the stage's last hour; None is for ever.
+        shared: block and table of the stage's state that other stages read. It does not expire; what has
+            expired before others read it is made again.
+        recompute: whether the hours of the interval are computed and written even where they are fresh.
+    """
+    outcome = Outcome()
+    forced = frozenset(interval.hours()) if recompute else frozenset()
+    scope = Scope.within(interval, stretch or interval, heal)
+    fillers = Fillers(ledger.root, stage.fillers)
+
+    def run(step: Step, todo: Plan, book: Book, pins: Pins) -> None:
+        outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted, forced))
+
+    def prepared(step: Step, of: Scope, again: Collection[Node]) -> tuple[Plan, Book, Pins]:
+        book, pins = _consistent(store, ledger, fillers, stage, step)
+        return plan(stage, step, book, of, accepted, again), book, pins
+
+    def bring(number: int, of: Scope, again: Collection[Node] = ()) -> None:
+        """Brings a step up to date, and first the state that it needs."""
+        step = stage.steps[number]
+        todo, book, pins = prepared(step, of, again)
+        made: set[Node] = set()
+        # What cannot be made blocks what reads it; what changes again makes what reads it stale.
+        while missing := todo.needed - made:
+            for before, state in enumerate(stage.steps[:number]):
+                of_table = {node for node in missing if node.table == state.table.name}
+                if of_table:
+                    bring(before, replace(of, asked=frozenset(node.hour for node in of_table)), of_table)
+            made |= missing
+            todo, book, pins = prepared(step, of, again)
+        if any(node in book and book[node].status == "expired" for node in todo.needed):
+            # What has expired stands by its digest, and would be read as nothing.
+            raise Overtaken(
+                f"{stage.name}: another run has let state expire that run {run_id} needs; run the interval "
+                "again"
+            )
+        run(step, todo, book, pins)
+
+    for number, step in enumerate(stage.steps):
+        _forget_dropped(store, ledger, stage, step, run_id)
+        if step.parts:
+            again = _expired(ledger, stage.name, step, shared)
+            bring(number, scope, again | _forced(ledger.book([stage.name]), stage.name, step, forced))
+    if retention is not None:
+        outcome.work["expired"] = expire(store, ledger, stage, retention, run_id, shared)
+    outcome.stale = left_stale(stage, fillers.beside(ledger.book(stage.known)), scope, accepted)
+    return outcome
+
+
+def _expired(ledger: Ledger, stage: str, step: Step, shared: Collection[Series]) -> set[Node]:
+    """Nodes of a step that have expired, though other stages read them."""
+    blocks = {block for block, table in shared if table == step.table.name}
+    expired = ledger.book([stage]).having(["expired"], [step.table.name]) if blocks else ()
+    return {node for node, _ in expired if node.block in blocks}
+
+
+def _forced(book: Book, stage: str, step: Step, hours: Collection[datetime]) -> set[Node]:
+    """Nodes of a step in some hours; without state that has expired, which is made where it is needed."""
+    nodes = {Node(stage, block, step.table.name, hour) for block in step.parts for hour in hours}
+    return {node for node in nodes if node not in book or book[node].status != "expired"}
+
+
+def forget(store: Store, ledger: Ledger, stage: Stage, run_id: str) -> None:
+    """Takes away all that a stage has left of blocks that the specification has no longer.
+
+    Args:
+        stage: as the specification has it now, without blocks perhaps.
+    """
+    for step in stage.steps:
+        _forget_dropped(store, ledger, stage, step, run_id)
+
+
+def _forget_dropped(store: Store, ledger: Ledger, stage: Stage, step: Step, run_id: str) -> None:
+    """Takes away the rows of blocks that the specification has no longer, and of hours that are not due."""
+    book = ledger.book(stage.known)
+    nodes = []
+    for of_stage, block, table in book.names:
+        if (of_stage, table) == (stage.name, step.table.name):
+            held = book.hours_of(of_stage, block, table)
+            left = held.minus(book.due) if block in step.parts else held
+            nodes += [Node(of_stage, block, table, hour) for hour in left]
+    if nodes:
+        hours: dict[str | None, list[datetime]] = {}
+        for node in nodes:
+            hours.setdefault(node.block, []).append(node.hour)
+        nothing = Write(step.table, step.table.arrow_schema().empty_table(), hours)
+        publish(store, ledger, stage.name, run_id, [nothing], dict.fromkeys(nodes), book)
+
+
+def _consistent(
+    store: Store, ledger: Ledger, fillers: Fillers, stage: Stage, step: Step
+) -> tuple[Book, Pins]:
+    """A ledger and table versions that belong together.
+
+    The tables are pinned between two readings of the ledger that agree: a change of the rows lies
+    between a claim and a publication, and both would show. So not even rows that were changed and
+    changed back in the meantime can be taken for those whose digest the ledger gives.
+    """
+    reads = _read_by(step)
+    while True:
+        book = fillers.beside(ledger.book(stage.known))
+        pins = store.pin({table for stage, _, table in reads if stage != FILLER}, fillers=fillers.pinned())
+        again = fillers.beside(ledger.book(stage.known))
+        if all(book.series(*read) == again.series(*read) for read in reads):
+            return again, pins
+
+
+def _run_step(
+    store: Store,
+    ledger: Ledger,
+    stage: str,
+    step: Step,
+    todo: Plan,
+    book: Book,
+    pins: Pins,
+    run_id: str,
+    accepted: Sequence[Accepted],
+    forced: Collection[datetime] = (),
+) -> Outcome:
+    figures: dict[Node, dict[str, Any]] = {}
+    verdicts: list[Verdict] = []
+    good: dict[str | None, list[datetime]] = {}
+    spool: Spool | None = None
+    rows: DataFrame | None = None
+    size = 0
+    try:
+        if todo.targets:
+            asked = Request(pins, todo.targets, todo.incomplete, _standing(step, book))
+            computed = step.compute(asked)
+            hours = set().union(*todo.targets.values())
+            spool = Spool(store, step.table, computed.shares, len(hours))
+            rows = _hashed(step, spool.rows())
+            figures = measure(step, rows, computed, todo.inputs, spool.counted)
+            verdicts = audit(step, figures, accepted)
+        rules = judged_by(step.checks, accepted)
+        entries = settle(stage, step, todo, book, figures, verdicts, rules, run_id)
+        # Of what is blocked nothing was computed: an hour before it, settled now, is missing.
+        verdicts = [v for v in verdicts if v.node in entries and entries[v.node].status != "blocked"]
+        if rows is not None and spool is not None:
+            counted = spool.counted
+            verdicts = [v if v.success else _sampled(step, rows, v, counted) for v in verdicts]
+        for node, entry in entries.items():
+            rewritten = node.hour in forced or not stands(book, node, entry.digest)
+            if entry.status == "published" and rewritten:
+                good.setdefault(node.block, []).append(node.hour)
+                size += figures[node]["bytes"]
+        writes = _writes(store, step, spool, rows, size, good, _torn(book, entries), book)
+        publish(store, ledger, stage, run_id, writes, entries, book, verdicts)
+    finally:
+        if spool is not None:
+            spool.discard()
+    return _outcome(step, entries, todo.healed, spool.counted if spool else {})
+
+
+def _outcome(step: Step, entries: Mapping[Node, Entry], healed: int, counted: Mapping[str, Tally]) -> Outcome:
+    """What has come of the nodes of a step, counted."""
+    sums = [(name, amount) for tally in counted.values() for (_, name), amount in tally.sums.items()]
+    work = {name: sum(n for of, n in sums if of == name) for name in {name for name, _ in sums}}
+    published = [entry for entry in entries.values() if entry.status == "published"]
+    statuses = [entry.status for entry in entries.values()]
+    return Outcome(
+        rows_out=sum(entry.rows for entry in published),
+        hours_healed=healed,
+        published=len(published),
+        incomplete=sum(not entry.complete for entry in published),
+        quarantined=statuses.count("quarantined"),
+        blocked=statuses.count("blocked"),
+        work={name: amount for name, amount in work.items() if name not in step.bounds.values()},
+        bound={name: work.get(most, 0) for name, most in step.bounds.items() if work},
+    )
+
+
+def _read_by(step: Step) -> set[tuple[str, str, str]]:
+    return {(r.stage, r.block, r.table) for part in step.parts.values() for r in part.reads}
+
+
+class _Standing(Mapping[datetime, int]):
+    """How many rows stand in each hour that is due of a block's table."""
+
+    def __init__(self, book: Book, series: tuple[str, str, str]) -> None:
+        self._entries, self._due = book.series(*series), book.due_of(*series)
+
+    def __getitem__(self, hour: datetime) -> int:
+        if hour not in self._due:
+            raise KeyError(hour)
+        return self._entries[hour].rows
+
+    def __iter__(self) -> Iterator[datetime]:
+        return (hour for hour in self._entries if hour in self._due)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _standing(step: Step, book: Book) -> dict[tuple[str, str], Mapping[datetime, int]]:
+    """How many rows stand in each hour that is due of what a step reads."""
+    return {(block, table): _Standing(book, (stage, block, table)) for stage, block, table in _read_by(step)}
+
+
+def _hashed(step: Step, rows: DataFrame) -> DataFrame:
+    """The rows in the table's own form, with a hash over the columns that their block fills."""
+    rows = conformed(rows, step.table)
+    cases = " ".join(
+        f"WHEN '{block}' THEN {digests.row_hash_sql(rows.schema, part.columns)}"
+        for block, part in step.parts.items()
+    )
+    return rows.selectExpr("*", f"CASE block {cases} END AS {digests.HASH}")
+
+
+def measure(
+    step: Step,
+    rows: DataFrame,
+    computed: Computed,
+    nodes: Iterable[Node],
+    counted: Mapping[str, Tally],
+) -> dict[Node, dict[str, Any]]:
+    """Digest, count and every check's number for each node, in one aggregation over the rows.
+
+    Args:
+        counted: what the tasks have counted, by block; of other hours than these, too.
+    """
+    nodes = list(nodes)
+    by_key = {(node.block, node.hour): node for node in nodes}
+    figures: dict[Node, dict[str, Any]] = {
+        node: {
+            "block": node.block,
+            "count": 0,
+            "digest": EMPTY_DIGEST,
+            "bytes": 0,
+            **dict.fromkeys(step.figures, None),
+            **dict.fromkeys(step.counters, 0),
+            **computed.known.get((node.block, node.hour), {}),
+        }
+        for node in nodes
+    }
+    frames = [
+        rows.groupBy("block", "hour").agg(
+            F.count("*").alias("count"),
+            digests.digest_of(F.count("*"), digests.total_hash(F.col(digests.HASH))).alias("digest"),
+            F.sum(small.bytes_of(rows)).alias("bytes"),
+            *(column.alias(name) for name, column in step.figures.items()),
+        ),
+        *computed.metrics(rows),
+    ]
+    together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+    for row in together.toArrow().to_pylist():
+        node = by_key[row.pop("block"), row.pop("hour")]
+        figures[node].update({name: value for name, value in row.items() if value is not None})
+    for block, tally in counted.items():
+        for hour, name, amount in tally.figures():
+            if (at := (block, moment_of(hour))) in by_key:
+                figures[by_key[at]][name] = amount
+    for row in figures.values():
+        row.update({name: derive(row) for name, derive in step.derived.items()})
+    return figures
+
+
+def audit(
+    step: Step, figures: Mapping[Node, Mapping[str, Any]], accepted: Sequence[Accepted]
+) -> list[Verdict]:
+    """Judges every node."""
+    nodes = list(figures)
+    findings = judge(step.checks, [figures[node] for node in nodes])
+    return [verdict_of(nodes[finding.row], finding, accepted) for finding in findings]
+
+
+def _sampled(step: Step, rows: DataFrame, verdict: Verdict, counted: Mapping[str, Tally]) -> Verdict:
+    """A failed check with some of the rows at fault, or what tasks have noted for it."""
+    node, fault = verdict.node, step.faults.get(verdict.check)
+    noted = counted.get(node.block, Tally()).notes.get((number_of(node.hour), verdict.check))
+    if noted:
+        return verdict.with_sample(noted)
+    if fault is None:
+        return verdict
+    at_fault = rows.where((F.col("block") == node.block) & (F.col("hour") == F.lit(node.hour)) & fault)
+    columns = [name for name in step.parts[node.block].columns if name != "hour"]
+    return verdict.with_sample(map(in_words, sampled(at_fault, columns)))
+
+
+def _torn(book: Book, entries: Mapping[Node, Entry]) -> dict[Node, int]:
+    """Withheld nodes that a killed run had begun to replace, with the version in which they stand."""
+    held = {node: book[node].stood_at for node in entries if node in book}
+    return {
+        node: version
+        for node, version in held.items()
+        if version is not None and entries[node].status not in STANDS and not book[node].damaged
+    }
+
+
+def _writes(
+    store: Store,
+    step: Step,
+    spool: Spool | None,
+    rows: DataFrame | None,
+    size: int,
+    good: Mapping[str | None, list[datetime]],
+    torn: Mapping[Node, int],
+    book: Book,
+) -> list[Write]:
+    """The new rows of good nodes and the old ones of torn nodes, in one write."""
+    frames = [] if rows is None else [rows.where(_in(good)).drop(digests.HASH)]
+    targets = {block: list(hours) for block, hours in good.items()}
+    stood: dict[int, dict[str | None, list[datetime]]] = {}
+    for node, version in torn.items():
+        targets.setdefault(node.block, []).append(node.hour)
+        stood.setdefault(version, {}).setdefault(node.block, []).append(node.hour)
+    for version, blocks in stood.items():
+        hours = {hour for hours in blocks.values() for hour in hours}
+        # As they stood, in columns too that the specification has no longer.
+        frames.append(Pins(store, {step.table.name: version}).read(step.table.name, hours).where(_in(blocks)))
+    if not targets:
+        return []
+    together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+    write = Write(step.table, together, targets, bytes=None if torn else size)
+    if spool is None or torn or write.shared(readable(book, write.hours)):
+        return [write]
+    return [replace(write, parts=spool.take(good))]
+
+
+def _in(targets: Mapping[str | None, Iterable[datetime]]) -> Column:
+    kept = F.lit(False)
+    for block, hours in targets.items():
+        kept = kept | ((F.col("block") == block) & in_hours(hours))
+    return kept

@@ -1,0 +1,1 @@
+"""Multi-granular sliding aggregates."""

@@ -1,0 +1,256 @@
+"""Least-squares lines of value against time over sliding windows (Patroumpas and Sellis, section 4.B).
+
+A series has one value in each *unit* of time, made of the unit's values, such as their mean; in fixed point
+with `BITS` more bits. A unit without any has the value of the last one before it in the window, and units
+before the window's first value are left out; or it is 0, as where records are counted, and every unit of a
+window that holds a value is known. So with `n` known units, numbered `x = 0 .. n - 1` from the first, and
+`y(x)`:
+
+    slope = sum((x - xbar) * y) / sum((x - xbar)**2)
+          = 6 * (2 * sum(x * y) - (n - 1) * sum(y)) / (n * (n**2 - 1))
+    level = sum(y) / n, the line's value at xbar = (n - 1) / 2
+
+which is what the paper's equations 6 and 7 come to, with time centred. All sums are distributive, and exact
+where no unit's value reaches `MOST`, in windows of up to `2**15` units: no digit is lost at times of today.
+Of fewer than two units there is no line.
+
+`Line` holds the terms of a series, record by record, for the stairwise chain. `Series.lines` gives those of
+many windows at once, from running sums: a value that is carried is the same in every window that holds it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from transom.core.exact_sums import Int64s
+
+BITS = 20
+ONE = 2**BITS
+MOST = 2 ** (62 - BITS)
+"""No unit's value is as large, in steps of its resolution."""
+HALF = 31
+"""Bits of the lower half of a value: int64 holds `sum(x * y)` of either half of any `2**15` units."""
+_LOW = 2**HALF - 1
+
+
+@dataclass(frozen=True)
+class Line:
+    """The terms of what is known of some consecutive units; exact, as whole numbers of any size.
+
+    Attributes:
+        first: the number of the first unit with a value.
+        until: the unit after the last one with a value.
+        last: the value of that one.
+        total: sum of the values of all units in `[first, until)`.
+        moment: sum of number times value.
+    """
+
+    first: int
+    until: int
+    last: int
+    total: int
+    moment: int
+
+    @classmethod
+    def of(cls, unit: int, mean: int) -> "Line":
+        """Of one unit."""
+        return cls(unit, unit + 1, mean, mean, unit * mean)
+
+    def through(self, until: int) -> "Line":
+        """With all units before `until`, of which the last value is carried to those without one."""
+        more = until - self.until
+        numbers = more * (self.until + until - 1) // 2
+        return Line(
+            self.first, until, self.last, self.total + more * self.last, self.moment + numbers * self.last
+        )
+
+    def __add__(self, later: "Line") -> "Line":
+        own = self.through(later.first)
+        return Line(self.first, later.until, later.last, own.total + later.total, own.moment + later.moment)
+
+    def without(self, oldest: "Line") -> None:
+        """What is carried out of the part that leaves changes what follows."""
+
+
+def unit_means(records: Iterable[tuple[int, int | None]], unit: int) -> Iterator[tuple[int, Line]]:
+    """The value of each unit that has one, with the unit's start.
+
+    Args:
+        records: time and value, in the order of time; a value of None is none.
+        unit: length of a unit.
+    """
+    number, total, values = 0, 0, 0
+    for time, value in records:
+        if value is None:
+            continue
+        if values and time // unit != number:
+            yield number * unit, Line.of(number, mean(total, values))
+            total = values = 0
+        number, total, values = time // unit, total + value, values + 1
+    if values:
+        yield number * unit, Line.of(number, mean(total, values))
+
+
+def mean(total: int, values: int) -> int:
+    """A unit's value in fixed point: rounded half to even."""
+    # Half to even, as Python's own rounding of fractions is.
+    return round(Fraction(total * ONE, values))
+
+
+@dataclass(frozen=True)
+class Wide:
+    """Whole numbers beyond int64: `high * 2**HALF + low`, with `low` of any sign."""
+
+    high: Int64s
+    low: Int64s
+
+    def __add__(self, other: "Wide") -> "Wide":
+        return Wide(self.high + other.high, self.low + other.low)
+
+    def __sub__(self, other: "Wide") -> "Wide":
+        return Wide(self.high - other.high, self.low - other.low)
+
+    def times(self, factor: Int64s | int) -> "Wide":
+        """These numbers, each so many times."""
+        return Wide(self.high * factor, self.low * factor)
+
+    def taken(self, order: Int64s) -> "Wide":
+        """Some of these numbers."""
+        return Wide(self.high[order], self.low[order])
+
+    def where(self, condition: npt.NDArray[np.bool_]) -> "Wide":
+        """These numbers, and 0 where a condition does not hold."""
+        return Wide(np.where(condition, self.high, 0), np.where(condition, self.low, 0))
+
+    def floats(self) -> npt.NDArray[np.float64]:
+        """As doubles, to their last digit but one."""
+        # Carried first, so that neither part cancels digits of the other.
+        found: npt.NDArray[np.float64] = (self.high + (self.low >> HALF)) * 2.0**HALF + (self.low & _LOW)
+        return found
+
+    def tolist(self) -> list[int]:
+        """As Python's whole numbers."""
+        return [(high << HALF) + low for high, low in zip(self.high.tolist(), self.low.tolist(), strict=True)]
+
+    @classmethod
+    def of(cls, numbers: Int64s) -> "Wide":
+        """Numbers below `2**62`."""
+        return cls(numbers >> HALF, numbers & _LOW)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The terms of the lines of many windows.
+
+    Attributes:
+        units: known units, from the first with a value to the window's end; 0 where none has one.
+        total: sum of the values of all known units.
+        moment: sum of value times number, from the first known unit on.
+        exact: where no unit's value is too large for these.
+    """
+
+    units: Int64s
+    total: Wide
+    moment: Wide
+    exact: npt.NDArray[np.bool_]
+
+    @property
+    def there(self) -> npt.NDArray[np.bool_]:
+        """Where there is a line."""
+        line: npt.NDArray[np.bool_] = self.units > 1
+        return line
+
+    def slope(self) -> npt.NDArray[np.float64]:
+        """Change of the value from a unit to the next; 0 where there is no line."""
+        n = np.where(self.there, self.units, 2)
+        above = (self.moment.times(2) - self.total.times(n - 1)).floats()
+        n = n.astype(float)
+        steep = 6.0 * above / (n * (n - 1) * (n + 1) * ONE)
+        return np.where(self.there, steep, 0.0)
+
+    def at(self, number: Int64s) -> npt.NDArray[np.float64]:
+        """The line's value at a unit, counted from the first known one."""
+        n = np.maximum(self.units, 1)
+        value: npt.NDArray[np.float64] = self.total.floats() / (n * ONE) + self.slope() * (
+            number - (n - 1) / 2
+        )
+        return value
+
+
+@dataclass(frozen=True)
+class Series:
+    """The values of many keys, one a unit that has any.
+
+    Attributes:
+        key: a code for each key.
+        unit: number of the unit; ordered by key and then by this.
+        value: in fixed point with `BITS` more bits.
+        fits: which values are what they are called: below `2**62`, with these bits.
+        length: of a unit, in microseconds.
+        carried: whether a unit without a value has the last one; else it is 0.
+    """
+
+    key: Int64s
+    unit: Int64s
+    value: Int64s
+    fits: npt.NDArray[np.bool_]
+    length: int = 1
+    carried: bool = True
+
+    def lines(self, first: Int64s, after: Int64s, end: Int64s, units: int) -> Lines:
+        """The terms of the lines of many windows.
+
+        Args:
+            first, after: of each window, which values lie in it: those at `[first, after)`, all of one key.
+            end: of each window, the number of the first unit behind it.
+            units: how many a window has.
+        """
+        known = first < after
+        oldest, newest = np.where(known, first, 0), np.where(known, after - 1, 0)
+        if not len(self.key):
+            nothing = np.zeros(len(first), dtype=np.int64)
+            return Lines(nothing, Wide(nothing, nothing), Wide(nothing, nothing), nothing == 0)
+        base = self.unit.min()
+        numbers, until = self.unit - base, end - base
+        # Of a key's last value nothing is asked here: no window goes over to the next key.
+        following = np.append(numbers[1:], 0) if self.carried else numbers + 1
+        values = Wide.of(self.value)
+        totals = _running(values.times(following - numbers))
+        moments = _running(values.times(_numbers(numbers, following)))
+        low, last = numbers[newest], values.taken(newest)
+        high = until if self.carried else low + 1
+        total = totals.taken(newest) - totals.taken(oldest) + last.times(high - low)
+        moment = moments.taken(newest) - moments.taken(oldest) + last.times(_numbers(low, high))
+        origin = numbers[oldest] if self.carried else until - units
+        misfits = np.concatenate([[0], np.cumsum(~self.fits)])
+        return Lines(
+            np.where(known, until - origin, 0),
+            total.where(known),
+            (moment - total.times(origin)).where(known),
+            ~known | (misfits[after] == misfits[first]),
+        )
+
+
+def _numbers(low: Int64s, high: Int64s) -> Int64s:
+    """Sum of the numbers in `[low, high)`."""
+    found: Int64s = (high - low) * (low + high - 1) // 2
+    return found
+
+
+def _running(amounts: Wide) -> Wide:
+    # Running sums may wrap around; differences of them are exact as long as a window's own sum is.
+    sums = (np.concatenate([[np.int64(0)], np.cumsum(part)]) for part in (amounts.high, amounts.low))
+    return Wide(*sums)
+
+
+def means(total: Int64s, values: Int64s) -> Int64s:
+    """As `mean`, of many units, each of which has a value; `|total| / values < 2**(62 - BITS)`."""
+    whole, rest = np.divmod(total, values)
+    # In two steps, as the total alone may have no room for more bits.
+    more, rest = np.divmod(rest << BITS, values)
+    found = (whole << BITS) + more
+    found += (2 * rest > values) | ((2 * rest == values) & (found % 2 == 1))
+    return found

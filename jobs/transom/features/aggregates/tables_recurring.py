@@ -1,0 +1,152 @@
+"""Recurring items of the aggregate stage: what comes back at every granularity.
+
+Two tables. `item_granules`, state: how often each item of a key comes in each granule of an hour, by Spark's
+own groupBy. `recurring`, the result: items that are in every ring between neighbouring levels when the widest
+one reports (`transom.features.aggregates.algorithm.recurring`), by one vectorised pass over each partition
+of keys and items.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from transom.arrays.arrow import as_type, codes, gathered, hour_of_end, int64s, reaches
+from transom.core.exact_sums import Int64s
+from transom.engine.check_builders import built_in
+from transom.engine.hours import chosen, granule, hours_of, incomplete_hours, quoted, reached, stretches_of
+from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
+from transom.features.aggregates.algorithm.granules import Granules
+from transom.features.aggregates.algorithm.recurring import recurring
+from transom.features.aggregates.resolve import Block
+from transom.storage.tables import ARROW_TYPES, Table
+from transom.stream import Stream
+
+
+def steps_of(stream: Stream, blocks: Mapping[str, Block]) -> tuple[Step, Step]:
+    """The steps of the two tables, of the blocks that ask for recurring items.
+
+    Where none does they have no parts: rows of blocks that did once are taken away then.
+    """
+    asking = {name: block for name, block in blocks.items() if block.item}
+    key = {name: kind for block in asking.values() for name, kind in block.key.items()}
+    item = {name: kind for block in asking.values() for name, kind in block.item.items() if name not in key}
+    state = Table.load("item_granules").declare(key=key, item=item)
+    result = Table.load("recurring").declare(key=key, item=item)
+    return (
+        Step(
+            state,
+            {
+                name: Part(
+                    (Reads("ingest", "events", "events"),),
+                    stream.item_granules_shape(name),
+                    ("hour", "granule", *block.key, *block.item, "records"),
+                )
+                for name, block in asking.items()
+            },
+            lambda request: item_granules_of(request, asking),
+        ),
+        Step(
+            result,
+            {
+                name: Part(
+                    (Reads("aggregate", name, "item_granules", back=block.reach_of(block.levels[-1])),),
+                    stream.recurring_shape(name),
+                    ("hour", "window_end", *block.key, *block.item, "counts", "complete"),
+                )
+                for name, block in asking.items()
+            },
+            lambda request: recurring_of(request, asking),
+            checks=built_in(stream, "recurring_in_every_ring", metric="absent_in_a_ring", at_most=0),
+        ),
+    )
+
+
+def absent_in_a_ring() -> Column:
+    """Whether an item is called recurring that is not in every ring."""
+    return F.coalesce(F.array_min("counts"), F.lit(0)) < 1
+
+
+def item_granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
+    """How often each item comes, in every granule of every block's target hours."""
+    hours = hours_of(request)
+    events = request.pins.read("events", hours)
+    shares = []
+    for name, targets in request.targets.items():
+        block = blocks[name]
+        with_item = chosen(events, block, targets, hours).dropna(subset=list(block.item))
+        shares.append(
+            Share(
+                name,
+                with_item.groupBy(
+                    "hour", granule(block.item_base), *quoted(block.key), *quoted(block.item)
+                ).agg(F.count("*").alias("records")),
+            )
+        )
+    return Computed(shares)
+
+
+def recurring_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
+    """The items that are recurring when the widest level reports in every block's target hours."""
+    shares = []
+    for name, targets in request.targets.items():
+        block = blocks[name]
+        of_items = [*quoted(block.key), *quoted(block.item)]
+        needed = reached(targets, block.reach_of(block.levels[-1]))
+        rows = request.pins.read("item_granules", needed).where(F.col("block") == name)
+        # The granules of one item of a key have to meet in one pass, and no others.
+        rows = rows.select("granule", *of_items, "records").repartition(*of_items)
+        made = RecurringItems(block, stretches_of(targets), incomplete_hours(request, name))
+        shares.append(Share(name, rows, made))
+    return Computed(shares)
+
+
+@dataclass(frozen=True)
+class RecurringItems:
+    """What a task makes of its partition's granules of items.
+
+    Attributes:
+        stretches: in which reports are wanted, as `Granules.windows` takes them.
+        incomplete: the hours in which something is missing, in microseconds, ordered.
+    """
+
+    block: Block
+    stretches: Sequence[tuple[int, int]]
+    incomplete: Int64s
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The recurring ones of some items, of which these are all granules."""
+        table = gathered(batches)
+        if table is None:
+            return
+        block = self.block
+        # A column may belong to the key and to the item.
+        names = list(dict.fromkeys([*block.key, *block.item]))
+        of_items, firsts = codes(table, names)
+        granules = Granules(of_items, int64s(table["granule"]), int64s(table["records"]), {}).ordered()
+        found = recurring(granules, block.item_base, block.levels, self.stretches)
+        pairs = table.select(names).take(pa.array(firsts[found.code]))
+        rings = len(block.levels)
+        offsets = np.arange(0, rings * len(found.end) + 1, rings, dtype=np.int32)
+        counts = pa.ListArray.from_arrays(pa.array(offsets), pa.array(found.counts.T.reshape(-1)))
+        columns = {
+            "window_end": found.end,
+            **{name: pairs[name] for name in names},
+            "counts": counts,
+            "complete": ~reaches(found.end - block.levels[-1].range, found.end, self.incomplete),
+            "hour": hour_of_end(found.end),
+        }
+        kinds = {
+            "window_end": "timestamp",
+            **block.key,
+            **block.item,
+            "counts": "array<bigint>",
+            "complete": "boolean",
+            "hour": "timestamp",
+        }
+        schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in kinds.items()])
+        arrays = [as_type(columns[field.name], field.type) for field in schema]
+        yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)

@@ -1,0 +1,1 @@
+"""Frames filled by between-joins against other tables."""

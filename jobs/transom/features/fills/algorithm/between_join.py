@@ -1,0 +1,99 @@
+"""The between-join: what lies between the ends of intervals, of many keys at once and with no nested loop
+(Grossniklaus, Maier, Moorthy and Tufte, section 4.5).
+
+With the rows in order, those of an interval are one stretch of them, whose ends are found by two searches. So
+the rows themselves cost what there is of them; counts and sums are the difference of two running sums,
+whatever lies between; the smallest and the largest are told of any stretch by two blocks that overlap. It
+does not matter whether intervals overlap, or lie inside each other.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from transom.arrays.batched_search import extreme
+from transom.core.exact_sums import BOUND, Int64s
+from transom.features.frames.algorithm.readings import Ordered
+
+
+class Interval(NamedTuple):
+    """One interval `[start, end)` of a key, as the plain form takes it."""
+
+    key: object
+    start: int
+    end: int
+
+
+def nested_loop(
+    intervals: Sequence[Interval], rows: Sequence[tuple[object, int]]
+) -> Iterator[tuple[int, int]]:
+    """Every interval against every row: the numbers of those that belong together, as definition 6 has it."""
+    for number, interval in enumerate(intervals):
+        for place, (key, time) in enumerate(rows):
+            if key == interval.key and interval.start <= time < interval.end:
+                yield number, place
+
+
+@dataclass(frozen=True)
+class Between:
+    """Which rows lie in each of many intervals.
+
+    Attributes:
+        first, behind: of each interval, where its rows begin among those in order, and the first one behind.
+    """
+
+    first: Int64s
+    behind: Int64s
+
+    @classmethod
+    def of(cls, rows: Ordered, key: Int64s, start: Int64s, end: Int64s) -> "Between":
+        """Of intervals `[start, end)`, in any order.
+
+        Args:
+            rows: by key and then by time.
+            key: of each interval, a code as of the rows.
+        """
+        first = rows.behind(key, start - 1)
+        return cls(first, np.maximum(rows.behind(key, end - 1), first))
+
+    def many(self) -> Int64s:
+        """How many rows each interval has."""
+        return self.behind - self.first
+
+    def pairs(self) -> tuple[Int64s, Int64s]:
+        """The numbers of the intervals and of the rows that belong together: as many as there are matches."""
+        many = self.many()
+        before = np.cumsum(many) - many
+        interval = np.repeat(np.arange(len(many)), many)
+        return interval, np.arange(len(interval)) + np.repeat(self.first - before, many)
+
+    def sums(self, values: Int64s) -> Int64s:
+        """The sum of each interval's values, exact.
+
+        Raises:
+            OverflowError: it might not fit into 62 bits.
+        """
+        largest = max(abs(int(values.max(initial=0))), abs(int(values.min(initial=0))))
+        if largest * int(self.many().max(initial=0)) >= BOUND:
+            raise OverflowError(
+                f"sums must stay below 2^62 steps of the column's resolution; got "
+                f"{int(self.many().max())} values of up to {largest} steps: a coarser resolution helps"
+            )
+        # Running sums may go round; the difference of two does not, as it fits.
+        sums = np.append(0, np.cumsum(values))
+        found: Int64s = sums[self.behind] - sums[self.first]
+        return found
+
+    def extremes(self, values: Int64s, join: np.ufunc, none: int) -> Int64s:
+        """The largest or smallest value of each interval.
+
+        Args:
+            join: maximum or minimum.
+            none: what an interval without rows has.
+        """
+        found = np.full(len(self.first), none, dtype=values.dtype)
+        some = np.flatnonzero(self.behind > self.first)
+        found[some] = extreme(values, self.first[some], self.behind[some], join)
+        return found

@@ -1,0 +1,106 @@
+"""The fills of a stream, resolved against its columns: what fills which frames, and which hours are read."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from transom.arrays.arrow import HOUR_LENGTH
+from transom.core.durations import microseconds
+from transom.engine.stage import Reads
+from transom.features.aggregates.resolve import HOUR
+from transom.features.fills import validate as fill_columns
+from transom.features.frames.combine import Take
+from transom.features.frames.resolve import FrameBlock
+from transom.features.frames.sources import TIME, Source
+from transom.features.ingest.landing import absolute
+from transom.spec.external_source import EVENTS
+from transom.spec.external_source import Filler as Declared
+from transom.storage.external import Filler
+from transom.storage.tables import SPARK_TYPES
+from transom.stream import Stream
+
+
+@dataclass(frozen=True)
+class FillBlock:
+    """One fill of a stream, resolved against its columns.
+
+    Attributes:
+        frame: the kind of frame that it fills.
+        source: what fills it.
+        by: the columns in which both agree.
+        where: a condition on what fills it, as Spark SQL.
+        lead, lag: how much earlier and later than a frame, in microseconds.
+        shifts: how long ago, in microseconds.
+        take: what is made of several shifts, if anything.
+        measures: which figure of which column.
+        kinds: their Spark types.
+        reach: how much of a frame is filled, the last of it, in hours.
+    """
+
+    name: str
+    frame: FrameBlock
+    source: Source
+    by: tuple[str, ...]
+    where: str | None
+    lead: int
+    lag: int
+    shifts: tuple[int, ...]
+    take: Take | None
+    measures: Mapping[str, tuple[str, str]]
+    kinds: Mapping[str, str]
+    reach: int
+
+    @property
+    def longest(self) -> int:
+        """How long a stretch is at most, in microseconds."""
+        return self.lead + self.reach * HOUR_LENGTH + self.lag
+
+    @property
+    def reads(self) -> tuple[Reads, ...]:
+        """What an hour reads of what fills its frames, for each shift: these may have ended long before they
+        are told as final, and end with the hour at the latest."""
+        behind = self.frame.behind + self.reach
+        return tuple(
+            Reads(
+                *self.source.table,
+                back=behind - (-(self.lead + shift) // HOUR_LENGTH),
+                forward=(HOUR_LENGTH - 1 + self.lag - shift) // HOUR_LENGTH,
+            )
+            for shift in self.shifts
+        )
+
+    def hours_of(self, targets: Iterable[datetime]) -> set[datetime]:
+        """The hours that some hours read."""
+        spans = [read.span(hour) for hour in targets for read in self.reads]
+        return {
+            first + offset * HOUR for first, last in spans for offset in range((last - first) // HOUR + 1)
+        }
+
+
+def fill_block_of(stream: Stream, name: str, frames: Mapping[str, FrameBlock]) -> FillBlock:
+    """A fill of the stream file, resolved against its columns."""
+    said, where = stream.fills[name], fill_columns.where(stream, name)
+    frame = frames[said.frame]
+    return FillBlock(
+        name,
+        frame,
+        _source(stream, name, said.from_),
+        fill_columns.by(stream, name),
+        where.sql if where else None,
+        microseconds(said.lead),
+        microseconds(said.lag),
+        tuple(map(microseconds, said.shift)),
+        said.take,
+        {measure: (of.function, str(of.column)) for measure, of in said.measures.items()},
+        {measure: SPARK_TYPES[kind] for measure, kind in fill_columns.measures(stream, name).items()},
+        fill_columns.reach(stream, name) // HOUR,
+    )
+
+
+def _source(stream: Stream, name: str, said: Declared) -> Source:
+    """What fills frames: the stream's own, or a table that is told by its absolute path."""
+    if not said.outside:
+        return Source.of(stream, None if said.block == EVENTS else said.block)
+    columns = tuple(column.field(column_name) for column_name, column in said.columns.items())
+    table = None if said.table is None else absolute(said.table)
+    return Source.outside(Filler(f"fills.{name}.from", said.called, table, said.time or TIME, columns))

@@ -1,0 +1,72 @@
+"""Fills: what lies between the ends of frames, in a log or in its past (Grossniklaus, Maier, Moorthy and
+Tufte).
+
+A frame has bounds and nothing else; a fill takes the rows of `from` in `[start - lead, end + every + lag)`,
+of the same key or of all, or in the same stretch of an earlier day."""
+
+from datetime import timedelta
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from transom.core.durations import Duration, format_duration
+from transom.core.intervals import HOUR
+from transom.core.shifts import Shifts, format_ago
+from transom.features.aggregates.spec import MeasureText
+from transom.spec.base import Model, Name, Text
+from transom.spec.errors import Problem, Problems, twice
+from transom.spec.external_source import EVENTS, Filler
+
+REACH = timedelta(days=7)
+"""How long a frame is at most that is filled as a whole, where nothing is said."""
+LONGEST = timedelta(days=3660)
+
+
+class Fill(Model):
+    """A block of `fill`: what fills the frames of one kind."""
+
+    frame: Name
+    """The kind of frame."""
+    from_: Filler = Field(default=Filler(block=EVENTS), alias="from")
+    """What fills it: events, or a block of `aggregate`, by its finest granules; or what is not the stream's
+    own: {stream: NAME, columns: ...}, {table: PATH, time: COLUMN, columns: ...}."""
+    by: tuple[str, ...] | None = None
+    """The columns in which a frame and what fills it agree, of the frame's key; all of these where nothing is
+    said, [] for none."""
+    where: Text | None = None
+    """A condition on what fills it, as loss > 1.5; of the stream's own events the stream's where nothing is
+    said."""
+    lead: Duration = timedelta(0)
+    """How long before a frame's start what fills it begins."""
+    lag: Duration = timedelta(0)
+    """How long after its end what fills it goes on."""
+    shift: Shifts = (timedelta(0),)
+    """How long ago what fills it is looked for, as -24 hours: one, or several, each of which makes a row."""
+    take: Literal["median", "mean", "min", "max"] | None = None
+    """What is made of the rows of several shifts, as one more row; of those whose stretch is covered."""
+    measures: dict[Name, MeasureText] = Field(default_factory=dict)
+    """What is told of the rows beside how many they are: sum, mean, min or max of a column, as sum(bytes)."""
+    reach: Duration | None = None
+    """How much of a long frame is filled, the last of it; it shortens neither `lead` nor `lag`. Whole hours;
+    where nothing is said, as much as the frame can be long, or 7 days where it can be of any length."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> "Fill":
+        problems = list(twice("by", self.by or ()))
+        problems += twice("shift", [format_ago(shift) for shift in self.shift])
+        if self.take is not None and len(self.shift) == 1:
+            problems.append(Problem("take", f"is made of several shifts; got {format_ago(self.shift[0])}"))
+        if self.reach is not None and (self.reach < HOUR or self.reach % HOUR):
+            rule = "must be whole hours, at least one"
+            problems.append(Problem("reach", f"{rule}; got {format_duration(self.reach)}"))
+        for name, length in (("lead", self.lead), ("lag", self.lag), ("shift", max(self.shift))):
+            if length > LONGEST:
+                got = format_duration(length)
+                problems.append(Problem(name, f"must be at most {format_duration(LONGEST)}; got {got}"))
+        for name, measure in self.measures.items():
+            if measure.function in ("count", "distinct"):
+                known = "sum, mean, min or max; how many rows there are is rows_matched"
+                problems.append(Problem(f"measures.{name}", f"takes {known}; got {measure.function}"))
+        if problems:
+            raise Problems(problems)
+        return self

@@ -1,0 +1,23 @@
+"""The fill stage: frames filled with what lies between their ends, in a log or in its past."""
+
+from transom.engine.stage import Stage
+from transom.features.fills import tables_fills as fills
+from transom.features.fills.resolve import fill_block_of
+from transom.features.frames.resolve import frame_block_of
+from transom.stream import Stream
+
+NAME = "fill"
+VERSION = 1
+
+
+def outline(stream: Stream) -> Stage:
+    """The stage, which needs no session to be told."""
+    frames = {name: frame_block_of(stream, name) for name in stream.frames}
+    blocks = {name: fill_block_of(stream, name, frames) for name in stream.fills}
+    fillers = (block.source.filler for block in blocks.values())
+    return Stage(NAME, VERSION, (fills.step_of(stream, blocks),), tuple(filter(None, fillers)))
+
+
+def stage(stream: Stream) -> Stage:
+    """The fill stage of a stream."""
+    return outline(stream)

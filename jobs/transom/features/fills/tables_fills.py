@@ -1,0 +1,193 @@
+"""What fills the frames of an hour: rows of a log between their ends, or of its past, counted and summed.
+
+An hour fills the frames that it tells of, each fragment as a whole: so a fill depends on its frame's row
+and on the hours that it reaches, and late ones make it anew."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from transom.arrays.arrow import HOUR_LENGTH
+from transom.core.intervals import ranges
+from transom.engine.check_builders import built_in
+from transom.engine.hours import micros, quoted
+from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
+from transom.features.fills.between_join import FROM, TO, filled
+from transom.features.fills.checks import counted_again
+from transom.features.fills.resolve import FillBlock
+from transom.features.frames.combine import Take, taken
+from transom.features.frames.sources import TIME, steps_column
+from transom.storage.tables import Table
+from transom.stream import Stream
+
+TABLE = "fills"
+COLUMNS = (
+    "hour", "frame_id", "fragment", "shift_s", "start", "end", "rows_matched", "covered", "state",
+)  # fmt: skip
+SECOND = 1_000_000
+
+
+def step_of(stream: Stream, blocks: Mapping[str, FillBlock]) -> Step:
+    """The step of the table."""
+    table = Table.load(TABLE).declare(
+        key={name: kind for block in blocks.values() for name, kind in block.frame.key.items()},
+        measures={name: kind for block in blocks.values() for name, kind in block.kinds.items()},
+    )
+    parts = {
+        name: Part(
+            (Reads("frame", block.frame.name, "frames"), *block.reads),
+            stream.fills_shape(name),
+            (*COLUMNS, *block.frame.key, *block.kinds),
+        )
+        for name, block in blocks.items()
+    }
+    return Step(
+        table,
+        parts,
+        lambda request: fills_of(request, blocks),
+        checks=built_in(stream, "fills_counted", metric="fills_miscounted", at_most=0),
+    )
+
+
+def fills_of(request: Request, blocks: Mapping[str, FillBlock]) -> Computed:
+    """What fills the frames of every fill's target hours."""
+    shares, rows = [], {}
+    for name, targets in request.targets.items():
+        block = blocks[name]
+        due = block.hours_of(targets) & request.rows.get(block.source.table[1:], {}).keys()
+        frames = request.pins.read("frames", targets).where(F.col("block") == block.frame.name)
+        stretches = _stretches(frames, block, due)
+        rows[name] = _rows(request, block, stretches, due)
+        shares.append(Share(name, _fills(block, stretches, rows[name], due)))
+
+    def metrics(told: DataFrame) -> list[DataFrame]:
+        return [counted_again(told, some, blocks[name]) for name, some in rows.items()]
+
+    return Computed(shares, metrics)
+
+
+def _stretches(frames: DataFrame, block: FillBlock, due: Iterable[datetime]) -> DataFrame:
+    """The stretch that is looked at for each row of a frame and each shift, in microseconds."""
+    end = F.unix_micros("end") + F.lit(block.frame.framing.every + block.lag)
+    shifted = frames.select(
+        "hour",
+        "frame_id",
+        *quoted(block.frame.key),
+        "fragment",
+        F.col("state").alias("__state"),
+        (F.unix_micros("start") - F.lit(block.lead)).alias("__whole"),
+        end.alias(TO),
+        F.explode(F.array(*map(F.lit, block.shifts))).alias("__shift"),
+    )
+    moved = shifted.withColumns({name: F.col(name) - F.col("__shift") for name in ("__whole", TO)})
+    stretches = moved.withColumn(FROM, F.greatest("__whole", F.col(TO) - F.lit(block.longest)))
+    return stretches.withColumn("__covered", _covered(due))
+
+
+def _rows(request: Request, block: FillBlock, stretches: DataFrame, due: Iterable[datetime]) -> DataFrame:
+    """What may fill some stretches: the columns of `by`, the time, and what is measured in whole steps."""
+    told = stretches.agg(F.min(FROM), F.max(TO)).first()
+    low, high = (0, 0) if told is None or told[0] is None else told
+    near = {hour for hour in due if low - HOUR_LENGTH < micros(hour) < high}
+    measured = dict.fromkeys(column for _, column in block.measures.values())
+    rows = block.source.rows(block.source.read(request.pins, near), block.by, _read(block), measured)
+    if block.where is not None:
+        rows = rows.where(F.expr(block.where))
+    return rows.select(*quoted(block.by), TIME, *(F.col(steps_column(column)) for column in measured))
+
+
+def _fills(block: FillBlock, stretches: DataFrame, rows: DataFrame, due: Iterable[datetime]) -> DataFrame:
+    how: dict[str, tuple[str, str | None]] = {"rows_matched": ("count", None)}
+    how |= {name: (function, steps_column(column)) for name, (function, column) in block.measures.items()}
+    stretches = stretches.withColumn("__apart", F.lit(False))
+    if block.take is not None:
+        stretches = stretches.unionByName(_apart(stretches))
+    found = filled(stretches, rows, TIME, block.by, how)
+    known = F.col("__covered") > 0
+    out = found.select(
+        "hour",
+        "frame_id",
+        *quoted(block.frame.key),
+        "fragment",
+        (-F.col("__shift") / SECOND).cast("double").alias("shift_s"),
+        F.timestamp_micros("__whole").alias("start"),
+        F.timestamp_micros(TO).alias("end"),
+        # Where nothing is known, no rows are no zero.
+        F.when(known, F.col("rows_matched")).alias("rows_matched"),
+        F.col("__covered").alias("covered"),
+        F.when((F.col("__state") == "final") & _stands(due), "final").otherwise("partial").alias("state"),
+        *(_told(block, name).alias(name) for name in block.measures),
+        "__apart",
+    )
+    told = out.where(~F.col("__apart")).drop("__apart")
+    return told if block.take is None else told.unionByName(_together(out, block, block.take))
+
+
+def _apart(stretches: DataFrame) -> DataFrame:
+    """The stretches of all shifts of a row of a frame that are covered, each less what an earlier one has: by
+    them a row counts once."""
+    of_row = Window.partitionBy("hour", "frame_id", "fragment").orderBy(FROM, TO)
+    earlier = F.max(TO).over(of_row.rowsBetween(Window.unboundedPreceding, -1))
+    covered = stretches.where(F.col("__covered") >= 1)
+    cut = F.least(TO, F.greatest(FROM, F.coalesce(earlier, FROM)))
+    return covered.withColumns({FROM: cut, "__apart": F.lit(True)})
+
+
+def _read(block: FillBlock) -> list[str]:
+    """The columns that the condition may read."""
+    if block.where is None:
+        return []
+    over = block.source.over
+    return list(block.source.fields) if over is None else list(over.measures)
+
+
+def _covered(due: Iterable[datetime]) -> Column:
+    """The share of a stretch that lies in hours that stand."""
+    inside = [
+        F.greatest(
+            F.lit(0),
+            F.least(F.col(TO), F.lit(micros(one.end))) - F.greatest(FROM, F.lit(micros(one.start))),
+        )
+        for one in ranges(due)
+    ]
+    total = reduce(Column.__add__, inside, F.lit(0))
+    return total.cast("double") / (F.col(TO) - F.col("__whole"))
+
+
+def _stands(due: Iterable[datetime]) -> Column:
+    """Whether the last hour of a stretch stands."""
+    last = F.col(TO) - 1
+    inside = [(last >= F.lit(micros(one.start))) & (last < F.lit(micros(one.end))) for one in ranges(due)]
+    return reduce(Column.__or__, inside, F.lit(False))
+
+
+def _told(block: FillBlock, name: str) -> Column:
+    """A measure in its own unit, of whole steps."""
+    function, column = block.measures[name]
+    unit = block.source.unit(column)
+    up, down = unit.step
+    if unit.whole and function != "mean":
+        return F.col(f"`{name}`").cast(block.kinds[name])
+    return (F.col(f"`{name}`").cast("double") * F.lit(float(up)) / F.lit(float(down))).cast(block.kinds[name])
+
+
+def _together(rows: DataFrame, block: FillBlock, take: Take) -> DataFrame:
+    """One row of all shifts of a row of a frame: of those that are covered whole."""
+    whole, own = F.col("covered") >= 1, ~F.col("__apart")
+    keys = ["hour", "frame_id", *block.frame.key, "fragment"]
+    measured = {name: F.collect_list(F.when(own & whole, F.col(f"`{name}`"))) for name in block.kinds}
+    return rows.groupBy(*quoted(keys)).agg(
+        F.lit(None).cast("double").alias("shift_s"),
+        F.min(F.when(own, F.col("start"))).alias("start"),
+        F.max(F.when(own, F.col("end"))).alias("end"),
+        F.sum(F.when(~own, F.col("rows_matched"))).alias("rows_matched"),
+        (F.count_if(own & whole) / F.count_if(own)).alias("covered"),
+        F.when(F.bool_and(F.col("state") == "final"), "final").otherwise("partial").alias("state"),
+        *(
+            taken(F.array_sort(values), take).cast(block.kinds[name]).alias(name)
+            for name, values in measured.items()
+        ),
+    )

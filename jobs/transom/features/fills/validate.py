@@ -1,0 +1,156 @@
+"""What fills read: the columns of what fills frames, their conditions and measures; and rules of these."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from transom.core.intervals import HOUR
+from transom.features.aggregates import output_columns as figures
+from transom.features.aggregates.output_columns import NUMERIC
+from transom.features.fills.spec import REACH
+from transom.features.frames import validate as frame_columns
+from transom.formats.record_format import FieldType
+from transom.spec.errors import Problem, nearest, no_column, of_expression
+from transom.spec.expressions import Expression, ExpressionError, condition
+from transom.spec.external_source import EVENTS
+
+if TYPE_CHECKING:
+    from transom.features.fills.spec import Fill
+    from transom.spec.stream import Stream
+
+FILL_COLUMNS = (
+    "hour", "block", "frame_id", "fragment", "shift_s", "start", "end", "rows_matched", "covered", "state",
+)  # fmt: skip
+"""Columns of `fills` beside keys and measures."""
+
+
+def over(fill: "Fill") -> str | None:
+    """Return the block of aggregate whose granules fill frames; None where something else does."""
+    return None if fill.from_.block == EVENTS else fill.from_.block
+
+
+def types(stream: "Stream", fill: "Fill") -> dict[str, FieldType]:
+    """Return the types of the columns of what fills frames."""
+    return fill.from_.types if fill.from_.outside else frame_columns.source_types(stream, over(fill))
+
+
+def by(stream: "Stream", name: str) -> tuple[str, ...]:
+    """Return the columns in which a frame and what fills it agree."""
+    fill = stream.fills[name]
+    return frame_columns.key(stream, fill.frame) if fill.by is None else fill.by
+
+
+def where(stream: "Stream", name: str) -> Expression | None:
+    """Return the compiled condition on what fills frames, None where there is none."""
+    fill = stream.fills[name]
+    text = fill.where
+    if text is None and fill.from_.block == EVENTS:
+        text = stream.where
+    return None if text is None else condition(text, types(stream, fill))
+
+
+def measures(stream: "Stream", name: str) -> dict[str, FieldType]:
+    """Return the types of what is told of the rows."""
+    fill = stream.fills[name]
+    known = types(stream, fill)
+    between = fill.take in ("mean", "median")
+    return {
+        measure: "number" if between or of.function == "mean" else known[of.column or ""]
+        for measure, of in fill.measures.items()
+    }
+
+
+def reach(stream: "Stream", name: str) -> timedelta:
+    """Return how much of a frame is filled, in whole hours."""
+    fill = stream.fills[name]
+    frame = stream.frames[fill.frame]
+    longest = frame.stretch
+    if longest is None and frame.max_length is not None:
+        # With its neighbours, which are nearer than what it would be idle for.
+        longest = frame.max_length + (2 * frame.gap if frame.extent == "liberal" else timedelta(0))
+    return fill.reach or -(-(longest or REACH) // HOUR) * HOUR
+
+
+def problems(stream: "Stream") -> Iterator[Problem]:
+    """Yield what is wrong with the fills of a stream, each of which is sound by itself."""
+    seen: dict[str, tuple[str, FieldType]] = {}
+    for name, fill in stream.fills.items():
+        place = f"fills.{name}"
+        yield from _frame(place, fill, stream)
+        unsound = list(_source(place, fill, stream))
+        yield from unsound
+        if unsound or not _is_known(over(fill), stream):
+            continue  # the columns of what fills are not known
+        keyed = fill.frame in stream.frames and _is_known(stream.frames[fill.frame].over, stream)
+        of_frame = frame_columns.key(stream, fill.frame) if keyed else ()
+        if keyed:
+            yield from _by(place, name, fill, stream)
+        unsound = list(_measures(place, fill, of_frame, stream))
+        yield from unsound
+        if fill.where is not None:
+            try:
+                condition(fill.where, types(stream, fill))
+            except ExpressionError as error:
+                yield of_expression(f"{place}.where", error)
+        if unsound:
+            continue
+        for measure, kind in measures(stream, name).items():
+            other, kind_there = seen.setdefault(measure, (name, kind))
+            if kind_there != kind:
+                rule = f"is {kind_there} in {other} and {kind} here; choose another name"
+                yield Problem(f"{place}.measures.{measure}", rule)
+
+
+def _is_known(block: str | None, stream: "Stream") -> bool:
+    """Whether the columns of granules, or of events, are known; else the block's own problems say why not."""
+    return block is None or (block in stream.aggregate and figures.sound(stream, block))
+
+
+def _frame(place: str, fill: "Fill", stream: "Stream") -> Iterator[Problem]:
+    if fill.frame not in stream.frames:
+        message = f"no kind of frame {fill.frame!r}{nearest(fill.frame, stream.frames)}"
+        yield Problem(f"{place}.frame", message, (("frames", fill.frame),))
+
+
+def _source(place: str, fill: "Fill", stream: "Stream") -> Iterator[Problem]:
+    block = over(fill)
+    if block is not None and block not in stream.aggregate:
+        known = [EVENTS, *stream.aggregate]
+        rule = f"must be events or a block of aggregate; no {block!r}{nearest(block, known)}"
+        yield Problem(f"{place}.from", rule, (("aggregate", block),))
+    elif fill.from_.stream == stream.name:
+        yield Problem(f"{place}.from.stream", f"{stream.name} is this stream; its rows are {EVENTS}")
+
+
+def _by(place: str, name: str, fill: "Fill", stream: "Stream") -> Iterator[Problem]:
+    of_frame, known = frame_columns.key(stream, fill.frame), types(stream, fill)
+    for index, column in enumerate(by(stream, name)):
+        at = f"{place}.by[{index}]" if fill.by is not None else f"{place}.from"
+        if column not in of_frame:
+            rule = f"must be of the key of {fill.frame}; no column {column!r}{nearest(column, of_frame)}"
+            yield Problem(at, rule, (("key",), ("frames", fill.frame)))
+        elif column not in known:
+            rest = "" if fill.by is not None else "; by: [] takes the rows of any key"
+            rule = f"{fill.from_.called} has no column {column!r}{nearest(column, known)}{rest}"
+            yield Problem(at, rule, (("columns", column), ("key",)))
+        elif known[column] != stream.event_types[column]:
+            both = f"{stream.event_types[column]} of the frames and {known[column]} of {fill.from_.called}"
+            yield Problem(at, f"{column} must be of one type; it is {both}")
+    for column in of_frame:
+        if column in FILL_COLUMNS:
+            yield Problem(place, f"{column} is a column that every fill has; name that of the key otherwise")
+
+
+def _measures(place: str, fill: "Fill", of_frame: tuple[str, ...], stream: "Stream") -> Iterator[Problem]:
+    known = types(stream, fill)
+    numeric = [column for column, kind in known.items() if kind in NUMERIC]
+    for measure, of in fill.measures.items():
+        at = f"{place}.measures.{measure}"
+        if measure in (*FILL_COLUMNS, *of_frame):
+            yield Problem(at, f"{measure} is a column that every fill has; choose another name")
+        if of.column in known and of.column not in numeric:
+            yield Problem(
+                at, f"{of.function} takes an integer or a number; {of.column} is a {known[of.column]}"
+            )
+        elif of.column not in known:
+            yield no_column(at, str(of.column), numeric, f" in {str(of)!r}")

@@ -1,0 +1,264 @@
+"""Readings of many keys at once, and what an open frame of each comes down to.
+
+All that a frame's future depends on is a few figures: so what earlier readings have left of a key is one row
+in front of its own, which stands for the open frame as if that were one reading. Whatever is cut between two
+runs is no different from what is cut between two readings.
+"""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+
+from transom.core.exact_sums import BOUND, Int64s
+from transom.features.patterns.algorithm.batches import Bools
+
+NONE = np.iinfo(np.int64).min
+"""No time, no value."""
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Rows of which every figure is a column of its own."""
+
+    def taken(self, rows: Any) -> Self:
+        """Some of the rows."""
+        return replace(self, **{name: column[rows] for name, column in self.columns().items()})
+
+    @classmethod
+    def none(cls) -> Self:
+        """No rows."""
+        kinds = (bool if field.type is Bools else np.int64 for field in fields(cls))
+        return cls(*(np.empty(0, dtype=kind) for kind in kinds))
+
+    def and_then(self, others: Self) -> Self:
+        """These rows, and others behind them."""
+        of_others = others.columns()
+        both = {name: np.append(column, of_others[name]) for name, column in self.columns().items()}
+        return replace(self, **both)
+
+    def columns(self) -> dict[str, Any]:
+        """The columns by their names."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True)
+class Readings(Columns):
+    """As `transom.features.frames.algorithm.reference.Reading` has it, by key and then by time.
+
+    Attributes:
+        key: codes, ascending.
+        value: `NONE` where there is none.
+    """
+
+    key: Int64s
+    time: Int64s
+    value: Int64s
+    missing: Bools
+    holds: Bools
+    starts: Bools
+    ends: Bools
+
+
+@dataclass(frozen=True)
+class Left(Columns):
+    """What the readings of keys have left: a row a key, or one for each hour of a key.
+
+    Attributes:
+        hour: the last one with a reading, by where it begins.
+        last, value, held: time and value of the last reading that is not missing, and whether it satisfied a
+            predicate.
+        first: the time of the open frame's first reading; `NONE` where none is open.
+        before: the time of its neighbour to which a liberal extent reaches, or `NONE`.
+        records, missing, values, total, low, high, peak: of the open frame: its readings, what is missing
+            between them, the values that there are, their sum, the least and the largest of them, and when
+            the largest was first read.
+        fragments: how many partial frames have been told of it.
+        nulls, first_null, last_null: how many null readings have come since, and when.
+    """
+
+    key: Int64s
+    hour: Int64s
+    last: Int64s
+    value: Int64s
+    held: Bools
+    first: Int64s
+    before: Int64s
+    records: Int64s
+    missing: Int64s
+    values: Int64s
+    total: Int64s
+    low: Int64s
+    high: Int64s
+    peak: Int64s
+    fragments: Int64s
+    nulls: Int64s
+    first_null: Int64s
+    last_null: Int64s
+
+
+def in_order(key: Int64s, time: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """The order of moments by key and then by time, and the keys and times in this order.
+
+    Args:
+        key: codes, from 0 up.
+    """
+    if not len(time):
+        none = np.empty(0, dtype=np.int64)
+        return none, none, none
+    origin, keys = int(time.min()), int(key.max()) + 1
+    span = int(time.max()) - origin + 1
+    if span * keys >= BOUND:
+        order: Int64s = np.lexsort([time, key])
+        return order, key[order], time[order]
+    # One number is sorted in a third of the time of two; and what it is made of need not be fetched again.
+    number = key * span + (time - origin)
+    order = np.argsort(number)
+    of_key = np.repeat(np.arange(keys), np.bincount(key))
+    return order, of_key, number[order] - of_key * span + origin
+
+
+class Ordered:
+    """Moments of keys, in order, among which others are looked for.
+
+    Args:
+        key: codes, from 0 up.
+        time: of each, in microseconds; by key and then by time.
+    """
+
+    def __init__(self, key: Int64s, time: Int64s) -> None:
+        self.key, self.time = key, time
+        self._origin, latest = (int(time.min()) - 1, int(time.max())) if len(time) else (0, 0)
+        span, keys = latest - self._origin + 2, int(key.max(initial=0)) + 1
+        # A key and a moment are one number; where that is too large, a moment counts by its place.
+        self._moments = np.unique(time) if span * keys >= BOUND else None
+        self._span = span if self._moments is None else len(self._moments) + 2
+        self._numbers = key * self._span + self._within(time)
+
+    def behind(self, key: Int64s, moment: Int64s) -> Int64s:
+        """The first one behind a moment of a key; behind the key where there is none."""
+        found: Int64s = np.searchsorted(self._numbers, key * self._span + self._within(moment), side="right")
+        return found
+
+    def _within(self, moment: Int64s) -> Int64s:
+        if self._moments is not None:
+            return np.searchsorted(self._moments, moment, side="right")
+        clipped: Int64s = np.clip(moment, self._origin, self._origin + self._span - 1) - self._origin
+        return clipped
+
+
+@dataclass(frozen=True)
+class Nulls:
+    """Null readings that lie between two moments: how many, and when the first and the last of them came."""
+
+    many: Int64s
+    first: Int64s
+    last: Int64s
+
+    @classmethod
+    def of(cls, nulls: Ordered, key: Int64s, after: Int64s, before: Int64s) -> "Nulls":
+        """Of each key and two moments."""
+        if not len(nulls.time):
+            none = np.full(len(key), NONE)
+            return cls(np.zeros(len(key), dtype=np.int64), none, none)
+        start, stop = nulls.behind(key, after), nulls.behind(key, before - 1)
+        there = start < stop
+        first, last = (nulls.time[np.where(there, at, 0)] for at in (start, stop - 1))
+        return cls(stop - start, np.where(there, first, NONE), np.where(there, last, NONE))
+
+    def behind(self, earlier: "Nulls") -> "Nulls":
+        """With others that came before them."""
+        first = np.where(earlier.many > 0, earlier.first, self.first)
+        return Nulls(earlier.many + self.many, first, np.where(self.many > 0, self.last, earlier.last))
+
+
+@dataclass(frozen=True)
+class Rows(Columns):
+    """Readings, each key's behind what was left of it, which is one row. None is missing, unless missing ones
+    may begin a frame.
+
+    Attributes:
+        own: whether a row is a reading.
+        key, time, value: as of readings; of what was left, of the last one.
+        heard: when the last reading was that is not missing.
+        holds, ends: what the conditions say.
+        opens: whether a frame begins with the row, if none is open.
+        starts: whether a frame would, by the condition of a start alone.
+        first, before, records, missing, values, total, low, high, peak, fragments: as of an open frame; of a
+            reading, as of a frame that has nothing else.
+        nulls, first_null, last_null: of what was left.
+    """
+
+    own: Bools
+    key: Int64s
+    time: Int64s
+    heard: Int64s
+    value: Int64s
+    holds: Bools
+    opens: Bools
+    starts: Bools
+    ends: Bools
+    first: Int64s
+    before: Int64s
+    records: Int64s
+    missing: Int64s
+    values: Int64s
+    total: Int64s
+    low: Int64s
+    high: Int64s
+    peak: Int64s
+    fragments: Int64s
+    nulls: Int64s
+    first_null: Int64s
+    last_null: Int64s
+
+    @classmethod
+    def of(cls, left: Left, latest: Int64s, readings: Readings, opens: Bools) -> "Rows":
+        """What was left of keys, and their readings behind it.
+
+        Args:
+            left: at most one row a key, before all its readings.
+            latest: the last turn of what was left of each.
+            opens: whether a frame may begin with a reading.
+        """
+        at, many = np.searchsorted(readings.key, left.key), len(readings.key)
+        zeros, none = (np.full(many, value, dtype=np.int64) for value in (0, NONE))
+        missing = readings.missing.astype(np.int64)
+        valued, no = readings.value != NONE, np.zeros(len(left.key), dtype=bool)
+
+        def both(of_left: Any, of_readings: Any) -> Any:
+            return np.insert(of_readings, at, of_left) if len(at) else of_readings
+
+        # Nothing of a key is missing before its first reading.
+        there = both(~no, ~readings.missing)
+        last = np.maximum.accumulate(np.where(there, np.arange(len(there)), 0))
+        return cls(
+            own=both(no, np.ones(many, dtype=bool)),
+            key=both(left.key, readings.key),
+            time=both(latest, readings.time),
+            heard=both(left.last, readings.time)[last],
+            value=both(left.value, readings.value),
+            holds=both(left.held, readings.holds),
+            opens=both(left.first != NONE, opens & readings.starts),
+            starts=both(no, readings.starts),
+            ends=both(no, readings.ends),
+            first=both(left.first, readings.time),
+            before=both(left.before, none),
+            records=both(left.records, 1 - missing),
+            missing=both(left.missing, missing),
+            values=both(left.values, valued.astype(np.int64)),
+            total=both(left.total, np.where(valued, readings.value, 0)),
+            low=both(left.low, np.where(valued, readings.value, NEVER)),
+            high=both(left.high, readings.value),
+            peak=both(left.peak, np.where(valued, readings.time, NONE)),
+            fragments=both(left.fragments, zeros),
+            nulls=both(left.nulls, zeros),
+            first_null=both(left.first_null, none),
+            last_null=both(left.last_null, none),
+        )
+
+    @property
+    def left(self) -> Nulls:
+        """The null readings that had come before these."""
+        return Nulls(self.nulls, self.first_null, self.last_null)

@@ -1,0 +1,322 @@
+"""What each hour leaves of a key's frames, and tells of them: a chain, by one vectorised pass over many keys.
+
+An hour is made of its readings and of what the hours before it have left, as far back as a frame may stay
+open without one (`transom.features.frames.algorithm.vectorised`). `frames` is the part of it that is told."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from transom.arrays.arrow import as_type, codes, gathered, int64s
+from transom.core.exact_sums import Int64s
+from transom.engine import hour_chains as chained
+from transom.engine.check_builders import built_in
+from transom.engine.hours import quoted, reached, stretches_of
+from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
+from transom.engine.task_counters import NOTES, Tally
+from transom.features.frames.algorithm.hourly_fragments import HOUR, within
+from transom.features.frames.algorithm.readings import NEVER, NONE, Left, Readings, in_order
+from transom.features.frames.algorithm.vectorised import Reports, advance, whole
+from transom.features.frames.checks import broken, leading_away, miscounted
+from transom.features.frames.readings import order_of, readings_of
+from transom.features.frames.resolve import FrameBlock
+from transom.storage.tables import Table
+from transom.stream import Stream
+
+TABLE = "open_frames"
+AT_A_TIME = 2**17
+"""Readings of whole keys that are looked at together; of one key, of whole hours."""
+LEFT, PARTIAL, FINAL = "left", "partial", "final"
+COUNTED, MISCOUNTED = "frames_counted", "frames_miscounted"
+GROW, AWAY = "sums_grow", "values_leading_away"
+FLAGS = ("lacking", "holds", "starts", "ends")
+LEFT_COLUMNS = tuple(name for name in Left.none().columns() if name != "key")
+TIMES = ("hour", "first", "last", "before", "first_null", "last_null", "start", "end", "peak")
+
+
+def step_of(stream: Stream, blocks: Mapping[str, FrameBlock]) -> Step:
+    """The step of the table."""
+    table = Table.load(TABLE).declare(
+        key={name: kind for block in blocks.values() for name, kind in block.key.items()}
+    )
+    parts = {
+        name: Part(
+            block.reads if block.stretch else (*block.reads, _own(block)),
+            stream.open_frames_shape(name),
+            tuple(schema_of(block).names),
+        )
+        for name, block in blocks.items()
+    }
+    return Step(
+        table,
+        parts,
+        lambda request: open_frames_of(request, blocks),
+        checks=(
+            *built_in(stream, "frames_keep_rules", metric="frames_breaking", at_most=0),
+            *built_in(stream, COUNTED, metric=MISCOUNTED, at_most=0),
+            *built_in(stream, GROW, metric=AWAY, at_most=0),
+        ),
+        counters=(MISCOUNTED, AWAY),
+    )
+
+
+def measured(step: Step, blocks: Mapping[str, FrameBlock]) -> Step:
+    """The step with the columns by which Spark measures it."""
+    wrong = broken(blocks)
+    return replace(
+        step,
+        figures={"frames_breaking": F.sum(wrong.cast("bigint"))},
+        faults={"frames_keep_rules": wrong},
+    )
+
+
+def _own(block: FrameBlock) -> Reads:
+    return Reads("frame", block.name, TABLE, back=block.back, forward=-1)
+
+
+def open_frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Computed:
+    """What every kind's target hours leave and tell."""
+    shares = []
+    for name, targets in request.targets.items():
+        block, turns = blocks[name], 0
+        hours, earlier = block.hours_of(targets), set[datetime]()
+        rows = _in_short(readings_of(request, block, hours), block)
+        if block.framing.begins:
+            # The last hour before has left all keys that are known.
+            stretches, earlier = chained.stretches_of(request, name, TABLE, targets, block.back)
+            turns = (
+                HOUR // block.framing.every * max((one.begin - one.before for one in stretches), default=1)
+            )
+        elif block.stretch is None:
+            earlier = reached(targets, block.back) & request.rows.get((name, TABLE), {}).keys()
+            earlier = earlier.difference(targets)
+        if earlier:
+            left = _left(request.pins.read(TABLE, earlier), block)
+            rows = rows.unionByName(left, allowMissingColumns=True)
+        rows = rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
+        frames = Frames(block, tuple(stretches_of(hours)), schema_of(block), turns)
+        shares.append(Share(name, rows, counted=frames))
+    return Computed(shares)
+
+
+def _in_short(readings: DataFrame, block: FrameBlock) -> DataFrame:
+    """Readings in as few columns as can be: all of them are sent to where their key is, at a cost a column.
+    A time in microseconds leaves the bits for some flags: the last of Spark's is below 2^58."""
+    flags = (F.col(name).cast("bigint") * F.lit(1 << bit) for bit, name in enumerate(FLAGS))
+    moment = reduce(add, flags, F.col("time") * F.lit(1 << len(FLAGS))).alias("moment")
+    order = quoted(order_of(block)) if block.picks else []
+    return readings.select(*quoted(block.key), moment, "value", *order)
+
+
+def _left(rows: DataFrame, block: FrameBlock) -> DataFrame:
+    """What hours have left, in one column, so that readings carry one that is null."""
+    columns = [
+        F.unix_micros(name) if name in TIMES else F.col("fragment" if name == "fragments" else name)
+        for name in LEFT_COLUMNS
+    ]
+    empty = {"low": NEVER}
+    numbers = [
+        F.coalesce(column.cast("bigint"), F.lit(empty.get(name, NONE)))
+        for name, column in zip(LEFT_COLUMNS, columns, strict=True)
+    ]
+    of_block = rows.where((F.col("block") == block.name) & (F.col("row") == LEFT))
+    return of_block.select(*quoted(block.key), F.array(*numbers).alias("left"))
+
+
+@dataclass(frozen=True)
+class Frames:
+    """What a task makes of its partition's readings, and of what earlier hours have left.
+
+    Attributes:
+        stretches: the hours that are wanted, from and to, in microseconds, in order.
+        schema: of what comes out, as `schemas/tables` has it, which tasks do not.
+        turns: where missing readings may begin frames, how many are made of a key with an hour: its own, and
+            those of the hours before it that nobody has asked for.
+    """
+
+    block: FrameBlock
+    stretches: Sequence[tuple[int, int]]
+    schema: pa.Schema
+    turns: int = 0
+
+    def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
+        """What the hours say of some keys, of which these are all rows."""
+        table = gathered(batches)
+        if table is None:
+            return
+        keys, firsts = codes(table, list(self.block.key))
+        left = Left.none()
+        of_key = table.select(list(self.block.key)).take(pa.array(firsts))
+        if "left" in table.column_names:
+            stored = pc.is_valid(table["left"])
+            held = stored.to_numpy(zero_copy_only=False)
+            left = _lefts(table["left"].filter(stored), keys[held])
+            table, keys = table.filter(pc.invert(stored)), keys[~held]
+        readings = _readings(table, keys, self.block)
+        for lowest, highest in _some_keys(readings.key, len(firsts), self.turns):
+            some = readings.taken(slice(*np.searchsorted(readings.key, [lowest, highest])))
+            known = left.taken((left.key >= lowest) & (left.key < highest))
+            self._look_for_others(some, of_key, tally)
+            try:
+                for reports, rest in self._advanced(some, known, lowest, highest - lowest):
+                    self._count_again(reports, some, of_key, tally)
+                    yield from _told(reports, of_key, self.schema)
+                    yield from _kept(rest, of_key, self.schema)
+            except OverflowError as error:
+                raise OverflowError(f"frames.{self.block.name}: {error}") from None
+
+    def _look_for_others(self, readings: Readings, of_key: pa.Table, tally: Tally) -> None:
+        """Counts readings that lead away from what frames are to come to."""
+        away = leading_away(readings, self.block)
+        hours = readings.time[away] // HOUR
+        tally.add(AWAY, *np.unique(hours, return_counts=True))
+        # The first of each hour, as the tasks of a run keep them, too.
+        of_hour = np.lexsort([readings.time[away], hours])
+        place = within(hours[of_hour], np.ones(len(away), dtype=np.int64))
+        for row in away[of_hour[place <= NOTES]].tolist():
+            key = ", ".join(map(str, of_key.slice(int(readings.key[row]), 1).to_pylist()[0].values()))
+            time = np.datetime64(int(readings.time[row]), "us")
+            tally.note(GROW, int(readings.time[row]) // HOUR, f"{time} {key}: {readings.value[row]} steps")
+
+    def _count_again(self, reports: Reports, readings: Readings, of_key: pa.Table, tally: Tally) -> None:
+        for row in miscounted(reports, readings, self.block).tolist():
+            hour = int(reports.hour[row]) // HOUR
+            tally.add(MISCOUNTED, [hour], [1])
+            key = ", ".join(map(str, of_key.slice(int(reports.key[row]), 1).to_pylist()[0].values()))
+            first = np.datetime64(int(reports.first[row]), "us")
+            tally.note(COUNTED, hour, f"{key}, from {first}: {reports.new[row]} readings are told")
+
+    def _advanced(
+        self, readings: Readings, left: Left, lowest: int, many: int
+    ) -> Iterator[tuple[Reports, Left]]:
+        """What stretch after stretch tells and leaves of many keys."""
+        # Codes of the few keys at hand are small, so that they and times fit into one number.
+        readings, left = replace(readings, key=readings.key - lowest), replace(left, key=left.key - lowest)
+        block = self.block
+        for begin, until in self._pieces(readings, many):
+            if block.stretch is not None:
+                some = readings.taken((readings.time >= begin) & (readings.time < until))
+                found = whole(block.framing, some, begin, until, block.overlap, block.longest)
+                yield replace(found, key=found.key + lowest), Left.none()
+                continue
+            inside = (readings.time >= begin) & (readings.time < until)
+            before = _latest(left.taken(left.hour < begin))
+            reports, rest = advance(block.framing, before, readings.taken(inside), begin, until)
+            left = before.and_then(left.taken(left.hour >= begin)).and_then(rest)
+            yield replace(reports, key=reports.key + lowest), replace(rest, key=rest.key + lowest)
+
+    def _pieces(self, readings: Readings, many: int) -> Iterator[tuple[int, int]]:
+        """The stretches, cut at hours where there is much in one."""
+        for begin, until in self.stretches:
+            if self.block.stretch is not None:
+                for start in range(begin, until, self.block.stretch * HOUR):
+                    yield start, start + self.block.stretch * HOUR
+                continue
+            if self.turns:
+                step = max(1, AT_A_TIME // (self.turns * many)) * HOUR
+                yield from ((start, min(start + step, until)) for start in range(begin, until, step))
+                continue
+            if len(readings.time) > 2 * AT_A_TIME:
+                times = readings.time[(readings.time >= begin) & (readings.time < until)]
+                hours, first = np.unique(times // HOUR, return_index=True)
+                cuts = hours[np.append(False, np.diff(first // AT_A_TIME) > 0)[: len(hours)]] * HOUR
+                for cut in cuts.tolist():
+                    if begin < cut < until:
+                        yield begin, cut
+                        begin = cut
+            yield begin, until
+
+
+def _some_keys(key: Int64s, many: int, least: int) -> Iterator[tuple[int, int]]:
+    """Keys that are looked at together, from and to: as many as have `AT_A_TIME` readings, or one.
+
+    Args:
+        least: how many a key counts for beside its own.
+    """
+    if not many:
+        return
+    behind = np.searchsorted(key, np.arange(1, many + 1)) + least * np.arange(1, many + 1)
+    first = 0
+    while first < many:
+        start = int(behind[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(behind, start + AT_A_TIME, side="right")))
+        yield first, last
+        first = last
+
+
+def _latest(rows: Left) -> Left:
+    """Of each key what its latest hour has left."""
+    order = np.lexsort([rows.hour, rows.key])
+    return rows.taken(order[np.append(np.diff(rows.key[order]) != 0, True)[: len(order)]])
+
+
+def _numbers(column: pa.ChunkedArray) -> Int64s:
+    found: Int64s = column.combine_chunks().fill_null(NONE).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _readings(table: pa.Table, keys: Int64s, block: FrameBlock) -> Readings:
+    """The readings by key and time, one a time."""
+    order, key, moment = in_order(keys, int64s(table["moment"]))
+    value = _numbers(table["value"])[order]
+    time = moment >> len(FLAGS)
+    if block.picks and ((np.diff(key) == 0) & (np.diff(time) == 0)).any():
+        # The last two tell nothing apart but what is one to every frame; moments of one time, the flags.
+        picks = [int64s(table[name])[order] for name in reversed(order_of(block))]
+        turns = np.lexsort([moment, value, *picks, time, key])
+        differs = (np.diff(key[turns]) != 0) | (np.diff(time[turns]) != 0)
+        kept = turns[np.append(True, differs) if block.ties == "first" else np.append(differs, True)]
+        key, time, moment, value = key[kept], time[kept], moment[kept], value[kept]
+    held = ((moment & (1 << bit)) != 0 for bit in range(len(FLAGS)))
+    return Readings(key, time, value, *held)
+
+
+def _lefts(rows: pa.ChunkedArray, keys: Int64s) -> Left:
+    numbers = rows.combine_chunks().flatten().to_numpy().reshape(-1, len(LEFT_COLUMNS))
+    columns = dict(zip(LEFT_COLUMNS, np.ascontiguousarray(numbers.T), strict=True))
+    return Left(key=keys, **columns | {"held": columns["held"] != 0})
+
+
+def _told(reports: Reports, keys: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    columns = reports.columns()
+    row = pc.if_else(pa.array(columns.pop("final")), FINAL, PARTIAL)
+    return _rows({**columns, "row": row}, keys, schema)
+
+
+def _kept(left: Left, keys: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    columns = left.columns()
+    columns["fragment"] = columns.pop("fragments")
+    columns["low"] = np.where(left.low == NEVER, NONE, left.low)
+    return _rows({**columns, "row": pa.repeat(LEFT, len(left.key))}, keys, schema)
+
+
+def _rows(columns: dict[str, Any], keys: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    key = columns.pop("key")
+    if not len(key):
+        return
+    of_key = keys.take(pa.array(key))
+    arrays = []
+    for field in schema:
+        if field.name in keys.column_names:
+            arrays.append(as_type(of_key[field.name], field.type))
+        elif field.name in columns:
+            of = columns[field.name]
+            numbers = isinstance(of, np.ndarray) and of.dtype == np.int64
+            arrays.append(as_type(pa.array(of, mask=of == NONE) if numbers else of, field.type))
+        else:
+            arrays.append(pa.nulls(len(key), field.type))
+    yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
+
+
+def schema_of(block: FrameBlock) -> pa.Schema:
+    """Of the rows of a kind of frame."""
+    return Table.load(TABLE).declare(key=block.key).block_schema()

@@ -1,0 +1,1 @@
+"""Windowed Count-Min sketches."""

@@ -1,0 +1,82 @@
+"""DistCM: nodes that sketch their own records, and a coordinator that adds what they send (Rivetti, Busnel
+and Mostefaoui, section 3.5).
+
+Each node sends its matrix, to whole records, whenever it has seen `epsilon N` records since it last did. So
+the coordinator lacks at most that many of each of k nodes, and what was rounded:
+
+    |sum of the nodes' cells - the coordinator's cell| <= k (epsilon N + 1/2)
+    O(k / epsilon^2 log 1/delta log N) bits are sent in a window
+
+Not so of Simple: a matrix that begins anew loses more at once than it is given.
+
+Spark's partitions are such nodes; they send once, at the end, and nothing is lacking."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from transom.features.frequency.algorithm.reference import Cell, WindowedCountMin
+
+Matrix = dict[Cell, int]
+
+
+class DistributedCountMin:
+    """Nodes and their coordinator.
+
+    Args:
+        nodes: sketches of one shape and window.
+        every: after how many of its records a node sends its matrix, `epsilon N`; 1 or more.
+
+    Raises:
+        ValueError: nodes of different shapes or windows, or none.
+
+    Attributes:
+        sent: how many matrices have been sent.
+        bits: how many binary digits all their cells have.
+    """
+
+    def __init__(self, nodes: Sequence[WindowedCountMin], every: int) -> None:
+        alike = {(node.shape, node.steps, type(node)) for node in nodes}
+        if len(alike) != 1 or every < 1:
+            raise ValueError(
+                f"nodes have one shape and window, and send after 1 record or more; got {len(nodes)} of "
+                f"{len(alike)} kinds, and {every}"
+            )
+        self._nodes, self._every = nodes, every
+        self._since = [0] * len(nodes)
+        self._known: list[Matrix] = [{} for _ in nodes]
+        self.sent = self.bits = 0
+
+    def update(self, node: int, item: bytes) -> None:
+        """A record that a node sees."""
+        self._nodes[node].update(item)
+        self._since[node] += 1
+        if self._since[node] == self._every:
+            self._send(node)
+
+    def _send(self, node: int) -> None:
+        matrix = {cell: round(value) for cell, value in self._values(node).items()}
+        self._known[node], self._since[node] = matrix, 0
+        self.sent += 1
+        self.bits += sum(max(1, value.bit_length()) for value in matrix.values())
+
+    def estimate(self, item: bytes) -> int:
+        """How often the coordinator takes an item to have been seen."""
+        cells = self._nodes[0].shape.of(item)
+        return min(sum(known.get(cell, 0) for known in self._known) for cell in cells)
+
+    def lacking(self) -> float:
+        """By how much a cell of the coordinator differs from those of the nodes, at most."""
+        nodes = [self._values(number) for number in range(len(self._nodes))]
+        return max(
+            abs(
+                float(
+                    sum(values[cell] for values in nodes) - sum(known.get(cell, 0) for known in self._known)
+                )
+            )
+            for cell in nodes[0]
+        )
+
+    def _values(self, node: int) -> dict[Cell, int | Fraction]:
+        shape = self._nodes[node].shape
+        cells = (Cell(row, column) for row in range(shape.rows) for column in range(shape.columns))
+        return {cell: self._nodes[node].value(cell) for cell in cells}

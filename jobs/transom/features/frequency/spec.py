@@ -1,0 +1,163 @@
+"""How often items are seen in a sliding window, by Count-Min sketches (Rivetti, Busnel and Mostefaoui)."""
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictBool, StrictInt, model_validator
+
+from transom.core.durations import Duration, format_duration
+from transom.core.intervals import HOUR
+from transom.features.frequency.algorithm.reference import WIDEST, Shape
+from transom.features.frequency.algorithm.row_hashes import SEEDS
+from transom.features.persistence.spec import Listed
+from transom.spec.base import Hour, Model, Number, Text
+from transom.spec.errors import Problem, Problems, twice
+
+Variant = Literal["perfect", "simple", "proportional", "splitter", "vanilla"]
+NEVER_BELOW = ("perfect", "vanilla")
+"""Those of which no estimate is too small."""
+CHAINED = ("splitter", "vanilla")
+"""Those of which an hour is computed from the one before it."""
+MEMORY = 1024
+"""MiB, where nothing is said."""
+LEAST = 1e-6
+"""Of shares that have no figure of their own that is too small."""
+KEPT = 10
+"""Of each hour, as many times the `top` items are kept to be ranked."""
+
+
+class Frequency(Model):
+    """A block of `frequency`: how often items are seen in the last hours."""
+
+    title: Text | None = None
+    """For people: what is the matter, with columns of the item, `since` and `window_end` in braces."""
+    severity: Literal["high", "medium", "low"] = "low"
+    """How bad it is."""
+    finding: StrictBool = True
+    """Whether heavy items are findings."""
+    item: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The columns that make an item, such as a path, or a pair of source and destination. A record that lacks
+    one of them has no item."""
+    where: Text | None = None
+    """Which events are counted at all; the stream's where nothing is said."""
+    window: Duration
+    """How long the window is, which is reported every hour: whole hours."""
+    tick: Duration
+    """How long a tick is, at whose ends the window moves: it divides an hour. Ticks count from 1970, in
+    UTC."""
+    epsilon: Number
+    """By which share of the window's records an estimate may be too large, above 0 and below 1. A matrix has
+    e / epsilon columns, rounded up."""
+    delta: Number
+    """How likely it is larger still, above 0 and below 1. A matrix has log2(1 / delta) rows, rounded up."""
+    variant: Variant = "perfect"
+    """How records that leave the window are forgotten: perfect, which keeps the ticks of the window; those of
+    the paper that keep less, simple, proportional and splitter; or never, vanilla."""
+    start: Hour | None = None
+    """The first hour, UTC, that counts; all where nothing is said. Splitter and vanilla depend on it."""
+    tau: Number = 0.05
+    """Of splitter: with how many of M / columns records a sub-cell is looked at, from 0.000001 to 1."""
+    mu: Number = 1.5
+    """Of splitter: by which factor rates may differ that are taken for one, 1 or more."""
+    seed: StrictInt = 0
+    """Of the hashes."""
+    top: Annotated[StrictInt, Field(ge=1, le=10_000)] = 20
+    """How many items are told of, the most frequent first."""
+    heavy: Number = 0.05
+    """With which share of the window's records, by its estimate, an item is heavy, and a finding, whatever
+    its rank; from 0.000001 to 1."""
+    watch: tuple[Listed, ...] = ()
+    """Items that are counted exactly, and told of whenever the window has them, whatever their rank: of one
+    column its values, of several a list for each, in the order of the columns. Not of vanilla."""
+    memory: Annotated[StrictInt, Field(ge=1, le=8192)] = MEMORY
+    """How much memory, in MiB, the matrices and the items may take that a run looks at together."""
+
+    @property
+    def steps(self) -> int:
+        """How many ticks the window has, N."""
+        return self.window // self.tick
+
+    @property
+    def shape(self) -> Shape:
+        """What a matrix is like."""
+        return Shape.for_error(self.epsilon, self.delta, self.seed)
+
+    @property
+    def exact_tau(self) -> Fraction:
+        """`tau` as it is written."""
+        return Fraction(str(self.tau))
+
+    @property
+    def exact_mu(self) -> Fraction:
+        """`mu` as it is written."""
+        return Fraction(str(self.mu))
+
+    @property
+    def hours(self) -> int:
+        """How many hours the window has."""
+        return self.window // HOUR
+
+    @property
+    def back(self) -> int:
+        """How many hours before one its window may be made of."""
+        return (2 * self.hours if self.variant == "proportional" else self.hours) - 1
+
+    @property
+    def kept(self) -> int:
+        """How many items of each hour are kept to be ranked: all those among them that have the share `heavy`
+        of its records."""
+        return max(KEPT * self.top, math.ceil(1 / Fraction(str(self.heavy))))
+
+    @property
+    def never_below(self) -> bool:
+        """Whether no estimate is too small."""
+        return self.variant in NEVER_BELOW
+
+    @model_validator(mode="after")
+    def _possible(self) -> "Frequency":
+        problems = list(_problems(self))
+        if problems:
+            raise Problems(problems)
+        return self
+
+
+def _problems(said: Frequency) -> Iterator[Problem]:
+    tick, window = said.tick, said.window
+    if not tick or HOUR % tick:
+        yield Problem("tick", f"must divide an hour; got {format_duration(tick)}")
+        return
+    if window < tick or window % tick:
+        rule = f"must be a whole number of ticks of {format_duration(tick)}"
+        yield Problem("window", f"{rule}; got {format_duration(window)}")
+        return
+    if window % HOUR:
+        yield Problem("window", f"must be whole hours, as it is reported by; got {format_duration(window)}")
+        return
+    yield from twice("item", said.item)
+    for field, value in (("epsilon", said.epsilon), ("delta", said.delta)):
+        if not 0 < value < 1:
+            yield Problem(field, f"must be above 0 and below 1; got {value:g}")
+            return
+    if math.e / said.epsilon > WIDEST:
+        yield Problem("epsilon", f"gives a matrix of more than 2^32 columns; got {said.epsilon:g}")
+    for field, value in (("tau", said.tau), ("heavy", said.heavy)):
+        if not LEAST <= value <= 1:
+            yield Problem(field, f"must be from {LEAST:f} to 1; got {value:g}")
+    if said.mu < 1:
+        yield Problem("mu", f"must be 1 or more, or every rate is another one; got {said.mu:g}")
+    for field in ("tau", "mu", "start"):
+        if field in said.model_fields_set and said.variant not in (
+            ("splitter",) if field != "start" else CHAINED
+        ):
+            rule = (
+                "is of the variant splitter"
+                if field != "start"
+                else "is of the variants splitter and vanilla"
+            )
+            yield Problem(field, f"{rule} alone; got variant {said.variant}")
+    if said.watch and said.variant == "vanilla":
+        yield Problem("watch", "is of the variants that have windows, which vanilla has not")
+    if not 0 <= said.seed < SEEDS:
+        yield Problem("seed", f"must be from 0 up to 2^32; got {said.seed}")

@@ -1,0 +1,217 @@
+"""What cells hold that depend on all records since the start, at the end of each hour: a chain, tick by tick
+(`transom.features.frequency.algorithm.splitter`); of vanilla the sum of all matrices."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from transom.arrays.arrow import gathered, int64s, lists, made
+from transom.core.exact_sums import Int64s
+from transom.engine.hour_chains import Stretch, stretches_of
+from transom.engine.hours import hour_number
+from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
+from transom.engine.task_counters import Tally
+from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.features.frequency import tables_tick_matrices as tick_matrices
+from transom.features.frequency.algorithm.splitter import FIELDS, SplitterCells, SubCells
+from transom.features.frequency.checks import SUB_CELLS, WINDOW, beyond, cell_checks
+from transom.features.frequency.resolve import FrequencyBlock
+from transom.storage.tables import Table
+from transom.stream import Stream
+
+TABLE = "cells"
+LISTS = ("counters", "inits", "lasts", "wholes", "begun")
+"""Of sub-cells, in the order of `FIELDS`."""
+COLUMNS = ("hour", "row", *LISTS, "sub_cells", "ticks", "records")
+EVER = 24 * 366 * 100
+"""Hours that vanilla looks back for what an earlier one has left."""
+
+
+def step_of(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
+    """The step of the table."""
+    chained = {name: block for name, block in blocks.items() if block.chained}
+    parts = {
+        name: Part(
+            (
+                Reads("sketch", name, tick_matrices.TABLE),
+                Reads("sketch", name, TABLE, back=_back(block), forward=-1),
+            ),
+            stream.cells_shape(name),
+            COLUMNS,
+        )
+        for name, block in chained.items()
+    }
+    return Step(
+        Table.load(TABLE),
+        parts,
+        lambda request: cells_of(request, chained),
+        checks=cell_checks(stream),
+        counters=(SUB_CELLS, WINDOW),
+        derived={"sub_cells_beyond": beyond(chained)},
+    )
+
+
+def _back(block: FrequencyBlock) -> int:
+    """How many hours back what one has left counts: what is older than the window has left nothing."""
+    return EVER if block.variant == "vanilla" else block.hours
+
+
+def cells_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Computed:
+    """What every block's target hours leave."""
+    shares = []
+    for name, targets in request.targets.items():
+        block = blocks[name]
+        stretches, stored = stretches_of(request, name, TABLE, targets, _back(block))
+        of_block = F.col("block") == name
+        # Vanilla never looks into an hour.
+        kind = tick_matrices.WHOLE if block.variant == "vanilla" else tick_matrices.TICK
+        rows = request.pins.read(tick_matrices.TABLE, targets).where(of_block & (F.col("row") == kind))
+        tick = F.unix_micros(F.coalesce("tick", "hour")).alias("tick")
+        rows = rows.select(tick, "records", F.col("cells").alias("counters"))
+        if stored:
+            left = request.pins.read(TABLE, stored).where(of_block).withColumn("hour", hour_number())
+            rows = rows.unionByName(left.drop("block"), allowMissingColumns=True)
+        schema = Table.load(TABLE).block_schema()
+        shares.append(Share(name, rows.repartition(1), counted=Advanced(block, stretches, schema)))
+    return Computed(shares)
+
+
+@dataclass(frozen=True)
+class State:
+    """What a matrix holds at the end of an hour.
+
+    Attributes:
+        hour: its number.
+        counters: of vanilla: the matrix, flat.
+        held: of splitter: its sub-cells.
+        ticks: of splitter: the records of each tick of the window, the oldest first.
+        records: of the window, or all.
+    """
+
+    hour: int
+    counters: Int64s
+    held: SubCells
+    ticks: Int64s
+    records: int
+
+
+@dataclass(frozen=True)
+class Advanced:
+    """What a task makes of the ticks of a block.
+
+    Attributes:
+        stretches: the hours that are wanted.
+        schema: of what comes out.
+    """
+
+    block: FrequencyBlock
+    stretches: Sequence[Stretch]
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
+        """The rows of the wanted hours."""
+        table = gathered(batches)
+        if table is None:
+            return
+        ticks, stored = self._ticks(table), self._stored(table)
+        last: tuple[int, State] | None = None
+        for stretch in self.stretches:
+            state = stretch.state(last, stored, self._nothing(stretch.before))
+            for hour in stretch.hours:
+                state = self._advanced(state, hour, ticks.get(hour, []))
+                tally.add(SUB_CELLS, [hour], [int(state.held.many.sum())])
+                tally.add(WINDOW, [hour], [state.records])
+                # Nothing is held then, as where no task has had a row.
+                if state.records:
+                    yield from self._rows(state)
+                last = hour, state
+
+    def _nothing(self, hour: int) -> State:
+        cells = self.block.shape.cells
+        none = np.zeros(cells if self.block.variant == "vanilla" else 0, dtype=np.int64)
+        return State(hour, none, SubCells.none(cells), np.zeros(self.block.steps, dtype=np.int64), 0)
+
+    def _ticks(self, table: pa.Table) -> dict[int, list[tuple[int, int, Int64s]]]:
+        """By hour: the number of each tick, its records, and its matrix; in order."""
+        rows = table.filter(pc.is_valid(table["tick"]))
+        found: dict[int, list[tuple[int, int, Int64s]]] = {}
+        start, matrices = int64s(rows["tick"]), rows["counters"]
+        for place in np.argsort(start).tolist():
+            if self.block.start is not None and start[place] < self.block.start:
+                continue
+            matrix = matrices[place].values.to_numpy()
+            tick = int(start[place]) // self.block.tick
+            found.setdefault(int(start[place]) // HOUR, []).append(
+                (tick, rows["records"][place].as_py(), matrix)
+            )
+        return found
+
+    def _advanced(self, state: State, hour: int, ticks: list[tuple[int, int, Int64s]]) -> State:
+        block = self.block
+        if block.variant == "vanilla":
+            counters = sum((matrix for _, _, matrix in ticks), state.counters)
+            records = state.records + sum(seen for _, seen, _ in ticks)
+            return replace(state, hour=hour, counters=counters, records=records)
+        # Of each tick of the window that ends with the hour, and of that of the hour before it.
+        first = (hour + 1) * block.ticks - block.steps - block.ticks
+        seen = np.zeros(block.steps + block.ticks, dtype=np.int64)
+        back = (hour - state.hour) * block.ticks
+        kept = state.ticks[max(0, back - block.ticks) :]
+        seen[: len(kept)] = kept
+        for tick, records, _ in ticks:
+            seen[tick - first] = records
+        sums = np.concatenate([[0], np.cumsum(seen)])
+        cells = SplitterCells(state.held, block.shape.columns, block.steps, block.tau, block.mu)
+        for tick, _, matrix in ticks:
+            end = tick - first + 1
+            cells.advance(tick, matrix, int(sums[end] - sums[max(0, end - block.steps)]))
+        window = seen[block.ticks :]
+        held = cells.held((hour + 1) * block.ticks - 1)
+        return State(hour, state.counters, held, window, int(window.sum()))
+
+    def _rows(self, state: State) -> Iterator[pa.RecordBatch]:
+        shape, vanilla = self.block.shape, self.block.variant == "vanilla"
+        many = state.held.many.reshape(shape.rows, shape.columns)
+        ends = np.cumsum(many.sum(axis=1))
+        for row in range(shape.rows):
+            columns: dict[str, Any] = {"hour": state.hour * HOUR, "row": row, "records": state.records}
+            if vanilla:
+                columns["counters"] = lists(state.counters.reshape(shape.rows, -1)[row], 1)
+            else:
+                of = slice(ends[row] - many[row].sum(), ends[row])
+                for name, field in zip(LISTS, FIELDS, strict=True):
+                    columns[name] = lists(getattr(state.held, field)[of], 1)
+                columns["sub_cells"] = lists(many[row], 1)
+                columns["ticks"] = lists(state.ticks, 1) if row == 0 else None
+            yield from made(1, columns, self.schema)
+
+    def _stored(self, table: pa.Table) -> dict[int, State]:
+        """What earlier hours have left, by their numbers."""
+        if "row" not in table.column_names:
+            return {}
+        rows = table.filter(pc.is_valid(table["row"]))
+        return {
+            int(hour): state_of(self.block, int(hour), rows.filter(pc.equal(rows["hour"], hour)))
+            for hour in np.unique(int64s(rows["hour"])).tolist()
+        }
+
+
+def state_of(block: FrequencyBlock, hour: int, rows: pa.Table) -> State:
+    """What an hour has left, from its rows."""
+    rows = rows.sort_by("row").combine_chunks()
+    records = int(rows["records"][0].as_py())
+    if block.variant == "vanilla":
+        none = SubCells.none(block.shape.cells)
+        return State(hour, _flat(rows["counters"]), none, np.zeros(0, dtype=np.int64), records)
+    held = SubCells(_flat(rows["sub_cells"]), *(_flat(rows[name]) for name in LISTS))
+    return State(hour, np.zeros(0, dtype=np.int64), held, _flat(rows["ticks"].slice(0, 1)), records)
+
+
+def _flat(column: pa.ChunkedArray) -> Int64s:
+    found: Int64s = column.combine_chunks().flatten().to_numpy()
+    return found

@@ -1,0 +1,222 @@
+"""What each hour's records come to: a Count-Min matrix for each of its ticks, and its most frequent items.
+
+Spark counts each item by tick; tasks, each of which has some of the items, hash each of these once and add
+what they have seen into a matrix a tick: they are the nodes of a distributed sketch. The matrices of all of
+them are added, hour by hour."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from transom.arrays.arrow import by_value, codes, gathered, int64s, lists, made
+from transom.core.exact_sums import Int64s
+from transom.engine.hours import hour_number, quoted
+from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
+from transom.engine.task_counters import Tally
+from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.features.frequency.algorithm.row_hash_arrays import columns_of
+from transom.features.frequency.algorithm.tick_matrices import matrices_of
+from transom.features.frequency.algorithm.top_items import kept
+from transom.features.frequency.checks import MISCOUNTED, matrix_checks
+from transom.features.frequency.resolve import FrequencyBlock
+from transom.features.items.bytes import bytes_of, order_keys
+from transom.features.items.columns import LONG, is_among, item_columns, item_table, without_long
+from transom.features.patterns.algorithm.batches import Bools
+from transom.storage.tables import ARROW_TYPES
+from transom.stream import Stream
+
+TABLE = "tick_matrices"
+WHOLE, TICK, ITEM, REST = "hour", "tick", "item", "rest"
+"""Kinds of rows: the matrix of the whole hour, that of a tick, an item, and what is said of all others."""
+COLUMNS = ("hour", "row", "tick", "records", "items", "cells")
+"""The columns of the table beside block and item."""
+AT = "__hour"
+
+
+def step_of(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
+    """The step of the table."""
+    table = item_table(TABLE, (block.item for block in blocks.values()))
+    parts = {
+        name: Part(
+            (Reads("ingest", "events", "events"),), stream.tick_matrices_shape(name), (*COLUMNS, *block.item)
+        )
+        for name, block in blocks.items()
+    }
+    return Step(
+        table,
+        parts,
+        lambda request: tick_matrices_of(request, blocks),
+        checks=matrix_checks(stream),
+        counters=(MISCOUNTED, LONG),
+    )
+
+
+def tick_matrices_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Computed:
+    """What every block's target hours come to."""
+    shares = []
+    for name, targets in request.targets.items():
+        block = blocks[name]
+        schema = schema_of(block)
+        rows = counts(request.pins.read("events", targets), block).repartition(*quoted(block.item))
+        # Columns of items may be null in rows of none; the key of an hour is a number in between.
+        between = ", ".join(f"`{field.name}` {_said(field.type)}" for field in _between(schema))
+        parts = rows.mapInArrow(Counted(block, _between(schema)), between)
+        parts = parts.repartition(AT).sortWithinPartitions(AT)
+        shares.append(Share(name, parts, counted=Added(block, schema)))
+    return Computed(shares)
+
+
+def counts(events: DataFrame, block: FrequencyBlock) -> DataFrame:
+    """How often each item was seen in each tick, by its number within the hour."""
+    if block.where is not None:
+        events = events.where(F.expr(block.where))
+    of_item, long = item_columns(block.item)
+    tick = F.expr(f"(unix_micros(event_time) - unix_micros(hour)) div {block.tick}L").alias("tick")
+    return (
+        events.dropna(subset=list(block.item))
+        .groupBy(*of_item, long, hour_number().alias(AT), tick)
+        .agg(F.count("*").alias("records"))
+        .withColumn("watched", is_among(block.item, block.watched))
+    )
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a task counts of its items, of which it has all rows: a matrix for each hour and tick, the most
+    frequent items of each hour, and what it has left out of these.
+
+    Attributes:
+        schema: of what comes out.
+    """
+
+    block: FrequencyBlock
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The parts of hours that a task has seen."""
+        table = gathered(batches)
+        if table is None:
+            return
+        columns = list(self.block.item)
+        # What is too long is told of where the rows are counted, and has to get there.
+        is_long = pc.fill_null(table["long"], False)
+        if pc.any(is_long).as_py():
+            yield from self._long(table.filter(is_long))
+            table = table.filter(pc.invert(is_long)).combine_chunks()
+        item, firsts = codes(table, columns)
+        if not len(firsts):
+            return
+        of_item = table.select(columns).take(pa.array(firsts))
+        keys, shape = bytes_of(of_item), self.block.shape
+        of_rows = columns_of(keys, shape.rows, shape.columns, shape.seed)
+        watched = table["watched"].to_numpy(zero_copy_only=False).astype(bool)[firsts]
+        hour, tick, records = (int64s(table[name]) for name in (AT, "tick", "records"))
+        order = np.argsort(hour, kind="stable")
+        edges = np.flatnonzero(np.diff(hour[order], prepend=-1, append=-1))
+        for begin, end in pairwise(edges):
+            here = order[begin:end]
+            at, seen = int(hour[here[0]]), records[here]
+            matrices = matrices_of(shape, of_rows[:, item[here]], seen, tick[here], self.block.ticks)
+            of_ticks = np.zeros(self.block.ticks, dtype=np.int64)
+            np.add.at(of_ticks, tick[here], seen)
+            yield from self._matrices(at, matrices, of_ticks)
+            yield from self._items(at, item[here], seen, keys, watched, of_item)
+
+    def _long(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        yield from made(rows.num_rows, {name: rows[name] for name in rows.column_names}, self.schema)
+
+    def _matrices(self, hour: int, matrices: Int64s, records: Int64s) -> Iterator[pa.RecordBatch]:
+        for tick in np.flatnonzero(records).tolist():
+            cells = lists(matrices[tick].reshape(-1), 1)
+            row = {AT: hour, "row": TICK, "place": tick, "records": int(records[tick]), "cells": cells}
+            yield from made(1, row, self.schema)
+
+    def _items(
+        self, hour: int, item: Int64s, seen: Int64s, keys: Sequence[bytes], watched: Bools, of_item: pa.Table
+    ) -> Iterator[pa.RecordBatch]:
+        sums = np.zeros(len(keys), dtype=np.int64)
+        np.add.at(sums, item, seen)
+        there = np.flatnonzero(sums)
+        taken, left_out = kept(
+            sums[there], [keys[n] for n in there.tolist()], watched[there], self.block.kept
+        )
+        some = there[taken]
+        items = {name: of_item[name].take(pa.array(some)) for name in of_item.column_names}
+        told = {AT: hour, "row": ITEM, "records": sums[some], "watched": watched[some]}
+        yield from made(len(some), items | told, self.schema)
+        rest = {AT: hour, "row": REST, "records": left_out, "items": len(there) - len(some)}
+        yield from made(1, rest, self.schema)
+
+
+@dataclass(frozen=True)
+class Added:
+    """What a task adds up of its hours, of which it has all parts."""
+
+    block: FrequencyBlock
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
+        """The rows of some hours, one after the other."""
+        for rows in by_value(batches, AT):
+            hour = rows[AT][0].as_py()
+            rows = without_long(rows, list(self.block.item), AT, tally)
+            if rows.num_rows:
+                yield from self._matrices(hour, _of(rows, TICK), tally)
+                yield from self._items(hour, _of(rows, ITEM), _of(rows, REST))
+
+    def _matrices(self, hour: int, rows: pa.Table, tally: Tally) -> Iterator[pa.RecordBatch]:
+        shape, tick = self.block.shape, int64s(rows["place"])
+        parts = rows["cells"].combine_chunks().flatten().to_numpy().reshape(-1, shape.rows, shape.columns)
+        ticks, place = np.unique(tick, return_inverse=True)
+        cells = np.zeros((len(ticks), shape.rows, shape.columns), dtype=np.int64)
+        np.add.at(cells, place, parts)
+        records = np.zeros(len(ticks), dtype=np.int64)
+        np.add.at(records, place, int64s(rows["records"]))
+        wrong = (cells.sum(axis=2) != records[:, None]).any(axis=1)
+        tally.add(MISCOUNTED, [hour], [int(np.count_nonzero(wrong))])
+        start = hour * HOUR + ticks * self.block.tick
+        cells_of_ticks = lists(cells.reshape(-1), len(ticks))
+        told = {"row": TICK, "tick": start, "records": records, "cells": cells_of_ticks}
+        yield from self._made(hour, len(ticks), told)
+        whole = lists(cells.sum(axis=0).reshape(-1), 1)
+        yield from self._made(hour, 1, {"row": WHOLE, "records": int(records.sum()), "cells": whole})
+
+    def _items(self, hour: int, rows: pa.Table, rest: pa.Table) -> Iterator[pa.RecordBatch]:
+        records, of_item = int64s(rows["records"]), rows.select(list(self.block.item))
+        watched = rows["watched"].to_numpy(zero_copy_only=False).astype(bool)
+        taken, left_out = kept(records, order_keys(of_item), watched, self.block.kept)
+        items = {name: of_item[name].take(pa.array(taken)) for name in of_item.column_names}
+        yield from self._made(hour, len(taken), items | {"row": ITEM, "records": records[taken]})
+        most = max(left_out, int(int64s(rest["records"]).max(initial=0)))
+        many = int(int64s(rest["items"]).sum()) + len(records) - len(taken)
+        yield from self._made(hour, 1, {"row": REST, "records": most, "items": many})
+
+    def _made(self, hour: int, many: int, columns: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        yield from made(many, {**columns, "hour": hour * HOUR}, self.schema)
+
+
+def _of(rows: pa.Table, kind: str) -> pa.Table:
+    return rows.filter(pc.fill_null(pc.equal(rows["row"], kind), False)).combine_chunks()
+
+
+def _between(schema: pa.Schema) -> pa.Schema:
+    """Of what tasks count, before it is added up."""
+    more = {AT: pa.int64(), "place": pa.int64(), "watched": pa.bool_(), "long": pa.bool_()}
+    kept = [field for field in schema if field.name not in ("hour", "tick")]
+    return pa.schema([*kept, *(pa.field(name, kind) for name, kind in more.items())])
+
+
+def _said(kind: pa.DataType) -> str:
+    return next(name for name, one in ARROW_TYPES.items() if one == kind)
+
+
+def schema_of(block: FrequencyBlock) -> pa.Schema:
+    """Of the rows of a block."""
+    return item_table(TABLE, [block.item]).block_schema()

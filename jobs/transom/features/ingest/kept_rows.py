@@ -1,0 +1,75 @@
+"""Rows of hours that a user has computed again, where a file cannot be read again and its rows stay.
+
+Nothing says that such rows are those of the file but the digest in the ledger. A new digest of them would
+hide that somebody has changed them. So they are compared first.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from transom.features.ingest.file_records import File
+from transom.features.ingest.lost_rows import WAITS, comes_back, in_words
+from transom.features.ingest.publish import NOTHING, Found, figures_of
+from transom.features.ingest.snapshot import Scene, node_of
+from transom.features.ingest.tables import Tables
+from transom.ledger.state import Entry, Node
+from transom.storage.store import conformed
+
+DIFFERENT = "rows stand that are not those of the digest in the ledger"
+GONE = "has changed or is gone, so they cannot be read again"
+
+
+def kept(scene: Scene, found: Found) -> dict[datetime, list[File]]:
+    """Return the hours to compute again in which rows of files stay as they are, with these files."""
+    hours: dict[datetime, list[File]] = {}
+    for _, file in sorted(found.files.items() if scene.recompute else ()):
+        stays = file.source_id is not None and file.source_id not in found.decisions.added
+        if stays and file.status != "duplicate":
+            for hour in file.touched & scene.recompute:
+                hours.setdefault(hour, []).append(file)
+    return hours
+
+
+def unlike(tables: Tables, scene: Scene, found: Found) -> dict[Node, str]:
+    """Return the nodes of such hours whose rows are not those of their digest, with the cause."""
+    files = kept(scene, found)
+    nodes = [node_of(table.name, hour) for table in tables for hour in files]
+    held = {node: scene.book[node] for node in nodes if node in scene.book}
+    held = {node: entry for node, entry in held.items() if not entry.damaged and entry.status != "expired"}
+    if not held:
+        return {}
+    frames = {
+        table.name: conformed(
+            scene.pins.read(table.name, [node.hour for node in held if node.table == table.name]), table
+        )
+        for table in tables
+    }
+    figures = figures_of(tables, frames)
+    wrong = differing(scene, held, {node: figures.get((node.table, node.hour), NOTHING)[:2] for node in held})
+    return {node: cause_of(files[node.hour], scene) for node in wrong}
+
+
+def differing(scene: Scene, held: Mapping[Node, Entry], stored: Mapping[Node, tuple[int, str]]) -> list[Node]:
+    """Return the nodes whose rows differ from what the ledger says of them.
+
+    Args:
+        stored: number and digest of the rows that stand. A digest of columns that the stream declares is
+            comparable only under the specification that it was made under.
+    """
+    wrong = []
+    for node, entry in held.items():
+        made_by = (entry.before().inputs or {}).get("specification")
+        same_columns = made_by == scene.expected(node.hour)["specification"]
+        comparable = same_columns or node.table not in ("events", "duplicates")
+        count, digest = stored[node]
+        if digest != entry.digest if comparable else count != entry.rows:
+            wrong.append(node)
+    return wrong
+
+
+def cause_of(files: list[File], scene: Scene) -> str:
+    """Return why rows are damaged that stay of some files."""
+    back = [file for file in files if comes_back(file, scene.there)]
+    lost = [file for file in files if file not in back]
+    gone = f"; {lost[0].path} {GONE}" if lost else ""
+    return f"{DIFFERENT}{gone}{WAITS + in_words(back) if back else ''}"

@@ -1,0 +1,266 @@
+"""Reading files on the executors: a task opens its files, parses them with Arrow and writes what they hold.
+
+One pass gives events, rejections and what the file was, all of one reading of the bytes: a file that is
+still being written is taken as it was at that moment, and replaced when it has grown. The rows are written
+as parts of their tables (`transom.storage.data_files`) at once. So nothing is parsed a second time, were an
+executor lost, and what is decided on is what was read.
+"""
+
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from tempfile import SpooledTemporaryFile
+from typing import IO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from transom.features.ingest.file_records import source_id
+from transom.features.ingest.landing import opened
+from transom.formats.read_file import Chunk, Summary, read_file
+from transom.formats.record_format import Layout, Span
+from transom.storage.data_files import MOST_HOURS, Part, hours_of, written
+from transom.storage.tables import ARROW_TYPES
+
+TASK_BYTES = 32 * 2**20
+"""Stored bytes that one task reads, where files are small enough to share one."""
+SPOOLED = 64 * 2**20
+"""Bytes of rows that wait in memory until their file has been read, and its identity is known."""
+REJECTED = {
+    "source_id": "string",
+    "source_line": "bigint",
+    **dict.fromkeys(("raw", "reason", "column", "detail"), "string"),
+}
+"""The columns of a rejected line, with their Spark types."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A file to read.
+
+    Attributes:
+        where: its absolute path.
+        span: outside of which its rows are refused.
+        known: decompressed lengths at which a digest of what comes before is wanted.
+        start: the instant from which the times of its lines count, None where they say their own.
+        varies: as in `Listed`.
+    """
+
+    path: str
+    where: str
+    size: int
+    captures: Mapping[str, str]
+    span: Span | None
+    known: tuple[int, ...]
+    start: datetime | None = None
+    varies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Read:
+    """What was read of a file; nothing of one that has vanished since it was listed.
+
+    Attributes:
+        unreadable: why there are no bytes of it.
+        hours: of its events, counted from the epoch, ascending.
+        events, rejected: where its rows are.
+    """
+
+    summary: Summary | None = None
+    unreadable: str | None = None
+    hours: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    first_event: datetime | None = None
+    last_event: datetime | None = None
+    events: tuple[Part, ...] = ()
+    rejected: tuple[Part, ...] = ()
+
+
+def event_columns(columns: Mapping[str, str]) -> dict[str, str]:
+    """All the columns of an event as it is read, with their Spark types.
+
+    Args:
+        columns: the declared ones, the rest where it is kept, captures.
+    """
+    return {"event_time": "timestamp", **columns, "source_id": "string", "source_line": "bigint"}
+
+
+def _arrow(columns: Mapping[str, str]) -> pa.Schema:
+    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns.items()])
+
+
+def read_files(
+    spark: SparkSession,
+    readings: Sequence[Reading],
+    layout: Layout,
+    columns: Mapping[str, str],
+    tables: Mapping[str, str],
+    folder: str,
+) -> dict[str, Read]:
+    """Reads files, and writes their events and rejections as parts, each file's by itself.
+
+    Args:
+        columns: `event_columns`.
+        tables: absolute path or URI of the tables `events` and `rejected`.
+        folder: below each of them, for the parts of this reading alone.
+
+    Returns:
+        What was read, by path.
+    """
+    cores = spark.sparkContext.defaultParallelism
+    bins = _bins(readings, cores)
+    threads = max(cores // max(len(bins), 1), 1)
+    task = _Task(layout, _arrow(columns), tables, folder, MOST_HOURS, threads)
+    # What comes back is a few words for each file; the rows are written where they will stand.
+    found = spark.sparkContext.parallelize(bins, max(len(bins), 1)).flatMap(task).collect()
+    return dict(found)
+
+
+def _bins(readings: Sequence[Reading], tasks: int) -> list[list[Reading]]:
+    """Files in shares of similar size: at least one for each core, none far above `TASK_BYTES`."""
+    total = sum(reading.size for reading in readings)
+    count = min(len(readings), max(tasks, -(-total // TASK_BYTES)))
+    bins: list[list[Reading]] = [[] for _ in range(count)]
+    sizes = [0] * count
+    for reading in sorted(readings, key=lambda reading: (-reading.size, reading.path)):
+        smallest = min(range(count), key=lambda i: (sizes[i], len(bins[i])))
+        bins[smallest].append(reading)
+        sizes[smallest] += reading.size
+    return bins
+
+
+class _Unreadable(Exception):
+    """A file cannot be read; what cannot be written is another matter."""
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Reads a share of the files.
+
+    Attributes:
+        schema: of the events' parts.
+        tables, folder: as in `read_files`.
+        most_hours: `MOST_HOURS`.
+        threads: that work at a file, as far as the executor's machine has cores.
+    """
+
+    layout: Layout
+    schema: pa.Schema
+    tables: Mapping[str, str]
+    folder: str
+    most_hours: int
+    threads: int
+
+    def __call__(self, share: Iterable[Reading]) -> Iterator[tuple[str, Read]]:
+        for reading in share:
+            try:
+                yield reading.path, self._read(reading)
+            except _Unreadable as unreadable:
+                [error] = unreadable.args
+                gone = isinstance(error, FileNotFoundError)
+                yield reading.path, Read(unreadable=None if gone else str(error))
+
+    def _read(self, reading: Reading) -> Read:
+        seen, first, last = [], [], []
+        with _scratch() as event_file, _scratch() as rejected_file:
+            events, rejected = _Spool(event_file), _Spool(rejected_file)
+            for part in self._parsed(reading):
+                if isinstance(part, Summary):
+                    summary = part
+                    continue
+                rejected.add(part.rejected)
+                if part.events.num_rows:
+                    events.add(part.events)
+                    times = part.events.column("event_time")
+                    seen.append(np.unique(hours_of(times)))
+                    bounds = pc.min_max(times).as_py()
+                    first.append(bounds["min"])
+                    last.append(bounds["max"])
+            read = Read(
+                summary,
+                None,
+                np.unique(np.concatenate(seen)) if seen else Read().hours,
+                min(first, default=None),
+                max(last, default=None),
+            )
+            identity = source_id(summary.sha256, reading.captures, reading.start, reading.varies)
+            constant = {**reading.captures, "source_id": identity}
+            divided = "event_time" if len(read.hours) <= self.most_hours else None
+            return replace(
+                read,
+                events=tuple(self._written("events", _with(constant, events, self.schema), divided)),
+                rejected=tuple(self._written("rejected", _with(constant, rejected, _arrow(REJECTED)))),
+            )
+
+    def _parsed(self, reading: Reading) -> Iterator[Chunk | Summary]:
+        try:
+            with opened(reading.where) as source:
+                yield from read_file(
+                    source,
+                    reading.path,
+                    self.layout,
+                    reading.span,
+                    start=reading.start,
+                    captures=reading.captures,
+                    known=reading.known,
+                    threads=self._threads,
+                )
+        except OSError as error:
+            raise _Unreadable(error) from error
+
+    def _written(
+        self, table: str, batches: Iterator[pa.RecordBatch], time_column: str | None = None
+    ) -> Iterator[Part]:
+        # A second try of a task writes files of its own.
+        name = f"part-{uuid.uuid4()}"
+        return written(self.tables[table], self.folder, name, batches, time_column, self._threads)
+
+    @property
+    def _threads(self) -> int:
+        return min(self.threads, os.cpu_count() or 1)
+
+
+def _scratch() -> SpooledTemporaryFile[bytes]:
+    # Spark names its scratch folders to the workers.
+    folders = os.environ.get("SPARK_LOCAL_DIRS")
+    return SpooledTemporaryFile(SPOOLED, dir=folders.split(",")[0] if folders else None)
+
+
+class _Spool:
+    """Rows that wait for what is known only when their file has been read, in memory or on disk."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.writer: pa.ipc.RecordBatchStreamWriter | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if not batch.num_rows:
+            return
+        if self.writer is None:
+            self.writer = pa.ipc.new_stream(self.file, batch.schema)
+        self.writer.write_batch(batch)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        if self.writer is not None:
+            self.writer.close()
+            self.file.seek(0)
+            yield from pa.ipc.open_stream(self.file)
+
+
+def _with(
+    constant: Mapping[str, str], batches: Iterable[pa.RecordBatch], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Batches in a schema, with columns that hold one value."""
+    for batch in batches:
+        rows = batch.num_rows
+
+        def array(field: pa.Field, batch: pa.RecordBatch = batch, rows: int = rows) -> pa.Array:
+            if field.name in constant:
+                return pa.repeat(pa.scalar(constant[field.name], field.type), rows)
+            return batch.column(field.name).cast(field.type)
+
+        yield pa.RecordBatch.from_arrays([array(field) for field in schema], schema=schema)

@@ -1,0 +1,69 @@
+"""What files hold, once they have been read: Spark's frames over the parts that tasks have written."""
+
+import uuid
+from collections.abc import Collection, Iterable
+
+from pyspark.sql import DataFrame
+
+from transom.features.ingest.derived_columns import with_derived
+from transom.features.ingest.read_files import REJECTED, Read, Reading, event_columns, read_files
+from transom.storage.data_files import Part, discard
+from transom.storage.staging import require_system, rows_of
+from transom.storage.store import Store
+from transom.storage.tables import SPARK_TYPES
+from transom.stream import Stream
+
+TABLES = ("events", "rejected")
+"""The tables whose rows are read from files."""
+
+
+class ReadRows:
+    """The rows of the files that a run reads.
+
+    Attributes:
+        taken: the parts that the run has begun to make a table's, by table.
+    """
+
+    def __init__(self, store: Store, stream: Stream) -> None:
+        self.store = store
+        self.stream = stream
+        self.taken: dict[str, Collection[Part]] = {}
+        self._folders: list[str] = []
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The Spark types of an event's columns as it is read, derived ones not among them."""
+        declared = {name: SPARK_TYPES[field.type] for name, field in self.stream.read_columns.items()}
+        return event_columns(declared)
+
+    def read(self, readings: Iterable[Reading]) -> dict[str, Read]:
+        """Reads files.
+
+        Raises:
+            LakeError: the lake lies where Arrow cannot write.
+        """
+        for name in TABLES:
+            require_system(self.store, name)
+        tables = {name: self.store.uri(name) for name in TABLES}
+        # Known before anything is read, so that what a failed task has left is found.
+        folder = f"read-{uuid.uuid4().hex}"
+        self._folders.append(folder)
+        layout = self.stream.layout()
+        return read_files(self.store.spark, list(readings), layout, self.columns, tables, folder)
+
+    def events(self, reads: Iterable[Read]) -> DataFrame:
+        """The events of some files, derived columns among them, each with the name of its part."""
+        parts = [part for read in reads for part in read.events]
+        rows = rows_of(self.store, "events", self.columns, parts)
+        return with_derived(rows, self.stream)
+
+    def rejected(self, reads: Iterable[Read]) -> DataFrame:
+        """The rejected lines of some files."""
+        parts = [part for read in reads for part in read.rejected]
+        return rows_of(self.store, "rejected", REJECTED, parts)
+
+    def discard(self) -> None:
+        """Removes all that was read but the parts that are the tables' or may have become so."""
+        for table in TABLES:
+            for folder in self._folders:
+                discard(self.store.uri(table), folder, self.taken.get(table, ()))

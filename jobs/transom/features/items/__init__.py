@@ -1,0 +1,1 @@
+"""What persistence and frequency have in common: items."""

@@ -1,0 +1,78 @@
+"""The columns that make an item, as Spark groups by them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add, and_, or_
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from transom.arrays.arrow import int64s
+from transom.engine.task_counters import NOTES, Tally
+from transom.features.items.validate import LONGEST
+from transom.storage.tables import Table
+
+BEGINNING = 60
+"""Characters that are told of an item that is too long."""
+SHORT, LONG = "items_short", "items_long"
+"""The check that no item is, and how many records of such items are passed over."""
+
+
+def item_columns(item: Mapping[str, str]) -> tuple[list[Column], Column]:
+    """An item's columns, and whether it is too long: then only the beginnings of its texts are there, and
+    nothing is made of it.
+
+    Args:
+        item: the Spark type of each column.
+    """
+    texts = {name: F.col(f"`{name}`") for name, kind in item.items() if kind == "string"}
+    long = reduce(add, map(F.octet_length, texts.values()), F.lit(0)) > LONGEST
+    shortened = {
+        name: F.when(long, F.left(of, F.lit(BEGINNING))).otherwise(of).alias(name)
+        for name, of in texts.items()
+    }
+    return [shortened.get(name, F.col(f"`{name}`")) for name in item], long.alias("long")
+
+
+def item_table(name: str, items: Iterable[Mapping[str, str]]) -> Table:
+    """A table of items.
+
+    Args:
+        items: the columns of each block's, with their Spark types.
+    """
+    return Table.load(name).declare(item={column: kind for item in items for column, kind in item.items()})
+
+
+def is_among(item: Iterable[str], items: Iterable[Sequence[Any]]) -> Column:
+    """Whether an item is one of some, each a value for every column."""
+    names = list(item)
+    same = (
+        reduce(and_, (F.col(f"`{name}`") == F.lit(value) for name, value in zip(names, values, strict=True)))
+        for values in items
+    )
+    return reduce(or_, same, F.lit(False))
+
+
+def without_long(rows: pa.Table, item: Sequence[str], hour: str, tally: Tally) -> pa.Table:
+    """Rows less those of items that are too long, which are counted and noted.
+
+    Args:
+        rows: each with how many `records` it stands for.
+        hour: the column of the rows' hours.
+    """
+    is_long = pc.fill_null(rows["long"], False)
+    if not pc.any(is_long).as_py():
+        return rows
+    long = rows.filter(is_long)
+    hours = int64s(long[hour])
+    tally.add(LONG, hours, int64s(long["records"]))
+    items = pc.binary_join_element_wise(*(long[name].cast(pa.string()) for name in item), ", ")
+    for at in np.unique(hours).tolist():
+        # The first of each hour, as the tasks of a run keep them, too.
+        for text in sorted(items.filter(pa.array(hours == at)).unique().to_pylist())[:NOTES]:
+            tally.note(SHORT, at, text)
+    return rows.filter(pc.invert(is_long)).combine_chunks()

@@ -1,0 +1,117 @@
+"""Rules of blocks of items: the columns of an item, which events are seen, items that are listed, titles."""
+
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from transom.features.aggregates.alerts import title_problems
+from transom.formats.record_format import FieldType
+from transom.spec.errors import Problem, no_column, of_expression
+from transom.spec.expressions import Expression, ExpressionError, condition
+
+if TYPE_CHECKING:
+    from transom.features.frequency.spec import Frequency
+    from transom.features.persistence.spec import Persistence
+    from transom.spec.stream import Stream
+
+    OfItems = Persistence | Frequency
+
+TYPES: dict[FieldType, type] = {"string": str, "integer": int, "boolean": bool}
+"""Types of columns of which values can be written in the stream's file."""
+LONGEST = 4096
+"""Bytes that the texts of an item have at most."""
+TOLD = ("since", "window_end")
+"""What a title may name beside the item's columns."""
+
+
+def a(kind: str) -> str:
+    """Return a type with its article."""
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+
+
+def listed(items: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Return items of a list, each with a value for every column."""
+    return [item if isinstance(item, tuple) else (item,) for item in items]
+
+
+def where(stream: "Stream", said: "OfItems") -> Expression | None:
+    """Return the compiled `where` of a block; None where it sees every event."""
+    return None if said.where is None else condition(said.where, stream.event_types)
+
+
+def problems(
+    place: str, said: "OfItems", stream: "Stream", taken: Collection[str], called: str
+) -> Generator[Problem, None, bool]:
+    """Yield what is wrong with a block that is sound by itself, and return whether its item is sound.
+
+    Args:
+        taken: columns that the tables of the block have themselves.
+        called: what has them.
+    """
+    unsound = list(_item(place, said.item, stream, taken, called))
+    yield from unsound
+    if said.where is not None and said.where != stream.where:
+        try:
+            condition(said.where, stream.event_types)
+        except ExpressionError as error:
+            yield of_expression(f"{place}.where", error)
+    if not unsound:
+        yield from list_problems(f"{place}.watch", said.watch, said.item, stream)
+    if said.title is not None:
+        rule = f"a title names columns of the item, {TOLD[0]} and {TOLD[1]}"
+        yield from title_problems(f"{place}.title", said.title, [*said.item, *TOLD], rule)
+    return not unsound
+
+
+def _item(
+    place: str, item: Sequence[str], stream: "Stream", taken: Collection[str], called: str
+) -> Iterator[Problem]:
+    for index, column in enumerate(item):
+        at = f"{place}.item[{index}]"
+        if column not in stream.event_columns:
+            yield no_column(at, column, stream.event_columns)
+        elif column in taken:
+            yield Problem(at, f"{column} is a column that every {called} has; name it otherwise")
+        elif stream.event_types[column] == "number":
+            rule = f"must be a text, an integer, a truth value or a time; {column} is a number"
+            yield Problem(at, f"{rule}: derive a text or an integer of it")
+
+
+def list_problems(
+    path: str, items: tuple[Any, ...], item: Sequence[str], stream: "Stream"
+) -> Iterator[Problem]:
+    """Yield what is wrong with listed items, of columns that are sound."""
+    for index, values in enumerate(listed(items)):
+        yield from _values(f"{path}[{index}]", values, item, stream)
+
+
+def _values(at: str, values: tuple[Any, ...], item: Sequence[str], stream: "Stream") -> Iterator[Problem]:
+    if len(values) != len(item):
+        rule = f"must have a value for each of {', '.join(item)}"
+        yield Problem(at, f"{rule}; got {list(values)}")
+        return
+    unlike = []
+    for column, value in zip(item, values, strict=True):
+        kind = stream.event_types[column]
+        if kind not in TYPES:
+            unlike.append(f"no value of {column} can be written here, which is {a(kind)}")
+        elif type(value) is not TYPES[kind]:
+            unlike.append(f"must be {a(kind)} for {column}; got {value!r}")
+        else:
+            unlike += unwritable(column, value)
+    for rule in unlike or passed_over(values):
+        yield Problem(at, rule)
+
+
+def unwritable(column: str, value: Any) -> Iterator[str]:
+    """Yield why a value cannot be one of its column, which is of its type."""
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        yield f"must be of 64 bits for {column}; got {value}"
+    if type(value) is str and value != value.encode(errors="ignore").decode():
+        yield f"must be text that UTF-8 can write for {column}; got {value!r}"
+
+
+def passed_over(values: Iterable[Any]) -> Iterator[str]:
+    """Yield why an item is not counted, the values of which are what their columns hold."""
+    many = sum(len(value.encode()) for value in values if isinstance(value, str))
+    if many > LONGEST:
+        yield f"one of more than {LONGEST:,} bytes is passed over; got {many:,}"

@@ -1,0 +1,1 @@
+"""Widened windows: episodes of several steps."""

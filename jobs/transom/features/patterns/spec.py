@@ -1,0 +1,281 @@
+"""Patterns: episodes of several steps, minutes or days apart, that `widen` looks for.
+
+Records are those of one key in their total order, by time, file and line. What a pattern means:
+
+- The elements of `steps` follow each other: every record of one comes before every record of the next. The
+  steps of one `any_order` are one element, whose records come in any order. A record serves one step.
+- An instance takes a record for each time of each step, lasts at most `within`, and spans at most
+  `max_records` records of the pattern's stream, those between its own among them.
+- Reported are the minimal instances: none lies inside another one's first to last record.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from functools import cached_property
+from math import prod
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, WrapValidator, model_validator
+
+from transom.core.durations import Duration, format_duration, microseconds
+from transom.core.intervals import HOUR
+from transom.features.patterns import detector_path as detectors
+from transom.features.patterns import spec_rules as pattern_rules
+from transom.spec.base import Model, Name, Text
+from transom.spec.errors import Problem, Problems, nth
+
+BATCH = timedelta(minutes=5)
+"""How long a batch at level 0 is, where a pattern says nothing; less where `within` is."""
+MAX_RECORDS = 100
+"""How many records an instance spans at most, where a pattern says nothing."""
+MOST_READINGS = 256
+"""In how many ways the steps of one `any_order` may be served in part, at most."""
+_SECOND = timedelta(seconds=1)
+_AGREEMENT = re.compile(r"\s*(\w+)\s*(?:=\s*(\w+)\s*\.\s*(\w+)\s*)?")
+
+
+class Agreement(NamedTuple):
+    """Every record of a step has the same value in `column` as every one of `step` has in `step_column`."""
+
+    column: str
+    step: str
+    step_column: str
+
+
+def _several(value: Any) -> Any:
+    if not isinstance(value, str | list | tuple):
+        raise ValueError(f"must be text, or a list of it; got {value!r}")
+    return [value] if isinstance(value, str) else value
+
+
+def _agreements(texts: tuple[str, ...]) -> tuple[str, ...]:
+    wrong = [index for index, text in enumerate(texts) if not _AGREEMENT.fullmatch(text)]
+    rule = "must be a column, or a column and one of an earlier step, as fd = accept.ret"
+    if wrong:
+        raise Problems([Problem(nth(texts, index), f"{rule}; got {texts[index]!r}") for index in wrong])
+    return texts
+
+
+Several = Annotated[tuple[Text, ...], BeforeValidator(_several, json_schema_input_type=Text | list[Text])]
+
+
+class Gap(Model):
+    """How long after the last record of the element before the first of this one comes."""
+
+    min: Duration = timedelta(0)
+    """At least so long after; at once where nothing is said."""
+    max: Duration | None = None
+    """At most so long after; as long as the pattern's `within` lets it where nothing is said."""
+
+    @model_validator(mode="after")
+    def _bounds(self) -> "Gap":
+        if not self.model_fields_set:
+            raise Problems([Problem("", "must have min, max or both")])
+        if self.max is not None and self.min > self.max:
+            got = f"min {format_duration(self.min)}, max {format_duration(self.max)}"
+            raise Problems([Problem("", f"min must not be longer than max; got {got}")])
+        return self
+
+
+class Step(Model):
+    """Records of one kind, one or several."""
+
+    id: Name
+    """What it is called: by other steps, and in what was found."""
+    where: Text
+    """The condition that its records meet, such as status = 404."""
+    times: Annotated[StrictInt, Field(ge=1, le=100_000)] = 1
+    """How many records; other records may lie between them."""
+    within: Duration | None = None
+    """How long it is at most from the first to the last of several records. How long after the step before
+    it comes is said by `gap`."""
+    distinct: Several = ()
+    """A column, or a list of them, in which no two of several records agree; a record that lacks one of the
+    columns does not count."""
+    gap: Gap | None = None
+    """How long after the last record of the element before its first one comes: min, max or both."""
+    by: Annotated[Several, AfterValidator(_agreements)] = ()
+    """What its records have in common with those of an earlier step, one text or a list: `dst`, the same
+    value of the column as the pattern's first step has, or `fd = accept.ret`, the value that another
+    column of step accept has. A record that lacks the column agrees with nothing."""
+
+
+class AnyOrder(Model):
+    """Several steps whose records come in any order, all after the element before and before the next."""
+
+    any_order: tuple[Step, ...]
+    """The steps, two or more, each with id, where, times and by."""
+    within: Duration | None = None
+    """How long it is at most from the first to the last of all their records."""
+    gap: Gap | None = None
+    """How long after the last record of the element before their first one comes: min, max or both."""
+
+    @model_validator(mode="after")
+    def _several_plain_steps(self) -> "AnyOrder":
+        problems = []
+        if len(self.any_order) < 2:
+            problems.append(Problem("any_order", f"must have at least 2 steps; got {len(self.any_order)}"))
+        for index, step in enumerate(self.any_order):
+            at = f"any_order[{index}]"
+            for name in ("within", "gap"):
+                if getattr(step, name) is not None:
+                    rule = "has no meaning where the order is any; give it to the any_order as a whole"
+                    problems.append(Problem(f"{at}.{name}", rule))
+            if step.distinct:
+                rule = "is not known of a step in an any_order; make it a step of its own"
+                problems.append(Problem(f"{at}.distinct", rule))
+        ways = prod(step.times + 1 for step in self.any_order)
+        if ways > MOST_READINGS:
+            rule = f"may be served in part in at most {MOST_READINGS} ways, the product of times + 1"
+            problems.append(Problem("any_order", f"{rule}; got {ways}"))
+        if problems:
+            raise Problems(problems)
+        return self
+
+
+def _element(value: Any, _: Any) -> Step | AnyOrder:
+    # A union would tell of each mistake twice, once for either model.
+    if isinstance(value, Step | AnyOrder):
+        return value
+    model = AnyOrder if isinstance(value, Mapping) and "any_order" in value else Step
+    return model.model_validate(value)
+
+
+def _pair(ids: tuple[str, ...]) -> tuple[str, ...]:
+    if len(ids) != 2:
+        raise ValueError(f"must be the ids of two steps, or twice that of one; got {list(ids)}")
+    return ids
+
+
+Element = Annotated[Step | AnyOrder, WrapValidator(_element)]
+Pair = Annotated[
+    tuple[Name, ...], AfterValidator(_pair), Field(json_schema_extra={"minItems": 2, "maxItems": 2})
+]
+
+
+class Never(Model):
+    """A record that an instance must not have inside."""
+
+    where: Text
+    """The condition on the record."""
+    between: Pair
+    """Two ids, [first, last]: there is none between the first record of the one step and the last record of
+    the other, which comes later or is the same."""
+
+
+class Pattern(Model):
+    """A block of `widen`: an episode that is found however slow it is, as long as it takes `within`."""
+
+    title: Text | None = None
+    """For people: what happened, with columns of the key, start, end or matches in braces, as
+    {client} looked, and came back."""
+    severity: Literal["high", "medium", "low"] = "medium"
+    """How bad it is."""
+    key: tuple[str, ...] = ()
+    """The columns whose values all records of an instance share; the stream's where nothing is said."""
+    where: Text | None = None
+    """A condition on the events that the pattern sees at all; the stream's where nothing is said."""
+    within: Duration
+    """The longest that an instance takes, from its first to its last record."""
+    declared_batch: Duration | None = Field(default=None, alias="batch")
+    """How finely time is cut at the lowest level, a divisor of an hour: the shorter, the sooner a quick
+    instance is told, and the less of a busy key is cut away. 5 minutes where nothing is said, or less where
+    `within` is."""
+    declared_max_records: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = Field(
+        default=None, alias="max_records"
+    )
+    """The most records that an instance spans, from its first to its last one; 100 where nothing is said, or
+    twice as many as the steps take where that is more."""
+    count: Literal["steps", "all"] = "steps"
+    """Which records `max_records` counts: those that a step or a never may take, or all that `where` lets
+    through. With a detector it is all."""
+    merge: Duration = timedelta(0)
+    """Matches of one key that overlap, or that lie at most so far apart, are one episode."""
+    keep: tuple[Text, ...] = ()
+    """Columns whose values a match keeps, of each of its records."""
+    steps: tuple[Element, ...] = ()
+    """What happens, in order: steps, or several in any_order."""
+    never: tuple[Never, ...] = ()
+    """What must not happen in between."""
+    detector: detectors.Detector | None = None
+    """Instead of steps: the path of a Python function, as package.module.function, that is given the records
+    of a window in their order and returns the matches among them."""
+    columns: tuple[Text, ...] = ()
+    """The columns that a record has which the detector is given, beside its time and the key."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> "Pattern":
+        problems = list(pattern_rules.problems(self))
+        if problems:
+            raise Problems(problems)
+        return self
+
+    @property
+    def batch(self) -> timedelta:
+        """The duration of a batch at level 0."""
+        if self.declared_batch is not None:
+            return self.declared_batch
+        longest = max(min(BATCH, self.within) // _SECOND, 1)
+        return next(n * _SECOND for n in range(longest, 0, -1) if not HOUR % (n * _SECOND))
+
+    @property
+    def max_records(self) -> int:
+        """The most records that an instance spans (L)."""
+        if self.declared_max_records is not None:
+            return self.declared_max_records
+        return max(MAX_RECORDS, 2 * self.takes)
+
+    @property
+    def takes(self) -> int:
+        """How many records an instance is made of; 1 where only a detector knows."""
+        return sum(step.times for step in self.all_steps) or 1
+
+    @property
+    def levels(self) -> int:
+        """How many levels there are: exactly ceil(log2(within / batch)) + 1."""
+        batches = -(-microseconds(self.within) // microseconds(self.batch))
+        return (batches - 1).bit_length() + 1
+
+    @property
+    def top(self) -> timedelta:
+        """The duration of a batch at the top level, no shorter than `within`; its windows are twice that."""
+        return self.batch * (1 << (self.levels - 1))
+
+    @property
+    def reach(self) -> timedelta:
+        """How far back the longest window reaches, in whole hours."""
+        return -(-2 * self.top // HOUR) * HOUR
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether every record that `where` lets through is in the pattern's stream."""
+        return self.count == "all" or self.detector is not None
+
+    @cached_property
+    def elements(self) -> tuple[tuple[Step, ...], ...]:
+        """The steps of each element: one, or those of an `any_order`. Its `within` and `gap` are those of
+        `steps` at the same place."""
+        return tuple(part.any_order if isinstance(part, AnyOrder) else (part,) for part in self.steps)
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """Every step in the order of the file."""
+        return tuple(step for element in self.elements for step in element)
+
+    def placed(self) -> Iterator[tuple[str, int, Step]]:
+        """Yield every step in the order of the file, with its path and the number of its element."""
+        for number, part in enumerate(self.steps):
+            if isinstance(part, AnyOrder):
+                for index, step in enumerate(part.any_order):
+                    yield f"steps[{number}].any_order[{index}]", number, step
+            else:
+                yield f"steps[{number}]", number, part
+
+    def agreements(self, step: Step) -> tuple[Agreement, ...]:
+        """Return what a step agrees in, with what of which step."""
+        read = [_AGREEMENT.fullmatch(text) for text in step.by]
+        first = self.all_steps[0].id
+        return tuple(
+            Agreement(form[1], form[2] or first, form[3] or form[1]) for form in read if form is not None
+        )

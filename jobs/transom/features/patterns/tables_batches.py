@@ -1,0 +1,92 @@
+"""What the long batches of a pattern are made of, hour by hour.
+
+A batch is the first and the last L records of its stretch of time, and these are among the first and the last
+L of each part of it. So what is stored of an hour depends on its own events alone, and a batch of days is put
+together when a window is, of the hours that somebody has asked for.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from transom.arrays.arrow import HOUR_LENGTH, as_type
+from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
+from transom.engine.task_counters import Tally
+from transom.features.patterns.algorithm.batches import Rows, trimmed
+from transom.features.patterns.records import Records
+from transom.features.patterns.resolve import RECORD, PatternBlock, of_events, of_one_key
+from transom.features.patterns.work_bounds import count_batches, with_sizes
+from transom.storage.tables import ARROW_TYPES, Table
+from transom.stream import Stream
+
+TABLE = "batches"
+
+
+def step_of(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
+    """The step of the table, of the patterns that have such batches."""
+    long = {name: block for name, block in blocks.items() if block.long}
+    table = Table.load(TABLE).declare(
+        key={name: kind for block in long.values() for name, kind in block.key.items()},
+        carried={name: kind for block in long.values() for name, kind in block.carried_columns().items()},
+    )
+    events = (Reads("ingest", "events", "events"),)
+    parts = {
+        name: Part(events, stream.batches_shape(name), ("hour", *block.record_columns))
+        for name, block in long.items()
+    }
+    return with_sizes(Step(table, parts, lambda request: batches_of(request, long)), stream, long)
+
+
+def batches_of(request: Request, blocks: Mapping[str, PatternBlock]) -> Computed:
+    """What is stored of every pattern's target hours."""
+    due = request.rows.get(("events", "events"), {}).keys()
+    shares = []
+    for name, targets in request.targets.items():
+        block = blocks[name]
+        events = of_events(request.pins.read("events", set(targets) & due), block)
+        shares.append(Share(name, of_one_key(events, block), counted=Batches(block)))
+    return Computed(shares)
+
+
+@dataclass(frozen=True)
+class Batches:
+    """What a task makes of its partition's records."""
+
+    block: PatternBlock
+
+    def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
+        """Of some keys, of which these are all records, what is stored."""
+        block = self.block
+        records = Records.gathered(batches, block)
+        if records is None:
+            return
+        length, hour = block.widening.length(block.lowest), records.time // HOUR_LENGTH
+        # Batches end inside hours, too, where an hour is not a multiple of the shortest one.
+        bounds = [np.diff(column) != 0 for column in (records.key, hour, records.time // length)]
+        first = np.flatnonzero(np.append(True, np.logical_or.reduce(bounds)))
+        part = np.repeat(np.arange(len(first)), np.diff(first, append=len(hour)))
+        left = trimmed(Rows(part, records.time, records.cut), length, block.widening.most)
+        count_batches(tally, hour[first], left.many)
+        rows = records.table.take(pa.array(np.flatnonzero(left.kept)))
+        columns = {
+            **{name: rows[name] for name in block.record_columns},
+            "hour": hour[left.kept] * HOUR_LENGTH,
+            "cut": left.cut[left.kept],
+        }
+        schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in kinds_of(block).items()])
+        arrays = [as_type(columns[field.name], field.type) for field in schema]
+        yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
+
+
+def kinds_of(block: PatternBlock) -> dict[str, str]:
+    """The columns of `batches` that a pattern fills, with their types."""
+    return {
+        "hour": "timestamp",
+        **block.key,
+        **RECORD,
+        "takes": "bigint",
+        "cut": "boolean",
+        **block.carried_columns(),
+    }

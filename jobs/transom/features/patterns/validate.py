@@ -1,0 +1,193 @@
+"""What patterns read of the events: their conditions, the columns that records carry, and rules of both."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from transom.features.aggregates.alerts import title_problems
+from transom.formats.record_format import FieldType
+from transom.spec.errors import Problem, no_column, nth, of_expression
+from transom.spec.expressions import Expression, ExpressionError, condition
+
+if TYPE_CHECKING:
+    from transom.features.patterns.spec import Pattern
+    from transom.spec.stream import Stream
+
+MATCH_COLUMNS = (
+    "hour", "block", "match_id", "level", "first_time", "last_time", "detected_at", "window_delay_s", "steps",
+    "bindings", "records",
+)  # fmt: skip
+"""Columns of `matches` beside keys and kept values."""
+EPISODE_COLUMNS = (
+    "hour", "block", "episode_id", "start", "end", "matches", "new_matches", "detected_at", "level", "state",
+    "joined",
+)  # fmt: skip
+"""Columns of `episodes` beside keys."""
+TOLD = ("start", "end", "matches")
+"""Columns of an episode that a title may name, beside the key's."""
+_BATCH_COLUMNS = ("stored", "takes", "cut")
+"""Columns of a pattern's records beside those of matches: of the private table `batches`, or in passing."""
+_NEVER_MET = "FALSE"
+
+
+def kept_column(name: str) -> str:
+    """Return the column of `matches` that holds a column's values in the records of a match."""
+    return f"kept_{name}"
+
+
+def carried_column(name: str) -> str:
+    """Return the column of `batches` that holds a column of the events."""
+    return f"of_{name}"
+
+
+def conditions(stream: "Stream", name: str) -> list[Expression]:
+    """Return the compiled condition of each step in the order of the file, then of each never."""
+    return [condition(text, stream.event_types) for _, text in _texts(stream.patterns[name])]
+
+
+def takes(stream: "Stream", name: str) -> str | None:
+    """Return, as Spark SQL, which events a step or a never of a pattern may take; None is any."""
+    where, met = stream.pattern_where(name), conditions(stream, name)
+    either = " OR ".join(dict.fromkeys(one.sql for one in met))
+    parts = ([where.sql] if where else []) + ([f"({either})"] if met else [])
+    return " AND ".join(parts) or None
+
+
+def carried(stream: "Stream", name: str) -> dict[str, FieldType]:
+    """Return the columns beside the key's that the records of a pattern carry, sorted, with their types."""
+    read = _carried(stream.patterns[name])
+    return {column: stream.event_columns[column].type for column in sorted(read)}
+
+
+def _carried(pattern: "Pattern") -> set[str]:
+    read = {*pattern.keep, *pattern.columns}
+    return read.union(*compared(pattern).values()).difference(pattern.key)
+
+
+def compared(pattern: "Pattern") -> dict[str, set[str]]:
+    """Return the columns of each step's records that `distinct` and `by` compare, by the step's id."""
+    columns = {step.id: set(step.distinct) for step in pattern.all_steps}
+    for step in pattern.all_steps:
+        for agreement in pattern.agreements(step):
+            columns[step.id].add(agreement.column)
+            columns[agreement.step].add(agreement.step_column)
+    return columns
+
+
+def problems(stream: "Stream") -> Iterator[Problem]:
+    """Yield what is wrong with the patterns of a stream, each of which is sound by itself."""
+    yield from _keys(stream)
+    for name, pattern in stream.patterns.items():
+        place, types = f"patterns.{name}", stream.event_types
+        if pattern.title is not None:
+            told = [*(column for column in pattern.key if column in types), *TOLD]
+            rule = "a title names columns of the key, start, end and matches"
+            yield from title_problems(f"{place}.title", pattern.title, told, rule)
+        if pattern.where is not None and pattern.where != stream.where:
+            yield from _condition(f"{place}.where", pattern.where, types)
+        for field in ("keep", "columns"):
+            yield from _unknown(f"{place}.{field}", getattr(pattern, field), stream)
+        for at, text in _texts(pattern):
+            yield from _condition(f"{place}.{at}.where", text, types)
+        for at, _, step in pattern.placed():
+            for index, column in enumerate(step.distinct):
+                if column not in stream.event_columns:
+                    yield _no_column(f"{place}.{at}.distinct{nth(step.distinct, index)}", column, stream)
+            most = 2 ** len(step.distinct)
+            if step.times > most and {types.get(column) for column in step.distinct} == {"boolean"}:
+                rule = f"is never met: true and false make {most}"
+                yield Problem(f"{place}.{at}.distinct", f"{rule}, and times is {step.times}")
+        yield from _agreements(place, pattern, stream)
+        yield from _nevers(place, pattern, types)
+
+
+def _texts(pattern: "Pattern") -> list[tuple[str, str]]:
+    """Return the conditions as written, with their paths: of the steps, then of the nevers."""
+    steps = [(place, step.where) for place, _, step in pattern.placed()]
+    return steps + [(f"never[{index}]", never.where) for index, never in enumerate(pattern.never)]
+
+
+def _keys(stream: "Stream") -> Iterator[Problem]:
+    patterns = stream.patterns.values()
+    held = {carried_column(c): f"a batch for values of {c}" for p in patterns for c in _carried(p)}
+    held |= {kept_column(c): f"a match for kept values of {c}" for p in patterns for c in p.keep}
+    # Patterns share their tables, and a key that they have from the stream is told of once, there.
+    keys = {
+        "key" if pattern.key == stream.key else f"patterns.{name}.key": pattern.key
+        for name, pattern in stream.patterns.items()
+    }
+    for place, key in keys.items():
+        for index, name in enumerate(key):
+            of = {"match": MATCH_COLUMNS, "episode": EPISODE_COLUMNS, "batch of records": _BATCH_COLUMNS}
+            what = next((one for one, columns in of.items() if name in columns), None)
+            if what is not None:
+                rule = f"{name} is a column that every {what} has; name the column otherwise"
+                yield Problem(f"{place}[{index}]", rule)
+            elif name in held:
+                rule = f"{name} is the column of {held[name]}"
+                yield Problem(f"{place}[{index}]", f"{rule}; name the column otherwise")
+            elif place != "key" and name not in stream.event_columns:
+                yield _no_column(f"{place}[{index}]", name, stream)
+
+
+def _unknown(place: str, names: tuple[str, ...], stream: "Stream") -> Iterator[Problem]:
+    for index, name in enumerate(names):
+        if name not in stream.event_columns:
+            yield _no_column(f"{place}[{index}]", name, stream)
+
+
+def _no_column(place: str, name: str, stream: "Stream") -> Problem:
+    return no_column(place, name, stream.event_columns)
+
+
+def _agreements(place: str, pattern: "Pattern", stream: "Stream") -> Iterator[Problem]:
+    for at, _, step in pattern.placed():
+        agreements = pattern.agreements(step)
+        for index, (column, other, other_column) in enumerate(agreements):
+            by = f"{place}.{at}.by{nth(agreements, index)}"
+            unknown = [
+                name for name in dict.fromkeys((column, other_column)) if name not in stream.event_columns
+            ]
+            for name in unknown:
+                yield _no_column(by, name, stream)
+            if unknown:
+                continue
+            own, its = stream.event_types[column], stream.event_types[other_column]
+            if own != its:
+                rule = f"must be of one type; {column} is {_a(own)}, {other}.{other_column} is {_a(its)}"
+                yield Problem(by, rule)
+
+
+def _nevers(place: str, pattern: "Pattern", types: Mapping[str, FieldType]) -> Iterator[Problem]:
+    """Yield where a record of a step is always one that may not be there."""
+    elements = {step.id: number for _, number, step in pattern.placed()}
+    for index, never in enumerate(pattern.never):
+        first, last = never.between
+        for _, number, step in pattern.placed():
+            # The first record of the one step and the last one of the other are not in between.
+            between = step.times > never.between.count(step.id) and (
+                elements[first] < number < elements[last] or step.id in never.between
+            )
+            if between and _compiled(step.where, types) == _compiled(never.where, types) is not None:
+                rule = f"every {step.id} is one, and lies between {first} and {last}: nothing ever matches"
+                yield Problem(f"{place}.never[{index}].where", f"{rule}; got {never.where!r}")
+
+
+def _compiled(text: str, types: Mapping[str, FieldType]) -> str | None:
+    with suppress(ExpressionError):  # is told of by itself
+        return condition(text, types).sql
+    return None
+
+
+def _condition(place: str, text: str, types: Mapping[str, FieldType]) -> Iterator[Problem]:
+    try:
+        met = condition(text, types)
+    except ExpressionError as error:
+        yield of_expression(place, error)
+        return
+    if met.sql == _NEVER_MET:
+        yield Problem(place, f"is never met; got {text!r}")
+
+
+def _a(kind: FieldType) -> str:
+    return "an integer" if kind == "integer" else f"a {kind}"

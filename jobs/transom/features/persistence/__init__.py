@@ -1,0 +1,1 @@
+"""Persistent items by sliding sketches."""

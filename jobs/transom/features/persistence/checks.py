@@ -1,0 +1,81 @@
+"""What the gate of sketches asks of persistence: whether what is remembered is what chance and the window
+allow, and whether what is told keeps to its bounds."""
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from math import sqrt
+from operator import or_
+from typing import Any
+
+import numpy as np
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from transom.engine.check_builders import built_in
+from transom.engine.checks import Check
+from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.features.items.columns import LONG, SHORT
+from transom.features.persistence.algorithm.vectorised import Tuples
+from transom.features.persistence.resolve import PersistenceBlock
+from transom.stream import Stream
+
+PAIRS, STARTS, MISCOUNTED = "pairs", "tuples_started", "tuples_miscounted"
+DEVIATIONS = 6
+"""Standard deviations, and as many more, that as many tuples may be started besides what is expected: in an
+hour more are with a probability of 10^-8 or less."""
+
+
+def tuple_checks(stream: Stream) -> tuple[Check, ...]:
+    """Those of what is remembered."""
+    return (
+        *built_in(stream, "tuples_expected", metric="tuples_beyond", at_most=0),
+        *built_in(stream, "tuples_in_window", metric="tuples_outside", at_most=0),
+        *built_in(stream, "slots_counted", metric="tuples_miscounted", at_most=0),
+        *built_in(stream, SHORT, metric=LONG, at_most=0),
+    )
+
+
+def beyond(blocks: Mapping[str, PersistenceBlock]) -> Callable[[Mapping[str, Any]], float]:
+    """How many tuples besides what chance allows an hour has started, or too few."""
+
+    def of(row: Mapping[str, Any]) -> float:
+        tracking = blocks[row["block"]].tracking
+        tau, many = float(tracking.asked.tau), row[PAIRS] * tracking.asked.instances
+        allowed = DEVIATIONS * (sqrt(many * tau * (1 - tau)) + 1)
+        off = row[STARTS] - many * tau
+        # Of a slot that has begun in an earlier hour nobody has noted that it was counted there.
+        return float(max(0.0, (abs(off) if tracking.length <= HOUR else off) - allowed))
+
+    return of
+
+
+def miscounted(tuples: Tuples) -> int:
+    """How many tuples have counted another number of slots than they have bits, or one behind the last."""
+    bits = np.bitwise_count(tuples.slots).sum(axis=1)
+    return int(np.count_nonzero((bits != tuples.counted) | (tuples.latest < tuples.start)))
+
+
+def outside(blocks: Mapping[str, PersistenceBlock]) -> Column:
+    """Whether a tuple does not start in the window that ends with its hour's slot; null of other rows."""
+    cases = []
+    for name, block in blocks.items():
+        length, slots = block.tracking.length, block.tracking.asked.slots
+        latest = F.expr(f"(unix_micros(hour) + {HOUR - 1}L) div {length}L * {length}L")
+        start = F.unix_micros("start")
+        inside = (start > latest - F.lit(slots * length)) & (start <= latest)
+        cases.append((F.col("block") == name) & ~inside)
+    return (F.col("row") == "tuple") & reduce(or_, cases, F.lit(False))
+
+
+def unsound(blocks: Mapping[str, PersistenceBlock]) -> Column:
+    """Whether what is told of an item is beyond what its window allows, or not enough to tell of it."""
+    cases = []
+    for name, block in blocks.items():
+        asked = block.tracking.asked
+        low, high, estimate = F.col("low"), F.col("high"), F.col("estimate")
+        bounds = (low >= 1) & (low <= high) & (high <= asked.slots) & (estimate >= low) & (estimate <= high)
+        enough = F.col("watched") | (low >= asked.least)
+        ones = F.length(F.regexp_replace("slots", "[^1]", ""))
+        drawn = (F.length("slots") == asked.slots) & (ones == low)
+        cases.append((F.col("block") == name) & ~(bounds & enough & drawn))
+    return F.col("low").isNotNull() & reduce(or_, cases, F.lit(False))

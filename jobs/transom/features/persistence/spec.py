@@ -1,0 +1,202 @@
+"""Persistent items: what comes back all the time, however rarely each time (Lahiri, Tirthapura and
+Chandrashekar)."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from fractions import Fraction
+from ipaddress import ip_network
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+
+from transom.core.durations import Duration, format_duration
+from transom.core.intervals import HOUR
+from transom.features.persistence.algorithm import reference as persistence
+from transom.spec.base import Model, Name, Number, Text
+from transom.spec.errors import Problem, Problems, twice
+
+MOST_SLOTS = 20_000
+"""Of a window: each tuple has a bit for each."""
+DELTA = 0.05
+SEEDS = 2**32
+Value = StrictBool | StrictInt | StrictStr
+Item = Annotated[tuple[Value, ...], Field(min_length=1)]
+
+
+def _value_or_values(said: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return validate(said)
+    except ValidationError:
+        rule = "must be a text, an integer or a truth value, or a list with one for each column"
+        raise ValueError(f"{rule}; got {said!r}") from None
+
+
+Listed = Annotated[Value | Item, WrapValidator(_value_or_values)]
+"""An item of a list: of one column its value, of several a value for each."""
+
+
+def _network(text: str) -> str:
+    try:
+        ip_network(text)
+    except ValueError as error:
+        raise ValueError(f"must be a network such as 192.168.0.0/16; {error}") from None
+    return text
+
+
+class KnownTable(Model):
+    """A Delta table of items."""
+
+    path: Text
+    """Where it is: a path from the landing folder, an absolute one, or a URI."""
+    columns: dict[Name, Text] = Field(default_factory=dict)
+    """Which columns of the item an item is known by, and what they are called there; where nothing is said
+    all of them, under their own names."""
+
+
+class Known(Model):
+    """Items that are known, and no news."""
+
+    items: tuple[Listed, ...] = ()
+    """Items: of one column its values, of several a list for each, in the order of the columns."""
+    networks: dict[Name, tuple[Annotated[str, AfterValidator(_network)], ...]] = Field(default_factory=dict)
+    """By a column of the item: networks, as 192.168.0.0/16, whose addresses are known."""
+    table: KnownTable | None = None
+    """A Delta table with a row for each known item."""
+
+
+class Budget(Model):
+    """How much may be remembered, from which epsilon follows."""
+
+    tuples: Annotated[StrictInt, Field(ge=1)]
+    """Tuples, all instances together: a tuple is an item with a bit for each slot of the window, and about
+    a hundred bytes."""
+    pairs: Annotated[StrictInt, Field(ge=1)]
+    """How many pairs of an item and a slot in which it is seen a window has: what counting exactly would have
+    to remember."""
+
+
+class Persistence(Model):
+    """A block of `persistence`: items that are seen in most slots of a window."""
+
+    title: Text | None = None
+    """For people: what is the matter, with columns of the item, `since` and `window_end` in braces."""
+    severity: Literal["high", "medium", "low"] = "medium"
+    """How bad it is."""
+    finding: StrictBool = True
+    """Whether persistent items are findings."""
+    item: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The columns that make an item, such as a client, or a pair of source and destination; what a derived
+    column says is one, too. A record that lacks one of them has no item."""
+    where: Text | None = None
+    """Which events are seen at all; the stream's where nothing is said."""
+    slot: Duration
+    """How long a slot is: it divides an hour, or is whole hours. Slots count from 1970, in UTC."""
+    window: Duration
+    """How long the window is: a whole number of slots. It is reported when a slot is over, of shorter ones
+    every hour."""
+    alpha: Number
+    """In which share of the window's slots an item is seen that is persistent, from 0 to 1."""
+    epsilon: Number | None = None
+    """By how much the share of what is reported may be less: below alpha. The larger, the less is
+    remembered."""
+    budget: Budget | None = None
+    """Instead of epsilon: how much may be remembered."""
+    delta: Number = DELTA
+    """How likely a persistent item may be missed; the smaller, the more instances there are, each of which
+    remembers as much."""
+    seed: StrictInt = 0
+    """Of the first instance's hashes; others have those after it."""
+    ignore: Known = Known()
+    """Items that are not reported."""
+    watch: tuple[Listed, ...] = ()
+    """Items that are counted exactly, and told of as long as they are in the window; as those of `ignore`."""
+
+    @property
+    def slots(self) -> int:
+        """How many slots the window has."""
+        return self.window // self.slot
+
+    @property
+    def instances(self) -> int:
+        """How many instances there are."""
+        return persistence.instances_for(self.delta)
+
+    @property
+    def asked(self) -> persistence.Persistence:
+        """What is asked of a window.
+
+        Raises:
+            ValueError: parameters that contradict each other.
+        """
+        return persistence.Persistence(
+            self.slots, Fraction(str(self.alpha)), self.resolved_epsilon, self.instances
+        )
+
+    @property
+    def resolved_epsilon(self) -> Fraction:
+        """Epsilon, as it is said, or as the budget has it: with it that is what is to be expected."""
+        if self.budget is None:
+            return Fraction(str(self.epsilon))
+        return Fraction(2 * self.instances * self.budget.pairs, self.slots * self.budget.tuples)
+
+    @model_validator(mode="after")
+    def _possible(self) -> "Persistence":
+        problems = list(_problems(self))
+        if problems:
+            raise Problems(problems)
+        return self
+
+
+def _problems(said: Persistence) -> Iterator[Problem]:
+    slot, window = said.slot, said.window
+    if not slot or (HOUR % slot and slot % HOUR):
+        yield Problem("slot", f"must divide an hour, or be whole hours; got {format_duration(slot)}")
+        return
+    if window < slot or window % slot:
+        rule = f"must be a whole number of slots of {format_duration(slot)}"
+        yield Problem("window", f"{rule}; got {format_duration(window)}")
+        return
+    if said.slots > MOST_SLOTS:
+        yield Problem("window", f"must have at most {MOST_SLOTS} slots; got {said.slots}")
+        return
+    if (said.epsilon is None) == (said.budget is None):
+        both = "neither" if said.epsilon is None else "both"
+        yield Problem("epsilon", f"must be said, or a budget instead; got {both}")
+        return
+    yield from twice("item", said.item)
+    if not 0 < said.delta < 1:
+        yield Problem("delta", f"must be above 0 and below 1; got {said.delta:g}")
+        return
+    if not 0 <= said.seed < SEEDS:
+        yield Problem("seed", f"must be from 0 up to 2^32; got {said.seed}")
+        return
+    try:
+        asked = said.asked
+    except ValueError as error:
+        field, _, rule = str(error).partition(" ")
+        if field == "epsilon" and said.budget is not None:
+            of = f"{said.budget.tuples} tuples of {said.budget.pairs} pairs and {said.instances} instances"
+            yield Problem("budget", f"gives an epsilon that cannot be, from {of}: it {rule}")
+        else:
+            yield Problem(field, rule)
+        return
+    if asked.least < 1:
+        yield Problem("epsilon", "must leave a slot in which an item is seen that is reported")
+    if said.seed + said.instances > SEEDS:
+        yield Problem("seed", f"must leave {said.instances} below 2^32; got {said.seed}")
+
+
+def looked_back(said: Persistence) -> timedelta:
+    """Return how far back state is read, in whole hours: what is older is in no window, nor in that of the
+    report before, which may end a slot earlier."""
+    return -(-(said.window + (said.slot if said.slot > HOUR else timedelta(0))) // HOUR) * HOUR

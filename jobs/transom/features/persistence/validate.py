@@ -1,0 +1,52 @@
+"""Rules of blocks of persistence: the columns of their items, and what they ignore."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from transom.features.items import validate as item_rules
+from transom.spec.errors import Problem, no_column
+
+if TYPE_CHECKING:
+    from transom.features.persistence.spec import Persistence
+    from transom.spec.stream import Stream
+
+PERSISTENT_COLUMNS = (
+    "hour", "block", "window_end", "stay_id", "low", "high", "estimate", "certain", "watched", "change",
+    "state", "entered", "since", "slots", "first_slot", "last_slot", "records", "gap_mean_s", "gap_cv",
+)  # fmt: skip
+"""Columns of `persistent_items` beside those of the item."""
+TUPLE_COLUMNS = (
+    "row", "instance", "start", "latest", "counted", "first", "last", "squares", "bits",
+    "slot", "long", "left", "unknown", "named",
+)  # fmt: skip
+"""Columns of `tuples` beside those of the item and the ones that both tables have; and what is computed with
+them."""
+
+
+def problems(stream: "Stream") -> Iterator[Problem]:
+    """Yield what is wrong with the blocks of a stream, each of which is sound by itself."""
+    taken = (*PERSISTENT_COLUMNS, *TUPLE_COLUMNS)
+    for name, said in stream.persistence.items():
+        place = f"persistence.{name}"
+        sound = yield from item_rules.problems(place, said, stream, taken, "persistent item")
+        if sound:
+            yield from _ignored(place, said, stream)
+
+
+def _ignored(place: str, said: "Persistence", stream: "Stream") -> Iterator[Problem]:
+    yield from item_rules.list_problems(f"{place}.ignore.items", said.ignore.items, said.item, stream)
+    ignored = {*item_rules.listed(said.ignore.items)}
+    for index, item in enumerate(item_rules.listed(said.watch)):
+        if item in ignored:
+            yield Problem(f"{place}.watch[{index}]", "is ignored, too, and would never be told of")
+    for column in said.ignore.networks:
+        at = f"{place}.ignore.networks.{column}"
+        if column not in said.item:
+            yield no_column(at, column, said.item, " of the item")
+        elif stream.event_types[column] != "string":
+            kind = stream.event_types[column]
+            yield Problem(at, f"takes a column of addresses, a text; {column} is {item_rules.a(kind)}")
+    for column in said.ignore.table.columns if said.ignore.table else ():
+        if column not in said.item:
+            at = f"{place}.ignore.table.columns.{column}"
+            yield no_column(at, column, said.item, " of the item")

@@ -1,0 +1,369 @@
+"""What a stage's ledger says is wrong, as findings: one for each cause and stretch of hours.
+
+An hour is no finding for being computed from a withheld or an incomplete one: that one is, and is found
+where it lies. Nor is a failed check that somebody answers for.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain
+from operator import itemgetter
+from typing import Literal
+
+from transom.core.durations import microseconds
+from transom.core.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
+from transom.core.terminal import counted
+from transom.engine.checks import shortened, written
+from transom.findings.lines import about
+from transom.ledger.reasons import Cause
+from transom.ledger.state import Book, Entry, Node, Verdict
+from transom.spec.checks import BUILT_IN
+
+Severity = Literal["high", "medium", "low"]
+SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
+"""The worst first."""
+KINDS = ("gate", "silent", "incomplete", "stale")
+"""What the ledger of a stage says; the stages find other kinds in the data."""
+WITHHELD, INCOMPLETE, DOUBTFUL = "are withheld", "are incomplete", "deserve a look"
+NOT_MADE, OUT_OF_DATE, DAMAGED = "could not be computed", "are out of date", "are damaged"
+FATES: Mapping[str, tuple[Severity, str]] = {
+    "error": ("high", WITHHELD),
+    "incomplete": ("medium", INCOMPLETE),
+    "warning": ("low", DOUBTFUL),
+}
+"""How bad a failed check is, and what becomes of the rows of its hour."""
+MENDED: Mapping[str, str] = {
+    WITHHELD: "put the data right, or accept the value in the stream file, then run",
+    NOT_MADE: "when nothing is in its way any more, run",
+    INCOMPLETE: "when what is missing has come, run",
+    OUT_OF_DATE: "run",
+    DAMAGED: "run",
+}
+"""What makes good what has become of an hour."""
+NOUNS = {
+    "ingest": "events", "widen": "episodes", "aggregate": "figures", "frame": "frames", "fill": "fills",
+    "sketch": "sketches",
+}  # fmt: skip
+"""What the rows of a stage are."""
+SHOWN = 5
+"""How many hours and how many rows at fault are evidence of one finding."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a person should know of: a row of the table `findings`.
+
+    Attributes:
+        hour: the hour that completes it; of what the ledger says, the last one.
+        finding_id: stable, see `identity`.
+        block: None where it is about several.
+        start, end: `[start, end)`; of an episode its first and its last record; None for files that belong to
+            no hour.
+        ongoing: whether it reaches the end of the last hour that the stage was asked for; of an episode,
+            whether matches may still join it.
+        exactness: of a figure: exact, guaranteed, estimated, or its bounds.
+        made_of: of what stages find in the data, a hash of the rows and words that it was made of.
+        first_hour: the first hour that reported it; `hour` is the last one. None for files that belong to no
+            hour.
+    """
+
+    stage: str
+    hour: datetime
+    finding_id: str
+    kind: str
+    block: str | None
+    severity: Severity
+    title: str
+    start: datetime | None
+    end: datetime | None
+    ongoing: bool
+    evidence: tuple[str, ...]
+    key: str | None = None
+    item: str | None = None
+    exactness: str = "exact"
+    made_of: str | None = None
+    first_hour: datetime | None = None
+
+    def __str__(self) -> str:
+        """One line: how bad, of what kind, what, of which key or item, and when."""
+        beside = about(self.title, self.key, self.item, self.start, self.end)
+        return f"{self.severity} {self.kind}: {self.title}{beside}"
+
+    @property
+    def rank(self) -> tuple[int, int, int, str]:
+        """Its place among others: the worst first. Of those an episode of high severity that still goes on,
+        then what is the matter, before what the log says: episodes, the latest first, and alerts."""
+        worst = SEVERITIES.index(self.severity)
+        episode = self.kind == "episode"
+        place = 3 if self.kind == "alert" else 1 if not episode else 0 if self.ongoing and not worst else 2
+        time = microseconds((self.start or NO_HOUR) - NO_HOUR)
+        return worst, place, -time if episode else time, self.finding_id
+
+
+def identity(
+    stream: str, stage: str, kind: str, block: str | None, cause: str, start: datetime | None
+) -> str:
+    """The id of a finding: a hash of what it is about and where it starts.
+
+    Neither reruns nor the order or the cut of runs change it, nor that it goes on for longer. It is
+    another finding once the hours before it turn out to have the same cause.
+    """
+    what = [stream, stage, kind, block, cause, None if start is None else format_hour(start)]
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class _Cause:
+    """What makes hours that follow each other one finding.
+
+    Attributes:
+        name: the check and its column, else the kind of the cause; no words, which may change.
+    """
+
+    kind: str
+    block: str | None
+    name: str
+
+
+@dataclass(frozen=True)
+class _Sign:
+    """What one hour shows of a cause.
+
+    Attributes:
+        fate: what becomes of the rows of the hour.
+        says: the cause in a few words, for the title.
+        evidence: the cause in full.
+        sample: some of the rows at fault.
+        mended: what makes it good, where that is not `MENDED` of the fate.
+    """
+
+    cause: _Cause
+    hour: datetime
+    severity: Severity
+    fate: str
+    says: str
+    evidence: str
+    sample: tuple[str, ...] = ()
+    mended: str | None = None
+
+
+def from_ledger(
+    stream: str, stage: str, book: Book, failures: Sequence[Verdict], stale: Collection[Node] = ()
+) -> list[Finding]:
+    """The findings of a stage as its ledger stands, the worst first.
+
+    An error is of high severity, what is incomplete or out of date of medium, a warning of low. A source
+    of which no file comes any more is high as long as that lasts.
+
+    Args:
+        book: the ledger; of other stages, what withholds something that this one needs.
+        failures: failed checks of the stage, by the run that each node stands by.
+        stale: nodes of the stage that are out of date, and that no run near them makes again.
+    """
+    counted = [verdict for verdict in failures if _counts(verdict, book.get(verdict.node))]
+    troubled = list(book.troubled())
+    # What waits for these is found with them.
+    roots = ("quarantined", "damaged")
+    found = {node.key for node, entry in troubled if entry.status in roots}
+    own = sorted((t for t in troubled if t[0].stage == stage), key=itemgetter(0))
+    signs = chain(
+        map(_of_check, counted),
+        _of_nodes(own, counted, found, stale),
+        _of_stale({node: book.get(node) for node in stale}, found),
+    )
+    by_cause: dict[_Cause, dict[datetime, list[_Sign]]] = {}
+    for sign in signs:
+        by_cause.setdefault(sign.cause, {}).setdefault(sign.hour, []).append(sign)
+    last = book.hours(stage).last or NO_HOUR
+    findings = [
+        _finding(stream, stage, [sign for hour in hours for sign in by_hour[hour]], last)
+        for by_hour in by_cause.values()
+        for hours in _in_a_row(by_hour)
+    ]
+    return sorted(findings, key=lambda finding: finding.rank)
+
+
+def _counts(verdict: Verdict, entry: Entry | None) -> bool:
+    """Whether a failed check is worth a finding: not of rows that a killed run has left, nor for something
+    missing in an hour that nobody asked for."""
+    if entry is None or entry.status == "writing":
+        return False
+    return verdict.severity == "error" or _matters(verdict.node, entry)
+
+
+def _matters(node: Node, entry: Entry) -> bool:
+    return entry.asked or node.hour == NO_HOUR
+
+
+def _of_check(verdict: Verdict) -> _Sign:
+    severity, fate = FATES[verdict.severity]
+    # A source without any file is another matter than one of several that is late.
+    silent = verdict.check == "files_expected" and verdict.observed == 0
+    kind = "silent" if silent else "incomplete" if verdict.severity == "incomplete" else "gate"
+    column = f" on {verdict.column}" if verdict.column else ""
+    built_in = BUILT_IN.get(verdict.check)
+    where = f"{_hours([verdict.node.hour])}{f' {verdict.subject}' if verdict.subject else ''}"
+    return _Sign(
+        _Cause(kind, verdict.node.block, f"{verdict.check}{column}"),
+        verdict.node.hour,
+        severity,
+        fate,
+        f"check {verdict.check}{column} saw {shortened(verdict.observed)}, expected {verdict.expected}",
+        f"{where}: observed {written(verdict.observed)}, expected {verdict.expected}",
+        verdict.sample,
+        None if built_in is None or built_in.mended is None else f"{built_in.mended}, then run",
+    )
+
+
+def _of_nodes(
+    nodes: Sequence[tuple[Node, Entry]],
+    counted: Sequence[Verdict],
+    found: Collection[str],
+    stale: Collection[Node],
+) -> Iterator[_Sign]:
+    """What nodes say of themselves and no check of theirs does."""
+    checks: dict[tuple[str, datetime], list[Verdict]] = {}
+    for verdict in counted:
+        checks.setdefault((verdict.node.block, verdict.node.hour), []).append(verdict)
+    files = {v.subject: _of_check(v).cause for v in counted if v.subject and v.severity == "incomplete"}
+    for node, entry in nodes:
+        seen = checks.get((node.block, node.hour), [])
+        cause = entry.cause or "something is missing"
+        match entry.status:
+            case "quarantined" if not any(verdict.severity == "error" for verdict in seen):
+                yield _in_words(_Cause("gate", node.block, _name(entry)), node.hour, cause, WITHHELD)
+            case "damaged":
+                yield _in_words(_Cause("gate", node.block, entry.status), node.hour, cause, DAMAGED)
+            case "blocked" if node not in stale and not _waits_for(entry, found):
+                yield _in_words(_Cause("gate", None, entry.status), node.hour, cause, NOT_MADE)
+            case "published" if not entry.complete and _matters(node, entry):
+                for one in _own_causes(entry):
+                    if one.about is None or not any(one.about in (v.check, v.subject) for v in seen):
+                        sign = _of_cause(node, one)
+                        # A file that reaches into other hours lacks the same in all of them.
+                        yield replace(sign, cause=files.get(one.about or "", sign.cause))
+
+
+def _waits_for(entry: Entry, nodes: Collection[str]) -> bool:
+    """Whether a node is blocked by one of some others, by their keys."""
+    causes = entry.causes or () if entry.status == "blocked" else ()
+    return any(cause.kind == "waits" and cause.about in nodes for cause in causes)
+
+
+def _own_causes(entry: Entry) -> list[Cause]:
+    """What an incomplete hour lacks itself. Where words alone say it, only its failed checks are known."""
+    if entry.causes is None:
+        return []
+    causes = entry.causes or (Cause("file", entry.cause or "something is missing"),)
+    return [cause for cause in causes if cause.kind not in ("inputs", "earlier")]
+
+
+def _of_cause(node: Node, cause: Cause) -> _Sign:
+    """What an incomplete hour shows of something that it lacks."""
+    mended = None
+    if cause.kind == "withheld_file":
+        mended = f"put right what withholds {cause.about}, as that finding says, then run"
+    of = _Cause("incomplete", node.block, _name_of(cause))
+    return _Sign(of, node.hour, "medium", INCOMPLETE, cause.text, cause.text, mended=mended)
+
+
+def _in_words(cause: _Cause, hour: datetime, words: str, fate: str) -> _Sign:
+    """What a withheld hour says of itself."""
+    return _Sign(cause, hour, "high", fate, words, words)
+
+
+def _name(entry: Entry) -> str:
+    """What withholds an hour, where no check of its own does."""
+    return ", ".join(sorted({_name_of(cause) for cause in entry.causes or ()}))
+
+
+def _name_of(cause: Cause) -> str:
+    return cause.about or cause.kind if cause.kind == "check" else cause.kind
+
+
+def _of_stale(stale: Mapping[Node, Entry | None], found: Collection[str]) -> Iterator[_Sign]:
+    """Hours that are out of date, whichever blocks they are of; not what is found as withheld."""
+    for node, entry in sorted(stale.items()):
+        withheld = entry is not None and entry.status in ("quarantined", "damaged")
+        if not withheld and (entry is None or not _waits_for(entry, found)):
+            says = (
+                "what they are computed from has changed since, a gate kept runs from them, or one was killed"
+            )
+            evidence = f"block {node.block}"
+            yield _Sign(_Cause("stale", None, ""), node.hour, "medium", OUT_OF_DATE, says, evidence)
+
+
+def _in_a_row(hours: Collection[datetime]) -> list[list[datetime]]:
+    alone = [[NO_HOUR]] if NO_HOUR in hours else []
+    return alone + [list(stretch.hours()) for stretch in ranges(set(hours) - {NO_HOUR})]
+
+
+def _finding(stream: str, stage: str, signs: Sequence[_Sign], last: datetime) -> Finding:
+    cause, hours = signs[0].cause, sorted({sign.hour for sign in signs})
+    worst = min(signs, key=lambda sign: SEVERITIES.index(sign.severity))
+    stretch = None if hours == [NO_HOUR] else Interval(hours[0], hours[-1] + HOUR)
+    ongoing = stretch is None or last in stretch
+    severity = "high" if cause.kind == "silent" and ongoing and worst.fate == INCOMPLETE else worst.severity
+    start, end = (stretch.start, stretch.end) if stretch else (None, None)
+    return Finding(
+        stage=stage,
+        hour=hours[-1],
+        finding_id=identity(stream, stage, cause.kind, cause.block, cause.name, start),
+        kind=cause.kind,
+        block=cause.block,
+        severity=severity,
+        title=_title(stream, stage, cause, worst, hours, ongoing),
+        start=start,
+        end=end,
+        ongoing=ongoing,
+        evidence=_evidence(stage, cause, worst, signs, hours),
+        first_hour=start,
+    )
+
+
+def _title(
+    stream: str, stage: str, cause: _Cause, worst: _Sign, hours: Sequence[datetime], ongoing: bool
+) -> str:
+    if cause.kind == "silent":
+        when = f"since {_hours(hours[:1])}" if ongoing else f"for {_hours(hours)}"
+        return f"no file of {stream} {when} ({_how_many(hours)})"
+    noun = NOUNS.get(stage, "rows")
+    of_block = f" of {cause.block}" if cause.block not in (None, noun) else ""
+    when = f"{_hours(hours)}{f' ({_how_many(hours)})' if len(hours) > 1 else ''}"
+    return f"{stream}: {noun}{of_block}, {when}, {worst.fate}: {worst.says}"
+
+
+def _evidence(
+    stage: str, cause: _Cause, worst: _Sign, signs: Sequence[_Sign], hours: Sequence[datetime]
+) -> tuple[str, ...]:
+    built_in = BUILT_IN.get(cause.name.partition(" ")[0])
+    said = list(dict.fromkeys(sign.evidence for sign in signs))
+    more = [f"and {len(said) - SHOWN} more"] if len(said) > SHOWN else []
+    rows = list(dict.fromkeys(row[:200] for sign in signs for row in sign.sample))[:SHOWN]
+    mended = worst.mended or MENDED.get(worst.fate)
+    over = "over any hours"
+    if hours != [NO_HOUR]:
+        over = f"from {format_hour(hours[0])} to {format_hour(hours[-1] + HOUR)}"
+    return (
+        *([f"the rule: {built_in.meaning}"] if built_in else []),
+        *said[:SHOWN],
+        *more,
+        *rows,
+        *([f"to mend it: {mended} {stage} {over}"] if mended else []),
+    )
+
+
+def _hours(hours: Sequence[datetime]) -> str:
+    """Hours that follow each other, in words."""
+    if hours[0] == NO_HOUR:
+        return "files without an hour"
+    if len(hours) == 1:
+        return format_hour(hours[0])
+    return f"{format_hour(hours[0])} to {format_hour(hours[-1] + HOUR)}"
+
+
+def _how_many(hours: Sequence[datetime]) -> str:
+    return counted(len(hours), "hour")

@@ -1,0 +1,213 @@
+"""The table `findings`: what a person reads in the morning. No Spark.
+
+Each stage has rows of its own. Those that come from its ledger are a function of the ledger as it stands,
+made anew at the end of every run: a run that has no other work mends what a killed one has left, and most
+runs have nothing to write.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+
+from transom.core.intervals import Interval
+from transom.findings.from_ledger import KINDS, SEVERITIES, Finding, from_ledger
+from transom.ledger.ledger import Ledger
+from transom.ledger.state import Entry, Node
+from transom.storage.tables import ATTEMPTS, Table, instant, query, read_rows
+
+NAME = "findings"
+COLUMNS = tuple(field.name for field in fields(Finding))
+
+
+def findings(
+    root: str, interval: Interval | None = None, most: int | None = None, kinds: Iterable[str] | None = None
+) -> list[Finding]:
+    """What has been found, the worst first.
+
+    Args:
+        root: the stream's folder in the lake.
+        interval: only what its hours reported, from the first hour that reported it to the last or to its
+            end, and what belongs to no hour; None is everything.
+        most: how many of them; None is all, of which there may be millions where many meet a condition.
+        kinds: only these; None is all.
+    """
+    limit = "" if most is None else f" LIMIT {most}"
+    rows = _ask(root, f"SELECT * FROM t WHERE {_asked(interval, kinds)} ORDER BY {_RANK}{limit}")
+    return sorted(map(_of_row, rows), key=lambda finding: finding.rank)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Some findings of each kind and block, and how many more there are.
+
+    Attributes:
+        shown: the worst first.
+        more: of each kind and block that has more, the block, and how many are left out, most first.
+    """
+
+    shown: tuple[Finding, ...]
+    more: tuple[tuple[str, str | None, int], ...]
+
+    @property
+    def rest(self) -> str | None:
+        """What is left out, in one line; None where that is nothing."""
+        if not self.more:
+            return None
+        kinds = (f"{number} {kind}{f' of {block}' if block else ''}" for kind, block, number in self.more)
+        total = sum(number for _, _, number in self.more)
+        return f"... and {total} more in the table findings: {', '.join(kinds)}"
+
+
+def selected(root: str, most: int, each: int, interval: Interval | None = None) -> Selection:
+    """Return some findings of each kind and block, so that many of one kind hide no other.
+
+    Args:
+        root, interval: as in `findings`.
+        most: how many in all, 1 or more; of each kind and block the worst one is there, whatever this says.
+        each: how many of a kind and block at most, 1 or more.
+    """
+    groups = (
+        f"SELECT *, row_number() OVER (PARTITION BY kind, block ORDER BY {_RANK}) AS __place, "
+        "count(*) OVER (PARTITION BY kind, block) AS __many "
+        f"FROM t WHERE {_asked(interval, None)}"
+    )
+    # One of each first, then the second ones.
+    rows = _ask(
+        root,
+        f"SELECT * FROM (SELECT *, row_number() OVER (ORDER BY __place, {_RANK}) AS __turn FROM ({groups}) "
+        f"WHERE __place <= {each}) WHERE __turn <= {most} OR __place = 1",
+    )
+    left = {(row["kind"], row["block"]): row["__many"] for row in rows}
+    for row in rows:
+        left[row["kind"], row["block"]] -= 1
+    more = sorted(
+        ((kind, block, number) for (kind, block), number in left.items() if number),
+        key=lambda group: (-group[2], group[0], group[1] or ""),
+    )
+    return Selection(tuple(sorted(map(_of_row, rows), key=lambda found: found.rank)), tuple(more))
+
+
+def how_many(root: str, interval: Interval | None = None) -> int:
+    """How many findings there are.
+
+    Args:
+        root, interval: as in `findings`.
+    """
+    rows = _ask(root, f"SELECT count(*) AS many FROM t WHERE {_asked(interval, None)}")
+    return sum(row["many"] for row in rows)
+
+
+def stages(root: str) -> set[str]:
+    """The stages of which there are findings.
+
+    Args:
+        root: as in `findings`.
+    """
+    return {row["stage"] for row in _ask(root, "SELECT DISTINCT stage FROM t")}
+
+
+def _ask(root: str, sql: str) -> list[dict[str, Any]]:
+    try:
+        table = DeltaTable(f"{root}/{NAME}")
+    except TableNotFoundError:
+        return []
+    rows: list[dict[str, Any]] = query(table, sql).to_pylist()
+    return rows
+
+
+_PLACES = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(SEVERITIES))
+_RANK = (
+    f"CASE severity {_PLACES} END, CASE WHEN kind = 'alert' THEN 3 WHEN kind <> 'episode' THEN 1 "
+    f"WHEN ongoing AND severity = '{SEVERITIES[0]}' THEN 0 ELSE 2 END, "
+    'CASE WHEN kind = \'episode\' THEN "start" END DESC NULLS LAST, "start" NULLS FIRST, finding_id'
+)
+"""As `Finding.rank` has it."""
+
+
+def _asked(interval: Interval | None, kinds: Iterable[str] | None) -> str:
+    """A condition on findings, as `findings` is asked for them."""
+    where = "TRUE"
+    if kinds is not None:
+        listed = ", ".join(f"'{kind}'" for kind in kinds)
+        where += f" AND kind IN ({listed})"
+    if interval is not None:
+        start, end = instant(interval.start), instant(interval.end)
+        # What a stage reports only when it is long past belongs to the hours that report it.
+        first = 'coalesce(first_hour, "start")'
+        last = "greatest(hour + INTERVAL '1 hour', \"end\")"
+        where += f' AND ("start" IS NULL OR "end" IS NULL OR ({first} < {end} AND {start} < {last}))'
+    return where
+
+
+def publish(ledger: Ledger, stream: str, stage: str, stale: Mapping[Node, Entry | None]) -> bool:
+    """Brings a stage's findings up to date with its ledger.
+
+    The table is opened before the ledger is read, and a commit that meets another one is made again from
+    the start; so is one that has been written, until nothing is left to write. So a slow run leaves nothing
+    older than what a later one has found.
+
+    Args:
+        stale: what the run saw to be out of date and left; what has changed since is not.
+
+    Returns:
+        Whether something was written.
+    """
+    table = Table.load(NAME)
+    ledger.create(table)
+    written = False
+    for _ in range(ATTEMPTS):
+        held = ledger.open(NAME)
+        wanted = _wanted(ledger, stream, stage, stale)
+        if sorted(_read(held, _of_ledger(stage)), key=lambda finding: finding.rank) == wanted:
+            return written
+        try:
+            _replace(held, table, stage, wanted)
+            written = True
+        except CommitFailedError:
+            continue
+    raise CommitFailedError(f"{stage}: findings were written by others at every one of {ATTEMPTS} attempts")
+
+
+def _wanted(ledger: Ledger, stream: str, stage: str, stale: Mapping[Node, Entry | None]) -> list[Finding]:
+    book = ledger.book([stage])
+    if any(entry.status == "blocked" for _, entry in book.troubled()):
+        book = ledger.book()
+    left = [node for node, seen in stale.items() if book.get(node) == seen]
+    return from_ledger(stream, stage, book, ledger.failures(book, stage), left)
+
+
+def _of_ledger(stage: str) -> str:
+    kinds = ", ".join(f"'{kind}'" for kind in KINDS)
+    return f"stage = '{stage}' AND kind IN ({kinds})"
+
+
+def _replace(held: DeltaTable, table: Table, stage: str, wanted: Iterable[Finding]) -> None:
+    rows = [vars(finding) | {"evidence": list(finding.evidence)} for finding in wanted]
+    write_deltalake(
+        held,
+        pa.Table.from_pylist(rows, schema=table.arrow_schema()),
+        mode="overwrite",
+        predicate=_of_ledger(stage),
+        # Only what was made from the ledger as it is after this version may follow it.
+        commit_properties=CommitProperties(max_commit_retries=0),
+    )
+
+
+def _read(table: DeltaTable, where: str = "TRUE") -> list[Finding]:
+    return [_of_row(row) for row in read_rows(table, where)]
+
+
+def _of_row(row: Mapping[str, Any]) -> Finding:
+    held = {name: row[name] for name in COLUMNS}
+    for name in ("hour", "start", "end", "first_hour"):
+        held[name] = held[name] and _utc(held[name])
+    return Finding(**held | {"evidence": tuple(row["evidence"] or ())})
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC)

@@ -1,0 +1,21 @@
+"""The hours of a block that an audit may count anew: those that stand, and are not out of date."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from transom.engine.check_builders import accepted_of
+from transom.features import sketch_stage as sketch
+from transom.ledger.staleness import Staleness
+from transom.ledger.state import Book, Node
+from transom.stream import Stream
+
+
+def standing(stream: Stream, book: Book, block: str, table: str, hours: Iterable[datetime]) -> list[datetime]:
+    """Those of some hours whose rows are what a run would make of what lies there now."""
+    staleness = Staleness(sketch.outline(stream), book, accepted_of(stream))
+    nodes = (Node(sketch.NAME, block, table, hour) for hour in hours)
+    return [
+        node.hour
+        for node in nodes
+        if node in book and book[node].status == "published" and not staleness.stale(node)
+    ]

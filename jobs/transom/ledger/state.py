@@ -1,0 +1,534 @@
+"""What the ledger says of each node: the small plain values that plans, claims and gates speak in."""
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from transom.core.hour_sets import HourSet
+from transom.core.intervals import Interval
+from transom.ledger.reasons import Cause, read
+from transom.storage.data_files import moment_of, number_of
+
+if TYPE_CHECKING:
+    from transom.ledger.columnar_state import StoredNodes
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+Status = Literal["writing", "published", "quarantined", "blocked", "expired", "damaged"]
+STANDS: tuple[Status, ...] = ("published", "expired")
+"""What others may rely on: an expired node's rows are gone, and known by their digest."""
+NOT_PUBLISHED: tuple[Status, ...] = ("quarantined", "blocked", "expired", "damaged")
+EMPTY_DIGEST = "0:0"
+UNMADE = "unmade"
+"""The digest of what is due and has not been computed: like no other."""
+BITS = 128
+FILLER = "filler"
+"""The stage, in a book, of what is read that is not the stream's own (`transom.storage.external`)."""
+Series = tuple[str, str, str]
+"""A stage, a block and its table."""
+FIRST = "ingest"
+"""The stage that all others follow: whoever asks it for an hour asks them, too, and nobody else does."""
+STOOD_AT, STOOD_BY, STOOD_AS, STOOD_FOR = "stood_at", "stood_by", "stood_as", "stood_for"
+STOOD_CAUSES = "stood_causes"
+"""What a claim notes of the rows that it is about to replace: their version of the table, their run, and
+status, cause and causes of their node, where it was not simply published."""
+INHERITED = "incomplete hours, first"
+"""How it is put in words that an hour is incomplete only as what it is computed from is."""
+
+CARRIED = f"earlier {INHERITED}"
+"""How that is put of earlier hours of its own table, which hours behind it are no less complete for."""
+
+WITHHELD_FILE = "withheld, the finding of"
+"""How it is put in words that an hour lacks what a file holds that is withheld; its hour follows."""
+
+
+@dataclass(frozen=True, order=True)
+class Node:
+    """One table of one block of one stage, in one hour."""
+
+    stage: str
+    block: str
+    table: str
+    hour: datetime
+
+    def __str__(self) -> str:
+        """As the cause of a blocked node names it."""
+        return f"{self.stage} {self.block} {self.hour:%Y-%m-%dT%H:%M}"
+
+    @property
+    def key(self) -> str:
+        """As a cause says which node it is about."""
+        return json.dumps([self.stage, self.block, self.table, self.hour.isoformat()])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the ledger says of a node.
+
+    Attributes:
+        complete: False where something is missing: a file, an hour that this one is computed from.
+        digest: of the rows that stand in the table (`transom.storage.digest`).
+        inputs: a hash for each thing the rows were computed from; None while nothing is known. Of a node
+            that is being written, of what it held, and where that stands.
+        rows: how many stand. Of a damaged node 0 where they cannot be read or are gone; its digest is that
+            of the rows that it has to have.
+        cause: in words, for people, why the node is quarantined, blocked, expired, damaged or incomplete.
+        causes: the same as data, of a node that is quarantined, blocked or incomplete; None where code has
+            written it that knew words only.
+        asked: False where nobody asked for the hour: files of other hours have put rows in it.
+    """
+
+    status: Status
+    run_id: str
+    complete: bool = True
+    digest: str = EMPTY_DIGEST
+    inputs: Mapping[str, str] | None = None
+    rows: int = 0
+    cause: str | None = None
+    asked: bool = True
+    causes: tuple[Cause, ...] | None = ()
+
+    @property
+    def stood_at(self) -> int | None:
+        """The table's version in which the rows stand that a run has begun to replace."""
+        version = (self.inputs or {}).get(STOOD_AT)
+        return None if version is None else int(version)
+
+    @property
+    def stood_by(self) -> str:
+        """The run whose rows stand, or stood until a run began to replace them."""
+        return (self.inputs or {}).get(STOOD_BY, self.run_id)
+
+    @property
+    def damaged(self) -> bool:
+        """Whether its rows are marked as damaged: nothing may read them, and the next run in whose reach the
+        hour lies makes them again. While that run writes them, too."""
+        return self.before().status == "damaged"
+
+    @property
+    def lacks(self) -> bool:
+        """Whether something is missing that earlier hours of its own table do not account for."""
+        carried = bool(self.causes) and all(cause.kind == "earlier" for cause in self.causes or ())
+        return not self.complete and not carried
+
+    @property
+    def in_old_form(self) -> bool:
+        """Whether it is not known for what something is missing, as only words say it."""
+        return not self.complete and self.causes is None
+
+    def before(self) -> "Entry":
+        """This entry as it was before a run began to replace what it holds."""
+        if self.status != "writing":
+            return self
+        inputs = dict(self.inputs or {})
+        status, cause, causes = (inputs.pop(note, None) for note in (STOOD_AS, STOOD_FOR, STOOD_CAUSES))
+        inputs = {name: value for name, value in inputs.items() if name not in (STOOD_AT, STOOD_BY)}
+        stood: Status = next((known for known in NOT_PUBLISHED if known == status), "published")
+        known = read(causes) if causes is not None else None if cause else ()
+        return replace(
+            self, status=stood, run_id=self.stood_by, inputs=inputs or None, cause=cause, causes=known
+        )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check saw in one hour of a table.
+
+    Attributes:
+        accepted: who lets a failed check pass, and why; None of others.
+    """
+
+    node: Node
+    check: str
+    severity: Literal["error", "incomplete", "warning"]
+    observed: float | None
+    expected: str
+    success: bool
+    column: str | None = None
+    subject: str | None = None
+    sample: tuple[str, ...] = ()
+    accepted: str | None = None
+
+    def with_sample(self, sample: Iterable[str]) -> "Verdict":
+        """This verdict with some of the rows at fault."""
+        return replace(self, sample=tuple(sample))
+
+
+def content(node: Node, entry: Entry | None, own: bool = False) -> int:
+    """A hash of what an hour of a table is to those that read it; 0 where that is nothing, and nothing is
+    missing.
+
+    Args:
+        entry: None where the hour has not been made.
+        own: whether later hours of the same table read it; these do not mind what it lacks itself only for
+            hours before.
+    """
+    digest = UNMADE if entry is None else entry.digest
+    complete = entry is None or not (entry.lacks if own else not entry.complete)
+    if digest == EMPTY_DIGEST and complete:
+        return 0
+    # What is withheld is not what it was when it was published without something.
+    withheld = entry is not None and entry.status in ("quarantined", "blocked") and not complete
+    fate = entry.status if entry is not None and withheld else complete
+    return _hashed(f"{node.stage} {node.block} {node.table} {node.hour.timestamp():.0f} {digest} {fate}")
+
+
+def _hashed(said: str) -> int:
+    return int.from_bytes(hashlib.sha256(said.encode()).digest()[: BITS // 8])
+
+
+def inputs_text(inputs: Mapping[str, str]) -> str:
+    """Inputs as the ledger keeps them: equal ones have equal texts."""
+    return json.dumps(dict(inputs), sort_keys=True)
+
+
+def _series(node: Node) -> Series:
+    return node.stage, node.block, node.table
+
+
+class Book(Mapping[Node, Entry]):
+    """The ledger's nodes as they stood at one version.
+
+    Stored nodes become Python objects where they are asked for by name: to make objects of years of them
+    takes seconds. What has to look at all of them is a method here, and makes those alone that it finds.
+
+    Args:
+        entries: of nodes; None of one that there is not, though it is among those that are stored.
+        fillers: hours of what is not in the ledger and is read beside it: each can be asked for, and none is
+            among the nodes that the book goes through.
+        stored: all other nodes.
+    """
+
+    def __init__(
+        self,
+        entries: Mapping[Node, Entry | None],
+        fillers: Mapping[Series, Mapping[datetime, Entry]] | None = None,
+        stored: "StoredNodes | None" = None,
+    ) -> None:
+        self._entries = dict(entries)
+        self._fillers = dict(fillers or {})
+        self._stored = stored
+
+    def __getitem__(self, node: Node) -> Entry:
+        if node.stage == FILLER:
+            return self._fillers[node.stage, node.block, node.table][node.hour]
+        if node in self._entries:
+            entry = self._entries[node]
+        else:
+            place = None if self._stored is None else self._stored.place(node)
+            entry = None if self._stored is None or place is None else self._stored.entry(place)
+        if entry is None:
+            raise KeyError(node)
+        return entry
+
+    def __contains__(self, node: object) -> bool:
+        if not isinstance(node, Node) or node.stage == FILLER:
+            return super().__contains__(node)
+        if node in self._entries:
+            return self._entries[node] is not None
+        return self._stored is not None and self._stored.place(node) is not None
+
+    def __iter__(self) -> Iterator[Node]:
+        return (node for node, _ in self.items())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._own()) + int(self._shown.sum())
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, Book) and self._same(other)) or super().__eq__(other)
+
+    def items(self) -> ItemsView[Node, Entry]:
+        """Return all nodes, with what the ledger says of them."""
+        return _Items(self)
+
+    def _same(self, other: "Book") -> bool:
+        """Whether two books are the same but for what is beside the ledger; others may be equal, too."""
+        return self._stored is other._stored and self._entries == other._entries
+
+    def _own(self) -> Iterator[tuple[Node, Entry]]:
+        return ((node, entry) for node, entry in self._entries.items() if entry is not None)
+
+    @cached_property
+    def _shown(self) -> Bools:
+        """Which places of what is stored hold."""
+        shown = np.ones(0 if self._stored is None else len(self._stored.hours), dtype=bool)
+        if self._stored is not None:
+            places = map(self._stored.place, self._entries)
+            shown[[place for place in places if place is not None]] = False
+        return shown
+
+    def _chosen(
+        self, stored: "Callable[[StoredNodes], Bools]", own: Callable[[Node, Entry], bool]
+    ) -> Iterator[tuple[Node, Entry]]:
+        """Nodes that meet a condition, which is put in two ways."""
+        if self._stored is not None:
+            for place in np.flatnonzero(self._shown & stored(self._stored)).tolist():
+                yield self._stored.node(place), self._stored.entry(place)
+        yield from ((node, entry) for node, entry in self._own() if own(node, entry))
+
+    def troubled(self) -> Iterator[tuple[Node, Entry]]:
+        """Return the nodes that are not published, or lack something."""
+        return self._chosen(
+            lambda stored: stored.troubled,
+            lambda _, entry: entry.status != "published" or not entry.complete,
+        )
+
+    def having(
+        self, statuses: Collection[Status], tables: Collection[str], before: datetime | None = None
+    ) -> Iterator[tuple[Node, Entry]]:
+        """Return the nodes of some tables that have one of some statuses.
+
+        Args:
+            before: only those of earlier hours.
+        """
+        last = None if before is None else number_of(before)
+
+        def stored(of: "StoredNodes") -> Bools:
+            found = of.having(statuses) & of.among(lambda series: series[2] in tables)
+            return found if last is None else found & (of.hours < last)
+
+        def own(node: Node, entry: Entry) -> bool:
+            early = before is None or node.hour < before
+            return early and node.table in tables and entry.status in statuses
+
+        return self._chosen(stored, own)
+
+    def by_run(self, stage: str, run_id: str) -> Iterator[tuple[Node, Entry]]:
+        """Return the nodes of a stage that a run has written or is writing, whichever chunk of it."""
+        chunk = f"{run_id} "
+
+        def stored(of: "StoredNodes") -> Bools:
+            return of.by_run(run_id, chunk) & of.among(lambda series: series[0] == stage)
+
+        def own(node: Node, entry: Entry) -> bool:
+            return node.stage == stage and (entry.run_id == run_id or entry.run_id.startswith(chunk))
+
+        return self._chosen(stored, own)
+
+    def within(self, interval: Interval) -> Iterator[tuple[Node, Entry]]:
+        """Return the nodes of the hours of an interval."""
+        first, end = number_of(interval.start), number_of(interval.end)
+        return self._chosen(
+            lambda stored: (stored.hours >= first) & (stored.hours < end),
+            lambda node, _: node.hour in interval,
+        )
+
+    @cached_property
+    def names(self) -> Set[Series]:
+        """Stage, block and table of every node."""
+        own = {_series(node) for node, _ in self._own()}
+        if self._stored is None:
+            return own
+        return own | {one for one, of in self._stored.places.items() if self._shown[of.start : of.stop].any()}
+
+    def series(self, stage: str, block: str, table: str) -> Mapping[datetime, Entry]:
+        """The hours of one block's table."""
+        series = (stage, block, table)
+        return self._fillers.get(series) or _Hours(self, series)
+
+    def hours_of(self, stage: str, block: str, table: str) -> HourSet:
+        """Every hour of one block's table."""
+        series = (stage, block, table)
+        if series not in self._hours_of:
+            own = (node.hour for node, _ in self._own() if _series(node) == series)
+            self._hours_of[series] = self._hour_set(lambda stored: stored.among(series.__eq__), own)
+        return self._hours_of[series]
+
+    @cached_property
+    def _hours_of(self) -> dict[Series, HourSet]:
+        return {}
+
+    def _hour_set(self, stored: "Callable[[StoredNodes], Bools]", own: Iterable[datetime]) -> HourSet:
+        numbers = [number_of(hour) for hour in own]
+        if self._stored is not None:
+            numbers = np.concatenate([self._stored.hours[self._shown & stored(self._stored)], numbers])  # type: ignore[assignment]
+        return HourSet.of_numbers(np.unique(np.asarray(numbers, dtype=np.int64)))
+
+    def hours(self, stage: str) -> HourSet:
+        """Every hour of a stage that somebody asked for."""
+        if stage not in self._hours:
+            own = (node.hour for node, entry in self._own() if entry.asked and node.stage == stage)
+            self._hours[stage] = self._hour_set(
+                lambda stored: stored.flags("asked") & stored.among(lambda series: series[0] == stage), own
+            )
+        return self._hours[stage]
+
+    @cached_property
+    def _hours(self) -> dict[str, HourSet]:
+        return {}
+
+    @property
+    def due(self) -> HourSet:
+        """Every hour that each stage has to have: that somebody asked the first one for, and no other.
+
+        A gate that fails keeps the stages behind it from all hours of a run, good ones among them: these hold
+        events, and count as empty nowhere. An hour that the first stage was not asked for is empty in all,
+        though files of other hours may have put rows in it.
+        """
+        return self.hours(FIRST)
+
+    def due_of(self, stage: str, block: str, table: str) -> Set[datetime]:
+        """The hours that a block's table has to have; of what is not in the ledger, those that it has."""
+        return self.series(stage, block, table).keys() if stage == FILLER else self.due
+
+    def contents(
+        self, stage: str, block: str, table: str, first: datetime, last: datetime, own: bool = False
+    ) -> int:
+        """What stands in some hours of one block's table that are due, both ends among them, as a number.
+
+        It is the sum of a hash for each hour that is not empty: a month takes no longer than an hour.
+
+        Args:
+            own: whether it is later hours of the same table that read them.
+        """
+        (found,) = self.all_contents(stage, block, table, [number_of(first)], [number_of(last)], own)
+        return found
+
+    def all_contents(
+        self,
+        stage: str,
+        block: str,
+        table: str,
+        first: Sequence[int] | Int64s,
+        last: Sequence[int] | Int64s,
+        own: bool = False,
+    ) -> list[int]:
+        """The same of many stretches of hours, whose ends are counted from the epoch."""
+        series = (stage, block, table, own)
+        if series not in self._contents:
+            self._contents[series] = self._summed(*series)
+        hours, sums = self._contents[series]
+        begin, end = np.searchsorted(hours, first).tolist(), np.searchsorted(hours, last, "right").tolist()
+        return [(sums[b] - sums[a]) % 2**BITS for a, b in zip(begin, end, strict=True)]
+
+    @cached_property
+    def _contents(self) -> dict[tuple[str, str, str, bool], tuple[Int64s, list[int]]]:
+        return {}
+
+    def _summed(self, stage: str, block: str, table: str, own: bool) -> tuple[Int64s, list[int]]:
+        hours = np.array(sorted(map(number_of, self.due_of(stage, block, table))), dtype=np.int64)
+        known = {
+            hour: 0
+            if digest == EMPTY_DIGEST
+            else _hashed(f"{stage} {block} {table} {3600 * hour} {digest} True")
+            for hour, digest in self._stored_texts("digest", (stage, block, table), whole=True).items()
+        }
+        series = self.series(stage, block, table)
+        hashes = (
+            content(Node(stage, block, table, moment_of(hour)), series.get(moment_of(hour)), own)
+            if (found := known.get(hour)) is None
+            else found
+            for hour in hours.tolist()
+        )
+        return hours, list(accumulate(hashes, initial=0))
+
+    def unlike(
+        self,
+        stage: str,
+        block: str,
+        table: str,
+        expected: Callable[[datetime], Mapping[str, str]],
+        like: HourSet,
+    ) -> list[datetime]:
+        """The hours of one block's table whose inputs are others than expected, in order.
+
+        Args:
+            like: hours whose inputs are known to be as expected, as `recorded_as` finds them.
+        """
+        series = self.series(stage, block, table)
+        asked = self.hours_of(stage, block, table).minus(like)
+        return [hour for hour in asked if series[hour].inputs != expected(hour)]
+
+    def recorded_as(self, stage: str, block: str, table: str, inputs: Mapping[str, str]) -> HourSet:
+        """Hours of one block's table that have some inputs, as far as one look says it."""
+        wanted = inputs_text(inputs)
+        recorded = self.recorded(stage, block, table).items()
+        return HourSet.of_numbers(
+            np.array([hour for hour, text in recorded if text == wanted], dtype=np.int64)
+        )
+
+    def recorded(self, stage: str, block: str, table: str) -> Mapping[int, str]:
+        """What was recorded as inputs of hours of one block's table, as text, by the hour, counted from the
+        epoch: of those of which nothing but that can make them out of date, and not of all of these."""
+        return self._stored_texts("inputs", (stage, block, table), whole=False)
+
+    def _stored_texts(self, column: str, series: Series, whole: bool) -> dict[int, str]:
+        """What a column holds of nodes that stand, as far as they are stored.
+
+        Args:
+            whole: whether only those are meant that lack nothing.
+        """
+        of = range(0) if self._stored is None else self._stored.places.get(series, range(0))
+        if self._stored is None or not of:
+            return {}
+        part = slice(of.start, of.stop)
+        good = self._shown[part] & (self._stored.whole if whole else self._stored.standing)[part]
+        texts = self._stored.column(column)[part].filter(pa.array(good)).to_pylist()
+        return dict(zip(self._stored.hours[part][good].tolist(), texts, strict=True))
+
+    def incomplete(self, stage: str, block: str, table: str) -> list[datetime]:
+        """The hours of one block's table that are due and in which something is missing, in order."""
+        series = (stage, block, table)
+        if series not in self._incomplete:
+            due = self.due_of(*series)
+            if stage == FILLER:
+                lacking = [hour for hour, entry in self.series(*series).items() if not entry.complete]
+            else:
+                found = self._chosen(
+                    lambda stored: stored.among(series.__eq__) & ~stored.flags("complete"),
+                    lambda node, entry: _series(node) == series and not entry.complete,
+                )
+                lacking = [node.hour for node, _ in found]
+            self._incomplete[series] = sorted(hour for hour in lacking if hour in due)
+        return self._incomplete[series]
+
+    @cached_property
+    def _incomplete(self) -> dict[Series, list[datetime]]:
+        return {}
+
+    def updated(self, entries: Mapping[Node, Entry | None]) -> "Book":
+        """This book with some nodes replaced, and those that are None forgotten."""
+        return Book({**self._entries, **entries}, self._fillers, self._stored)
+
+    def beside(self, fillers: Mapping[Series, Mapping[datetime, Entry]]) -> "Book":
+        """This book with the hours of what is not in the ledger."""
+        return Book(self._entries, fillers, self._stored) if fillers else self
+
+
+class _Items(ItemsView[Node, Entry]):
+    """The nodes of a book, with what the ledger says of them."""
+
+    _mapping: Book
+
+    def __iter__(self) -> Iterator[tuple[Node, Entry]]:
+        return self._mapping._chosen(lambda stored: stored.among(lambda _: True), lambda node, entry: True)
+
+
+class _Hours(Mapping[datetime, Entry]):
+    """The hours of one block's table, with what a book says of them."""
+
+    def __init__(self, book: Book, series: Series) -> None:
+        self._book, self._series = book, series
+
+    def __getitem__(self, hour: datetime) -> Entry:
+        return self._book[Node(*self._series, hour)]
+
+    def __iter__(self) -> Iterator[datetime]:
+        return iter(self._book.hours_of(*self._series))
+
+    def __len__(self) -> int:
+        return len(self._book.hours_of(*self._series))
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, _Hours) and self._series == other._series and self._book._same(other._book)
+        return same or super().__eq__(other)

@@ -1,0 +1,1 @@
+"""A stream's file: its core, how it is read, and what is wrong with it."""

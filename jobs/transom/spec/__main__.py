@@ -1,0 +1,11 @@
+"""Write the JSON Schema of a stream's file: `python -m transom.spec schemas/stream.schema.json`."""
+
+import sys
+from pathlib import Path
+
+from transom.spec.json_schema import schema_text
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m transom.spec FILE")
+    Path(sys.argv[1]).write_text(schema_text(), encoding="utf-8")

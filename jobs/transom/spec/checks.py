@@ -1,0 +1,409 @@
+"""Checks of a stage's output: the built-in ones, their defaults, and a stream's own.
+
+This table is the only place that names the built-in checks and their bounds.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, get_args
+
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt
+
+from transom.spec.base import Hour, Model, Name, Number, Text, finite
+from transom.spec.errors import Problem, nearest
+
+Stage = Literal["ingest", "widen", "aggregate", "frame", "fill", "sketch"]
+Checked = Literal["ingest", "aggregate"]
+"""Stages of whose output a stream may have checks of its own."""
+Severity = Literal["error", "incomplete", "warning"]
+
+STAGES: tuple[str, ...] = get_args(Checked)
+
+
+FEW_LINES = 20
+"""Lines from which the share of refused ones withholds a file by itself: a share of fewer says little."""
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """A check that transom makes unasked.
+
+    Attributes:
+        stage: whose output is checked.
+        severity: what a failure does, unless the stream says otherwise.
+        meaning: the rule in words.
+        at_most: the largest figure that passes, where the check has a tolerance.
+        advice: what helps, where the check's name and figures do not tell.
+        tolerance: the field by which a stream says another one.
+        mended: what a person mends when it has failed, where that is not the data.
+    """
+
+    stage: Stage
+    severity: Severity
+    meaning: str
+    at_most: float | None = None
+    advice: str | None = None
+    tolerance: Literal["at_most", "hours"] = "at_most"
+    mended: str | None = None
+
+
+BUILT_IN: dict[str, BuiltIn] = {
+    "lines_accounted": BuiltIn(
+        "ingest", "error", "lines of a file = events + rejected + duplicates + header lines"
+    ),
+    "rejected_share": BuiltIn(
+        "ingest",
+        "error",
+        "share of a file's lines that were rejected; of a file with fewer than 20 lines, some of which are "
+        "events, it is a warning unless the stream sets the check itself",
+        at_most=0.05,
+    ),
+    "no_nul_bytes": BuiltIn(
+        "ingest",
+        "warning",
+        "no line of a file begins with NUL bytes; they are skipped",
+        advice="such bytes are left where a log is truncated while it is written, or where a machine loses "
+        "power: lines may be missing there",
+    ),
+    "captures_filled": BuiltIn(
+        "ingest",
+        "error",
+        "every {capture} of source.path has a text in a file's name",
+        advice="rename the file, or take the capture out of the path",
+    ),
+    "times_inside_hour": BuiltIn("ingest", "error", "every event lies inside what its file may hold"),
+    "hours_bounded": BuiltIn(
+        "ingest",
+        "error",
+        "the events of a file fall in no more hours than a year has",
+        at_most=366 * 24,
+        advice="are its times what the stream takes them for? A longer log comes in several files, or with "
+        "`checks: {hours_bounded: {hours: ...}}`",
+        tolerance="hours",
+    ),
+    "keys_not_null": BuiltIn(
+        "ingest", "error", "no event that a block takes, by its `where`, lacks a column of the block's key"
+    ),
+    "fields_known": BuiltIn(
+        "ingest",
+        "warning",
+        "a file brings no field that the specification does not name, unless `rest: keep` takes it",
+        advice="the fields are in the sample: a column takes one, or `rest: keep` all of them",
+    ),
+    "fields_present": BuiltIn(
+        "ingest",
+        "warning",
+        "every declared column is in some record of a file that has records",
+        advice="the columns are in the sample, and null in the whole file",
+    ),
+    "used_fields_present": BuiltIn(
+        "ingest",
+        "error",
+        "the same of the columns that unique, a check, or a block that takes events of the file uses",
+        advice="the columns are in the sample: `from: new | old` reads a field by several names, and where "
+        "whole files rightly lack one, `checks: {used_fields_present: {severity: warning}}`",
+    ),
+    "files_expected": BuiltIn(
+        "ingest",
+        "incomplete",
+        "as many files came as the source expects; none is right too before `start` and from `until` on",
+    ),
+    "periods_covered": BuiltIn(
+        "ingest",
+        "incomplete",
+        "files cover all of the hour, where the source says how long a period each file `covers`",
+        advice="the periods without a file are in the sample",
+    ),
+    "files_unchanged": BuiltIn(
+        "ingest", "warning", "no file differs from what stands of it, other than by having grown"
+    ),
+    "files_distinct": BuiltIn(
+        "ingest",
+        "warning",
+        "no two files hold the same bytes under names that differ by more than packing and rotation",
+        advice="both names are in the sample: where they come from two sources, a capture in `source.path`, "
+        "such as {host}, tells these apart, and where one is a copy, `source: {equal_files: one}` counts it "
+        "once",
+    ),
+    "times_unambiguous": BuiltIn(
+        "ingest",
+        "warning",
+        "of local times in the hour that comes twice, the order of a file's lines tells which is meant",
+        advice="these events count in the first of the two hours: a log in UTC, or with offsets, tells",
+    ),
+    "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
+    "ends_inside_hour": BuiltIn("aggregate", "error", "every window ends inside the hour that reports it"),
+    "wide_covers_narrow": BuiltIn(
+        "aggregate", "error", "a window counts at least what a narrower one with the same end counts"
+    ),
+    "wide_holds_extremes": BuiltIn(
+        "aggregate", "error", "a window's extremes are at least those of a narrower one with the same end"
+    ),
+    "granules_add_up": BuiltIn(
+        "aggregate", "error", "an hour's granules count every event of the hour that the block takes"
+    ),
+    "sums_exact": BuiltIn(
+        "aggregate",
+        "error",
+        "no sum is left out, which one is where it might not be exact",
+        advice="rows whose largest magnitude times their number of values reaches 2**62 units: a coarser "
+        "resolution or unit helps",
+    ),
+    "lines_exact": BuiltIn(
+        "aggregate",
+        "error",
+        "no line is left out, which one is where it might not be exact",
+        advice="windows with a unit whose value reaches 2**42 steps of its column's resolution: a coarser "
+        "resolution helps",
+    ),
+    "recurring_in_every_ring": BuiltIn(
+        "aggregate", "error", "no item is recurring that is missing in a ring between neighbouring levels"
+    ),
+    "lines_of_two": BuiltIn("aggregate", "error", "no line goes through fewer than two units"),
+    "batches_within_bound": BuiltIn("widen", "error", "no batch above level 0 has more than 2 max_records"),
+    "windows_within_bound": BuiltIn(
+        "widen", "error", "no window of batches that keep to 2 max_records has more than 4 max_records"
+    ),
+    "work_within_bound": BuiltIn(
+        "widen",
+        "error",
+        "detectors are shown no more records than theory allows, those of windows at level 0 with longer "
+        "batches apart",
+    ),
+    "detector_ran": BuiltIn(
+        "widen",
+        "error",
+        "a detector raises nowhere, and returns what it was shown",
+        mended="mend the detector",
+    ),
+    "episodes_inside_hour": BuiltIn(
+        "widen", "error", "no episode that an hour tells of goes on after the hour"
+    ),
+    "frames_keep_rules": BuiltIn(
+        "frame", "error", "every frame is of its kind: its lengths, and what its values come to together"
+    ),
+    "fills_counted": BuiltIn(
+        "fill", "error", "a few fills have as many rows as a plain filter finds between their ends"
+    ),
+    "frames_counted": BuiltIn(
+        "frame",
+        "error",
+        "frames hold as many readings as lie between their ends, all of which meet a threshold",
+    ),
+    "sums_grow": BuiltIn(
+        "frame",
+        "warning",
+        "of frames that end when their sum has come to something, no value leads away from it",
+        advice="values of the other sign, with which the sum may never get there, are in the sample",
+    ),
+    "frames_apart": BuiltIn(
+        "frame", "error", "no two frames of a key overlap, where they are of a kind that cannot"
+    ),
+    "frames_exact": BuiltIn(
+        "frame",
+        "error",
+        "no mean is left out, which one is where the sum might not be exact",
+        advice="frames whose largest magnitude times their number of values reaches 2**62 steps of the "
+        "column's resolution: a coarser one helps",
+    ),
+    "tuples_expected": BuiltIn(
+        "sketch",
+        "error",
+        "an hour starts as many tuples as chance has it of its pairs of an item and a slot, at most six "
+        "deviations off",
+    ),
+    "tuples_in_window": BuiltIn(
+        "sketch", "error", "every tuple starts in the window that ends with its hour's slot"
+    ),
+    "slots_counted": BuiltIn("sketch", "error", "every tuple counts as many slots as it has bits"),
+    "items_short": BuiltIn(
+        "sketch",
+        "warning",
+        "no item has more than 4,096 bytes; longer ones are passed over",
+        advice="the beginnings of long ones are in the sample: a shorter column may be derived of them",
+    ),
+    "persistence_bounded": BuiltIn(
+        "sketch",
+        "error",
+        "what is told of an item is in its bounds: seen in no more slots than the window has, and in as many "
+        "as the guarantee asks for",
+    ),
+    "rows_counted": BuiltIn(
+        "sketch", "error", "every row of a tick's matrix holds all records of the tick, each once"
+    ),
+    "sub_cells_bounded": BuiltIn("sketch", "error", "cells have no more sub-cells than theory allows"),
+    "frequency_bounded": BuiltIn(
+        "sketch", "error", "what is told of an item is in its bounds, and no more than the window's records"
+    ),
+    "totals_kept": BuiltIn(
+        "sketch", "error", "every row of a window's matrix adds up to the window's records; of splitter, may"
+    ),
+    "matches_in_episodes": BuiltIn("widen", "error", "an hour's episodes take every match of the hour once"),
+}
+
+Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(finite)]
+Rows = Annotated[StrictInt, Field(ge=0)]
+
+
+class RowBounds(Model):
+    """Bounds, inside, on the rows of an hour, of ingest on those of a file; one at least is given."""
+
+    at_least: Rows | None = None
+    """The fewest rows that pass."""
+    at_most: Rows | None = None
+    """The most rows that pass."""
+
+
+class Check(Model):
+    """What a stream says of a check: one of its own, or a change of a built-in one by its name."""
+
+    stage: Checked | None = None
+    """Whose output is checked; only for own checks, and required there."""
+    block: str | None = None
+    """Which block, where the stage has several; only for own checks of aggregate."""
+    every: Text | None = None
+    """A condition on the rows; `share` of an hour's rows must meet it, of ingest `share` of a
+    file's. Rows for which it is null do not."""
+    share: Share | None = None
+    """How much of the rows must meet `every`, from 0 to 1; all where nothing is said."""
+    rows: RowBounds | None = None
+    """Bounds on the number of an hour's rows, of ingest on that of a file's."""
+    severity: Severity | None = None
+    """What a failure does: error withholds the hour (of ingest the file), incomplete publishes it as
+    such, warning is recorded."""
+    at_most: Share | None = None
+    """Another tolerance for a built-in check that has one, from 0 to 1."""
+    hours: Annotated[StrictInt, Field(ge=1)] | None = None
+    """Of `hours_bounded`: in how many hours the events of a file may fall; each is published by itself."""
+    off: StrictBool | None = None
+    """True leaves a built-in check out."""
+
+
+class Accept(Model):
+    """A failed check that a person lets pass, as long as it observes just this value."""
+
+    hour: Hour
+    """The hour that was withheld."""
+    stage: Stage
+    """Whose gate failed."""
+    check: str
+    """The check's name."""
+    observed: Number
+    """The value that it saw."""
+    who: Text
+    """Who answers for it."""
+    why: Text
+    """The reason."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One check of a stage, as it stands after the stream's file was read.
+
+    Attributes:
+        name: what a person reads and may accept.
+        stage: whose output is checked.
+        severity: what a failure does.
+        block: the block that it is of; None is every block of the stage.
+        built_in: whether it is one of `BUILT_IN`; then `every` and `rows` are None.
+        at_most: the largest figure that passes, for built-in checks with a tolerance.
+        every: the condition on the rows, as written.
+        share: how much of the rows must meet it.
+        rows: bounds on the number of rows.
+    """
+
+    name: str
+    stage: Stage
+    severity: Severity
+    block: str | None = None
+    built_in: bool = False
+    at_most: float | None = None
+    every: str | None = None
+    share: float = 1.0
+    rows: RowBounds | None = None
+
+
+def resolve(declared: dict[Name, Check]) -> tuple[Gate, ...]:
+    """Return every check of a stream: the built-in ones that are not off, then its own."""
+    gates = []
+    for name, default in BUILT_IN.items():
+        change = declared.get(name, Check())
+        if not change.off:
+            told = change.hours if default.tolerance == "hours" else change.at_most
+            gates.append(
+                Gate(
+                    name,
+                    default.stage,
+                    change.severity or default.severity,
+                    built_in=True,
+                    at_most=default.at_most if told is None else told,
+                )
+            )
+    for name, check in declared.items():
+        if name not in BUILT_IN:
+            assert check.stage is not None  # refused by `problems` before
+            share = 1.0 if check.share is None else check.share
+            severity = check.severity or "error"
+            gates.append(
+                Gate(
+                    name,
+                    check.stage,
+                    severity,
+                    check.block,
+                    every=check.every,
+                    share=share,
+                    rows=check.rows,
+                )
+            )
+    return tuple(gates)
+
+
+def allowed(name: str) -> set[str]:
+    """Return what a stream may say of a built-in check."""
+    default = BUILT_IN[name]
+    return {"severity", "off"} | ({default.tolerance} if default.at_most is not None else set())
+
+
+def only_allowed(name: str) -> str:
+    """Return the rule that anything else of a built-in check breaks."""
+    return f"{name} is built in, only {', '.join(sorted(allowed(name)))} may be set"
+
+
+def problems(name: str, check: Check, blocks: list[str]) -> list[Problem]:
+    """Return what is wrong with one check; paths are relative to it. Conditions are not read here."""
+    given = set(check.model_fields_set)
+    if name in BUILT_IN:
+        return [Problem(field, only_allowed(name)) for field in sorted(given - allowed(name))]
+    found = [
+        Problem(field, f"only built-in checks have it{nearest(name, BUILT_IN)}")
+        for field in ("at_most", "hours", "off")
+        if field in given
+    ]
+    if check.stage is None:
+        found.append(Problem("stage", f"is required, one of {', '.join(STAGES)}{_meant(name)}"))
+    if (check.every is None) == (check.rows is None):
+        both = "neither" if check.every is None else "both"
+        found.append(Problem("", f"must have either every or rows; it has {both}"))
+    if check.share is not None and check.every is None:
+        found.append(Problem("share", "goes with every, which is missing"))
+    if check.rows is not None:
+        low, high = check.rows.at_least, check.rows.at_most
+        if low is None and high is None:
+            found.append(Problem("rows", "must have at_least, at_most or both"))
+        elif low is not None and high is not None and low > high:
+            found.append(
+                Problem("rows", f"at_least must not be above at_most; got at_least {low}, at_most {high}")
+            )
+    if check.block is not None:
+        if check.stage == "ingest":
+            found.append(Problem("block", f"ingest has no blocks; got {check.block!r}"))
+        elif check.block not in blocks:
+            message = f"no block {check.block!r}{nearest(check.block, blocks)}"
+            found.append(Problem("block", message, (("aggregate", check.block),)))
+    elif check.stage == "aggregate" and len(blocks) > 1:
+        found.append(Problem("block", f"is required where there are several; known: {', '.join(blocks)}"))
+    return found
+
+
+def _meant(name: str) -> str:
+    hint = nearest(name, BUILT_IN)
+    return f" (or is it a built-in check{hint})" if "nearest" in hint else ""

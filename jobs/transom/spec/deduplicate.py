@@ -1,0 +1,77 @@
+"""Which records say the same thing, and which of them stays."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field, field_validator
+
+from transom.features.aggregates.output_columns import NUMERIC
+from transom.spec.base import InShort, Text
+from transom.spec.errors import Problem, no_column
+
+if TYPE_CHECKING:
+    from transom.spec.stream import Stream
+
+FIRST = "first"
+_LONGEST = "longest "
+_KEEP = "^(first|longest [a-z][a-z0-9_]*)$"
+
+
+class Unique(InShort):
+    """Columns that make a record one, for logs that are shipped at least once or that tell a thing while it
+    goes on. A bare list in the file is its `columns`.
+
+    Of the records of one hour of event time that agree in all columns one stays, and the others are kept in
+    the table `duplicates`. Across hours nothing is compared: what an hour's rows are depends on that hour's
+    records alone. A record that lacks one of the columns is like no other.
+    """
+
+    SHORT = (
+        "columns",
+        (list, tuple),
+        {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "minItems": 1,
+            "description": "columns in which records agree that are one",
+        },
+    )
+
+    columns: Annotated[tuple[Text, ...], Field(min_length=1)]
+    """Columns, or event_time, in all of which records of one hour agree that are one."""
+    keep: Annotated[str, Field(json_schema_extra={"pattern": _KEEP})] = FIRST
+    """Which of them stays: first, by time, file and line; or `longest COLUMN`, the one of the largest value
+    of an integer or a number, such as longest duration, and the first of equal ones."""
+
+    @field_validator("keep")
+    @classmethod
+    def _known_keep(cls, text: str) -> str:
+        if not re.fullmatch(_KEEP, text):
+            raise ValueError(f"must be first, or longest and a column, as longest duration; got {text!r}")
+        return text
+
+    @property
+    def longest(self) -> str | None:
+        """The column by whose largest value a record stays; None where the first one does."""
+        return None if self.keep == FIRST else self.keep.removeprefix(_LONGEST)
+
+
+def problems(stream: "Stream") -> Iterator[Problem]:
+    """Yield what the columns of `unique` break: each must be there, once, and the longest be a number's."""
+    if stream.unique is None:
+        return
+    types = stream.event_types
+    for index, name in enumerate(stream.unique.columns):
+        if name not in types:
+            yield no_column("unique", name, types)
+        elif name in stream.unique.columns[:index]:
+            yield Problem("unique", f"names {name!r} more than once")
+    longest = stream.unique.longest
+    numeric = [name for name, kind in types.items() if kind in NUMERIC]
+    if longest is not None and longest not in numeric:
+        if longest in types:
+            rule = f"longest takes an integer or a number; {longest} is a {types[longest]}"
+            yield Problem("unique.keep", rule)
+        else:
+            yield no_column("unique.keep", longest, numeric)

@@ -1,0 +1,153 @@
+"""How the time of an event is made: of fields of its record, or of the number of its line."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from transom.core.durations import Duration, format_duration, microseconds
+from transom.core.intervals import EPOCH, HOUR
+from transom.formats import record_format as layout
+from transom.spec.base import Model, Text, Zone
+from transom.spec.errors import Problem, Problems
+from transom.spec.field_paths import Paths, TimeFormat, split_paths, zone_problems
+from transom.spec.source import Column
+
+NAME = "name"
+"""Says that times count from the start of the stretch in the file's name."""
+
+_LAST = datetime(2262, 1, 1, tzinfo=UTC)
+_OF_FIELDS = ("plus", "format", "zone")
+
+
+def _fields(value: Any) -> Any:
+    """Return the fields that a time is joined from: one, or several in a list."""
+    texts = list(value) if isinstance(value, list | tuple) else [value]
+    if not texts or not all(isinstance(text, str) and text for text in texts):
+        raise ValueError(f"must be a field's path, or a list of them; got {value!r}")
+    for text in texts:
+        split_paths(text)
+    return tuple(texts)
+
+
+def _start(text: str) -> str:
+    if text != NAME:
+        try:
+            known = EPOCH <= _moment(text) < _LAST
+        except (ValueError, OverflowError):
+            known = False
+        if not known:
+            raise ValueError(
+                f"must be {NAME}, or a time from 1970 to 2261 such as 2024-01-01T00:00; got {text!r}"
+            )
+    return text
+
+
+def _moment(text: str) -> datetime:
+    """Return the instant of a text; without an offset it is UTC."""
+    moment = datetime.fromisoformat(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+Fields = Annotated[
+    tuple[str, ...],
+    BeforeValidator(
+        _fields,
+        json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)],
+    ),
+]
+
+
+class Time(Model):
+    """How `event_time` is made: of a record's fields (`column`), or of its line's number (`lines`)."""
+
+    column: Fields | None = None
+    """A declared column, a capture of the path, or else a path as in a column's `from`; or a list of these,
+    such as [date, time], whose texts are joined by a space."""
+    plus: Paths | None = None
+    """The same, of a field in seconds that is added."""
+    format: TimeFormat = "iso"
+    """One of iso, epoch, epoch_ms, epoch_us, epoch_ns, epoch_or_iso (seconds or milliseconds since 1970, or
+    iso, as each value is written), or a strptime format with the year."""
+    zone: Zone | None = None
+    """The IANA zone of times that do not say theirs; without it they are refused."""
+    lines: Duration | None = None
+    """For a log without times: how much later each line is than the line before it."""
+    from_: Text | None = Field(default=None, alias="from")
+    """With lines, the time of a file's first line: such as 2024-01-01T00:00, UTC unless it says an offset;
+    or name, the start of the stretch in the file's name."""
+    every: Duration | None = None
+    """For readings on a schedule: how far apart they are; it divides one hour."""
+    ties: Literal["first", "last", "keep"] | None = None
+    """With every, required: which of the readings of one turn stays, or keep for all of them."""
+
+    @field_validator("from_")
+    @classmethod
+    def _known_start(cls, text: str | None) -> str | None:
+        return None if text is None else _start(text)
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Time":
+        problems = [
+            *self._of_fields_or_lines(), *self._on_schedule(), *zone_problems(self.format, self.zone),
+        ]  # fmt: skip
+        if problems:
+            raise Problems(problems)
+        return self
+
+    def _of_fields_or_lines(self) -> list[Problem]:
+        if (self.column is None) is (self.lines is None):
+            which = "neither" if self.column is None else "both"
+            return [Problem("", f"must have either column or lines; it has {which}")]
+        if self.lines is None:
+            return [] if self.from_ is None else [Problem("from", "goes with lines, which is missing")]
+        problems = [
+            Problem(name, "goes with column; times by lines have none")
+            for name in _OF_FIELDS
+            if name in self.model_fields_set and getattr(self, name) is not None
+        ]
+        if not self.lines:
+            problems.append(Problem("lines", f"must not be nothing; got {format_duration(self.lines)}"))
+        if self.from_ is None:
+            problems.append(
+                Problem("from", f"is required with lines: a time such as 2024-01-01T00:00, or {NAME}")
+            )
+        return problems
+
+    def _on_schedule(self) -> list[Problem]:
+        if self.every is None:
+            return [] if self.ties is None else [Problem("ties", "goes with every, which is missing")]
+        problems = []
+        if not self.every or HOUR % self.every:
+            got = format_duration(self.every)
+            problems.append(Problem("every", f"must divide one hour, as 5 minutes does; got {got}"))
+        if self.ties is None:
+            problems.append(Problem("ties", "is required with every, one of first, last, keep"))
+        return problems
+
+    @property
+    def is_local(self) -> bool:
+        """Whether times may be of an hour that comes twice, as clocks go back."""
+        return self.lines is None and layout.is_local(self.format, self.zone)
+
+    @property
+    def by_name(self) -> bool:
+        """Whether times depend on the name of the file."""
+        return self.from_ == NAME
+
+    def event_time(self, columns: Mapping[str, Column]) -> layout.EventTime:
+        """Return what a parser is told, given the declared columns."""
+
+        def paths(text: str) -> tuple[str, ...]:
+            return columns[text].field(text).paths if text in columns else split_paths(text)
+
+        if self.lines is not None:
+            start = None if self.from_ in (None, NAME) else (_moment(str(self.from_)) - EPOCH)
+            by_lines = layout.ByLines(
+                microseconds(self.lines), None if start is None else start // timedelta(microseconds=1)
+            )
+            return layout.EventTime((), by_lines=by_lines)
+        first, *more = map(paths, self.column or ())
+        added = paths(self.plus) if self.plus else ()
+        return layout.EventTime(first, added, self.format, self.zone, tuple(more))

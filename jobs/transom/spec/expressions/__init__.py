@@ -1,0 +1,75 @@
+"""The one expression language: a part of standard SQL, checked here and compiled to Spark SQL.
+
+Text stands in single quotes ('' is a quote, a backslash is a backslash), a column is its declared name.
+There are five types: string, integer (64 bits), number (double), boolean, timestamp (UTC).
+
+- `= <> < <= > >=`, `is [not] distinct from`, `is [not] null`, `is [not] true`, `and or not`,
+  `[not] in (...)`, `[not] between ... and ...`, `[not] like`, `[not] ilike`, `rlike` with a constant
+- `+ - * / %`, `||`, `case`, `cast(x as string | bigint | double | boolean | timestamp)`,
+  `timestamp '2015-05-17 10:00:00'` (UTC unless it says otherwise)
+- the functions in `compiler.FUNCTIONS`
+
+Nothing fails while it runs, for one bad row must not stop an hour: a division by zero, a number that is
+too large and a cast that does not work are null. What Spark would refuse is refused here, with the place.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from transom.formats.record_format import FieldType
+from transom.spec.expressions.compiler import FUNCTIONS, compiled, named, quote
+from transom.spec.expressions.errors import ExpressionError
+from transom.spec.expressions.parser import MAX_DEPTH, MAX_LENGTH
+
+__all__ = [
+    "FUNCTIONS",
+    "MAX_DEPTH",
+    "MAX_LENGTH",
+    "Expression",
+    "ExpressionError",
+    "compile",
+    "condition",
+    "quote",
+]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A compiled expression.
+
+    Attributes:
+        text: as it was written.
+        sql: Spark SQL for it, every part in parentheses, every column in backticks.
+        type: what it gives.
+        columns: the columns that it reads, sorted.
+    """
+
+    text: str
+    sql: str
+    type: FieldType
+    columns: tuple[str, ...]
+
+
+def condition(text: str, columns: Mapping[str, FieldType]) -> Expression:
+    """Return the compiled expression, which must be a boolean.
+
+    Raises:
+        ExpressionError: as `compile`, or it is of another type.
+    """
+    expression = compile(text, columns)
+    if expression.type != "boolean":
+        raise ExpressionError(text, 0, f"a condition must be a boolean; got {named(expression.type)}")
+    return expression
+
+
+def compile(text: str, columns: Mapping[str, FieldType]) -> Expression:
+    """Return an expression over columns of the given types, as Spark SQL.
+
+    Raises:
+        ExpressionError: it cannot be read, holds what the language has not (subqueries, aggregates,
+            windows, stars, parameters, comments, ...), names what is not declared, or its types do not fit.
+    """
+    sql, kind, used = compiled(text, columns)
+    if kind is None:
+        raise ExpressionError(text, 0, "a bare null has no type")
+    return Expression(text, sql, kind, tuple(sorted(used)))

@@ -1,0 +1,478 @@
+"""From a syntax tree to Spark SQL: what each node may hold, what types it takes, and what it becomes."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from transom.core.intervals import EPOCH
+from transom.formats.record_format import FieldType
+from transom.formats.regex_rules import PatternError, checked
+from transom.spec.expressions.errors import ExpressionError
+from transom.spec.expressions.parser import MAX_DEPTH, parse
+
+FUNCTIONS = (
+    "abs", "ceil", "coalesce", "contains", "ends_with", "floor", "greatest", "if", "least", "length",
+    "lower", "regexp_like", "split_part", "starts_with", "startswith", "substring", "trim", "upper",
+)  # fmt: skip
+"""The functions of the language."""
+
+Typed = tuple[str, FieldType | None]
+"""Spark SQL and its type; None is the type of a bare null."""
+
+_CASTS: dict[str, tuple[FieldType, str]] = {
+    "TEXT": ("string", "STRING"),
+    "VARCHAR": ("string", "STRING"),
+    "INT": ("integer", "BIGINT"),
+    "BIGINT": ("integer", "BIGINT"),
+    "DOUBLE": ("number", "DOUBLE"),
+    "FLOAT": ("number", "DOUBLE"),
+    "BOOLEAN": ("boolean", "BOOLEAN"),
+    "TIMESTAMP": ("timestamp", "TIMESTAMP"),
+    "TIMESTAMPTZ": ("timestamp", "TIMESTAMP"),
+}
+_COMPARISONS = {
+    "EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "NullSafeEQ": "<=>",
+    "NullSafeNEQ": "<=>",
+}  # fmt: skip
+_ARITHMETIC = {"Add": "try_add", "Sub": "try_subtract", "Mul": "try_multiply", "Mod": "try_mod"}
+_NUMERIC: tuple[FieldType, ...] = ("integer", "number")
+# Filled in by the parser and without meaning here: greatest and least leave nulls out in Spark anyway.
+_HARMLESS = {"ignore_nulls", "safe", "typed", "coalesce", "_type"}
+_INTEGER = re.compile("[0-9]+")
+_DECIMAL = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+
+
+def quote(text: str) -> str:
+    """Return a Spark SQL literal for a text.
+
+    `$` is written as an escape: Spark replaces `${name}` by its configuration, inside literals, too.
+    """
+    safe = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "'" + "".join(c if c.isprintable() and c != "$" else _escape(c) for c in safe) + "'"
+
+
+def _escape(letter: str) -> str:
+    return f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}"
+
+
+def named(kind: FieldType | None) -> str:
+    """Return a type with its article, for messages."""
+    return "a null" if kind is None else f"an {kind}" if kind == "integer" else f"a {kind}"
+
+
+def compiled(text: str, columns: Mapping[str, FieldType]) -> tuple[str, FieldType | None, set[str]]:
+    """Return Spark SQL for an expression, its type, and the columns that it reads.
+
+    Raises:
+        ExpressionError: it holds what the language has not, or its types do not fit.
+    """
+    compiler = _Compiler(text, columns)
+    sql, kind = compiler.walk(parse(text))
+    return sql, kind, compiler.used
+
+
+class _Compiler:
+    """One walk over a syntax tree; each method takes a node and gives Spark SQL and its type."""
+
+    def __init__(self, text: str, columns: Mapping[str, FieldType]) -> None:
+        self.text = text
+        self.columns = columns
+        self.used: set[str] = set()
+        self.depth = 0
+
+    def fail(self, node: Any, message: str, unknown: str | None = None) -> NoReturn:
+        starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+        raise ExpressionError(self.text, min(starts, default=0), message, unknown)
+
+    def walk(self, node: Any) -> Typed:
+        kind = type(node).__name__
+        handler = _HANDLERS.get(kind)
+        if handler is None:
+            self.refuse(node)
+        allowed, method = handler
+        extra = [name for name, value in node.args.items() if value and name not in (*allowed, *_HARMLESS)]
+        if extra:
+            self.fail(node, f"{self.name_of(node)} takes no {extra[0].replace('_', ' ')} here")
+        if kind == "Paren":
+            return self.walk(node.this)  # everything is put in parentheses anyway
+        self.depth += 1
+        # Left-deep chains (a + b + c ...) are deep without parentheses; Python's stack bounds them.
+        if self.depth > 4 * MAX_DEPTH:
+            self.fail(node, "is nested too deeply")
+        result: Typed = method(self, node)
+        self.depth -= 1
+        return result
+
+    def refuse(self, node: Any) -> NoReturn:
+        name = self.name_of(node)
+        from sqlglot import exp
+
+        if isinstance(node, exp.Func):
+            near = get_close_matches(name, FUNCTIONS, n=1)
+            hint = f"nearest: {near[0]}" if near else f"known: {', '.join(FUNCTIONS)}"
+            self.fail(node, f"no function {name!r}; {hint}")
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).lower()
+        self.fail(node, f"{words} is not part of the language")
+
+    def name_of(self, node: Any) -> str:
+        if type(node).__name__ == "Anonymous":
+            return str(node.this).lower()
+        start = node.meta.get("start")
+        written = self.text[start : node.meta["end"] + 1] if start is not None else ""
+        if written.isidentifier():
+            return written.lower()
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(node).__name__).lower()
+
+    def want(self, node: Any, *kinds: FieldType, who: str) -> Typed:
+        """Compile a part that must be of one of some types; a bare null passes."""
+        sql, kind = self.walk(node)
+        if kind is not None and kind not in kinds:
+            self.fail(node, f"{who} takes {' or '.join(named(one) for one in kinds)}; got {named(kind)}")
+        return sql, kind
+
+    def unify(self, parts: Sequence[tuple[Any, Typed]], who: str) -> FieldType | None:
+        """Return the common type of several parts: integers among numbers are numbers."""
+        common: FieldType | None = None
+        for node, (_, kind) in parts:
+            if common is None or kind is None or kind == common:
+                common = common or kind
+            elif kind in _NUMERIC and common in _NUMERIC:
+                common = "number"
+            else:
+                self.fail(node, f"{who} takes parts of one type; got {named(common)} and {named(kind)}")
+        return common
+
+    def not_null(self, node: Any, kind: FieldType | None, who: str) -> None:
+        if kind is None:
+            self.fail(node, f"{who} null is never true; write is null")
+
+    def constant(self, node: Any, who: str) -> str:
+        if type(node).__name__ != "Literal" or not node.is_string:
+            self.fail(node, f"{who} must be a constant text")
+        return str(node.this)
+
+    def whole(self, node: Any, who: str, low: int) -> int:
+        """Return a constant whole number of 32 bits, which some of Spark's functions insist on."""
+        inner = node.this if type(node).__name__ == "Neg" else node
+        digits = str(inner.this) if type(inner).__name__ == "Literal" and not inner.is_string else ""
+        if not _INTEGER.fullmatch(digits) or len(digits) > 9:
+            self.fail(node, f"{who} must be a constant whole number")
+        value = -int(digits) if inner is not node else int(digits)
+        if value < low:
+            self.fail(node, f"{who} must be at least {low}; got {value}")
+        return value
+
+    def column(self, node: Any) -> Typed:
+        parts = [str(part.this) for part in node.parts]
+        name = ".".join(parts)
+        if name not in self.columns or len(parts) > 1:
+            near = get_close_matches(name.lower(), self.columns, n=1)
+            hint = f"nearest: {near[0]}" if near else f"known: {', '.join(self.columns) or 'none'}"
+            if node.this.args.get("quoted"):
+                hint += "; text stands in single quotes"
+            self.fail(node, f"no column {name!r}; {hint}", unknown=name)
+        self.used.add(name)
+        return "`" + name.replace("`", "``") + "`", self.columns[name]
+
+    def literal(self, node: Any) -> Typed:
+        if node.is_string:
+            return quote(str(node.this)), "string"
+        digits = str(node.this)
+        if _INTEGER.fullmatch(digits):
+            # Length first: Python refuses to read thousands of digits.
+            if len(digits) > 18:
+                self.fail(node, f"must have at most 18 digits; got {digits[:40]}")
+            return f"{int(digits)}L", "integer"
+        if not _DECIMAL.fullmatch(digits) or float(digits) == float("inf"):
+            self.fail(node, f"is no number; got {digits[:40]}")
+        return f"{float(digits)!r}D", "number"
+
+    def boolean(self, node: Any) -> Typed:
+        return ("TRUE" if node.this else "FALSE"), "boolean"
+
+    def null(self, node: Any) -> Typed:
+        return "NULL", None
+
+    def logical(self, node: Any) -> Typed:
+        word = type(node).__name__.lower()
+        # Flat, so that a list of a hundred alternatives is one level deep.
+        parts = [
+            self.want(part, "boolean", who=word)[0] for part in reversed(list(_operands(node, type(node))))
+        ]
+        return "(" + f" {word.upper()} ".join(parts) + ")", "boolean"
+
+    def negation(self, node: Any) -> Typed:
+        return f"(NOT {self.want(node.this, 'boolean', who='not')[0]})", "boolean"
+
+    def comparison(self, node: Any) -> Typed:
+        name = type(node).__name__
+        sign = _COMPARISONS[name]
+        word = "is distinct from" if sign == "<=>" else sign
+        left, right = self.walk(node.this), self.walk(node.expression)
+        common = self.unify([(node.this, left), (node.expression, right)], word)
+        if sign != "<=>":
+            self.not_null(node.this, left[1], word)
+            self.not_null(node.expression, right[1], word)
+        if common == "boolean" and sign[0] in "<>" and sign not in ("<>", "<=>"):
+            self.fail(node, f"{word} does not order booleans")
+        sql = f"({left[0]} {sign} {right[0]})"
+        return (f"(NOT {sql})" if name == "NullSafeNEQ" else sql), "boolean"
+
+    def is_(self, node: Any) -> Typed:
+        other = type(node.expression).__name__
+        if other == "Null":
+            return f"({self.walk(node.this)[0]} IS NULL)", "boolean"
+        if other == "Boolean":
+            value = self.want(node.this, "boolean", who="is true")[0]
+            return f"({value} IS {'TRUE' if node.expression.this else 'FALSE'})", "boolean"
+        self.fail(node, "is goes with null, true or false")
+
+    def among(self, node: Any) -> Typed:
+        choices = [(part, self.walk(part)) for part in node.expressions]
+        if not choices:
+            self.fail(node, "in needs a list of values")
+        left = self.walk(node.this)
+        self.unify([(node.this, left), *choices], "in")
+        for part, (_, kind) in choices:
+            self.not_null(part, kind, "in")
+        return f"({left[0]} IN ({', '.join(sql for _, (sql, _) in choices)}))", "boolean"
+
+    def between(self, node: Any) -> Typed:
+        parts = [(part, self.walk(part)) for part in (node.this, node.args["low"], node.args["high"])]
+        common = self.unify(parts, "between")
+        for part, (_, kind) in parts:
+            self.not_null(part, kind, "between")
+        if common == "boolean":
+            self.fail(node, "between does not order booleans")
+        value, low, high = (sql for _, (sql, _) in parts)
+        return f"({value} BETWEEN {low} AND {high})", "boolean"
+
+    def like(self, node: Any) -> Typed:
+        word = type(node).__name__.lower()
+        value = self.want(node.this, "string", who=word)[0]
+        pattern = self.constant(node.expression, f"the pattern of {word}")
+        if re.search(r"\\(?![%_\\])", re.sub(r"\\[%_\\]", "", pattern)):
+            self.fail(node.expression, r"a backslash in a pattern stands before %, _ or \ only")
+        return self.negated(node, f"({value} {word.upper()} {quote(pattern)})"), "boolean"
+
+    def regexp(self, node: Any) -> Typed:
+        value = self.want(node.this, "string", who="rlike")[0]
+        pattern = self.constant(node.expression, "the pattern of rlike")
+        # Spark's are Java's; what both know is what is allowed.
+        if "(?P" in pattern:
+            self.fail(node.expression, "no regular expression: (?P is Python's alone")
+        try:
+            checked(pattern, linear=False)
+        except PatternError as error:
+            # Where nothing is doubled or escaped, the pattern stands in the text as it is.
+            start = 1 + min(part.meta["start"] for part in node.expression.walk() if "start" in part.meta)
+            within = error.offset if self.text.startswith(pattern, start) else -1
+            raise ExpressionError(self.text, start + within, error.message) from None
+        return self.negated(node, f"({value} RLIKE {quote(pattern)})"), "boolean"
+
+    def negated(self, node: Any, sql: str) -> str:
+        """Return `not like` and its kin, which are one node and no Not around another."""
+        return f"(NOT {sql})" if node.args.get("negate") else sql
+
+    def arithmetic(self, node: Any) -> Typed:
+        name = type(node).__name__
+        sign = {"Add": "+", "Sub": "-", "Mul": "*", "Mod": "%", "Div": "/"}[name]
+        left = self.want(node.this, *_NUMERIC, who=sign)
+        right = self.want(node.expression, *_NUMERIC, who=sign)
+        if name == "Div":
+            return f"try_divide({left[0]}, {right[0]})", "number"
+        kind = self.unify([(node.this, left), (node.expression, right)], sign)
+        return f"{_ARITHMETIC[name]}({left[0]}, {right[0]})", kind
+
+    def minus(self, node: Any) -> Typed:
+        sql, kind = self.want(node.this, *_NUMERIC, who="-")
+        if kind is None:
+            self.fail(node, "- takes an integer or a number; got a null")
+        return f"try_subtract({'0L' if kind == 'integer' else '0D'}, {sql})", kind
+
+    def joined(self, node: Any) -> Typed:
+        left, right = (self.want(part, "string", who="||")[0] for part in (node.this, node.expression))
+        return f"({left} || {right})", "string"
+
+    def case(self, node: Any) -> Typed:
+        operand = node.args.get("this")
+        sql = "CASE"
+        subject = self.walk(operand) if operand is not None else None
+        sql += f" {subject[0]}" if subject else ""
+        values = []
+        for branch in node.args["ifs"]:
+            if subject:
+                test = self.walk(branch.this)
+                self.unify([(operand, subject), (branch.this, test)], "case")
+                self.not_null(branch.this, test[1], "when")
+            else:
+                test = self.want(branch.this, "boolean", who="when")
+            value = self.walk(branch.args["true"])
+            values.append((branch.args["true"], value))
+            sql += f" WHEN {test[0]} THEN {value[0]}"
+        default = node.args.get("default")
+        if default is not None:
+            values.append((default, self.walk(default)))
+            sql += f" ELSE {values[-1][1][0]}"
+        return f"({sql} END)", self.unify(values, "case")
+
+    def if_(self, node: Any) -> Typed:
+        test = self.want(node.this, "boolean", who="if")[0]
+        parts = [node.args["true"], node.args.get("false")]
+        if parts[1] is None:
+            self.fail(node, "if takes a condition and two values")
+        values = [(part, self.walk(part)) for part in parts]
+        (yes, _), (no, _) = (typed for _, typed in values)
+        return f"if({test}, {yes}, {no})", self.unify(values, "if")
+
+    def cast(self, node: Any) -> Typed:
+        wanted = node.args["to"]
+        name = getattr(getattr(wanted, "this", None), "name", "")
+        if name not in _CASTS or wanted.expressions:
+            self.fail(node, "a cast is to string, bigint, double, boolean or timestamp")
+        kind, spark = _CASTS[name]
+        if kind == "timestamp" and type(node.this).__name__ == "Literal" and node.this.is_string:
+            return self.moment(node.this), kind
+        sql, given = self.walk(node.this)
+        if {kind, given} == {"boolean", "timestamp"}:
+            self.fail(node, f"there is no cast from {named(given)} to {named(kind)}")
+        return f"try_cast({sql} AS {spark})", kind
+
+    def moment(self, node: Any) -> str:
+        """Return a constant time, which must be one: as a null it would silently match nothing."""
+        try:
+            time = datetime.fromisoformat(str(node.this).strip())
+            time = time.replace(tzinfo=UTC) if time.tzinfo is None else time
+            since = time - EPOCH
+        except (ValueError, OverflowError):
+            self.fail(node, f"must be a time such as '2015-05-17 10:00:00'; got {str(node.this)[:40]!r}")
+        return f"timestamp_micros({since // timedelta(microseconds=1)}L)"
+
+
+def _operands(node: Any, kind: type[Any]) -> Iterator[Any]:
+    """Yield the operands of a chain of one operator, the last one first, without recursion."""
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        while type(part).__name__ == "Paren":
+            part = part.this
+        if isinstance(part, kind):
+            pending += [part.this, part.expression]
+        else:
+            yield part
+
+
+def _one_text(spark: str) -> Any:
+    def method(self: _Compiler, node: Any) -> Typed:
+        return f"{spark}({self.want(node.this, 'string', who=spark)[0]})", "string"
+
+    return method
+
+
+def _two_texts(spark: str) -> Any:
+    def method(self: _Compiler, node: Any) -> Typed:
+        left, right = (self.want(part, "string", who=spark)[0] for part in (node.this, node.expression))
+        return f"{spark}({left}, {right})", "boolean"
+
+    return method
+
+
+def _length(self: _Compiler, node: Any) -> Typed:
+    # Spark's is 32 bits, whose product with another overflows.
+    return f"CAST(length({self.want(node.this, 'string', who='length')[0]}) AS BIGINT)", "integer"
+
+
+def _substring(self: _Compiler, node: Any) -> Typed:
+    sql = self.want(node.this, "string", who="substring")[0]
+    if node.args.get("start") is None:
+        self.fail(node, "substring takes a text, a start and perhaps a length")
+    numbers = [self.whole(node.args["start"], "the start of substring", -(10**9))]
+    if node.args.get("length") is not None:
+        numbers.append(self.whole(node.args["length"], "the length of substring", 0))
+    return f"substring({', '.join([sql, *map(str, numbers)])})", "string"
+
+
+def _split_part(self: _Compiler, node: Any) -> Typed:
+    sql = self.want(node.this, "string", who="split_part")[0]
+    if node.args.get("delimiter") is None or node.args.get("part_index") is None:
+        self.fail(node, "split_part takes a text, a separator and a number")
+    separator = self.want(node.args["delimiter"], "string", who="split_part")[0]
+    index = self.whole(node.args["part_index"], "the number of split_part", -(10**9))
+    if index == 0:
+        self.fail(node.args["part_index"], "the number of split_part counts from 1, or from -1 at the end")
+    return f"split_part({sql}, {separator}, {index})", "string"
+
+
+def _absolute(self: _Compiler, node: Any) -> Typed:
+    sql, kind = self.want(node.this, *_NUMERIC, who="abs")
+    if kind == "integer":
+        # The smallest 64-bit integer has no positive partner, and Spark stops there.
+        return f"try_cast(abs(CAST({sql} AS DECIMAL(20, 0))) AS BIGINT)", kind
+    return f"abs({sql})", kind
+
+
+def _rounded(spark: str) -> Any:
+    def method(self: _Compiler, node: Any) -> Typed:
+        sql, kind = self.want(node.this, *_NUMERIC, who=spark)
+        return (sql if kind == "integer" else f"{spark}({sql})"), "integer"
+
+    return method
+
+
+def _of_many(spark: str, least: int) -> Any:
+    def method(self: _Compiler, node: Any) -> Typed:
+        parts = [(part, self.walk(part)) for part in (node.this, *node.expressions)]
+        if len(parts) < least:
+            self.fail(node, f"{spark} takes at least {least} values")
+        kind = self.unify(parts, spark)
+        if kind == "boolean" and spark != "coalesce":
+            self.fail(node, f"{spark} does not order booleans")
+        return f"{spark}({', '.join(sql for _, (sql, _) in parts)})", kind
+
+    return method
+
+
+_BINARY = ("this", "expression")
+# What each node may hold, and how it is compiled. A node that is not here is refused, and so is an
+# argument that is not: a parser that learns more gives the language nothing more.
+_HANDLERS: dict[str, tuple[tuple[str, ...], Any]] = {
+    "Paren": (("this",), None),
+    "Column": (("this", "table", "db", "catalog"), _Compiler.column),
+    "Literal": (("this", "is_string"), _Compiler.literal),
+    "Boolean": (("this",), _Compiler.boolean),
+    "Null": ((), _Compiler.null),
+    "And": (_BINARY, _Compiler.logical),
+    "Or": (_BINARY, _Compiler.logical),
+    "Not": (("this",), _Compiler.negation),
+    **dict.fromkeys(_COMPARISONS, (_BINARY, _Compiler.comparison)),
+    "Is": (_BINARY, _Compiler.is_),
+    "In": (("this", "expressions"), _Compiler.among),
+    "Between": (("this", "low", "high"), _Compiler.between),
+    "Like": ((*_BINARY, "negate"), _Compiler.like),
+    "ILike": ((*_BINARY, "negate"), _Compiler.like),
+    "RegexpLike": ((*_BINARY, "negate"), _Compiler.regexp),
+    **dict.fromkeys(("Add", "Sub", "Mul", "Mod", "Div"), (_BINARY, _Compiler.arithmetic)),
+    "Neg": (("this",), _Compiler.minus),
+    "DPipe": (_BINARY, _Compiler.joined),
+    "Case": (("this", "ifs", "default"), _Compiler.case),
+    "If": (("this", "true", "false"), _Compiler.if_),
+    "Cast": (("this", "to"), _Compiler.cast),
+    "TryCast": (("this", "to"), _Compiler.cast),
+    "Lower": (("this",), _one_text("lower")),
+    "Upper": (("this",), _one_text("upper")),
+    "Trim": (("this",), _one_text("trim")),
+    "StartsWith": (_BINARY, _two_texts("startswith")),
+    "EndsWith": (_BINARY, _two_texts("endswith")),
+    "Contains": (_BINARY, _two_texts("contains")),
+    "Length": (("this",), _length),
+    "Substring": (("this", "start", "length"), _substring),
+    "SplitPart": (("this", "delimiter", "part_index"), _split_part),
+    "Abs": (("this",), _absolute),
+    "Floor": (("this",), _rounded("floor")),
+    "Ceil": (("this",), _rounded("ceil")),
+    "Coalesce": (("this", "expressions"), _of_many("coalesce", 1)),
+    "Greatest": (("this", "expressions"), _of_many("greatest", 2)),
+    "Least": (("this", "expressions"), _of_many("least", 2)),
+}

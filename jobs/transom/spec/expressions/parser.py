@@ -1,0 +1,118 @@
+"""Reading an expression with sqlglot: a syntax tree, or an error at its place."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, ClassVar
+
+from transom.spec.expressions.errors import ExpressionError
+
+MAX_LENGTH = 4000
+MAX_DEPTH = 20
+"""Bounds on an expression: characters, and parentheses, cases or operators inside each other."""
+
+
+def parse(text: str) -> Any:
+    """Return the syntax tree.
+
+    Raises:
+        ExpressionError: it is no expression, too long or too deep.
+    """
+    # Half a second, which a stream without an expression should not cost a DAG file.
+    from sqlglot import errors, exp, parser
+    from sqlglot.tokenizer_core import TokenType
+
+    if not text.strip():
+        raise ExpressionError(text, 0, "is empty")
+    if len(text) > MAX_LENGTH:
+        raise ExpressionError(text, MAX_LENGTH, f"must be at most {MAX_LENGTH} characters; got {len(text)}")
+    for offset, letter in enumerate(text):
+        if "\ud800" <= letter <= "\udfff" or letter == "\0":
+            raise ExpressionError(text, offset, f"must not hold the character {letter!a}")
+    try:
+        read = _tokenizer_class()().tokenize(text)
+    except errors.TokenError:
+        # The only thing that the tokenizer refuses is a quote or a comment without its end.
+        start = max(text.rfind(mark) for mark in ("'", '"', "/*", "{#", "$"))
+        raise ExpressionError(text, start, "a quote or a comment without its end") from None
+    _check_tokens(text, read, TokenType)
+    try:
+        trees = parser.Parser().parse_into(exp.Condition, read, text)
+    except errors.ParseError as error:
+        detail = error.errors[0] if error.errors else {}
+        offset, found = _place(text, detail)
+        rule = _rule(str(detail.get("description") or "cannot be read"), found)
+        raise ExpressionError(text, offset, rule) from None
+    except RecursionError:
+        raise ExpressionError(text, 0, "is nested too deeply") from None
+    except Exception:
+        # The parser is made for SQL that some engine wrote; odd text trips it in ways without number
+        # (AttributeError, IndexError). Whatever it is, the text is not an expression.
+        raise ExpressionError(text, 0, "cannot be read as an expression") from None
+    if len(trees) != 1 or trees[0] is None:
+        raise ExpressionError(text, 0, "must be one expression")
+    return trees[0]
+
+
+@cache
+def _tokenizer_class() -> Any:
+    from sqlglot.tokens import Tokenizer
+
+    class Words(Tokenizer):
+        """Words of which sqlglot makes a command of all that follows, as call and show, are names instead."""
+
+        KEYWORDS: ClassVar = {
+            word: kind for word, kind in Tokenizer.KEYWORDS.items() if kind not in Tokenizer.COMMANDS
+        }
+        COMMANDS: ClassVar = set()
+
+    return Words
+
+
+def _check_tokens(text: str, read: Sequence[Any], kinds: Any) -> None:
+    depth = 0
+    for index, token in enumerate(read):
+        if token.comments:
+            at = min((text.find(mark) for mark in ("--", "/*", "{#") if mark in text), default=token.start)
+            raise ExpressionError(text, at, "comments are not allowed")
+        if token.token_type == kinds.SEMICOLON:
+            raise ExpressionError(text, token.start, "must be one expression, without a semicolon")
+        if token.token_type in (kinds.NATIONAL_STRING, kinds.RAW_STRING, kinds.HEREDOC_STRING):
+            raise ExpressionError(text, token.start, "text stands in plain single quotes")
+        opens = token.token_type in (kinds.L_PAREN, kinds.CASE, kinds.L_BRACKET, kinds.L_BRACE)
+        closes = token.token_type in (kinds.R_PAREN, kinds.END, kinds.R_BRACKET, kinds.R_BRACE)
+        depth += opens - closes
+        plain = token.token_type not in (kinds.STRING, kinds.IDENTIFIER)
+        follows = read[index + 1].token_type if index + 1 < len(read) else None
+        # Without its parenthesis the parser takes it for a statement, and logs that.
+        if plain and token.text.lower() == "if" and follows != kinds.L_PAREN:
+            raise ExpressionError(text, token.start, "if needs a parenthesis: if(condition, value, value)")
+        # Two texts side by side would be glued together, a comma forgotten in a list with them.
+        if index and token.token_type == kinds.STRING == read[index - 1].token_type:
+            raise ExpressionError(text, token.start, "a text after a text; is a comma or || missing?")
+        if depth > MAX_DEPTH:
+            raise ExpressionError(text, token.start, f"is nested more than {MAX_DEPTH} deep")
+
+
+def _rule(said: str, found: str) -> str:
+    """Return what the parser says, in the words of the language; `found` is where it stopped."""
+    lacks = re.match(r"Expect(?:ing|ed) (\S+)", said)
+    many = re.match(r"The number of provided arguments \((\d+)\) is greater than .* \((\d+)\)", said)
+    if many is not None:
+        return f"too many values for this function: at most {many[2]}; got {many[1]}"
+    if not found:
+        return said
+    if lacks is not None:
+        return f"{lacks[1].lower()} is missing behind {found!r}"
+    return (
+        f"something is missing beside {found!r}" if said.startswith("Required") else f"unexpected {found!r}"
+    )
+
+
+def _place(text: str, detail: Mapping[str, Any]) -> tuple[int, str]:
+    """Return where the parser stopped, and at what."""
+    found = str(detail.get("highlight") or "")
+    line, column = int(detail.get("line") or 1), int(detail.get("col") or 0)
+    begin = sum(len(one) + 1 for one in text.split("\n")[: line - 1])
+    offset = max(0, begin + column - len(found))
+    return (offset, found) if text[offset : offset + len(found)] == found else (offset, "")

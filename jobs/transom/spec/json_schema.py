@@ -1,0 +1,30 @@
+"""The JSON Schema of a stream's file, for editors: what is known field by field.
+
+Rules between fields (levels, columns that exist, conditions) are beyond a schema; `load` has them.
+"""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from transom.core.durations import format_duration
+from transom.spec.stream import Stream
+
+
+class _Schema(GenerateJsonSchema):
+    """Pydantic's schema, with defaults as a file would say them."""
+
+    def encode_default(self, dft: Any) -> Any:
+        """Return a default as JSON; pydantic's durations are no text that a file may hold."""
+        return format_duration(dft) if isinstance(dft, timedelta) else super().encode_default(dft)
+
+
+def schema_text() -> str:
+    """Return the schema as JSON, the same text every time."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Stream.model_json_schema(by_alias=True, mode="validation", schema_generator=_Schema),
+    }
+    return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

@@ -1,0 +1,199 @@
+"""From a file to a stream, with everything that is wrong said at once."""
+
+import re
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from transom.formats.record_format import REST
+from transom.spec import checks
+from transom.spec.errors import Location, Problem, SpecificationError, problems_of, unknown_fields
+from transom.spec.stream import Stream
+from transom.spec.yaml_file import read_mapping
+
+
+def load(path: str | Path) -> Stream:
+    """Return the stream that a YAML file declares.
+
+    Raises:
+        SpecificationError: the file cannot be read or breaks a rule; its text has every problem, each
+            with the field's path, the rule and the value.
+    """
+    return parse(read_mapping(path), str(path))
+
+
+def parse(data: Mapping[str, Any], name: str = "stream") -> Stream:
+    """Return the stream that a mapping declares; `name` is for errors.
+
+    Raises:
+        SpecificationError: as `load`.
+    """
+    try:
+        return Stream.model_validate(data)
+    except ValidationError:
+        sound, problems = _spelled(data)
+    # Rules between fields are only looked at where each field is sound, and some of them only where others
+    # are kept. Take the unsound parts out, and look again, so that a person sees all problems at once.
+    rest = _Rest(dict(sound))
+    while found := _found(rest.data):
+        problems += [
+            _of_built_in(location, problem) for location, problem in found if not rest.explains(problem)
+        ]
+        if not rest.take_out(found):
+            break
+    raise SpecificationError(name, _ordered(problems, sound))
+
+
+def _found(data: Mapping[str, Any]) -> list[tuple[Location, Problem]]:
+    try:
+        Stream.model_validate(data)
+    except ValidationError as error:
+        return problems_of(error, Stream)
+    return []
+
+
+def _spelled(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Problem]]:
+    """Return the data with each field that is not known taken for the one that was probably meant, where that
+    is not there, else left out; and what is wrong with these.
+
+    So a mistyped name is told by itself, and not once more by all that depends on what it says.
+    """
+    problems: list[Problem] = []
+    while True:
+        try:
+            Stream.model_validate(data)
+        except ValidationError as error:
+            unknown = unknown_fields(error, Stream)
+            told = dict(problems_of(error, Stream))
+        else:
+            unknown = {}
+        if not unknown:
+            return data, problems
+        data = deepcopy(dict(data))
+        for location, near in unknown.items():
+            problems.append(told[location])
+            place: Any = data
+            for part in location[:-1]:
+                place = place[part]
+            value = place.pop(location[-1])
+            if near is not None:
+                place.setdefault(near, value)
+
+
+def _of_built_in(location: Location, problem: Problem) -> Problem:
+    """Return the problem, or that the field is none of a built-in check, whatever its value."""
+    if len(location) > 2 and location[0] == "checks" and location[1] in checks.BUILT_IN:
+        name, field = str(location[1]), str(location[2])
+        if field not in checks.allowed(name):
+            return Problem(f"checks.{name}.{field}", checks.only_allowed(name))
+    return problem
+
+
+INDEPENDENT = frozenset(
+    (
+        "title", "description", "owner", "tags", "rest", "unique", "key", "where", "accept", "heal",
+        "retention", "start", "until", "schedule", "catchup", "submit", "chunk",
+    )
+)  # fmt: skip
+"""Fields without which the others can be judged."""
+NAMED = frozenset(
+    ("columns", "aggregate", "patterns", "frames", "fills", "persistence", "frequency", "checks")
+)
+"""Fields whose parts have names, each of which can be left out by itself."""
+ANYWHERE = "unnamed/*"
+"""Stands for a path that is wrong."""
+
+
+@dataclass
+class _Rest:
+    """What is left of a stream's data without the parts that are unsound.
+
+    Attributes:
+        said: the fields of which problems have been seen; each is judged once.
+        removed: the parts that were taken out.
+    """
+
+    data: dict[str, Any]
+    said: set[str] = field(default_factory=set)
+    removed: set[Location] = field(default_factory=set)
+
+    def explains(self, problem: Problem) -> bool:
+        """Whether a problem is there only since something was taken out, or was seen before."""
+        # What is wrong with a part may also be wrong with all of its parts.
+        gone = any(need[: len(part)] == part[: len(need)] for need in problem.needs for part in self.removed)
+        return gone or problem.path in self.said
+
+    def take_out(self, found: list[tuple[Location, Problem]]) -> bool:
+        """Take the parts out that problems are of; whether there were any that can be."""
+        self.said |= {problem.path for _, problem in found}
+        # Rules between fields go on where one of a single field is broken, and not always in a block's.
+        of_blocks = (_location(problem.path) for location, problem in found if not location)
+        locations = [location for location, _ in found if location]
+        taken = map(self._take_out, [*locations, *(part for part in of_blocks if part[0] in NAMED)])
+        return any([*taken])
+
+    def _take_out(self, location: Location) -> bool:
+        name, *inside = [str(part) for part in location] or [""]
+        first = inside[0] if inside else None
+        part = self.data.get(name)
+        if name == "name":
+            changed = {**self.data, "name": "unnamed"}
+        elif name == "source":
+            changed = {**self.data, "source": self._source(part, first)}
+        elif name in NAMED and isinstance(part, Mapping) and first is not None:
+            self.removed.add((name, first))
+            kept = {key: value for key, value in part.items() if str(key) != first}
+            check = part.get(first)
+            if (
+                name == "checks"
+                and first in checks.BUILT_IN
+                and len(inside) > 1
+                and isinstance(check, Mapping)
+            ):
+                kept[first] = {key: value for key, value in check.items() if key != inside[1]}
+            changed = {**self.data, name: kept}
+        elif name in NAMED or name in INDEPENDENT or name == "time":
+            self.removed |= {(name,), *([("columns", REST)] if name == "rest" else [])}
+            # What a preset says of the time stands in for it; else it is missing.
+            self.said.add(name)
+            changed = {key: value for key, value in self.data.items() if key != name}
+        else:
+            return False
+        before, self.data = self.data, changed
+        return before != changed
+
+    def _source(self, source: Any, field: str | None) -> Any:
+        if not isinstance(source, Mapping) or field in (None, "path"):
+            # Which columns it has besides the declared ones is not known.
+            self.removed |= {("source", "path"), ("columns",)}
+            if isinstance(source, Mapping):
+                return {**source, "path": ANYWHERE}
+            self.said.add("source.format")
+            return {"path": ANYWHERE}
+        if field in ("format", "options"):
+            self.said.add("source.format")
+            return {key: value for key, value in source.items() if key not in ("format", "options")}
+        return {key: value for key, value in source.items() if key != field}
+
+
+def _location(path: str) -> Location:
+    """Return the first parts of a field's path."""
+    return tuple(re.split(r"[.\[]", path)[:3])
+
+
+def _ordered(problems: list[Problem], data: Mapping[str, Any]) -> list[Problem]:
+    """Return the problems in the order of the fields, unknown ones first, and of the parts in the file."""
+    fields = list(Stream.model_fields)
+
+    def place(problem: Problem) -> tuple[int, int]:
+        name, *inside = map(str, _location(problem.path))
+        part = data.get(name)
+        names = list(map(str, part)) if isinstance(part, Mapping) and name in NAMED else []
+        first = names.index(inside[0]) if inside and inside[0] in names else -1
+        return (fields.index(name) if name in fields else -1), first
+
+    return sorted(problems, key=place)

@@ -1,0 +1,139 @@
+"""Reading YAML that others wrote, with less of YAML than there is.
+
+A stream's file is small, a tree, and says what it seems to say. So: no aliases (a few lines of them can
+stand for gigabytes), no tags, no repeated keys (the last one would win in silence), a bounded size and
+depth, and only `true` and `false` are booleans: YAML 1.1 reads `off: true` as `{False: True}`, `1:30` as
+90 and a date as a date.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from transom.spec.errors import Problem, SpecificationError
+
+MAX_BYTES = 256 * 1024
+_MAX_DEPTH = 20
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, with the rules of this module."""
+
+    # Not the parent's table, which adding a resolver would change for everybody. It is the class's, and
+    # PyYAML changes it in `add_implicit_resolver`.
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Compose one node, unless it is an alias, carries an anchor or a tag, or lies too deep."""
+        # PyYAML's stubs leave this one out of the types.
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if getattr(event, "anchor", None) is not None:
+            raise yaml.MarkedYAMLError(
+                problem="anchors and aliases are not allowed", problem_mark=event.start_mark
+            )
+        if getattr(event, "tag", None) is not None:
+            raise yaml.MarkedYAMLError(problem="tags are not allowed", problem_mark=event.start_mark)
+        if self.depth >= _MAX_DEPTH:
+            raise yaml.MarkedYAMLError(
+                problem=f"nested more than {_MAX_DEPTH} deep", problem_mark=event.start_mark
+            )
+        self.depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self.depth -= 1
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        """Construct a mapping whose keys are different texts."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
+                raise yaml.MarkedYAMLError(problem="a key must be text", problem_mark=key.start_mark)
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key.value!r} is repeated", problem_mark=key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+# YAML 1.2's core schema, without octal and hexadecimal numbers, infinities and nan. The expressions are
+# matched from the start only, hence the \Z.
+for _tag, _form, _first in (
+    ("bool", r"(true|false)\Z", "tf"),
+    ("null", r"(~|null|)\Z", ["~", "n", ""]),
+    ("int", r"[-+]?(0|[1-9][0-9]{0,17})\Z", "-+0123456789"),
+    ("float", r"[-+]?[0-9]+(\.[0-9]*([eE][-+]?[0-9]{1,3})?|[eE][-+]?[0-9]{1,3})\Z", "-+0123456789"),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_form), list(_first))
+
+
+def read_mapping(path: str | Path) -> dict[str, Any]:
+    """Return the mapping that a YAML file holds.
+
+    Raises:
+        SpecificationError: the file cannot be read, is larger than 256 KiB, is no UTF-8, no YAML or no
+            mapping, or breaks a rule of this module.
+    """
+    name = str(path)
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise SpecificationError(name, [Problem("", f"cannot be read: {error.strerror}")]) from None
+    return parse_mapping(content, name)
+
+
+def parse_mapping(content: bytes | str, name: str) -> dict[str, Any]:
+    """Return the mapping that a text holds; `name` is for errors.
+
+    Raises:
+        SpecificationError: as `read_mapping`.
+    """
+    try:
+        raw = content.encode() if isinstance(content, str) else content
+        if len(raw) > MAX_BYTES:
+            raise SpecificationError(name, [Problem("", f"must be at most {MAX_BYTES} bytes; it has more")])
+        data = yaml.load(raw.decode(), _Loader)
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
+        wrong = f"{error.object[error.start : error.end]!a} at {error.start}"
+        raise SpecificationError(name, [Problem("", f"must be UTF-8; got {wrong}")]) from None
+    except yaml.YAMLError as error:
+        raise SpecificationError(name, [Problem("", _where(error))]) from None
+    if not isinstance(data, dict):
+        kind = "nothing" if data is None else type(data).__name__
+        raise SpecificationError(name, [Problem("", f"must hold a mapping of fields; got {kind}")])
+    return data
+
+
+def declared_name(content: str) -> str | None:
+    """Return the text that a YAML text has as `name`, however wrong what comes behind it is; None of none."""
+    depth, key = 0, None
+    try:
+        for event in yaml.parse(content, _Loader):
+            if isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+                continue
+            if depth == 1 and key == "name":
+                value = event.value if isinstance(event, yaml.ScalarEvent) else ""
+                # In a { that is never closed, a value goes on over the lines; a name has no blanks.
+                return value if value and not any(map(str.isspace, value)) else None
+            if depth == 1:
+                # Keys and values take turns.
+                scalar = event.value if isinstance(event, yaml.ScalarEvent) else ""
+                key = scalar if key is None else None
+            depth += isinstance(event, yaml.CollectionStartEvent)
+    except yaml.YAMLError:
+        pass
+    return None
+
+
+def _where(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
+    if mark is None:
+        return f"not YAML: {problem}"
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"

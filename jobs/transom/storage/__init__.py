@@ -1,0 +1,1 @@
+"""Delta tables: reading, staging, writing, digests."""

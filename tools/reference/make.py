@@ -91,18 +91,25 @@ def _readme(code: Path, place: Path) -> dict[str, str]:
     readme = (code / "README.md").read_text()
     shown = re.findall(r"^```yaml(?: title=\"\w+\")?\n(.*?)^```$", readme, re.M | re.S)
     texts = {yaml.safe_load(text)["name"]: text for text in shown} | {"weather": draw.WEATHER}
+    outside = place.parent / "outside"
+    if not outside.exists():
+        _outside(outside)
+    return {name: texts[name].replace("/data/", f"{outside}/") for name in draw.DRAWN}
+
+
+def _outside(folder: Path) -> None:
+    """What is not of a stream; the same tables for both sides, as hours are made of their files' names."""
     known = pa.table({"address": [f"198.51.100.{n}" for n in range(5)]})
-    write_deltalake(f"{place}/known_services", known)
+    write_deltalake(f"{folder}/known_services", known)
     begins = [FIRST + timedelta(hours=5 * n, minutes=7) for n in range(12)]
     works = pa.table(
         {
             "begins": pa.array(begins, pa.timestamp("us", "UTC")),
-            "station": [str("abc"[n % 3]) for n in range(12)],
+            "station": ["abc"[n % 3] for n in range(12)],
             "lanes": pa.array([n % 4 for n in range(12)], pa.int64()),
         }
     )
-    write_deltalake(f"{place}/roadworks", works)
-    return {name: texts[name].replace("/data/", f"{place}/") for name in draw.DRAWN}
+    write_deltalake(f"{folder}/roadworks", works)
 
 
 def _drawn(name: str, stream: Any, landing: Path, run: Run) -> None:

@@ -26,8 +26,8 @@ from transom.app.freshness import lineage_of, reason
 from transom.app.run_stage import root_of
 from transom.core.durations import parse_duration
 from transom.core.exact_sums import Int64s
-from transom.core.intervals import HOUR, Interval, hour_of
-from transom.engine.hours import micros, number_of, quoted
+from transom.core.intervals import HOUR, Interval, hour_of, micros, number_of
+from transom.engine.hours import quoted
 from transom.features.aggregates.horizon import Figures, Horizon
 from transom.features.aggregates.resolve import block_of
 from transom.features.frequency.algorithm.window_sketch import WindowSketch

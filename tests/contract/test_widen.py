@@ -11,7 +11,7 @@ import pytest
 
 from contract.test_promise import assert_equal
 from house import House, hour, line
-from transom.arrays.arrow import HOUR_LENGTH
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.patterns.algorithm.pattern import NULL, Instance, Stretch, minimal_instances
 from transom.features.patterns.resolve import PatternBlock, block_of
 

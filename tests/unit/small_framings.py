@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames.algorithm.reference import (
     Aggregate,
     Boundary,
@@ -17,8 +17,8 @@ from transom.features.frames.algorithm.reference import (
     Trend,
 )
 
-TURN = HOUR // 4
-MINUTE = HOUR // 60
+TURN = HOUR_LENGTH // 4
+MINUTE = HOUR_LENGTH // 60
 HOURS = 12
 AGGREGATES = st.builds(
     Aggregate,
@@ -53,7 +53,8 @@ def framings(draw: st.DrawFn, kind: str) -> Framing:
         # Of any number of minutes.
         draw(
             st.one_of(
-                st.integers(1, 5).map(lambda n: n * HOUR), st.integers(1, 250).map(lambda n: n * MINUTE)
+                st.integers(1, 5).map(lambda n: n * HOUR_LENGTH),
+                st.integers(1, 250).map(lambda n: n * MINUTE),
             )
         ),
         least_time,

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from transom.features.frames.algorithm.hourly_fragments import HOUR
-from transom.features.patterns.algorithm.batches import Bools
+from transom.core.exact_sums import Bools
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.persistence.algorithm.item_slot_hash import hashed
 from transom.features.persistence.algorithm.reference import Exact, Persistence, SlidingWindow, Tracked
 from transom.features.persistence.algorithm.vectorised import (
@@ -64,7 +64,9 @@ def cases(draw: st.DrawFn) -> Case:
             for quarter in range(4):
                 if draw(st.integers(0, 9)) < chance:
                     offsets = draw(st.lists(st.integers(0, 15 * MINUTE - 1), min_size=1, max_size=2))
-                    records += [(hour * HOUR + quarter * 15 * MINUTE + offset, item) for offset in offsets]
+                    records += [
+                        (hour * HOUR_LENGTH + quarter * 15 * MINUTE + offset, item) for offset in offsets
+                    ]
     watched = frozenset(draw(st.sets(st.sampled_from(ITEMS), max_size=1)))
     runs = sorted({due[0], *draw(st.sets(st.sampled_from(due), max_size=6))})
     return Case(tracking, sorted(records), watched, due, runs)
@@ -81,7 +83,7 @@ def plain(case: Case) -> Iterator[tuple[int, dict[At, Tracked], dict[bytes, int]
     named: dict[bytes, int] = {}
     for hour in case.hours:
         for time, item in case.records:
-            if time // HOUR != hour:
+            if time // HOUR_LENGTH != hour:
                 continue
             slot = time // tracking.length
             exact.take(item, slot)
@@ -112,7 +114,7 @@ def plain(case: Case) -> Iterator[tuple[int, dict[At, Tracked], dict[bytes, int]
         persistence = exact.persistence(last)
         found |= {item for item in case.watched if persistence.get(item, 0) >= asked.alpha * asked.slots}
         left = named.keys() - found
-        named = {item: named.get(item, (hour + 1) * HOUR) for item in found}
+        named = {item: named.get(item, (hour + 1) * HOUR_LENGTH) for item in found}
         yield hour, tuples, named, left
 
 
@@ -135,8 +137,10 @@ def sightings(case: Case, hours: range) -> tuple[Sightings, Bools]:
     tracking, asked = case.tracking, case.tracking.asked
     times: dict[tuple[int, int, int], list[int]] = {}
     for time, item in case.records:
-        if time // HOUR in hours:
-            times.setdefault((ITEMS.index(item), time // HOUR, time // tracking.length), []).append(time)
+        if time // HOUR_LENGTH in hours:
+            times.setdefault((ITEMS.index(item), time // HOUR_LENGTH, time // tracking.length), []).append(
+                time
+            )
     keys = sorted(times)
     item, hour, slot = (np.array([key[n] for key in keys], dtype=np.int64) for n in range(3))
     starts = [
@@ -155,6 +159,6 @@ def contacts(case: Case, item: bytes, start: int, hour: int) -> Mapping[int, lis
     found: dict[int, list[int]] = {}
     for time, other in case.records:
         slot = time // case.tracking.length
-        if other == item and slot >= start and time // HOUR <= hour:
+        if other == item and slot >= start and time // HOUR_LENGTH <= hour:
             found.setdefault(slot, []).append(time // case.tracking.unit)
     return found

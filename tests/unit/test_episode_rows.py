@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 
 from transom.core.durations import microseconds
-from transom.core.intervals import HOUR
-from transom.engine.hours import micros
+from transom.core.intervals import HOUR, micros
 from transom.engine.stage import Reads
 from transom.features.patterns.algorithm.episodes import Merging
 from transom.features.patterns.resolve import block_of

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import rare_case
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.patterns.algorithm.episodes import (
     FINAL,
-    HOUR,
     JOINED,
     NONE,
     PARTIAL,
@@ -22,7 +22,7 @@ from transom.features.patterns.algorithm.episodes import (
     rows_of,
 )
 
-QUARTER = HOUR // 4
+QUARTER = HOUR_LENGTH // 4
 HOURS = 40
 CASE = rare_case(3)
 
@@ -32,7 +32,9 @@ def mergings(draw: st.DrawFn) -> Merging:
     """Of one to five levels, batches of 15 or 30 minutes."""
     top = QUARTER << draw(st.integers(0, 4))
     within = draw(st.sampled_from([top, top - 1, top // 2 + 1]))
-    merge = draw(st.sampled_from([0, 0, 1, QUARTER, HOUR - 1, HOUR, HOUR + 2, 3 * HOUR]))
+    merge = draw(
+        st.sampled_from([0, 0, 1, QUARTER, HOUR_LENGTH - 1, HOUR_LENGTH, HOUR_LENGTH + 2, 3 * HOUR_LENGTH])
+    )
     return Merging(merge, within, top)
 
 
@@ -44,12 +46,14 @@ def matches_of(draw: st.DrawFn, merging: Merging) -> list[Row]:
     for number in draw(st.permutations(range(draw(st.integers(0, 9))))):
         level = draw(st.integers(0, (merging.top // QUARTER).bit_length() - 1))
         length = QUARTER << level
-        end = draw(st.integers(1, 12 * HOUR // length)) * length
+        end = draw(st.integers(1, 12 * HOUR_LENGTH // length)) * length
         last = draw(st.sampled_from([end - length, end - 1, end - length + length // 2]))
         first = last - draw(st.sampled_from([0, 1, merging.within // 2, merging.within]))
         found.append(
             Row(
-                hour=(end - 1) // HOUR * HOUR, id=number, key=draw(st.sampled_from([0, 0, 0, 1])),
+                hour=(end - 1) // HOUR_LENGTH * HOUR_LENGTH,
+                id=number,
+                key=draw(st.sampled_from([0, 0, 0, 1])),
                 start=first, end=last, matches=1, new=1, detected_at=end, level=level,
             )
         )  # fmt: skip
@@ -82,7 +86,7 @@ def in_order(rows: Iterable[Row]) -> list[Row]:
 
 
 def whole(matches: Sequence[Row], merging: Merging) -> list[Row]:
-    return fast(matches, [], range(0, HOURS * HOUR, HOUR), merging)
+    return fast(matches, [], range(0, HOURS * HOUR_LENGTH, HOUR_LENGTH), merging)
 
 
 @st.composite
@@ -94,11 +98,13 @@ def stored_rows(draw: st.DrawFn) -> list[Row]:
         one = Row(
             hour=0, id=100 + number, key=draw(st.integers(0, 1)), start=start,
             end=start + draw(st.integers(0, 8)) * QUARTER, matches=draw(st.integers(1, 3)), new=0,
-            detected_at=draw(st.sampled_from([0, 1, 20 * HOUR])), level=draw(st.integers(0, 2)),
+            detected_at=draw(st.sampled_from([0, 1, 20 * HOUR_LENGTH])), level=draw(st.integers(0, 2)),
         )  # fmt: skip
         for hour in draw(st.lists(st.integers(-3, 9), min_size=1, max_size=6, unique=True)):
             state = draw(st.sampled_from([PARTIAL, PARTIAL, FINAL, JOINED]))
-            found.append(replace(one, hour=hour * HOUR, state=state, joined=99 if state == JOINED else NONE))
+            found.append(
+                replace(one, hour=hour * HOUR_LENGTH, state=state, joined=99 if state == JOINED else NONE)
+            )
     return found
 
 
@@ -108,7 +114,7 @@ def test_many_hours_and_keys_at_once_are_those_of_the_definition(
     history: tuple[Merging, list[Row]], stored: list[Row], hours: set[int]
 ) -> None:
     merging, matches = history
-    targets = [hour * HOUR for hour in sorted(hours)]
+    targets = [hour * HOUR_LENGTH for hour in sorted(hours)]
     own = [match for match in matches if match.hour in targets]
     others = [row for row in stored if row.hour not in targets]
     assert fast(own, others, targets, merging) == defined(own, others, targets, merging)
@@ -122,8 +128,8 @@ def test_how_hours_are_cut_into_runs_leaves_no_trace(
     merging, matches = history
     rows: list[Row] = []
     for first, behind in zip([0, *sorted(cuts)], [*sorted(cuts), HOURS], strict=True):
-        hours = range(first * HOUR, behind * HOUR, HOUR)
-        reached = [row for row in rows if hours.start - merging.reach * HOUR <= row.hour]
+        hours = range(first * HOUR_LENGTH, behind * HOUR_LENGTH, HOUR_LENGTH)
+        reached = [row for row in rows if hours.start - merging.reach * HOUR_LENGTH <= row.hour]
         rows += fast([match for match in matches if match.hour in hours], reached, hours, merging)
     assert in_order(rows) == whole(matches, merging)
 
@@ -186,11 +192,11 @@ def test_an_episode_has_one_last_row_and_every_match_counts_once(history: tuple[
         assert (last.joined != NONE) == (last.state == JOINED)
         assert len({row.hour for row in of_one}) == len(of_one)
         assert len({(row.detected_at, row.level, row.key) for row in of_one}) == 1
-        assert all(row.end < row.hour + HOUR and row.start <= row.end for row in of_one)
+        assert all(row.end < row.hour + HOUR_LENGTH and row.start <= row.end for row in of_one)
         # Without something new an hour says of an episode only that it has come to an end.
         assert all(row.new or row.state != PARTIAL for row in of_one)
         assert (
-            last.end + merging.merge <= last.hour + HOUR - merging.top - merging.within
+            last.end + merging.merge <= last.hour + HOUR_LENGTH - merging.top - merging.within
         ) or last.joined != NONE
         for before, after in pairwise(of_one):
             assert after.start <= before.start <= before.end <= after.end
@@ -213,24 +219,29 @@ def test_no_row_further_back_than_the_reach_is_open(history: tuple[Merging, list
 
 
 def match(hour: int, first: int, last: int, number: int = 0) -> Row:
-    return Row(hour * HOUR, number, 0, first, last, 1, 1, (hour + 1) * HOUR, 0)
+    return Row(hour * HOUR_LENGTH, number, 0, first, last, 1, 1, (hour + 1) * HOUR_LENGTH, 0)
 
 
 @pytest.mark.parametrize(
-    ("more", "reach"), [(0, 7), (1, 8), (2, 8), (-1, 7), (HOUR - 1, 8), (HOUR, 8), (HOUR + 1, 9)]
+    ("more", "reach"),
+    [(0, 7), (1, 8), (2, 8), (-1, 7), (HOUR_LENGTH - 1, 8), (HOUR_LENGTH, 8), (HOUR_LENGTH + 1, 9)],
 )
 def test_the_reach_is_that_of_a_record_at_the_end_of_its_hour(more: int, reach: int) -> None:
-    merging = Merging(HOUR + more, 2 * HOUR, 4 * HOUR)
+    merging = Merging(HOUR_LENGTH + more, 2 * HOUR_LENGTH, 4 * HOUR_LENGTH)
     assert merging.reach == reach
-    (first, last) = fast([match(0, 0, HOUR - 1)], [], range(0, 12 * HOUR, HOUR), merging)
+    (first, last) = fast([match(0, 0, HOUR_LENGTH - 1)], [], range(0, 12 * HOUR_LENGTH, HOUR_LENGTH), merging)
     # A microsecond more is not seen in whole hours: the hour after its own ends is the first.
-    assert last == replace(first, hour=(7 + (more > 1) + (more > HOUR + 1)) * HOUR, new=0, state=FINAL)
+    assert last == replace(
+        first, hour=(7 + (more > 1) + (more > HOUR_LENGTH + 1)) * HOUR_LENGTH, new=0, state=FINAL
+    )
 
 
 def test_what_is_further_back_than_the_reach_is_left_as_it_stands() -> None:
     """Hours in between were not asked for: no hour can say what came of it."""
-    merging = Merging(0, HOUR, HOUR)
-    assert fast([match(0, 0, HOUR - 1)], [], [0, 3 * HOUR], merging) == [match(0, 0, HOUR - 1)]
+    merging = Merging(0, HOUR_LENGTH, HOUR_LENGTH)
+    assert fast([match(0, 0, HOUR_LENGTH - 1)], [], [0, 3 * HOUR_LENGTH], merging) == [
+        match(0, 0, HOUR_LENGTH - 1)
+    ]
 
 
 def test_an_episode_is_final_when_the_earliest_match_to_come_cannot_join_it() -> None:
@@ -243,22 +254,26 @@ def test_an_episode_is_final_when_the_earliest_match_to_come_cannot_join_it() ->
 
 
 def test_a_match_brings_together_what_was_apart() -> None:
-    merging = Merging(QUARTER, 3 * HOUR, 4 * HOUR)
+    merging = Merging(QUARTER, 3 * HOUR_LENGTH, 4 * HOUR_LENGTH)
     one, two = match(4, 10 * QUARTER, 11 * QUARTER, 2), match(4, 14 * QUARTER, 15 * QUARTER, 1)
     three, four = match(5, 12 * QUARTER, 13 * QUARTER, 5), match(5, 16 * QUARTER + 1, 18 * QUARTER, 0)
-    found = fast([one, two, three, four], [], [4 * HOUR, 5 * HOUR], merging)
+    found = fast([one, two, three, four], [], [4 * HOUR_LENGTH, 5 * HOUR_LENGTH], merging)
     assert found == [
         two,
         one,
         match(5, 16 * QUARTER + 1, 18 * QUARTER, 0),
-        replace(two, hour=5 * HOUR, start=10 * QUARTER, end=15 * QUARTER, matches=3, new=1),
-        replace(one, hour=5 * HOUR, new=0, state=JOINED, joined=1),
+        replace(two, hour=5 * HOUR_LENGTH, start=10 * QUARTER, end=15 * QUARTER, matches=3, new=1),
+        replace(one, hour=5 * HOUR_LENGTH, new=0, state=JOINED, joined=1),
     ]
     # As near as merge lets it be, it is the same; as soon as nothing can join, it is said at once.
     touching = replace(four, start=16 * QUARTER)
     (joined,) = [
-        row for row in fast([one, two, three, touching], [], [4 * HOUR, 5 * HOUR], merging) if row.new > 1
+        row
+        for row in fast([one, two, three, touching], [], [4 * HOUR_LENGTH, 5 * HOUR_LENGTH], merging)
+        if row.new > 1
     ]
     assert (joined.id, joined.matches, joined.end) == (1, 4, 18 * QUARTER)
     short = Merging(0, 1, QUARTER)
-    assert [row.state for row in fast([match(1, HOUR, HOUR + 1)], [], [HOUR], short)] == [FINAL]
+    assert [
+        row.state for row in fast([match(1, HOUR_LENGTH, HOUR_LENGTH + 1)], [], [HOUR_LENGTH], short)
+    ] == [FINAL]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import rare_case
-from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames.algorithm.readings import NONE, Left, Readings
 from transom.features.frames.algorithm.reference import (
     Aggregate,
@@ -94,7 +94,7 @@ def as_told(key: int, report: Report, framing: Framing) -> tuple[object, ...]:
         max(values, default=NONE),
         next((r.time for r in frame.readings if r.value is not None and r.value == max(values)), NONE),
         True,
-        sum(report.hour <= r.time < report.hour + HOUR for r in frame.readings),
+        sum(report.hour <= r.time < report.hour + HOUR_LENGTH for r in frame.readings),
     )
 
 
@@ -104,11 +104,11 @@ def in_runs(
     """What runs tell, and what they leave; each looks back as far as a frame may be idle, and no further."""
     left, found = Left.none(), []
     last = 0
-    for begin, until in ((begin * HOUR, end * HOUR) for begin, end in hours):
-        near = left.taken(left.hour >= begin - -(-framing.idle // HOUR) * HOUR)
+    for begin, until in ((begin * HOUR_LENGTH, end * HOUR_LENGTH) for begin, end in hours):
+        near = left.taken(left.hour >= begin - -(-framing.idle // HOUR_LENGTH) * HOUR_LENGTH)
         if framing.begins:
             # The last hour that was asked for has all keys that are known.
-            near = near.taken(near.hour == last - HOUR)
+            near = near.taken(near.hour == last - HOUR_LENGTH)
         near, last = latest(near), until
         reports, rows = advance(framing, near, columns(keys, begin, until), begin, until)
         found += told_of(reports)
@@ -125,13 +125,13 @@ def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None
         found, left = in_runs(framing, keys, some)
         # What hours leave is a table, too, and does not depend on the runs either.
         assert left == in_runs(framing, keys, few)[1]
-        hours = [hour * HOUR for run in few for hour in range(*run)]
+        hours = [hour * HOUR_LENGTH for run in few for hour in range(*run)]
         assert {hour for _, hour, *_ in left} <= set(hours)
-        keys = [[one for one in of if one.time // HOUR * HOUR in hours] for of in keys]
+        keys = [[one for one in of if one.time // HOUR_LENGTH * HOUR_LENGTH in hours] for of in keys]
         expected = [
             as_told(key, report, framing)
             for key, of in enumerate(keys)
-            for report in expected_reports(framing, of, hours, HOUR)
+            for report in expected_reports(framing, of, hours, HOUR_LENGTH)
         ]
         assert sorted(found) == sorted(expected)
 
@@ -148,7 +148,7 @@ def test_frames_of_a_stretch_by_itself(kind: str, longest: bool) -> None:
         # Of a stretch by itself nothing is known of a key before its first reading there.
         framing = replace(framing, begins=False)
         overlap &= kind != "threshold"
-        until = (HOURS + 8) * HOUR
+        until = (HOURS + 8) * HOUR_LENGTH
         found = whole(framing, columns(keys, 0, until), 0, until, overlap, longest)
         expected = []
         for key, of in enumerate(keys):
@@ -156,7 +156,7 @@ def test_frames_of_a_stretch_by_itself(kind: str, longest: bool) -> None:
             most = max((frame.length(framing.every) for frame in frames), default=0)
             for frame in frames:
                 if not longest or frame.length(framing.every) == most:
-                    told = as_told(key, Report(until - HOUR, "final", 1, frame), framing)
+                    told = as_told(key, Report(until - HOUR_LENGTH, "final", 1, frame), framing)
                     expected.append((*told[:-1], len(frame.readings)))
         assert sorted(told_of(found)) == sorted(expected)
 
@@ -180,11 +180,11 @@ def test_the_worked_example_of_the_paper(
     framing: Framing, longest: bool, expected: list[tuple[int, int]]
 ) -> None:
     ones = [Reading(time, value, holds=value > 32) for time, value in enumerate(WORKED, start=1)]
-    frames = alone(framing, ones, HOUR, overlap=False)
+    frames = alone(framing, ones, HOUR_LENGTH, overlap=False)
     most = max(frame.length(1) for frame in frames)
     spans = [(frame.start, frame.end) for frame in frames if not longest or frame.length(1) == most]
     assert spans == expected
-    found = whole(framing, columns([ones], 0, HOUR), 0, HOUR, overlap=False, longest=longest)
+    found = whole(framing, columns([ones], 0, HOUR_LENGTH), 0, HOUR_LENGTH, overlap=False, longest=longest)
     assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == expected
 
 
@@ -194,12 +194,12 @@ def test_sums_that_may_not_be_exact_are_refused() -> None:
     with pytest.raises(
         OverflowError, match=r"below 2\^62 steps .* got values of one key that come to 5.76e\+18"
     ):
-        advance(framing, Left.none(), columns([of], 0, HOUR), 0, HOUR)
+        advance(framing, Left.none(), columns([of], 0, HOUR_LENGTH), 0, HOUR_LENGTH)
 
 
 def test_sums_of_other_keys_and_of_frames_before_count_for_nothing() -> None:
     framing = Framing(Aggregate("sum", ">", Fraction(2**60), True), least_records=2)
     keys = [[Reading(time, 2**59) for time in range(6)] for _ in range(40)]
-    reports, _ = advance(framing, Left.none(), columns(keys, 0, HOUR), 0, HOUR)
+    reports, _ = advance(framing, Left.none(), columns(keys, 0, HOUR_LENGTH), 0, HOUR_LENGTH)
     assert reports.final.all()
     assert reports.records.tolist() == [3] * 80

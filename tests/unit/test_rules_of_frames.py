@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames.algorithm.readings import NONE, Left, Readings
 from transom.features.frames.algorithm.reference import Aggregate, Framing, Reading, Threshold, alone, framed
 from transom.features.frames.algorithm.vectorised import advance, whole
@@ -26,7 +26,7 @@ def columns(ones: Sequence[Reading]) -> Readings:
 
 def told(framing: Framing, ones: Sequence[Reading]) -> list[tuple[int, int]]:
     """The ends of the final frames of an hour, by both forms."""
-    reports, _ = advance(framing, Left.none(), columns(ones), 0, HOUR)
+    reports, _ = advance(framing, Left.none(), columns(ones), 0, HOUR_LENGTH)
     found = [
         (start, end)
         for start, end, final in zip(
@@ -34,7 +34,9 @@ def told(framing: Framing, ones: Sequence[Reading]) -> list[tuple[int, int]]:
         )
         if final
     ]
-    expected = [(frame.start, frame.end) for frame in framed(framing, ones, HOUR) if frame.closed is not None]
+    expected = [
+        (frame.start, frame.end) for frame in framed(framing, ones, HOUR_LENGTH) if frame.closed is not None
+    ]
     assert found == expected
     return found
 
@@ -70,25 +72,25 @@ def test_of_overlapping_minimal_frames_those_that_contain_another_are_left_out()
     framing = Framing(Aggregate("sum", ">", Fraction(10), True))
     # From 1 it takes three readings, from 2 two, from 3 two.
     ones = [Reading(time, value) for time, value in enumerate([1, 3, 8, 9], start=1)]
-    found = whole(framing, columns(ones), 0, HOUR, overlap=True, longest=False)
+    found = whole(framing, columns(ones), 0, HOUR_LENGTH, overlap=True, longest=False)
     assert sorted(zip(found.start.tolist(), found.end.tolist(), strict=True)) == [(2, 3), (3, 4)]
-    frames = alone(framing, ones, HOUR, overlap=True)
+    frames = alone(framing, ones, HOUR_LENGTH, overlap=True)
     assert sorted((frame.start, frame.end) for frame in frames) == [(2, 3), (3, 4)]
 
 
 def test_a_frame_that_is_reported_when_its_stretch_ends_counts_all_its_readings_as_new() -> None:
-    ones = [Reading(hour * HOUR, 50, holds=True) for hour in range(3)]
-    found = whole(Framing(Threshold()), columns(ones), 0, 4 * HOUR, overlap=False, longest=False)
+    ones = [Reading(hour * HOUR_LENGTH, 50, holds=True) for hour in range(3)]
+    found = whole(Framing(Threshold()), columns(ones), 0, 4 * HOUR_LENGTH, overlap=False, longest=False)
     assert found.new.tolist() == found.records.tolist() == [3]
-    assert found.hour.tolist() == [3 * HOUR]
+    assert found.hour.tolist() == [3 * HOUR_LENGTH]
 
 
 def test_silence_of_a_known_key_is_a_frame_as_soon_as_it_is_long_enough() -> None:
     """Lines a minute, counted by 5 minutes, of hosts as in an operator's report: a is silent from 10:30 on, c
     from 9:00 to 10:00, and b never."""
-    every = HOUR // 12
+    every = HOUR_LENGTH // 12
     framing = Framing(
-        Threshold(), every, True, "satisfies", idle=24 * HOUR, least_time=2 * every, begins=True
+        Threshold(), every, True, "satisfies", idle=24 * HOUR_LENGTH, least_time=2 * every, begins=True
     )
     silent = {"a": range(10 * 12 + 6, 13 * 12), "b": range(0), "c": range(9 * 12, 10 * 12)}
     first = {}
@@ -98,17 +100,17 @@ def test_silence_of_a_known_key_is_a_frame_as_soon_as_it_is_long_enough() -> Non
             for frame in framed(framing, ones, until * every):
                 if frame.long_enough(framing):
                     first.setdefault((host, frame.start), (until * every, frame.records))
-    minute = HOUR // 60
+    minute = HOUR_LENGTH // 60
     assert first == {
-        ("c", 9 * HOUR): (9 * HOUR + 10 * minute, 0),
-        ("a", 10 * HOUR + 30 * minute): (10 * HOUR + 40 * minute, 0),
+        ("c", 9 * HOUR_LENGTH): (9 * HOUR_LENGTH + 10 * minute, 0),
+        ("a", 10 * HOUR_LENGTH + 30 * minute): (10 * HOUR_LENGTH + 40 * minute, 0),
     }
     ones = [Reading(at * every, 5, holds=False) for at in (*range(2), *range(6, 12))]
     assert told(framing, ones) == [(2 * every, 5 * every)]
 
 
 def test_a_key_may_be_idle_for_any_number_of_minutes() -> None:
-    minute = HOUR // 60
+    minute = HOUR_LENGTH // 60
     framing = Framing(Threshold(), idle=20 * minute)
     ones = [Reading(at * minute, 50, holds=True) for at in (0, 19, 39, 50)]
     assert told(framing, ones) == [(0, 19 * minute)]

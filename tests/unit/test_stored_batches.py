@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.arrays.arrow import HOUR_LENGTH, int64s
-from transom.core.intervals import EPOCH, HOUR
+from transom.arrays.arrow import int64s
+from transom.core.intervals import EPOCH, HOUR, HOUR_LENGTH
 from transom.engine.task_counters import Tally
 from transom.features.patterns.algorithm.batches import trimmed
 from transom.features.patterns.records import Records

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.persistence.algorithm.reference import Persistence, Tracked
 from transom.features.persistence.algorithm.vectorised import Tracking, Tuples
 from unit.small_persistence import ITEMS, Case, cases, contacts, fast, plain
@@ -65,8 +65,8 @@ def test_pairs_and_starts_are_counted_hour_by_hour(case: Case) -> None:
     for time, item in case.records:
         pair = item, time // case.tracking.length
         # A slot of several hours is a pair in the first of them in which the item is seen.
-        if item not in case.watched and first.setdefault(pair, time // HOUR) == time // HOUR:
-            seen.setdefault(time // HOUR, set()).add(pair)
+        if item not in case.watched and first.setdefault(pair, time // HOUR_LENGTH) == time // HOUR_LENGTH:
+            seen.setdefault(time // HOUR_LENGTH, set()).add(pair)
     for state in fast(case):
         tuples = state.tuples
         now = {
@@ -75,7 +75,7 @@ def test_pairs_and_starts_are_counted_hour_by_hour(case: Case) -> None:
             if at[0] >= 0
         }
         assert state.starts == len(now - before)
-        if case.tracking.length <= HOUR:
+        if case.tracking.length <= HOUR_LENGTH:
             assert state.pairs == len(seen.get(state.hour, ()))
         else:
             # Nobody notes of what is not remembered whether an earlier hour has had it.
@@ -90,4 +90,4 @@ def test_times_are_cut_to_the_least_power_of_ten_of_which_a_window_has_few_enoug
     hours: Fraction | int, unit: int
 ) -> None:
     asked = Persistence(9, Fraction("0.5"), Fraction("0.3"))
-    assert Tracking(asked, int(hours * HOUR / 9)).unit == unit
+    assert Tracking(asked, int(hours * HOUR_LENGTH / 9)).unit == unit

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 import sample_logs
 
-from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.persistence.algorithm.reference import Exact, Persistence
 from transom.features.persistence.algorithm.vectorised import Tracking
 from unit import small_persistence
@@ -35,16 +35,16 @@ def test_many_clients_at_once_are_as_the_listing_has_them(monkeypatch: pytest.Mo
     clients = tuple(sorted({client for _, client in records}))
     monkeypatch.setattr(small_persistence, "ITEMS", clients)
     asked = Persistence(72, Fraction("0.7"), Fraction("0.2"), 2)
-    first, last = records[0][0] // HOUR, records[-1][0] // HOUR
+    first, last = records[0][0] // HOUR_LENGTH, records[-1][0] // HOUR_LENGTH
     hours = list(range(first, last + 1))
     case = Case(
-        Tracking(asked, HOUR), records, frozenset(), hours, [first, first + 30, first + 31, first + 80]
+        Tracking(asked, HOUR_LENGTH), records, frozenset(), hours, [first, first + 30, first + 31, first + 80]
     )
     assert len(hours) == 84
     assert len(clients) > 1700
     exact = Exact(72)
     for time, client in records:
-        exact.take(client, time // HOUR)
+        exact.take(client, time // HOUR_LENGTH)
     for state, (hour, tuples, named, left) in zip(fast(case), plain(case), strict=True):
         of = state.tuples
         found = {

@@ -26,11 +26,9 @@ from transom.app import run_stage as job
 from transom.app.stage_runners import WORKS
 from transom.arrays.range_queries import expanded
 from transom.core.exact_sums import Int64s
-from transom.core.intervals import HOUR, Interval
-from transom.engine.hours import micros
+from transom.core.intervals import HOUR, MICROSECOND, Interval, micros
 from transom.engine.stage import Counted, Request
 from transom.engine.task_counters import Tally
-from transom.features.aggregates.resolve import MICROSECOND
 from transom.features.patterns import tables_batches as batches
 from transom.features.patterns import tables_matches as matches
 from transom.features.patterns.algorithm.detected_matches import AT_A_TIME, Sightings

@@ -10,9 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.exact_sums import Int64s
-from transom.features.aggregates.resolve import HOUR, MICROSECOND
-
-HOUR_LENGTH = HOUR // MICROSECOND
+from transom.core.intervals import HOUR_LENGTH
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:

@@ -7,8 +7,7 @@ from datetime import datetime
 import numpy as np
 import numpy.typing as npt
 
-from transom.core.intervals import HOUR, Interval, ranges
-from transom.storage.data_files import moment_of
+from transom.core.intervals import HOUR, Interval, moment_of, ranges
 
 Int64s = npt.NDArray[np.int64]
 

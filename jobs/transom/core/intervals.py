@@ -15,7 +15,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 HOUR = timedelta(hours=1)
+MICROSECOND = timedelta(microseconds=1)
+HOUR_LENGTH = HOUR // MICROSECOND
+"""An hour in microseconds."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def micros(moment: datetime) -> int:
+    """Return a moment in microseconds since the epoch."""
+    return (moment - EPOCH) // MICROSECOND
+
+
+def number_of(hour: datetime) -> int:
+    """Return the number of an hour since the epoch."""
+    return (hour - EPOCH) // HOUR
+
+
+def moment_of(number: int) -> datetime:
+    """Return the start of the hour with a number since the epoch."""
+    return EPOCH + number * HOUR
 
 
 def parse(text: str, place: str = "hour") -> datetime:

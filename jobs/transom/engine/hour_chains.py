@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from transom.core.intervals import HOUR, ranges
-from transom.engine.hours import number_of
+from transom.core.intervals import HOUR, number_of, ranges
 from transom.engine.stage import Request
 
 T = TypeVar("T")

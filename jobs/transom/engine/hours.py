@@ -8,9 +8,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.core.exact_sums import Int64s
-from transom.core.intervals import EPOCH, Interval, ranges
+from transom.core.intervals import HOUR, MICROSECOND, Interval, micros, ranges
 from transom.engine.stage import Request
-from transom.features.aggregates.resolve import HOUR, MICROSECOND, Block
+from transom.features.aggregates.resolve import Block
 from transom.storage.store import in_hours
 
 
@@ -66,13 +66,3 @@ def incomplete_hours(request: Request, block: str) -> Int64s:
 def hour_number() -> Column:
     """The number of a row's hour since 1970."""
     return F.expr(f"unix_micros(hour) div {HOUR // MICROSECOND}L").alias("hour")
-
-
-def number_of(hour: datetime) -> int:
-    """An hour by its number since 1970."""
-    return micros(hour) // (HOUR // MICROSECOND)
-
-
-def micros(moment: datetime) -> int:
-    """Microseconds since the epoch."""
-    return (moment - EPOCH) // MICROSECOND

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transom.core.intervals import Interval
+from transom.core.intervals import Interval, moment_of, number_of
 from transom.engine.checks import judge
 from transom.engine.failing_rows import in_words, sampled
 from transom.engine.outcomes import settle
@@ -28,7 +28,6 @@ from transom.ledger.state import EMPTY_DIGEST, FILLER, STANDS, Book, Entry, Node
 from transom.ledger.waivers import Accepted, verdict_of
 from transom.storage import digest as digests
 from transom.storage import driver_io as small
-from transom.storage.data_files import moment_of, number_of
 from transom.storage.external import Fillers
 from transom.storage.staging import Spool
 from transom.storage.store import Pins, Store, Write, conformed, in_hours

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from transom.core.intervals import moment_of, number_of
 from transom.ledger.reasons import Cause, read
 from transom.ledger.state import Bools, Entry, Int64s, Node, Series
-from transom.storage.data_files import hours_of, moment_of, number_of
+from transom.storage.data_files import hours_of
 
 NAMES = ("stage", "block", "table")
 AT_A_TIME = 64

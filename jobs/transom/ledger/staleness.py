@@ -12,12 +12,11 @@ from itertools import repeat, takewhile
 import numpy as np
 
 from transom.core.hour_sets import HourSet
-from transom.core.intervals import HOUR, NO_HOUR, Interval
+from transom.core.intervals import HOUR, NO_HOUR, Interval, number_of
 from transom.engine.checks import Check
 from transom.engine.stage import Part, Reads, Stage
 from transom.ledger.state import BITS, Book, Entry, Int64s, Node, Status, inputs_text
 from transom.ledger.waivers import Accepted
-from transom.storage.data_files import number_of
 
 
 def fingerprint(value: object) -> str:

@@ -14,9 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from transom.core.hour_sets import HourSet
-from transom.core.intervals import Interval
+from transom.core.intervals import Interval, moment_of, number_of
 from transom.ledger.reasons import Cause, read
-from transom.storage.data_files import moment_of, number_of
 
 if TYPE_CHECKING:
     from transom.ledger.columnar_state import StoredNodes

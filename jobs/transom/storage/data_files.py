@@ -8,7 +8,7 @@ until a commit names it: until then, or where a run is killed before, no reader 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from transom.core.concurrency import in_order
-from transom.core.intervals import EPOCH
+from transom.core.intervals import moment_of
 from transom.storage.filesystem import opened
 
 HELD = 64 * 2**20
@@ -132,16 +132,6 @@ def hours_of(times: pa.Array) -> npt.NDArray[np.int64]:
     """The hour of each time, a timestamp in microseconds; counted from the epoch."""
     found: npt.NDArray[np.int64] = times.cast(pa.int64()).to_numpy() // MICROS
     return found
-
-
-def moment_of(hour: int) -> datetime:
-    """The start of an hour that is counted from the epoch."""
-    return EPOCH + timedelta(hours=hour)
-
-
-def number_of(hour: datetime) -> int:
-    """An hour, counted from the epoch."""
-    return (hour - EPOCH) // timedelta(hours=1)
 
 
 def _by_hour(batch: pa.RecordBatch, time_column: str) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -14,7 +14,8 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from transom.storage.data_files import hours_of, moment_of, number_of
+from transom.core.intervals import moment_of, number_of
+from transom.storage.data_files import hours_of
 from transom.storage.driver_io import Stored
 from transom.storage.filesystem import opened
 

@@ -11,11 +11,10 @@ import pyarrow.compute as pc
 
 from transom.core.durations import format_duration
 from transom.core.exact_sums import Int64s
-from transom.core.intervals import HOUR, Interval, hour_of
-from transom.engine.hours import micros
+from transom.core.intervals import HOUR, MICROSECOND, Interval, hour_of, micros
 from transom.features.aggregates.algorithm.granules import Level
 from transom.features.aggregates.reports import Reports, schema_of
-from transom.features.aggregates.resolve import MICROSECOND, Block
+from transom.features.aggregates.resolve import Block
 
 LEFT_OUT = ("hour", "level")
 """Columns of reports that mean nothing of a horizon."""

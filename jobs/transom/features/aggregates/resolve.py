@@ -3,17 +3,14 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 
 from transom.core import rounding
+from transom.core.intervals import HOUR, MICROSECOND
 from transom.features.aggregates.algorithm.granules import Level
 from transom.features.aggregates.output_columns import columns_of, hash_column, state_columns
 from transom.formats.record_format import Field, FieldType
 from transom.storage.tables import SPARK_TYPES
 from transom.stream import Stream
-
-HOUR = timedelta(hours=1)
-MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from transom.arrays.arrow import HOUR_LENGTH
 from transom.core.durations import microseconds
+from transom.core.intervals import HOUR, HOUR_LENGTH
 from transom.engine.stage import Reads
-from transom.features.aggregates.resolve import HOUR
 from transom.features.fills import validate as fill_columns
 from transom.features.frames.combine import Take
 from transom.features.frames.resolve import FrameBlock

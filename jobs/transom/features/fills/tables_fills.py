@@ -10,10 +10,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import HOUR_LENGTH
-from transom.core.intervals import ranges
+from transom.core.intervals import HOUR_LENGTH, micros, ranges
 from transom.engine.check_builders import built_in
-from transom.engine.hours import micros, quoted
+from transom.engine.hours import quoted
 from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
 from transom.features.fills.between_join import FROM, TO, filled
 from transom.features.fills.checks import counted_again

@@ -8,8 +8,8 @@ import numpy as np
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import HOUR_LENGTH
 from transom.core.exact_sums import Int64s
+from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hours import quoted
 from transom.features.frames.algorithm.boundaries import Of
 from transom.features.frames.algorithm.readings import Ordered, Readings

@@ -7,10 +7,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transom.core.intervals import ranges
-from transom.engine.hours import granule, micros, quoted
+from transom.core.intervals import MICROSECOND, micros, ranges
+from transom.engine.hours import granule, quoted
 from transom.engine.stage import Request
-from transom.features.aggregates.resolve import MICROSECOND
 from transom.features.frames.combine import taken
 from transom.features.frames.resolve import FrameBlock
 from transom.features.frames.sources import TIME, steps_column

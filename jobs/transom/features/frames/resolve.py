@@ -6,11 +6,11 @@ from datetime import datetime
 from fractions import Fraction
 from functools import partial
 
-from transom.arrays.arrow import HOUR_LENGTH
 from transom.core.durations import microseconds
-from transom.engine.hours import micros, reached
+from transom.core.intervals import HOUR, HOUR_LENGTH, micros
+from transom.engine.hours import reached
 from transom.engine.stage import Reads
-from transom.features.aggregates.resolve import HOUR, Unit
+from transom.features.aggregates.resolve import Unit
 from transom.features.frames import validate as frame_columns
 from transom.features.frames.algorithm.reference import (
     Aggregate,

@@ -18,12 +18,13 @@ from pyspark.sql import functions as F
 
 from transom.arrays.arrow import as_type, codes, gathered, int64s
 from transom.core.exact_sums import Int64s
+from transom.core.intervals import HOUR_LENGTH
 from transom.engine import hour_chains as chained
 from transom.engine.check_builders import built_in
 from transom.engine.hours import quoted, reached, stretches_of
 from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
 from transom.engine.task_counters import NOTES, Tally
-from transom.features.frames.algorithm.hourly_fragments import HOUR, within
+from transom.features.frames.algorithm.hourly_fragments import within
 from transom.features.frames.algorithm.readings import NEVER, NONE, Left, Readings, in_order
 from transom.features.frames.algorithm.vectorised import Reports, advance, whole
 from transom.features.frames.checks import broken, leading_away, miscounted
@@ -94,7 +95,9 @@ def open_frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Comput
             # The last hour before has left all keys that are known.
             stretches, earlier = chained.stretches_of(request, name, TABLE, targets, block.back)
             turns = (
-                HOUR // block.framing.every * max((one.begin - one.before for one in stretches), default=1)
+                HOUR_LENGTH
+                // block.framing.every
+                * max((one.begin - one.before for one in stretches), default=1)
             )
         elif block.stretch is None:
             earlier = reached(targets, block.back) & request.rows.get((name, TABLE), {}).keys()
@@ -177,7 +180,7 @@ class Frames:
     def _look_for_others(self, readings: Readings, of_key: pa.Table, tally: Tally) -> None:
         """Counts readings that lead away from what frames are to come to."""
         away = leading_away(readings, self.block)
-        hours = readings.time[away] // HOUR
+        hours = readings.time[away] // HOUR_LENGTH
         tally.add(AWAY, *np.unique(hours, return_counts=True))
         # The first of each hour, as the tasks of a run keep them, too.
         of_hour = np.lexsort([readings.time[away], hours])
@@ -185,11 +188,13 @@ class Frames:
         for row in away[of_hour[place <= NOTES]].tolist():
             key = ", ".join(map(str, of_key.slice(int(readings.key[row]), 1).to_pylist()[0].values()))
             time = np.datetime64(int(readings.time[row]), "us")
-            tally.note(GROW, int(readings.time[row]) // HOUR, f"{time} {key}: {readings.value[row]} steps")
+            tally.note(
+                GROW, int(readings.time[row]) // HOUR_LENGTH, f"{time} {key}: {readings.value[row]} steps"
+            )
 
     def _count_again(self, reports: Reports, readings: Readings, of_key: pa.Table, tally: Tally) -> None:
         for row in miscounted(reports, readings, self.block).tolist():
-            hour = int(reports.hour[row]) // HOUR
+            hour = int(reports.hour[row]) // HOUR_LENGTH
             tally.add(MISCOUNTED, [hour], [1])
             key = ", ".join(map(str, of_key.slice(int(reports.key[row]), 1).to_pylist()[0].values()))
             first = np.datetime64(int(reports.first[row]), "us")
@@ -218,17 +223,17 @@ class Frames:
         """The stretches, cut at hours where there is much in one."""
         for begin, until in self.stretches:
             if self.block.stretch is not None:
-                for start in range(begin, until, self.block.stretch * HOUR):
-                    yield start, start + self.block.stretch * HOUR
+                for start in range(begin, until, self.block.stretch * HOUR_LENGTH):
+                    yield start, start + self.block.stretch * HOUR_LENGTH
                 continue
             if self.turns:
-                step = max(1, AT_A_TIME // (self.turns * many)) * HOUR
+                step = max(1, AT_A_TIME // (self.turns * many)) * HOUR_LENGTH
                 yield from ((start, min(start + step, until)) for start in range(begin, until, step))
                 continue
             if len(readings.time) > 2 * AT_A_TIME:
                 times = readings.time[(readings.time >= begin) & (readings.time < until)]
-                hours, first = np.unique(times // HOUR, return_index=True)
-                cuts = hours[np.append(False, np.diff(first // AT_A_TIME) > 0)[: len(hours)]] * HOUR
+                hours, first = np.unique(times // HOUR_LENGTH, return_index=True)
+                cuts = hours[np.append(False, np.diff(first // AT_A_TIME) > 0)[: len(hours)]] * HOUR_LENGTH
                 for cut in cuts.tolist():
                     if begin < cut < until:
                         yield begin, cut

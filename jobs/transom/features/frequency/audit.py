@@ -16,9 +16,8 @@ from pyspark.sql import functions as F
 
 from transom.arrays.arrow import codes, gathered, int64s
 from transom.core.exact_sums import Int64s
-from transom.core.intervals import Interval
-from transom.engine.hours import hour_number, number_of, quoted, reached
-from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.core.intervals import HOUR_LENGTH, Interval, number_of
+from transom.engine.hours import hour_number, quoted, reached
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_frequencies as frequencies
 from transom.features.frequency import tables_tick_matrices as tick_matrices
@@ -162,7 +161,7 @@ class _Compared:
         yield pa.RecordBatch.from_pylist([found])
 
     def _first(self, last: int) -> int:
-        start = (self.block.start or 0) // HOUR
+        start = (self.block.start or 0) // HOUR_LENGTH
         return start if self.block.variant == "vanilla" else max(start, last - self.block.hours + 1)
 
     def _add(self, found: dict[str, int], sketch: WindowSketch, truth: Int64s, estimate: Int64s) -> None:

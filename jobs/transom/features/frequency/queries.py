@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.frequency.algorithm.window_sketch import WindowSketch
 from transom.features.frequency.cell_values import SCHEMA, CellValues
 from transom.features.frequency.resolve import FrequencyBlock
@@ -71,12 +71,12 @@ def sketch_of(block: FrequencyBlock, rows: pa.Table, left: pa.Table | None, hour
 
 def together(block: FrequencyBlock, rows: pa.Table, left: pa.Table | None) -> pa.Table:
     """Rows of both tables, as `rows_of_windows` has them."""
-    as_number = pc.divide(rows["hour"].cast(pa.int64()), HOUR)
+    as_number = pc.divide(rows["hour"].cast(pa.int64()), HOUR_LENGTH)
     columns = {name: rows[name] for name in ("row", "records", *block.item)}
     table = pa.table({"hour": as_number, "counters": rows["cells"], **columns})
     if left is None:
         return table
-    number = pc.divide(left["hour"].cast(pa.int64()), HOUR)
+    number = pc.divide(left["hour"].cast(pa.int64()), HOUR_LENGTH)
     left = left.set_column(left.column_names.index("hour"), "hour", number)
     left = left.rename_columns({"row": "number"})
     if block.variant == "splitter":

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from transom.core.durations import microseconds
-from transom.engine.hours import micros
+from transom.core.intervals import micros
 from transom.features.frequency.algorithm.reference import Shape
 from transom.features.frequency.spec import CHAINED
 from transom.features.items import validate as item_rules

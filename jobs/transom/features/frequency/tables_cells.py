@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 
 from transom.arrays.arrow import gathered, int64s, lists, made
 from transom.core.exact_sums import Int64s
+from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hour_chains import Stretch, stretches_of
 from transom.engine.hours import hour_number
 from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
 from transom.engine.task_counters import Tally
-from transom.features.frames.algorithm.hourly_fragments import HOUR
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.algorithm.splitter import FIELDS, SplitterCells, SubCells
 from transom.features.frequency.checks import SUB_CELLS, WINDOW, beyond, cell_checks
@@ -146,7 +146,7 @@ class Advanced:
                 continue
             matrix = matrices[place].values.to_numpy()
             tick = int(start[place]) // self.block.tick
-            found.setdefault(int(start[place]) // HOUR, []).append(
+            found.setdefault(int(start[place]) // HOUR_LENGTH, []).append(
                 (tick, rows["records"][place].as_py(), matrix)
             )
         return found
@@ -179,7 +179,7 @@ class Advanced:
         many = state.held.many.reshape(shape.rows, shape.columns)
         ends = np.cumsum(many.sum(axis=1))
         for row in range(shape.rows):
-            columns: dict[str, Any] = {"hour": state.hour * HOUR, "row": row, "records": state.records}
+            columns: dict[str, Any] = {"hour": state.hour * HOUR_LENGTH, "row": row, "records": state.records}
             if vanilla:
                 columns["counters"] = lists(state.counters.reshape(shape.rows, -1)[row], 1)
             else:

@@ -16,12 +16,12 @@ from pyspark.sql import functions as F
 
 from transom.arrays.arrow import gathered, made
 from transom.core.exact_sums import Int64s
+from transom.core.intervals import HOUR_LENGTH
 from transom.engine.check_builders import built_in
 from transom.engine.hour_chains import Stretch, stretches_of
 from transom.engine.hours import hour_number, quoted, reached
 from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
 from transom.engine.task_counters import Tally
-from transom.features.frames.algorithm.hourly_fragments import HOUR
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.algorithm.top_items import NOBODY
@@ -130,7 +130,7 @@ class Told:
         Args:
             heavy: the same of the report before.
         """
-        block, end = self.block, (hour + 1) * HOUR
+        block, end = self.block, (hour + 1) * HOUR_LENGTH
         # What vanilla has counted of an item stays, whether or not the window has it.
         before = np.array([*heavy], dtype=np.int64) if block.variant == "vanilla" else NOBODY
         window = hours.window(hour, before).ranked()
@@ -172,8 +172,8 @@ class Told:
         ids = [None if s == NONE else heavy_id(self.block.name, key, s) for key, s in
                zip(hours.keys_of(item), since.tolist(), strict=True)]  # fmt: skip
         given = {
-            "hour": hour * HOUR,
-            "window_end": (hour + 1) * HOUR,
+            "hour": hour * HOUR_LENGTH,
+            "window_end": (hour + 1) * HOUR_LENGTH,
             **{name: of[name] for name in of.column_names},
             **columns,
             "watched": np.isin(item, hours.watched),

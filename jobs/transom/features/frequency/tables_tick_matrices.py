@@ -16,11 +16,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import by_value, codes, gathered, int64s, lists, made
-from transom.core.exact_sums import Int64s
+from transom.core.exact_sums import Bools, Int64s
+from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hours import hour_number, quoted
 from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
 from transom.engine.task_counters import Tally
-from transom.features.frames.algorithm.hourly_fragments import HOUR
 from transom.features.frequency.algorithm.row_hash_arrays import columns_of
 from transom.features.frequency.algorithm.tick_matrices import matrices_of
 from transom.features.frequency.algorithm.top_items import kept
@@ -28,7 +28,6 @@ from transom.features.frequency.checks import MISCOUNTED, matrix_checks
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.items.bytes import bytes_of, order_keys
 from transom.features.items.columns import LONG, is_among, item_columns, item_table, without_long
-from transom.features.patterns.algorithm.batches import Bools
 from transom.storage.tables import ARROW_TYPES
 from transom.stream import Stream
 
@@ -181,7 +180,7 @@ class Added:
         np.add.at(records, place, int64s(rows["records"]))
         wrong = (cells.sum(axis=2) != records[:, None]).any(axis=1)
         tally.add(MISCOUNTED, [hour], [int(np.count_nonzero(wrong))])
-        start = hour * HOUR + ticks * self.block.tick
+        start = hour * HOUR_LENGTH + ticks * self.block.tick
         cells_of_ticks = lists(cells.reshape(-1), len(ticks))
         told = {"row": TICK, "tick": start, "records": records, "cells": cells_of_ticks}
         yield from self._made(hour, len(ticks), told)
@@ -199,7 +198,7 @@ class Added:
         yield from self._made(hour, 1, {"row": REST, "records": most, "items": many})
 
     def _made(self, hour: int, many: int, columns: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-        yield from made(many, {**columns, "hour": hour * HOUR}, self.schema)
+        yield from made(many, {**columns, "hour": hour * HOUR_LENGTH}, self.schema)
 
 
 def _of(rows: pa.Table, kind: str) -> pa.Table:

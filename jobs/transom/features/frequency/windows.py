@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 from transom.arrays.arrow import codes, int64s
 from transom.core.exact_sums import Int64s
+from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hours import hour_number, quoted
-from transom.features.frames.algorithm.hourly_fragments import HOUR
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.algorithm.splitter_reference import UNIT
@@ -176,7 +176,7 @@ class Hours:
             others: items that are asked for, whether or not an hour has kept them.
         """
         block = self.block
-        first = max(hour - block.hours + 1, (block.start or 0) // HOUR)
+        first = max(hour - block.hours + 1, (block.start or 0) // HOUR_LENGTH)
         seen = self.kept.within(first, hour, self.watched, others)
         keys, sketch = self.keys_of(seen.item), self.sketch(hour)
         estimate = sketch.estimates(keys)

@@ -8,7 +8,7 @@ from functools import cache
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from transom.core.intervals import NO_HOUR
+from transom.core.intervals import NO_HOUR, moment_of
 from transom.engine.check_builders import Declared, accepted_of, built_in, declared, holds, met, used_columns
 from transom.engine.checks import Check, Finding, judge
 from transom.engine.failing_rows import SAMPLE, in_words, sampled
@@ -23,7 +23,6 @@ from transom.formats.record_format import Span
 from transom.ledger.state import Node, Verdict
 from transom.ledger.waivers import Accepted, in_short, verdict_of
 from transom.spec.checks import FEW_LINES
-from transom.storage.data_files import moment_of
 from transom.storage.staging import PART
 from transom.stream import Stream
 

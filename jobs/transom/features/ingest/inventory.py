@@ -24,13 +24,13 @@ import pyarrow.compute as pc
 from transom.core import file_names
 from transom.core import path_pattern as paths
 from transom.core.hour_sets import HourSet
-from transom.core.intervals import NO_HOUR
+from transom.core.intervals import NO_HOUR, number_of
 from transom.features.ingest import file_records as files
 from transom.features.ingest import landing
 from transom.features.ingest.file_records import HOLDING, Content, File, Listed, says_otherwise
 from transom.features.ingest.landing import Landing, Names
 from transom.ledger.staleness import fingerprint
-from transom.storage.data_files import hours_of, number_of
+from transom.storage.data_files import hours_of
 from transom.stream import Stream
 
 Bools = npt.NDArray[np.bool_]

@@ -12,8 +12,8 @@ from traceback import extract_tb
 
 import numpy as np
 
-from transom.core.exact_sums import Int64s
-from transom.features.patterns.algorithm.batches import Bools, Shown
+from transom.core.exact_sums import Bools, Int64s
+from transom.features.patterns.algorithm.batches import Shown
 from transom.features.patterns.algorithm.detected_matches import belongs
 from transom.features.patterns.custom_detector import Detector, Record, matches_in
 from transom.features.patterns.detector_path import told

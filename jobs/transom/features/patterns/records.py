@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from transom.arrays.arrow import codes, gathered, int64s, ranks
-from transom.core.exact_sums import Int64s
-from transom.features.patterns.algorithm.batches import Bools, Rows
+from transom.core.exact_sums import Bools, Int64s
+from transom.features.patterns.algorithm.batches import Rows
 from transom.features.patterns.resolve import PatternBlock
 
 

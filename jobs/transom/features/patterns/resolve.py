@@ -9,9 +9,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import HOUR_LENGTH
 from transom.core.durations import microseconds
-from transom.engine.hours import micros, quoted
+from transom.core.intervals import HOUR_LENGTH, micros
+from transom.engine.hours import quoted
 from transom.features.patterns.algorithm.pattern import Element, Never, Pattern, Step
 from transom.features.patterns.algorithm.reference import Widening
 from transom.features.patterns.spec import Pattern as Declared

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from transom.arrays.arrow import HOUR_LENGTH, as_type
+from transom.arrays.arrow import as_type
+from transom.core.intervals import HOUR_LENGTH
 from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
 from transom.engine.task_counters import Tally
 from transom.features.patterns.algorithm.batches import Rows, trimmed

@@ -18,8 +18,9 @@ from pyspark.sql import functions as F
 from transom.arrays.arrow import as_type, codes, gathered, int64s, ranks
 from transom.core.durations import microseconds
 from transom.core.exact_sums import Int64s
+from transom.core.intervals import micros
 from transom.engine.check_builders import built_in
-from transom.engine.hours import micros, quoted, reached
+from transom.engine.hours import quoted, reached
 from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
 from transom.features.patterns.algorithm.episodes import FINAL, NONE, PARTIAL, STATES, Merging, Rows, episodes
 from transom.features.patterns.resolve import PatternBlock, of_one_key, union

@@ -9,12 +9,12 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from transom.arrays.arrow import common_codes
-from transom.core.exact_sums import Int64s
+from transom.core.exact_sums import Bools, Int64s
 from transom.engine.hours import reached, stretches_of
 from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
 from transom.engine.task_counters import Tally
 from transom.features.patterns import tables_batches as batches
-from transom.features.patterns.algorithm.batches import Bools, shown, trimmed
+from transom.features.patterns.algorithm.batches import shown, trimmed
 from transom.features.patterns.algorithm.detected_matches import sightings
 from transom.features.patterns.custom_detection import Detection
 from transom.features.patterns.custom_detector import Detector

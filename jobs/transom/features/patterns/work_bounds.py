@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from transom.arrays.arrow import HOUR_LENGTH, hour_of_end
+from transom.arrays.arrow import hour_of_end
 from transom.core.exact_sums import Int64s
+from transom.core.intervals import HOUR_LENGTH
 from transom.engine.check_builders import built_in
 from transom.engine.checks import Check
 from transom.engine.stage import Step

@@ -14,10 +14,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import codes, gathered, int64s
-from transom.core.exact_sums import Int64s
-from transom.core.intervals import Interval
-from transom.engine.hours import hour_number, number_of, quoted, reached
-from transom.features.patterns.algorithm.batches import Bools
+from transom.core.exact_sums import Bools, Int64s
+from transom.core.intervals import Interval, number_of
+from transom.engine.hours import hour_number, quoted, reached
 from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.algorithm.exact_count import ExactTracker
 from transom.features.persistence.algorithm.vectorised import WATCHED

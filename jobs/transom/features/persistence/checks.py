@@ -11,9 +11,9 @@ import numpy as np
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from transom.core.intervals import HOUR_LENGTH
 from transom.engine.check_builders import built_in
 from transom.engine.checks import Check
-from transom.features.frames.algorithm.hourly_fragments import HOUR
 from transom.features.items.columns import LONG, SHORT
 from transom.features.persistence.algorithm.vectorised import Tuples
 from transom.features.persistence.resolve import PersistenceBlock
@@ -44,7 +44,7 @@ def beyond(blocks: Mapping[str, PersistenceBlock]) -> Callable[[Mapping[str, Any
         allowed = DEVIATIONS * (sqrt(many * tau * (1 - tau)) + 1)
         off = row[STARTS] - many * tau
         # Of a slot that has begun in an earlier hour nobody has noted that it was counted there.
-        return float(max(0.0, (abs(off) if tracking.length <= HOUR else off) - allowed))
+        return float(max(0.0, (abs(off) if tracking.length <= HOUR_LENGTH else off) - allowed))
 
     return of
 
@@ -60,7 +60,7 @@ def outside(blocks: Mapping[str, PersistenceBlock]) -> Column:
     cases = []
     for name, block in blocks.items():
         length, slots = block.tracking.length, block.tracking.asked.slots
-        latest = F.expr(f"(unix_micros(hour) + {HOUR - 1}L) div {length}L * {length}L")
+        latest = F.expr(f"(unix_micros(hour) + {HOUR_LENGTH - 1}L) div {length}L * {length}L")
         start = F.unix_micros("start")
         inside = (start > latest - F.lit(slots * length)) & (start <= latest)
         cases.append((F.col("block") == name) & ~inside)

@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from transom.core.durations import microseconds
-from transom.engine.hours import number_of
-from transom.features.aggregates.resolve import HOUR
+from transom.core.intervals import HOUR, number_of
 from transom.features.ingest.landing import absolute
 from transom.features.items import validate as item_rules
 from transom.features.persistence.algorithm.vectorised import Tracking

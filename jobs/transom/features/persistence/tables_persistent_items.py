@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import gathered, made
+from transom.core.intervals import HOUR_LENGTH
 from transom.engine.check_builders import built_in
 from transom.engine.hours import quoted
 from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
-from transom.features.frames.algorithm.hourly_fragments import HOUR
 from transom.features.items.bytes import rows_of
 from transom.features.items.columns import is_among, item_table
 from transom.features.persistence import tables_tuples as tuples
@@ -81,8 +81,8 @@ def persistent_items_of(request: Request, blocks: Mapping[str, PersistenceBlock]
 
 def _as_told(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
     tracking, asked = block.tracking, block.tracking.asked
-    end = F.unix_micros("hour") + F.lit(HOUR)
-    begin = f"unix_micros(hour) + {HOUR - asked.slots * tracking.length}L"
+    end = F.unix_micros("hour") + F.lit(HOUR_LENGTH)
+    begin = f"unix_micros(hour) + {HOUR_LENGTH - asked.slots * tracking.length}L"
     unknown = F.expr(f"(unix_micros(start) - ({begin})) div {tracking.length}L")
     watched, counted, since = F.col("instance") == WATCHED, F.col("counted"), F.col("since")
     high = F.when(watched, counted).otherwise(counted + unknown)

@@ -17,16 +17,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import codes, gathered, int64s, made
-from transom.core.exact_sums import Int64s
+from transom.core.exact_sums import Bools, Int64s
+from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hour_chains import Stretch, stretches_of
 from transom.engine.hours import hour_number, quoted
 from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
 from transom.engine.task_counters import Tally
-from transom.features.frames.algorithm.hourly_fragments import HOUR
 from transom.features.frames.algorithm.readings import NONE
 from transom.features.items.bytes import binary, keys_of, rows_of
 from transom.features.items.columns import LONG, is_among, item_columns, item_table, without_long
-from transom.features.patterns.algorithm.batches import Bools
 from transom.features.persistence.algorithm.item_slot_hash import hashed_all
 from transom.features.persistence.algorithm.vectorised import (
     Reported,
@@ -210,7 +209,7 @@ class Tracked:
                 for name, held in columns.items()
             }
             item = {name: items[name] for name in items.column_names}
-            yield from made(items.num_rows, given | item | {"hour": state.hour * HOUR}, self.schema)
+            yield from made(items.num_rows, given | item | {"hour": state.hour * HOUR_LENGTH}, self.schema)
 
     def _columns(self, row: str, tuples: Tuples) -> dict[str, Any]:
         columns = {"row": row, **tuples.columns()}

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transom.arrays.batched_search import first_at_least, first_of_range
-from transom.core.exact_sums import BOUND, Int64s
+from transom.core.exact_sums import BOUND, Bools, Int64s
 from transom.features.frames.algorithm.readings import NEVER, NONE, Nulls, Ordered, Readings, Rows
 from transom.features.frames.algorithm.reference import (
     Aggregate,
@@ -24,7 +24,6 @@ from transom.features.frames.algorithm.reference import (
     Threshold,
     Trend,
 )
-from transom.features.patterns.algorithm.batches import Bools
 
 
 def opens(framing: Framing, readings: Readings) -> Bools:

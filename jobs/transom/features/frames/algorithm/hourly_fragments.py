@@ -6,12 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from transom.arrays.batched_search import extreme, first_at_least
-from transom.core.exact_sums import Int64s
+from transom.core.exact_sums import Bools, Int64s
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames.algorithm.boundaries import Cutting, this_or_next
 from transom.features.frames.algorithm.readings import NEVER, Columns
-from transom.features.patterns.algorithm.batches import Bools
-
-HOUR = 3_600_000_000
 
 
 class Found(NamedTuple):
@@ -134,7 +132,7 @@ class Pieces(Columns):
         many = found.behind - found.start
         of = np.repeat(np.arange(len(many)), many)
         row = np.arange(len(of)) + np.repeat(found.start - np.cumsum(many) + many, many)
-        hour = rows.time[row] // HOUR
+        hour = rows.time[row] // HOUR_LENGTH
         begins = np.append(True, (np.diff(of) != 0) | (np.diff(hour) != 0))[: len(row)]
         begin = np.flatnonzero(begins)
         if not len(begin):
@@ -156,7 +154,7 @@ class Pieces(Columns):
         )
         return cls(
             frame=frame,
-            hour=hour[begin] * HOUR,
+            hour=hour[begin] * HOUR_LENGTH,
             last=last,
             new=np.add.reduceat(rows.own[row].astype(np.int64), begin),
             records=records,

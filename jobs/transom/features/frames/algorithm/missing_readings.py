@@ -8,7 +8,7 @@ left of a key says when its last reading was, and so which turns it has missed s
 import numpy as np
 
 from transom.core.exact_sums import Int64s
-from transom.features.frames.algorithm.hourly_fragments import HOUR
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames.algorithm.readings import NONE, Left, Readings, in_order
 from transom.features.frames.algorithm.reference import Framing
 
@@ -17,7 +17,7 @@ def latest_turns(framing: Framing, left: Left) -> Int64s:
     """The last turn of each key in the hour that has left it, whether or not there was a reading in it."""
     if not framing.begins:
         return left.last
-    found: Int64s = left.last + (left.hour + HOUR - 1 - left.last) // framing.every * framing.every
+    found: Int64s = left.last + (left.hour + HOUR_LENGTH - 1 - left.last) // framing.every * framing.every
     return found
 
 

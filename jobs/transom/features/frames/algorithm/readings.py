@@ -10,8 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from transom.core.exact_sums import BOUND, Int64s
-from transom.features.patterns.algorithm.batches import Bools
+from transom.core.exact_sums import BOUND, Bools, Int64s
 
 NONE = np.iinfo(np.int64).min
 """No time, no value."""

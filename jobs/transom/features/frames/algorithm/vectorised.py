@@ -13,16 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
-from transom.core.exact_sums import BOUND, Int64s
+from transom.core.exact_sums import BOUND, Bools, Int64s
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames.algorithm.boundaries import Cutting, Of, opens
-from transom.features.frames.algorithm.hourly_fragments import (
-    HOUR,
-    Pieces,
-    apart,
-    every_one,
-    frames_of,
-    within,
-)
+from transom.features.frames.algorithm.hourly_fragments import Pieces, apart, every_one, frames_of, within
 from transom.features.frames.algorithm.missing_readings import latest_turns, with_missing
 from transom.features.frames.algorithm.readings import (
     NEVER,
@@ -35,7 +29,6 @@ from transom.features.frames.algorithm.readings import (
     Rows,
 )
 from transom.features.frames.algorithm.reference import Aggregate, Framing, Threshold
-from transom.features.patterns.algorithm.batches import Bools
 
 
 @dataclass(frozen=True)
@@ -171,7 +164,7 @@ class _Advance:
         self.pieces = (
             Pieces.of(self.cutting, self.cuts)
             if of_hours
-            else Pieces.whole(self.cutting, self.cuts, until - HOUR)
+            else Pieces.whole(self.cutting, self.cuts, until - HOUR_LENGTH)
         )
 
     def whole(self) -> Reports:
@@ -208,7 +201,7 @@ class _Advance:
     def _told(self) -> Bools:
         """Of which pieces a partial frame is told: it is open at the hour's end, and long enough."""
         pieces = self.pieces
-        is_open = self.closing.time[pieces.frame] >= pieces.hour + HOUR
+        is_open = self.closing.time[pieces.frame] >= pieces.hour + HOUR_LENGTH
         enough = self._enough(pieces.frame, self.rows.time[pieces.last], pieces.records)
         return is_open & enough & (pieces.hour >= self.begin) & self.framing.told_open
 
@@ -230,7 +223,7 @@ class _Advance:
     def _final(self, told: Bools) -> Reports:
         closing, fragments = self.closing, self._fragments(told)
         at = np.flatnonzero(np.append(self.pieces.frame[1:] != self.pieces.frame[:-1], True)[: len(told)])
-        pieces, hour = self.pieces.taken(at), closing.time - closing.time % HOUR
+        pieces, hour = self.pieces.taken(at), closing.time - closing.time % HOUR_LENGTH
         new = np.where(pieces.hour == hour, pieces.new, 0)
         of_hours = (closing.time >= self.begin) & (closing.time < self.until)
         found, sound = self._closed(pieces, hour, fragments[at] + 1, new)
@@ -310,7 +303,7 @@ class _Advance:
         """What each hour has left of every key that has a reading in it."""
         rows, pieces = self.rows, self.pieces
         key, hour = (np.append(readings.key, nulls.key), np.append(readings.time, nulls.time))
-        hour = hour - hour % HOUR
+        hour = hour - hour % HOUR_LENGTH
         if len(nulls.key):
             order = np.lexsort([hour, key])
             key, hour = key[order], hour[order]
@@ -318,13 +311,13 @@ class _Advance:
         # Known keys also miss turns in hours before these, for which nobody has asked.
         new &= hour >= self.begin
         key, hour = key[new], hour[new]
-        row = self.cutting.ordered.behind(key, hour + HOUR - 1) - 1
+        row = self.cutting.ordered.behind(key, hour + HOUR_LENGTH - 1) - 1
         latest = np.maximum(row, 0)
         known = (row >= 0) & (rows.key[latest] == key)
         # Null readings alone leave nothing where the last other one is of no use any more: hours that come
         # later do not look so far back.
         time = rows.time[latest]
-        known &= (time >= hour) | (time + self.framing.idle > hour + HOUR)
+        known &= (time >= hour) | (time + self.framing.idle > hour + HOUR_LENGTH)
         key, hour, row = key[known], hour[known], row[known]
 
         piece = np.minimum(np.searchsorted(pieces.last, row), max(len(pieces.last) - 1, 0))
@@ -332,7 +325,7 @@ class _Advance:
         if len(pieces.last):
             frame = pieces.frame[piece]
             is_open &= ~(self.cuts.completed[frame] & (self.cuts.behind[frame] - 1 == row))
-        nulls_since = Nulls.of(self.nulls, key, rows.time[row], hour + HOUR).behind(
+        nulls_since = Nulls.of(self.nulls, key, rows.time[row], hour + HOUR_LENGTH).behind(
             Nulls(
                 *(
                     np.where(rows.own[row], none, column[row])

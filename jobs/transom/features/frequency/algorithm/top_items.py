@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from transom.core.exact_sums import Int64s
-from transom.features.patterns.algorithm.batches import Bools
+from transom.core.exact_sums import Bools, Int64s
 
 NOBODY: Int64s = np.zeros(0, dtype=np.int64)
 

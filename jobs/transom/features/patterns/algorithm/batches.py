@@ -18,10 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from transom.arrays.range_queries import bisected
-from transom.core.exact_sums import Int64s
+from transom.core.exact_sums import Bools, Int64s
 from transom.features.patterns.algorithm.reference import Widening
-
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

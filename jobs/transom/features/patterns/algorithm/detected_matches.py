@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from transom.arrays.range_queries import expanded
-from transom.core.exact_sums import Int64s
-from transom.features.patterns.algorithm.batches import Bools, Shown
+from transom.core.exact_sums import Bools, Int64s
+from transom.features.patterns.algorithm.batches import Shown
 from transom.features.patterns.algorithm.matching import Windows, minimal
 from transom.features.patterns.algorithm.pattern import Pattern
 from transom.features.patterns.algorithm.reference import Widening

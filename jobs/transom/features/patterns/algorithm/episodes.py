@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from transom.core.exact_sums import Int64s
+from transom.core.intervals import HOUR_LENGTH
 
-HOUR = 3_600_000_000
 PARTIAL, FINAL, JOINED = range(3)
 STATES = ("partial", "final", "joined")
 """What the numbers of states stand for."""
@@ -61,7 +61,7 @@ class Merging:
         than r + 1 hour, says that r + 1 hour > h - (top + within + merge). With D for that sum, h - r is less
         than D + 1 hour, and in whole hours at most ceil(D / 1 hour).
         """
-        return -(-(self.merge + self.within + self.top) // HOUR)
+        return -(-(self.merge + self.within + self.top) // HOUR_LENGTH)
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ def rows_of(hour: int, matches: Iterable[Row], earlier: Iterable[Row], merging: 
         matches: those of the hour.
         earlier: rows of hours before it; of those in reach the last of each episode counts.
     """
-    by, latest = hour + HOUR, dict[int, Row]()
+    by, latest = hour + HOUR_LENGTH, dict[int, Row]()
     for row in sorted(earlier, key=lambda row: row.hour):
-        if hour - merging.reach * HOUR <= row.hour < hour:
+        if hour - merging.reach * HOUR_LENGTH <= row.hour < hour:
             latest[row.id] = row
     still_open = [row for row in latest.values() if row.state == PARTIAL]
     rows = []
@@ -193,7 +193,7 @@ def episodes(matches: Rows, stored: Rows, hours: Iterable[int], merging: Merging
         if known < before:
             still_open = _open(Rows.together(still_open, stored.taken(slice(known, before))))
             known = before
-        still_open = still_open.taken(still_open.hour >= hour - merging.reach * HOUR)
+        still_open = still_open.taken(still_open.hour >= hour - merging.reach * HOUR_LENGTH)
         first, behind = np.searchsorted(matches.hour, [hour, hour + 1])
         if behind > first or len(still_open):
             new = matches.taken(slice(first, behind))
@@ -224,14 +224,14 @@ def _of_hour(hour: int, matches: Rows, still_open: Rows, merging: Merging) -> tu
     end = np.maximum.reduceat(both.end, firsts)
     whole = both.taken(leader).said(
         hour,
-        np.where(merging.final(end, hour + HOUR), FINAL, PARTIAL),
+        np.where(merging.final(end, hour + HOUR_LENGTH), FINAL, PARTIAL),
         start=both.start[firsts],
         end=end,
         matches=np.add.reduceat(both.matches, firsts),
         new=many,
     )
     whole = whole.taken(met)
-    alone, ends = ~met[group], merging.final(both.end, hour + HOUR)
+    alone, ends = ~met[group], merging.final(both.end, hour + HOUR_LENGTH)
     swallowed = ~new & ~alone
     swallowed[leader] = False
     joined = both.taken(swallowed).said(hour, JOINED, joined=both.id[leader[group[swallowed]]])

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from transom.core.exact_sums import Int64s
-from transom.features.patterns.algorithm.batches import Bools
+from transom.core.exact_sums import Bools, Int64s
 from transom.features.patterns.algorithm.pattern import Instance, Pattern, Stretch
 from transom.features.patterns.algorithm.transitions import State, Transitions, Values
 

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from transom.core.exact_sums import Int64s
-from transom.features.patterns.algorithm.batches import Bools
+from transom.core.exact_sums import Bools, Int64s
 from transom.features.patterns.algorithm.pattern import NULL, Pattern, Step, Stretch
 
 Values = tuple[int | None, ...]

@@ -18,11 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from transom.arrays.range_queries import expanded
-from transom.core.exact_sums import Int64s
+from transom.core.exact_sums import Bools, Int64s
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames.algorithm.boundaries import this_or_next
-from transom.features.frames.algorithm.hourly_fragments import HOUR
 from transom.features.frames.algorithm.readings import NONE, Columns
-from transom.features.patterns.algorithm.batches import Bools
 from transom.features.persistence.algorithm.reference import Persistence
 
 WATCHED = -1
@@ -59,15 +58,15 @@ class Tracking:
 
     def slot(self, hour: int) -> int:
         """The slot in which an hour ends, which counts from 1970 as well."""
-        return ((hour + 1) * HOUR - 1) // self.length
+        return ((hour + 1) * HOUR_LENGTH - 1) // self.length
 
     def reports(self, hour: int) -> bool:
         """Whether a slot is over with an hour, and so the window that ends with it is reported."""
-        return (hour + 1) * HOUR % self.length == 0
+        return (hour + 1) * HOUR_LENGTH % self.length == 0
 
     def reports_between(self, before: int, after: int) -> tuple[int, ...]:
         """The first and the last of the hours between two that report, if there are any."""
-        apart = max(1, self.length // HOUR)
+        apart = max(1, self.length // HOUR_LENGTH)
         first, last = ((before + 1) // apart + 1) * apart - 1, after // apart * apart - 1
         return (first, last) if first <= last else ()
 
@@ -218,7 +217,7 @@ def _report(tracking: Tracking, now: State) -> State:
     speaking, named = _named(tracking, tuples, now.hour)
     item = tuples.item[speaking[named]]
     since = now.reported.taken_of(item)
-    since = np.where(since == NONE, (now.hour + 1) * HOUR, since)
+    since = np.where(since == NONE, (now.hour + 1) * HOUR_LENGTH, since)
     return replace(
         now,
         reported=Reported(item, since),

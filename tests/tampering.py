@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 
 from transom.core.intervals import number_of
 from transom.engine import runner as refresh
-from transom.engine.stage import Computed, Request, Share, Stage, Step
-from transom.engine.task_counters import Tally
+from transom.ledger.stage import Computed, Request, Share, Stage, Step
 from transom.ledger.state import Node, Verdict
+from transom.ledger.task_counters import Tally
 
 
 def tampered(stage: Stage, table: str, change: Callable[[DataFrame], DataFrame]) -> Stage:

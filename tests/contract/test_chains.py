@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from house import WEB, House, hour, line
 from transom.core.intervals import HOUR
-from transom.engine.checks import Check
 from transom.engine.runner import Outcome, refresh
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Stage, Step
+from transom.ledger.check import Check
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Stage, Step
 from transom.storage.tables import Table
 
 Make = Callable[..., House]

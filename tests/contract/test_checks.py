@@ -16,12 +16,12 @@ from tampering import overcounted, tampered
 from transom.core.intervals import Interval
 from transom.engine.gate import judge
 from transom.engine.runner import refresh
-from transom.engine.stage import Stage
 from transom.features import sketch_stage
 from transom.features.aggregates import stage as aggregate_stage
 from transom.features.fills import stage as fill_stage
 from transom.features.frames import stage as frame_stage
 from transom.features.patterns import stage as widen_stage
+from transom.ledger.stage import Stage
 from transom.ledger.state import Node
 from transom.spec.checks import BUILT_IN
 

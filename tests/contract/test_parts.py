@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import DataFrame
 
 from house import WEB, House, line
+from transom.engine.staging import Spool
 from transom.features.ingest.file_decisions import Decisions, decide
 from transom.features.ingest.landing import LandingError
-from transom.storage.staging import Spool
 from transom.storage.tables import LakeError
 
 Make = Callable[..., House]
@@ -135,7 +135,7 @@ def test_what_tasks_make_comes_to_the_same_where_it_is_written_otherwise(
     for number in range(2):
         one.land(number, [line(3600 * number + second, f"10.0.0.{second}") for second in range(9)])
     one.run(0, 2)
-    monkeypatch.setattr(f"transom.storage.staging.{bound}", most)
+    monkeypatch.setattr(f"transom.engine.staging.{bound}", most)
     other.run(0, 2)
     other.assert_same(one)
     for table in AGGREGATE:

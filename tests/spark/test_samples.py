@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql import SparkSession
 
-from transom.engine.checks import Check
 from transom.engine.failing_rows import LONGEST, SAMPLE, sampled
 from transom.features.ingest import file_checks as contents
 from transom.features.ingest.read_files import Read
 from transom.features.ingest.staged_rows import ReadRows
+from transom.ledger.check import Check
 from transom.storage.store import Store
 from transom.stream import parse
 from unit.small_stream import changed

@@ -16,9 +16,9 @@ from typing import Self
 import yaml
 
 from transom.app.stage_runners import LATER, shared_state
-from transom.engine.checks import Check
 from transom.engine.runner import Outcome
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Stage, Step
+from transom.ledger.check import Check
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Stage, Step
 from transom.ledger.staleness import Staleness, reached_by
 from transom.ledger.state import FILLER, Book, Node
 from transom.stream import Stream, parse

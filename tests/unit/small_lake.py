@@ -18,13 +18,13 @@ import pyarrow as pa
 
 from transom.core.intervals import HOUR, Interval
 from transom.engine import runner as module
-from transom.engine.checks import Check, Finding
 from transom.engine.retention import Series
 from transom.engine.runner import Outcome, refresh
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Stage, Step
-from transom.engine.task_counters import Tally
+from transom.ledger.check import Check, Finding
 from transom.ledger.ledger import Ledger, Overtaken
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Stage, Step
 from transom.ledger.state import EMPTY_DIGEST, Book, Entry, Node, Verdict
+from transom.ledger.task_counters import Tally
 from transom.storage.external import Filler
 from transom.storage.external import Rows as OutsideRows
 from transom.storage.store import Pins, Store, Write

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.core.intervals import Interval
-from transom.engine.check_builders import accepted_of
-from transom.engine.checks import written
 from transom.engine.gate import judge
+from transom.features.check_builders import accepted_of
 from transom.features.ingest.file_checks import _marked
 from transom.features.ingest.file_records import Content
+from transom.ledger.check import written
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import Entry, Node, Verdict
 from transom.ledger.waivers import accept

@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from transom.core.intervals import Interval
+from transom.engine import compaction as tidying
 from transom.features.aggregates import findings as alerts
 from transom.findings import sync as mirroring
 from transom.findings.from_ledger import Finding
@@ -18,7 +19,6 @@ from transom.findings.store import publish as publish_ledger
 from transom.ledger.ledger import Ledger
 from transom.ledger.staleness import fingerprint
 from transom.ledger.state import Entry, Node
-from transom.storage import compaction as tidying
 from transom.stream import Stream, parse
 from unit.small_ledger import at
 from unit.small_stream import changed

@@ -13,6 +13,7 @@ import damaging
 from transom.app import main as application
 from transom.core.intervals import NO_HOUR, Interval
 from transom.engine.damage_marks import set_aside
+from transom.engine.ledger_repair import examine
 from transom.engine.publisher import readable
 from transom.features.ingest.file_decisions import Decisions, decide
 from transom.features.ingest.file_records import File, Listed
@@ -22,7 +23,6 @@ from transom.features.ingest.publish import Found
 from transom.features.ingest.snapshot import Scene, node_of
 from transom.ledger.damage import Damage
 from transom.ledger.ledger import TOKENS_FROM, Ledger
-from transom.ledger.repair import examine
 from transom.ledger.staleness import Scope, is_stale
 from transom.ledger.state import EMPTY_DIGEST, Book, Entry
 from transom.storage.file_faults import fault_of, files_of, folder_of, unopenable

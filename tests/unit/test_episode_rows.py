@@ -8,10 +8,10 @@ import pytest
 
 from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, micros
-from transom.engine.stage import Reads
 from transom.features.patterns.algorithm.episodes import Merging
 from transom.features.patterns.resolve import block_of
 from transom.features.patterns.tables_episodes import Episodes, step_of
+from transom.ledger.stage import Reads
 from transom.storage.tables import ARROW_TYPES
 from transom.stream import parse
 from unit.small_ledger import at

@@ -5,7 +5,7 @@ from typing import Any, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
-from transom.engine.check_builders import used_columns
+from transom.features.check_builders import used_columns
 from transom.features.ingest.event_columns import FEATURES, block_columns
 from transom.features.ingest.key_checks import held_keys
 from transom.stream import Stream, parse

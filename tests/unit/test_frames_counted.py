@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from transom.engine.task_counters import Tally
+from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames import tables_open_frames as open_frames
 from transom.features.frames.algorithm.readings import Left, Readings
 from transom.features.frames.algorithm.reference import Framing
 from transom.features.frames.algorithm.vectorised import Reports
 from transom.features.frames.resolve import frame_block_of
-from transom.features.frames.tables_open_frames import COUNTED, HOUR, MISCOUNTED, Frames
+from transom.features.frames.tables_open_frames import COUNTED, MISCOUNTED, Frames
+from transom.ledger.task_counters import Tally
 from transom.stream import parse
 from unit.small_stream import base
 
@@ -49,7 +50,7 @@ def rows_of(kind: str, turns: int = 0) -> tuple[pa.Table, Tally]:
             "__place": np.arange(150),
         }
     )
-    frames = Frames(block, ((BEGIN, BEGIN + 4 * HOUR),), open_frames.schema_of(block), turns)
+    frames = Frames(block, ((BEGIN, BEGIN + 4 * HOUR_LENGTH),), open_frames.schema_of(block), turns)
     tally = Tally()
     return pa.Table.from_batches(frames(readings.to_batches(max_chunksize=40), tally)), tally
 
@@ -72,7 +73,9 @@ def test_nothing_is_wrong_with_what_is_told(kind: str) -> None:
     "wrong",
     [
         lambda reports: replace(reports, new=reports.new + 1),
-        lambda reports: replace(reports, first=reports.first - 45 * MINUTE, length=reports.length + HOUR),
+        lambda reports: replace(
+            reports, first=reports.first - 45 * MINUTE, length=reports.length + HOUR_LENGTH
+        ),
     ],
 )
 def test_a_frame_that_is_not_what_a_filter_finds_is_told(
@@ -85,7 +88,7 @@ def test_a_frame_that_is_not_what_a_filter_finds_is_told(
     _, tally = counted(kind)
     assert {name for _, name in tally.sums} == {MISCOUNTED}
     (hour, name), notes = next(iter(tally.notes.items()))
-    assert (hour, name) in {(BEGIN // HOUR + number, COUNTED) for number in range(4)}
+    assert (hour, name) in {(BEGIN // HOUR_LENGTH + number, COUNTED) for number in range(4)}
     assert all(note.startswith("user-") and note.endswith(" readings are told") for note in notes)
 
 
@@ -105,7 +108,7 @@ def test_missing_readings_that_are_made_count_for_how_much_is_done_at_a_time(
     monkeypatch.setattr(open_frames, "AT_A_TIME", 200)
     cut, _ = rows_of("silent", turns=60)
     # One user at a time, as both have 150 readings and 120 turns; and three hours of it.
-    assert stretches == [3 * HOUR, HOUR] * 2
+    assert stretches == [3 * HOUR_LENGTH, HOUR_LENGTH] * 2
     assert cut.sort_by([(key, "ascending") for key in keys]) == whole.sort_by(
         [(key, "ascending") for key in keys]
     )

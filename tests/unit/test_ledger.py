@@ -9,9 +9,9 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.table import TableOptimizer
 
+from transom.engine import compaction as tidying
 from transom.ledger.ledger import Ledger, Overtaken, Run
 from transom.ledger.state import Entry, Node, Verdict
-from transom.storage import compaction as tidying
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)

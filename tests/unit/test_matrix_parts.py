@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 import pytest
 
 from transom.engine.hour_chains import Stretch
-from transom.engine.task_counters import Tally
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.checks import MISCOUNTED
@@ -16,6 +15,7 @@ from transom.features.frequency.queries import together
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
 from transom.features.frequency.tables_tick_matrices import AT, TICK, WHOLE, Added, Counted, schema_of
 from transom.features.frequency.windows import Hours
+from transom.ledger.task_counters import Tally
 from transom.storage.tables import Table
 from transom.stream import parse
 from unit.small_stream import base

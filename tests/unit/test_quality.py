@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.engine.checks import Check, judge
+from transom.engine.checks import judge
+from transom.ledger.check import Check
 
 BOUNDS = st.none() | st.sampled_from([-1.0, 0.0, 0.3, 1.0, 2.0**53])
 VALUES = st.none() | st.sampled_from([-1, 0, 0.1 + 0.2, 0.3, 1, 3, 2**53, 2**62, 1e-320, 1e300])

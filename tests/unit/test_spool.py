@@ -9,9 +9,9 @@ from unittest.mock import MagicMock
 import pyarrow as pa
 import pytest
 
-from transom.engine.stage import Share
-from transom.storage import staging as spool
-from transom.storage.staging import MOST_FILES, Spool
+from transom.engine import staging as spool
+from transom.engine.staging import MOST_FILES, Spool
+from transom.ledger.stage import Share
 from transom.storage.store import Store
 from transom.storage.tables import Table
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.core.intervals import Interval
-from transom.engine.checks import Check
 from transom.engine.outcomes import settle
 from transom.engine.planner import Plan, left_stale, plan
-from transom.engine.stage import Computed, Part, Reads, Request, Stage, Step
+from transom.ledger.check import Check
 from transom.ledger.reasons import Cause
+from transom.ledger.stage import Computed, Part, Reads, Request, Stage, Step
 from transom.ledger.staleness import Scope, completeness, expected_inputs, judged_by, recorded_inputs
 from transom.ledger.state import Book, Entry, Node, Status
 from transom.ledger.waivers import Accepted

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from transom.arrays.arrow import int64s
 from transom.core.intervals import EPOCH, HOUR, HOUR_LENGTH
-from transom.engine.task_counters import Tally
 from transom.features.patterns.algorithm.batches import trimmed
 from transom.features.patterns.records import Records
 from transom.features.patterns.resolve import PatternBlock, block_of
 from transom.features.patterns.tables_batches import Batches, kinds_of
 from transom.features.patterns.work_bounds import LONGEST_BATCH
+from transom.ledger.task_counters import Tally
 from transom.storage.tables import ARROW_TYPES
 from transom.stream import parse
 from unit.small_patterns import small

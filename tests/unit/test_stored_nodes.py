@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import NO_HOUR, Interval
-from transom.engine.stage import Part, Reads, Stage, Step
 from transom.ledger import columnar_state as stored_nodes
 from transom.ledger.columnar_state import StoredNodes
 from transom.ledger.ledger import _row
 from transom.ledger.reasons import Cause
+from transom.ledger.stage import Part, Reads, Stage, Step
 from transom.ledger.staleness import Staleness
 from transom.ledger.state import EMPTY_DIGEST, Book, Entry, Node
 from transom.storage.tables import Table

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.engine.task_counters import NOTES, Tally
+from transom.ledger.task_counters import NOTES, Tally
 
 COUNTED = st.lists(
     st.tuples(st.sampled_from("amn"), st.integers(0, 2), st.sampled_from("xy"), st.integers(0, 30)),

@@ -24,9 +24,9 @@ from bench.measure import LONG
 from transom.app import run_stage as job
 from transom.app.stage_runners import WORKS
 from transom.core.intervals import Interval, format_hour
-from transom.engine.stage import Made, Request
 from transom.features.aggregates import stage as aggregate
 from transom.features.aggregates.resolve import Block, block_of
+from transom.ledger.stage import Made, Request
 from transom.storage.session import session
 from transom.storage.store import Pins, Store, in_hours
 from transom.stream import Stream, load

@@ -20,10 +20,10 @@ from bench.given import Given, ddl
 from bench.staged import staged
 from bench.ways import timed
 from transom.core.intervals import Interval
-from transom.engine.stage import Request
-from transom.engine.task_counters import Tally
 from transom.features.frames import tables_open_frames as open_frames
 from transom.features.frames.resolve import FrameBlock, frame_block_of
+from transom.ledger.stage import Request
+from transom.ledger.task_counters import Tally
 from transom.storage.session import session
 from transom.storage.store import Store
 from transom.storage.tables import Table

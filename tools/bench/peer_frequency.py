@@ -25,11 +25,11 @@ from bench.staged import staged
 from bench.ways import timed
 from transom.api import read
 from transom.core.intervals import HOUR, Interval
-from transom.engine.stage import Request
-from transom.engine.task_counters import Tally
 from transom.features.frequency import tables_frequencies as frequencies
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
+from transom.ledger.stage import Request
+from transom.ledger.task_counters import Tally
 from transom.storage.session import session
 from transom.storage.store import Store
 from transom.storage.tables import Table

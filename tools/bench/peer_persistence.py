@@ -20,10 +20,10 @@ from bench.persistence_log import SLOT
 from bench.staged import staged
 from bench.ways import timed
 from transom.core.intervals import HOUR, Interval
-from transom.engine.stage import Request
-from transom.engine.task_counters import Tally
 from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
+from transom.ledger.stage import Request
+from transom.ledger.task_counters import Tally
 from transom.storage.session import session
 from transom.storage.store import Store
 from transom.storage.tables import Table

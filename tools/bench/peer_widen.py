@@ -27,8 +27,6 @@ from transom.app.stage_runners import WORKS
 from transom.arrays.range_queries import expanded
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR, MICROSECOND, Interval, micros
-from transom.engine.stage import Counted, Request
-from transom.engine.task_counters import Tally
 from transom.features.patterns import tables_batches as batches
 from transom.features.patterns import tables_matches as matches
 from transom.features.patterns.algorithm.detected_matches import AT_A_TIME, Sightings
@@ -38,6 +36,8 @@ from transom.features.patterns.records import Records
 from transom.features.patterns.resolve import PatternBlock, block_of, of_events, of_one_key
 from transom.features.patterns.tables_matches import common_codes_of
 from transom.features.patterns.work_bounds import hours_of
+from transom.ledger.stage import Counted, Request
+from transom.ledger.task_counters import Tally
 from transom.storage.session import session
 from transom.storage.store import Store, in_hours
 from transom.storage.tables import ARROW_TYPES

@@ -21,11 +21,11 @@ from bench.draw import FIRST
 from bench.widen_log import PATTERN, STATUS, TOLD
 from transom.core.intervals import Interval
 from transom.engine.hours import stretches_of
-from transom.engine.task_counters import Tally
 from transom.features.patterns.resolve import PatternBlock, block_of
 from transom.features.patterns.tables_batches import Batches
 from transom.features.patterns.tables_matches import Matches
 from transom.features.patterns.validate import carried_column
+from transom.ledger.task_counters import Tally
 from transom.stream import load
 
 ROWS = 2**16

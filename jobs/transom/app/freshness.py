@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from transom.core.intervals import Interval, hours_in_words
-from transom.engine.check_builders import accepted_of
-from transom.engine.stage import Stage
 from transom.features import sketch_stage as sketch
 from transom.features.aggregates import stage as aggregate
+from transom.features.check_builders import accepted_of
 from transom.features.fills import stage as fill
 from transom.features.frames import stage as frame
 from transom.features.ingest import snapshot as scene
 from transom.features.patterns import stage as widen
 from transom.ledger.ledger import Ledger
 from transom.ledger.lineage import Lineage
+from transom.ledger.stage import Stage
 from transom.ledger.staleness import Staleness
 from transom.ledger.state import Book, Node
 from transom.storage.external import Fillers

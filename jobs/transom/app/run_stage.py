@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from transom import __version__
 from transom.core.intervals import Interval
 from transom.core.terminal import counted
+from transom.engine.compaction import tidy
 from transom.engine.runner import Outcome
 from transom.features import sketch_stage as sketch
 from transom.features.aggregates import findings as alerts
@@ -28,7 +29,6 @@ from transom.features.persistence import findings as persistent
 from transom.findings import store as findings
 from transom.ledger.ledger import Ledger, Run
 from transom.ledger.state import FIRST, Entry, Node
-from transom.storage.compaction import tidy
 from transom.storage.store import Store
 from transom.storage.tables import LakeError, in_a_line
 from transom.stream import Stream

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 
 from transom.app.run_stage import Context
-from transom.engine.check_builders import accepted_of
 from transom.engine.retention import Series
 from transom.engine.runner import Outcome, forget, refresh
-from transom.engine.stage import Stage
 from transom.features import sketch_stage as sketch
 from transom.features.aggregates import stage as aggregate
+from transom.features.check_builders import accepted_of
 from transom.features.fills import stage as fill
 from transom.features.frames import stage as frame
 from transom.features.ingest.stage import ingest
 from transom.features.ingest.tables import Tables
 from transom.features.patterns import stage as widen
+from transom.ledger.stage import Stage
 from transom.stream import Stream
 
 Work = Callable[[Context], Outcome]

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from transom.app.stage_runners import LATER, WORKS
 from transom.core.intervals import NO_HOUR, Interval
 from transom.engine.damage_marks import mark_unreadable, repair
+from transom.engine.ledger_repair import LedgerDamage, examine, repair_ledger
 from transom.engine.verification import Layout, Verification, unreadable, verify
 from transom.features.ingest import snapshot as scene
 from transom.features.ingest.file_records import File, Listed
@@ -25,7 +26,6 @@ from transom.features.ingest.lost_rows import comes_back
 from transom.features.ingest.tables import Tables
 from transom.ledger.damage import Damage
 from transom.ledger.ledger import Ledger
-from transom.ledger.repair import LedgerDamage, examine, repair_ledger
 from transom.ledger.staleness import fingerprint
 from transom.ledger.state import Entry, Node
 from transom.storage.file_faults import DamagedFile

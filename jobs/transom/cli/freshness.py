@@ -6,9 +6,9 @@ from functools import cached_property
 
 from transom.app.freshness import lineage_of, staleness_of
 from transom.core.intervals import HOUR, Interval
-from transom.engine.stage import Part, Step
 from transom.features.ingest import snapshot as scene
 from transom.ledger.lineage import Lineage
+from transom.ledger.stage import Part, Step
 from transom.ledger.staleness import Staleness, among
 from transom.ledger.state import STANDS, Book, Node
 from transom.stream import Stream

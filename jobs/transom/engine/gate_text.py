@@ -6,7 +6,7 @@ from datetime import datetime
 
 from transom.core.intervals import HOUR, NO_HOUR, format_hour, hours_in_words
 from transom.core.terminal import counted, escaped
-from transom.engine.checks import shortened
+from transom.ledger.check import shortened
 from transom.ledger.reasons import Cause
 from transom.ledger.state import Book, Node, Verdict
 from transom.ledger.waivers import Accepted, entry_for, near_misses, seen

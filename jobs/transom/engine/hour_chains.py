@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from transom.core.intervals import HOUR, number_of, ranges
-from transom.engine.stage import Request
+from transom.ledger.stage import Request
 
 T = TypeVar("T")
 

@@ -1,35 +1,20 @@
-"""The events of a block, cut into granules, and what of them an hour's reports need."""
+"""Hours of a request, granules of events, and columns by their names."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 
 import numpy as np
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR, MICROSECOND, Interval, micros, ranges
-from transom.engine.stage import Request
-from transom.features.aggregates.resolve import Block
-from transom.storage.store import in_hours
+from transom.ledger.stage import Request
 
 
 def hours_of(request: Request) -> list[datetime]:
     """Every hour that some block computes, in order."""
     return sorted({hour for targets in request.targets.values() for hour in targets})
-
-
-def chosen(
-    events: DataFrame, block: Block, targets: Sequence[datetime], hours: Sequence[datetime]
-) -> DataFrame:
-    """The events of some hours that a block takes.
-
-    Args:
-        events: those of `hours`, of which `targets` are the block's.
-    """
-    if list(targets) != list(hours):
-        events = events.where(in_hours(targets))
-    return events if block.where is None else events.where(F.expr(block.where))
 
 
 def granule(length: int) -> Column:

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from transom.engine.planner import Plan
-from transom.engine.stage import Step
 from transom.ledger.chain import Earlier
 from transom.ledger.reasons import Cause, Kind
 from transom.ledger.reasons import in_words as words_of
+from transom.ledger.stage import Step
 from transom.ledger.staleness import in_words, incomplete_hours, recorded_inputs
 from transom.ledger.state import CARRIED, EMPTY_DIGEST, INHERITED, Book, Entry, Node, Status, Verdict
 from transom.ledger.waivers import in_short

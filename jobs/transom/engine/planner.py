@@ -7,9 +7,9 @@ from datetime import datetime
 from functools import partial
 
 from transom.core.intervals import HOUR, NO_HOUR
-from transom.engine.stage import Stage, Step
 from transom.ledger.chain import Earlier, cause_of, waiting
 from transom.ledger.reasons import Cause
+from transom.ledger.stage import Stage, Step
 from transom.ledger.staleness import Scope, Staleness, incomplete_hours, reached_by
 from transom.ledger.state import Book, Entry, Node
 from transom.ledger.waivers import Accepted

@@ -18,8 +18,8 @@ from functools import cache
 
 from transom.core.intervals import HOUR
 from transom.engine.publisher import publish
-from transom.engine.stage import Stage
 from transom.ledger.ledger import Ledger, Overtaken
+from transom.ledger.stage import Stage
 from transom.ledger.state import Entry, Node
 from transom.storage.store import Store, Write
 

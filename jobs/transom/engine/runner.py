@@ -20,16 +20,16 @@ from transom.engine.outcomes import settle
 from transom.engine.planner import Plan, left_stale, plan
 from transom.engine.publisher import publish, readable, stands
 from transom.engine.retention import Series, expire
-from transom.engine.stage import Computed, Request, Stage, Step
-from transom.engine.task_counters import Tally
+from transom.engine.staging import Spool
 from transom.ledger.ledger import Ledger, Overtaken
+from transom.ledger.stage import Computed, Request, Stage, Step
 from transom.ledger.staleness import Scope, judged_by
 from transom.ledger.state import EMPTY_DIGEST, FILLER, STANDS, Book, Entry, Node, Verdict
+from transom.ledger.task_counters import Tally
 from transom.ledger.waivers import Accepted, verdict_of
 from transom.storage import digest as digests
 from transom.storage import driver_io as small
 from transom.storage.external import Fillers
-from transom.storage.staging import Spool
 from transom.storage.store import Pins, Store, Write, conformed, in_hours
 
 

@@ -9,7 +9,6 @@ their cells hold at each hour's end. `frequencies`, a result: how often items we
 
 from dataclasses import replace
 
-from transom.engine.stage import Stage
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_frequencies as frequencies
 from transom.features.frequency import tables_tick_matrices as tick_matrices
@@ -17,6 +16,7 @@ from transom.features.frequency.resolve import frequency_block_of
 from transom.features.persistence import tables_persistent_items as persistent_items
 from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.resolve import persistence_block_of
+from transom.ledger.stage import Stage
 from transom.stream import Stream
 
 NAME = "sketch"

@@ -16,8 +16,8 @@ from typing import Literal
 from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
 from transom.core.terminal import counted
-from transom.engine.checks import shortened, written
 from transom.findings.lines import about
+from transom.ledger.check import shortened, written
 from transom.ledger.reasons import Cause
 from transom.ledger.state import Book, Entry, Node, Verdict
 from transom.spec.checks import BUILT_IN

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from transom.features.aggregates.alerts import parts_of
+from transom.spec.titles import parts_of
 
 
 def quoted(name: str) -> str:

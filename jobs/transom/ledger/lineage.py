@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
-from transom.engine.stage import Part, Reads
+from transom.ledger.stage import Part, Reads
 from transom.ledger.staleness import Staleness
 from transom.ledger.state import FIRST, Book, Node, Series
 

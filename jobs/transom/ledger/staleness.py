@@ -13,8 +13,8 @@ import numpy as np
 
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import HOUR, NO_HOUR, Interval, number_of
-from transom.engine.checks import Check
-from transom.engine.stage import Part, Reads, Stage
+from transom.ledger.check import Check
+from transom.ledger.stage import Part, Reads, Stage
 from transom.ledger.state import BITS, Book, Entry, Int64s, Node, Status, inputs_text
 from transom.ledger.waivers import Accepted
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from transom.core.intervals import NO_HOUR, format_hour
 from transom.core.terminal import escaped
-from transom.engine.checks import Finding, written
+from transom.ledger.check import Finding, written
 from transom.ledger.state import Node, Verdict
 from transom.spec.checks import Accept
 

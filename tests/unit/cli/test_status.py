@@ -9,10 +9,10 @@ import pytest
 from typer.testing import Result
 
 from transom.cli.freshness import Freshness
-from transom.engine.stage import Stage
 from transom.features.ingest.snapshot import node_of
 from transom.findings.store import publish
 from transom.ledger.ledger import Ledger
+from transom.ledger.stage import Stage
 from transom.ledger.staleness import Staleness
 from transom.ledger.state import Entry, Node, Verdict
 from transom.stream import load

@@ -1,15 +1,15 @@
 """Alerts: conditions on the reports of an aggregation that a person is told of."""
 
-from collections.abc import Collection, Iterator
-from string import Formatter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StrictInt
 
 from transom.formats.record_format import FieldType
 from transom.spec.base import InShort, Name, Text
-from transom.spec.errors import Problem, nearest, of_expression
+from transom.spec.errors import Problem, of_expression
 from transom.spec.expressions import Expression, ExpressionError, condition
+from transom.spec.titles import title_problems
 
 if TYPE_CHECKING:
     from transom.spec.stream import Stream
@@ -61,21 +61,6 @@ def figures(stream: "Stream", block: str) -> dict[str, FieldType]:
     return {name: kind for name, kind in stream.report_types(block).items() if name in named - beside}
 
 
-def parts_of(title: str) -> list[tuple[str, str | None]]:
-    """Return a title as texts, each with the column that follows it, None at the end.
-
-    Raises:
-        ValueError: a brace that is not closed, or more in braces than a name.
-    """
-    try:
-        parts = list(Formatter().parse(title))
-    except ValueError:
-        raise ValueError(f"must be a text with names in braces; got {title!r}") from None
-    if any(form or conversion for _, _, form, conversion in parts):
-        raise ValueError(f"has no formats in braces; got {title!r}")
-    return [(text, column) for text, column, _, _ in parts]
-
-
 def problems(place: str, block: str, stream: "Stream") -> Iterator[Problem]:
     """Yield what is wrong with the alerts of a block whose columns are known.
 
@@ -102,22 +87,3 @@ def problems(place: str, block: str, stream: "Stream") -> Iterator[Problem]:
             told = {*declared.key, *met.columns, "level", "window_start", "window_end", "count"}
             rule = "a title names columns of the key and of its condition"
             yield from title_problems(f"{at}.title", alert.title, [n for n in types if n in told], rule)
-
-
-def title_problems(place: str, title: str, told: Collection[str], rule: str) -> Iterator[Problem]:
-    """Yield what is wrong with a title.
-
-    Args:
-        told: the columns that it may name.
-        rule: which these are, in words.
-    """
-    try:
-        named = [column for _, column in parts_of(title) if column is not None]
-    except ValueError as error:
-        yield Problem(place, str(error))
-        return
-    for column in named:
-        if column not in told:
-            # The key of a block may be the stream's.
-            needs = (("columns", column), ("key",))
-            yield Problem(place, f"{rule}; no column {column!r}{nearest(column, told)}", needs)

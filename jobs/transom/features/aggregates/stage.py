@@ -16,7 +16,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.core.exact_sums import BOUND
-from transom.engine.check_builders import (
+from transom.engine.hours import granule, hours_of, incomplete_hours, quoted, reached, stretches_of
+from transom.features.aggregates import tables_alerts as alerts
+from transom.features.aggregates.distinct_hashes import with_hashes
+from transom.features.aggregates.events import chosen
+from transom.features.aggregates.reports import Reports
+from transom.features.aggregates.resolve import Block, block_of
+from transom.features.aggregates.tables_recurring import absent_in_a_ring, steps_of
+from transom.features.check_builders import (
     built_in,
     counts,
     declared,
@@ -30,14 +37,8 @@ from transom.engine.check_builders import (
     sums_exact,
     wide_beside_narrow,
 )
-from transom.engine.checks import Check
-from transom.engine.hours import chosen, granule, hours_of, incomplete_hours, quoted, reached, stretches_of
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Stage, Step
-from transom.features.aggregates import tables_alerts as alerts
-from transom.features.aggregates.distinct_hashes import with_hashes
-from transom.features.aggregates.reports import Reports
-from transom.features.aggregates.resolve import Block, block_of
-from transom.features.aggregates.tables_recurring import absent_in_a_ring, steps_of
+from transom.ledger.check import Check
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Stage, Step
 from transom.storage.tables import Table
 from transom.stream import Stream
 

@@ -10,9 +10,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from transom.engine.hours import quoted
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
 from transom.features.aggregates.alerts import figures
 from transom.features.aggregates.resolve import Block
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
 from transom.storage.tables import SPARK_TYPES, Table
 from transom.stream import Stream
 

@@ -16,12 +16,13 @@ from pyspark.sql import functions as F
 
 from transom.arrays.arrow import as_type, codes, gathered, hour_of_end, int64s, reaches
 from transom.core.exact_sums import Int64s
-from transom.engine.check_builders import built_in
-from transom.engine.hours import chosen, granule, hours_of, incomplete_hours, quoted, reached, stretches_of
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
+from transom.engine.hours import granule, hours_of, incomplete_hours, quoted, reached, stretches_of
 from transom.features.aggregates.algorithm.granules import Granules
 from transom.features.aggregates.algorithm.recurring import recurring
+from transom.features.aggregates.events import chosen
 from transom.features.aggregates.resolve import Block
+from transom.features.check_builders import built_in
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
 from transom.storage.tables import ARROW_TYPES, Table
 from transom.stream import Stream
 

@@ -27,10 +27,10 @@ from transom.arrays.arrow import codes, gathered, in_portions, int64s
 from transom.core.durations import microseconds
 from transom.core.exact_sums import Int64s
 from transom.engine.hours import quoted
-from transom.engine.stage import Made
 from transom.features.fills.algorithm.between_join import Between
 from transom.features.fills.between_join_arguments import WHOLE, Aggregate, aggregate_of, check
 from transom.features.frames.algorithm.readings import Ordered, in_order
+from transom.ledger.stage import Made
 
 FEW = 2**18
 """Up to so many intervals go to where the rows are."""

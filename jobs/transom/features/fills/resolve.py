@@ -6,12 +6,12 @@ from datetime import datetime
 
 from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, HOUR_LENGTH
-from transom.engine.stage import Reads
 from transom.features.fills import validate as fill_columns
 from transom.features.frames.combine import Take
 from transom.features.frames.resolve import FrameBlock
 from transom.features.frames.sources import TIME, Source
 from transom.features.ingest.landing import absolute
+from transom.ledger.stage import Reads
 from transom.spec.external_source import EVENTS
 from transom.spec.external_source import Filler as Declared
 from transom.storage.external import Filler

@@ -1,9 +1,9 @@
 """The fill stage: frames filled with what lies between their ends, in a log or in its past."""
 
-from transom.engine.stage import Stage
 from transom.features.fills import tables_fills as fills
 from transom.features.fills.resolve import fill_block_of
 from transom.features.frames.resolve import frame_block_of
+from transom.ledger.stage import Stage
 from transom.stream import Stream
 
 NAME = "fill"

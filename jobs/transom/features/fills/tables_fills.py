@@ -11,14 +11,14 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from transom.core.intervals import HOUR_LENGTH, micros, ranges
-from transom.engine.check_builders import built_in
 from transom.engine.hours import quoted
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
+from transom.features.check_builders import built_in
 from transom.features.fills.between_join import FROM, TO, filled
 from transom.features.fills.checks import counted_again
 from transom.features.fills.resolve import FillBlock
 from transom.features.frames.combine import Take, taken
 from transom.features.frames.sources import TIME, steps_column
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
 from transom.storage.tables import Table
 from transom.stream import Stream
 

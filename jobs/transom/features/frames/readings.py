@@ -9,11 +9,11 @@ from pyspark.sql import functions as F
 
 from transom.core.intervals import MICROSECOND, micros, ranges
 from transom.engine.hours import granule, quoted
-from transom.engine.stage import Request
 from transom.features.frames.combine import taken
 from transom.features.frames.resolve import FrameBlock
 from transom.features.frames.sources import TIME, steps_column
 from transom.features.frames.validate import BASELINE
+from transom.ledger.stage import Request
 
 TURN = "__turn"
 ORDER = ("__time", "__place")

@@ -9,7 +9,6 @@ from functools import partial
 from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, HOUR_LENGTH, micros
 from transom.engine.hours import reached
-from transom.engine.stage import Reads
 from transom.features.aggregates.resolve import Unit
 from transom.features.frames import validate as frame_columns
 from transom.features.frames.algorithm.reference import (
@@ -25,6 +24,7 @@ from transom.features.frames.algorithm.reference import (
 from transom.features.frames.sources import Source
 from transom.features.frames.spec import Baseline, Frame
 from transom.features.frames.spec_rules import overlaps
+from transom.ledger.stage import Reads
 from transom.storage.tables import SPARK_TYPES
 from transom.stream import Stream
 

@@ -6,10 +6,10 @@ frames. `frames`, the result: that.
 
 from dataclasses import replace
 
-from transom.engine.stage import Stage
 from transom.features.frames import tables_frames as frames
 from transom.features.frames import tables_open_frames as open_frames
 from transom.features.frames.resolve import frame_block_of
+from transom.ledger.stage import Stage
 from transom.stream import Stream
 
 NAME = "frame"

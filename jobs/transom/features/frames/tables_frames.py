@@ -6,12 +6,12 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.engine.check_builders import built_in
 from transom.engine.hours import quoted
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
+from transom.features.check_builders import built_in
 from transom.features.frames import tables_open_frames as open_frames
 from transom.features.frames.checks import overlapping
 from transom.features.frames.resolve import FrameBlock
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
 from transom.storage.tables import Table
 from transom.stream import Stream
 

@@ -20,16 +20,16 @@ from transom.arrays.arrow import as_type, codes, gathered, int64s
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine import hour_chains as chained
-from transom.engine.check_builders import built_in
 from transom.engine.hours import quoted, reached, stretches_of
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
-from transom.engine.task_counters import NOTES, Tally
+from transom.features.check_builders import built_in
 from transom.features.frames.algorithm.hourly_fragments import within
 from transom.features.frames.algorithm.readings import NEVER, NONE, Left, Readings, in_order
 from transom.features.frames.algorithm.vectorised import Reports, advance, whole
 from transom.features.frames.checks import broken, leading_away, miscounted
 from transom.features.frames.readings import order_of, readings_of
 from transom.features.frames.resolve import FrameBlock
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.ledger.task_counters import NOTES, Tally
 from transom.storage.tables import Table
 from transom.stream import Stream
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from transom.core.durations import format_duration
 from transom.features.aggregates import output_columns as figures
-from transom.features.aggregates.alerts import title_problems
 from transom.features.aggregates.output_columns import NUMERIC
 from transom.formats.record_format import FieldType
 from transom.spec.errors import Problem, nearest, no_column, of_expression
 from transom.spec.expressions import Expression, ExpressionError, condition
+from transom.spec.titles import title_problems
 
 if TYPE_CHECKING:
     from transom.features.frames.spec import Frame

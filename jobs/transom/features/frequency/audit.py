@@ -27,8 +27,8 @@ from transom.features.frequency.resolve import FrequencyBlock, frequency_block_o
 from transom.features.frequency.spec import NEVER_BELOW
 from transom.features.frequency.tables_tick_matrices import AT, counts
 from transom.features.frequency.windows import Hours, rows_of_windows
+from transom.features.items.auditable_hours import standing
 from transom.features.items.bytes import bytes_of
-from transom.ledger.auditable_hours import standing
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import Book
 from transom.storage.store import Pins, Store

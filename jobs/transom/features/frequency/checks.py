@@ -8,10 +8,10 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from transom.engine.check_builders import built_in
-from transom.engine.checks import Check
+from transom.features.check_builders import built_in
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.items.columns import LONG, SHORT
+from transom.ledger.check import Check
 from transom.stream import Stream
 
 MISCOUNTED, SUB_CELLS, WINDOW, TOTALS = "matrices_miscounted", "sub_cells", "cells_records", "totals_off"

@@ -15,12 +15,12 @@ from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hour_chains import Stretch, stretches_of
 from transom.engine.hours import hour_number
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
-from transom.engine.task_counters import Tally
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.algorithm.splitter import FIELDS, SplitterCells, SubCells
 from transom.features.frequency.checks import SUB_CELLS, WINDOW, beyond, cell_checks
 from transom.features.frequency.resolve import FrequencyBlock
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.ledger.task_counters import Tally
 from transom.storage.tables import Table
 from transom.stream import Stream
 

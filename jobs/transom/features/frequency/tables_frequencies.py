@@ -17,11 +17,9 @@ from pyspark.sql import functions as F
 from transom.arrays.arrow import gathered, made
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.engine.check_builders import built_in
 from transom.engine.hour_chains import Stretch, stretches_of
 from transom.engine.hours import hour_number, quoted, reached
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
-from transom.engine.task_counters import Tally
+from transom.features.check_builders import built_in
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.algorithm.top_items import NOBODY
@@ -29,6 +27,8 @@ from transom.features.frequency.checks import TOTALS, unsound
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.frequency.windows import HEAVY, Hours, rows_of_windows
 from transom.features.items.columns import item_table
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.ledger.task_counters import Tally
 from transom.stream import Stream
 
 TABLE = "frequencies"

@@ -19,8 +19,6 @@ from transom.arrays.arrow import by_value, codes, gathered, int64s, lists, made
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hours import hour_number, quoted
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
-from transom.engine.task_counters import Tally
 from transom.features.frequency.algorithm.row_hash_arrays import columns_of
 from transom.features.frequency.algorithm.tick_matrices import matrices_of
 from transom.features.frequency.algorithm.top_items import kept
@@ -28,6 +26,8 @@ from transom.features.frequency.checks import MISCOUNTED, matrix_checks
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.items.bytes import bytes_of, order_keys
 from transom.features.items.columns import LONG, is_among, item_columns, item_table, without_long
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.ledger.task_counters import Tally
 from transom.storage.tables import ARROW_TYPES
 from transom.stream import Stream
 

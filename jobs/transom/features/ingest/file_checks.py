@@ -9,9 +9,18 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from transom.core.intervals import NO_HOUR, moment_of
-from transom.engine.check_builders import Declared, accepted_of, built_in, declared, holds, met, used_columns
-from transom.engine.checks import Check, Finding, judge
+from transom.engine.checks import judge
 from transom.engine.failing_rows import SAMPLE, in_words, sampled
+from transom.engine.staging import PART
+from transom.features.check_builders import (
+    Declared,
+    accepted_of,
+    built_in,
+    declared,
+    holds,
+    met,
+    used_columns,
+)
 from transom.features.ingest.event_columns import Use, block_columns
 from transom.features.ingest.file_records import Content, Listed, source_id
 from transom.features.ingest.key_checks import CHECK as KEYS
@@ -20,10 +29,10 @@ from transom.features.ingest.landing import LandingError, is_there
 from transom.features.ingest.read_files import Read, Reading
 from transom.features.ingest.staged_rows import ReadRows
 from transom.formats.record_format import Span
+from transom.ledger.check import Check, Finding
 from transom.ledger.state import Node, Verdict
 from transom.ledger.waivers import Accepted, in_short, verdict_of
 from transom.spec.checks import FEW_LINES
-from transom.storage.staging import PART
 from transom.stream import Stream
 
 SECOND = timedelta(seconds=1)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from transom.engine.check_builders import built_in
-from transom.engine.checks import Check
+from transom.features.check_builders import built_in
 from transom.features.ingest.event_columns import block_columns
 from transom.formats.record_format import FieldType
+from transom.ledger.check import Check
 from transom.spec.expressions import Expression, condition
 from transom.stream import Stream
 

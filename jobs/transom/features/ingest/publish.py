@@ -9,12 +9,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.core.intervals import NO_HOUR
-from transom.engine.check_builders import accepted_of
 from transom.engine.checks import judge
 from transom.engine.damage_marks import publish_marks
 from transom.engine.failing_rows import SAMPLE
 from transom.engine.publisher import publish, stands
 from transom.engine.runner import Outcome
+from transom.features.check_builders import accepted_of
 from transom.features.ingest.deduplicate import REPEATS, compares, marked
 from transom.features.ingest.equal_files import equal_files
 from transom.features.ingest.file_decisions import Decisions

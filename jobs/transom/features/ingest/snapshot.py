@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import NO_HOUR, Interval
-from transom.engine.check_builders import accepted_of, built_in
-from transom.engine.checks import Check
+from transom.features.check_builders import accepted_of, built_in
 from transom.features.ingest.equal_files import names_of
 from transom.features.ingest.file_checks import file_checks
 from transom.features.ingest.file_records import (
@@ -26,6 +25,7 @@ from transom.features.ingest.file_records import (
 from transom.features.ingest.inventory import BESIDE, RULES, Inventory, names_rules, with_names
 from transom.features.ingest.landing import Landing, Names
 from transom.features.ingest.tables import Tables
+from transom.ledger.check import Check
 from transom.ledger.ledger import Ledger
 from transom.ledger.staleness import Scope, completeness, fingerprint
 from transom.ledger.state import EMPTY_DIGEST, Book, Node

@@ -12,8 +12,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import int64s
-from transom.engine.task_counters import NOTES, Tally
 from transom.features.items.validate import LONGEST
+from transom.ledger.task_counters import NOTES, Tally
 from transom.storage.tables import Table
 
 BEGINNING = 60

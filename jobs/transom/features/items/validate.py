@@ -3,10 +3,10 @@
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from transom.features.aggregates.alerts import title_problems
 from transom.formats.record_format import FieldType
 from transom.spec.errors import Problem, no_column, of_expression
 from transom.spec.expressions import Expression, ExpressionError, condition
+from transom.spec.titles import title_problems
 
 if TYPE_CHECKING:
     from transom.features.frequency.spec import Frequency

@@ -6,11 +6,11 @@ in the windows that end in an hour, two batches each, at every level. `episodes`
 
 from dataclasses import replace
 
-from transom.engine.stage import Stage
 from transom.features.patterns import tables_batches as batches
 from transom.features.patterns import tables_episodes as episodes
 from transom.features.patterns import tables_matches as matches
 from transom.features.patterns.resolve import block_of
+from transom.ledger.stage import Stage
 from transom.stream import Stream
 
 NAME = "widen"

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from transom.arrays.arrow import as_type
 from transom.core.intervals import HOUR_LENGTH
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
-from transom.engine.task_counters import Tally
 from transom.features.patterns.algorithm.batches import Rows, trimmed
 from transom.features.patterns.records import Records
 from transom.features.patterns.resolve import RECORD, PatternBlock, of_events, of_one_key
 from transom.features.patterns.work_bounds import count_batches, with_sizes
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.ledger.task_counters import Tally
 from transom.storage.tables import ARROW_TYPES, Table
 from transom.stream import Stream
 

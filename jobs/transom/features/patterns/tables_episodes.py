@@ -19,11 +19,11 @@ from transom.arrays.arrow import as_type, codes, gathered, int64s, ranks
 from transom.core.durations import microseconds
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import micros
-from transom.engine.check_builders import built_in
 from transom.engine.hours import quoted, reached
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
+from transom.features.check_builders import built_in
 from transom.features.patterns.algorithm.episodes import FINAL, NONE, PARTIAL, STATES, Merging, Rows, episodes
 from transom.features.patterns.resolve import PatternBlock, of_one_key, union
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
 from transom.storage.tables import ARROW_TYPES, Table
 from transom.stream import Stream
 

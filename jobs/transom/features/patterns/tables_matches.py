@@ -11,8 +11,6 @@ from pyspark import cloudpickle
 from transom.arrays.arrow import common_codes
 from transom.core.exact_sums import Bools, Int64s
 from transom.engine.hours import reached, stretches_of
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
-from transom.engine.task_counters import Tally
 from transom.features.patterns import tables_batches as batches
 from transom.features.patterns.algorithm.batches import shown, trimmed
 from transom.features.patterns.algorithm.detected_matches import sightings
@@ -23,7 +21,9 @@ from transom.features.patterns.match_rows import Found, kinds_of, rows_of
 from transom.features.patterns.records import Records
 from transom.features.patterns.resolve import PatternBlock, of_batches, of_events, of_one_key, union
 from transom.features.patterns.work_bounds import Counted, count_batches, hours_of, with_work
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
 from transom.ledger.staleness import reached_by
+from transom.ledger.task_counters import Tally
 from transom.storage.tables import Table
 from transom.stream import Stream
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from transom.features.aggregates.alerts import title_problems
 from transom.formats.record_format import FieldType
 from transom.spec.errors import Problem, no_column, nth, of_expression
 from transom.spec.expressions import Expression, ExpressionError, condition
+from transom.spec.titles import title_problems
 
 if TYPE_CHECKING:
     from transom.features.patterns.spec import Pattern

@@ -9,12 +9,12 @@ import numpy as np
 from transom.arrays.arrow import hour_of_end
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.engine.check_builders import built_in
-from transom.engine.checks import Check
-from transom.engine.stage import Step
-from transom.engine.task_counters import Tally
+from transom.features.check_builders import built_in
 from transom.features.patterns.algorithm.batches import Shown
 from transom.features.patterns.resolve import PatternBlock
+from transom.ledger.check import Check
+from transom.ledger.stage import Step
+from transom.ledger.task_counters import Tally
 from transom.stream import Stream
 
 LONGEST_BATCH, LONGEST_WINDOW = "longest_batch", "longest_window"

@@ -17,12 +17,12 @@ from transom.arrays.arrow import codes, gathered, int64s
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import Interval, number_of
 from transom.engine.hours import hour_number, quoted, reached
+from transom.features.items.auditable_hours import standing
 from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.algorithm.exact_count import ExactTracker
 from transom.features.persistence.algorithm.vectorised import WATCHED
 from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
 from transom.features.persistence.tables_tuples import AT, sightings
-from transom.ledger.auditable_hours import standing
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import Book
 from transom.storage.store import Store

@@ -12,11 +12,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from transom.core.intervals import HOUR_LENGTH
-from transom.engine.check_builders import built_in
-from transom.engine.checks import Check
+from transom.features.check_builders import built_in
 from transom.features.items.columns import LONG, SHORT
 from transom.features.persistence.algorithm.vectorised import Tuples
 from transom.features.persistence.resolve import PersistenceBlock
+from transom.ledger.check import Check
 from transom.stream import Stream
 
 PAIRS, STARTS, MISCOUNTED = "pairs", "tuples_started", "tuples_miscounted"

@@ -12,15 +12,15 @@ from pyspark.sql import functions as F
 
 from transom.arrays.arrow import gathered, made
 from transom.core.intervals import HOUR_LENGTH
-from transom.engine.check_builders import built_in
 from transom.engine.hours import quoted
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
+from transom.features.check_builders import built_in
 from transom.features.items.bytes import rows_of
 from transom.features.items.columns import is_among, item_table
 from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.algorithm.vectorised import WATCHED
 from transom.features.persistence.checks import unsound
 from transom.features.persistence.resolve import PersistenceBlock
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
 from transom.stream import Stream
 
 TABLE = "persistent_items"

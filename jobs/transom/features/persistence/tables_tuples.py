@@ -21,8 +21,6 @@ from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hour_chains import Stretch, stretches_of
 from transom.engine.hours import hour_number, quoted
-from transom.engine.stage import Computed, Part, Reads, Request, Share, Step
-from transom.engine.task_counters import Tally
 from transom.features.frames.algorithm.readings import NONE
 from transom.features.items.bytes import binary, keys_of, rows_of
 from transom.features.items.columns import LONG, is_among, item_columns, item_table, without_long
@@ -45,6 +43,8 @@ from transom.features.persistence.checks import (
     tuple_checks,
 )
 from transom.features.persistence.resolve import PersistenceBlock
+from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.ledger.task_counters import Tally
 from transom.stream import Stream
 
 TABLE = "tuples"

@@ -9,9 +9,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transom.engine.checks import Check
 from transom.features.ingest.event_columns import Use, block_columns
 from transom.formats.record_format import FieldType
+from transom.ledger.check import Check
 from transom.ledger.waivers import Accepted, entries_of
 from transom.spec.expressions import condition
 from transom.stream import BUILT_IN, Stream

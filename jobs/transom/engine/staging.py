@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.engine.stage import Counted, Made, Share
-from transom.engine.task_counters import Tally
+from transom.ledger.stage import Counted, Made, Share
+from transom.ledger.task_counters import Tally
 from transom.storage.data_files import MOST_HOURS, Part, discard, written
 from transom.storage.filesystem import opened
 from transom.storage.store import Store

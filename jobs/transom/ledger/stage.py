@@ -15,9 +15,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
 from transom.core.intervals import HOUR
-from transom.engine.checks import Check
-from transom.engine.task_counters import Tally
+from transom.ledger.check import Check
 from transom.ledger.state import FILLER, FIRST
+from transom.ledger.task_counters import Tally
 from transom.storage.external import Filler
 from transom.storage.store import Pins
 from transom.storage.tables import Table

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from transom.engine.check_builders import accepted_of
 from transom.features import sketch_stage as sketch
+from transom.features.check_builders import accepted_of
 from transom.ledger.staleness import Staleness
 from transom.ledger.state import Book, Node
 from transom.stream import Stream

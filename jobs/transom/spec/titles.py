@@ -1,0 +1,40 @@
+"""Titles of findings, with names of columns in braces."""
+
+from collections.abc import Collection, Iterator
+from string import Formatter
+
+from transom.spec.errors import Problem, nearest
+
+
+def parts_of(title: str) -> list[tuple[str, str | None]]:
+    """Return a title as texts, each with the column that follows it, None at the end.
+
+    Raises:
+        ValueError: a brace that is not closed, or more in braces than a name.
+    """
+    try:
+        parts = list(Formatter().parse(title))
+    except ValueError:
+        raise ValueError(f"must be a text with names in braces; got {title!r}") from None
+    if any(form or conversion for _, _, form, conversion in parts):
+        raise ValueError(f"has no formats in braces; got {title!r}")
+    return [(text, column) for text, column, _, _ in parts]
+
+
+def title_problems(place: str, title: str, told: Collection[str], rule: str) -> Iterator[Problem]:
+    """Yield what is wrong with a title.
+
+    Args:
+        told: the columns that it may name.
+        rule: which these are, in words.
+    """
+    try:
+        named = [column for _, column in parts_of(title) if column is not None]
+    except ValueError as error:
+        yield Problem(place, str(error))
+        return
+    for column in named:
+        if column not in told:
+            # The key of a block may be the stream's.
+            needs = (("columns", column), ("key",))
+            yield Problem(place, f"{rule}; no column {column!r}{nearest(column, told)}", needs)

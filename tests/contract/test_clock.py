@@ -12,12 +12,13 @@ from types import SimpleNamespace
 import pytest
 from pyspark.sql import SparkSession
 
+import transom
 from house import House, line
-from transom.app import run_stage as job
+from transom.app import run_stage
 from transom.app.stage_runners import WORKS
 
 Make = Callable[..., House]
-TRANSOM = Path(job.__file__).parent
+TRANSOM = Path(transom.__file__).parent
 TEXT = """
 name: web
 preset: apache/combined
@@ -47,7 +48,7 @@ def test_a_clock_that_jumps_leaves_no_trace(
     def performed(day: House, start: int, end: int) -> None:
         for stage in day.stream.stages:
             lake, interval = str(Path(day.root).parent), day.context(start, end).interval
-            job.perform(spark, stage, day.stream, interval, WORKS[stage], lake=lake)
+            run_stage.perform(spark, stage, day.stream, interval, WORKS[stage], lake=lake)
 
     files = [steady.land(number, [line(3600 * number + 5, f"10.0.0.{number}")]) for number in range(2)]
     performed(steady, 0, 2)
@@ -55,8 +56,8 @@ def test_a_clock_that_jumps_leaves_no_trace(
     for file, moment in zip(files, (-(10**9), 10**10), strict=True):
         os.utime(file, (moment, moment))
     seconds = count(10**6, -1000)
-    monkeypatch.setattr(job, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
-    monkeypatch.setattr(job, "datetime", Jumping)
+    monkeypatch.setattr(run_stage, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
+    monkeypatch.setattr(run_stage, "datetime", Jumping)
     performed(jumping, 0, 1)
     performed(jumping, 0, 2)
     jumping.assert_same(steady)
@@ -159,4 +160,4 @@ def test_nothing_that_rows_come_from_asks_a_clock() -> None:
     """A job reads it to say how long it took and when it ended, and the command line for a person's sake."""
     modules = {str(path.relative_to(TRANSOM)): clocks(path.read_text()) for path in TRANSOM.rglob("*.py")}
     asking = {module for module, lines in modules.items() if lines and not module.startswith("cli/")}
-    assert asking == {"application.py", "job.py"}
+    assert asking == {"app/main.py", "app/run_stage.py"}

@@ -147,6 +147,16 @@ def test_a_horizon_is_what_its_records_say(data: st.DataObject, nested: bool, st
     assert told >= min(levels[0].range, now - start) // levels[0].slide
 
 
+def test_a_horizon_may_begin_after_what_a_coarse_granule_holds() -> None:
+    """The granule of [-6, 0) holds what has left the level below, which ends at -3."""
+    chain: Chain[Sums] = Chain([Level(2, 1), Level(3, 3), Level(6, 6)], -6)
+    list(chain.receive(-4, Sums.of(5)))
+    list(chain.advance(0))
+    assert [chain.horizon(length) for length in (1, 2, 3, 6)] == [None, None, None, Sums.of(5)]
+    with pytest.raises(ValueError, match=r"^-4 lies inside the granule \[-6, -3\)$"):
+        chain.horizon(4)
+
+
 def test_a_horizon_ends_where_granules_do() -> None:
     chain: Chain[Sums] = Chain([Level(4, 1), Level(8, 2), Level(16, 4)], 0)
     for time in range(18):

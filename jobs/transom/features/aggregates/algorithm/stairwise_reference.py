@@ -203,13 +203,17 @@ class Chain(Generic[T]):
                 f"a horizon of {length} at {self.clock} reaches further back than the widest level"
             )
         inside = []
-        for nodes in zip(self._buffers, self._cores, strict=True):
+        # Nodes above a level hold nothing that it holds, however long their granules are.
+        limit = self.clock
+        for level, *nodes in zip(self.levels, self._buffers, self._cores, strict=True):
             for node in nodes:
                 for begin, granule in reversed(node.granules):
-                    if begin < rear < begin + node.length:
-                        raise ValueError(f"{rear} lies inside the granule [{begin}, {begin + node.length})")
+                    end = min(begin + node.length, limit)
+                    if begin < rear < end:
+                        raise ValueError(f"{rear} lies inside the granule [{begin}, {end})")
                     if begin >= rear:
                         inside.append(granule)
+            limit = self.clock - (self.clock - self.start) % level.slide - level.range
         return _added(reversed(inside))
 
     @property

@@ -29,7 +29,7 @@ typing: setup ## mypy
 	@$(ENV) mypy
 
 test-unit: setup ## quick tests without a JVM (under a minute)
-	@$(ENV) $(PYTEST) tests/unit
+	@$(ENV) $(PYTEST) tests/unit --hypothesis-profile=unit
 
 test-spark: setup ## quick tests of the stages and of the promise, on Spark and Delta
 	@$(ENV) $(PYTEST) tests/spark tests/contract

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from house import House, Templates
 
-# No deadline: a test may run beside other work. `--hypothesis-profile` chooses another profile than `quick`.
-for _profile, _examples in (("quick", 25), ("full", 100)):
+# No deadline: a test may run beside other work. `unit` is for `make test-unit`, `full` for `make test-full`.
+for _profile, _examples in (("unit", 8), ("quick", 25), ("full", 100)):
     hypothesis.settings.register_profile(
         _profile,
         max_examples=_examples,

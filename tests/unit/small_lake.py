@@ -1,8 +1,8 @@
 """A lake in memory, in which the lake's own control flow runs toy stages: ledger, pins, claims, writes.
 
 Rows are dictionaries, and no JVM is there to hold them; what Spark does with rows is done in a few lines. All
-else is `refresh` and what it calls. `Lake` has one stage of three steps; `unit.memory_pipeline` has the steps
-of every real stage.
+else is `refresh` and what it calls. `Lake` has one stage of three steps; `contract.memory_pipeline` has the
+steps of every real stage.
 """
 
 import hashlib

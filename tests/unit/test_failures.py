@@ -9,6 +9,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from py4j.protocol import Py4JError
 
 import damaging
+from contract.memory_pipeline import STREAM
 from transom.app import pipeline as together
 from transom.app.verify import Damaged, explain_failure, of_reading, read_by
 from transom.features.ingest.landing import LandingError
@@ -18,7 +19,6 @@ from transom.storage.file_faults import DamagedFile
 from transom.storage.tables import LakeError, create
 from transom.stream import parse
 from unit.cli.by_hand import WEB, Lake, at, file_row
-from unit.memory_pipeline import STREAM
 
 DAY = at(0)
 

@@ -7,6 +7,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.memory_pipeline import CHANGED, STREAM, Pipeline
+from contract.test_every_stage_in_memory import OUTSIDE, initial
 from transom.api import NotFresh, read
 from transom.app.freshness import reason, stale_hours
 from transom.core.intervals import Interval
@@ -18,9 +20,7 @@ from transom.ledger.state import Node
 from transom.stream import parse
 from unit.cli import by_hand as hand
 from unit.cli.by_hand import WEB, Lake
-from unit.memory_pipeline import CHANGED, STREAM, Pipeline
 from unit.small_lake import at
-from unit.test_every_stage_in_memory import OUTSIDE, initial
 
 STAGES = ["widen", "aggregate", "frame", "fill", "sketch"]
 

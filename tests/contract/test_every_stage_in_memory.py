@@ -15,13 +15,13 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from contract.memory_pipeline import CHANGED, STREAM, WITHOUT_FRAMES, Pipeline, upstream
 from transom.app.stage_runners import LATER, WORKS
 from transom.core.intervals import Interval
 from transom.engine import retention
 from transom.engine.runner import Outcome
 from transom.ledger.ledger import Overtaken
 from transom.ledger.staleness import Scope
-from unit.memory_pipeline import CHANGED, STREAM, WITHOUT_FRAMES, Pipeline, upstream
 from unit.small_lake import HOUR, Killed, at
 
 OUTSIDE = ("/outside/history", "/outside/known", "copy")

@@ -103,7 +103,7 @@ reproduce-countmin: setup ## errors of windowed Count-Min sketches as in the pap
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reproduce.countmin
 
 schema: setup ## write schemas/stream.schema.json anew from the models
-	@$(ENV) python -m transom.spec schemas/stream.schema.json
+	@$(ENV) python -m transom.stream_schema schemas/stream.schema.json
 
 clean: ## remove what set-up and runs have made, but for the lake in .transom/lake
 	test ! -d .transom || find .transom -mindepth 1 -maxdepth 1 ! -name lake -exec rm -rf {} +

@@ -5,7 +5,7 @@ Airflow holds back every DAG of a file with an import error, so the two are apar
 
 from airflow.sdk import DAG  # noqa: F401  (Airflow looks for DAGs only in files that name it)
 
-from transom.spec.stream_files import names_of, streams
+from transom.stream_files import names_of, streams
 
 _wrong = streams()[1]
 if _wrong:

@@ -13,9 +13,11 @@ from pathlib import Path
 from airflow.sdk import DAG, Asset, BaseOperator, CronDataIntervalTimetable, Param
 from jinja2 import StrictUndefined
 
-from transom.core.durations import format_duration, spoken
+from transom.core.durations import format_duration
 from transom.features.aggregates.spec import Aggregation
-from transom.stream import Stream
+from transom.features.frequency.spec import Frequency
+from transom.features.persistence.spec import Persistence
+from transom.spec.stream import Stream
 from transom_operators import Gate, Report, Settle, SubmitStage, cause, hour_text
 
 POOL = "transom"
@@ -34,40 +36,6 @@ class StageTask:
     doc: str
 
 
-STAGES = (
-    StageTask(
-        "ingest",
-        ("events", "duplicates", "rejected", "files", "findings"),
-        "Files become events, duplicates, rejections and file records.",
-    ),
-    StageTask(
-        "widen",
-        ("matches", "episodes", "findings"),
-        "Events become what patterns match in windows that widen, and episodes.",
-    ),
-    StageTask(
-        "aggregate",
-        ("aggregates", "recurring", "alerts", "findings"),
-        "Events become figures over sliding windows.",
-    ),
-    StageTask(
-        "frame",
-        ("frames", "findings"),
-        "Readings become frames: stretches of time that the data delimits.",
-    ),
-    StageTask(
-        "fill",
-        ("fills", "findings"),
-        "Frames are filled with what lies between their ends, in the log or in its past.",
-    ),
-    StageTask(
-        "sketch",
-        ("persistent_items", "frequencies", "findings"),
-        "Events become items that are there all the time, and how often items are seen, in little memory.",
-    ),
-)
-
-
 @dataclass(frozen=True)
 class Job:
     """A spark-submit of the DAG, of one stage or of several; `name` is that of its file in jobs."""
@@ -79,10 +47,21 @@ class Job:
 
 def jobs_of(stream: Stream) -> tuple[Job, ...]:
     """The spark-submits of a stream, in order."""
-    stages = tuple(task for task in STAGES if task.stage in stream.stages)
+    stages = tuple(_task(stream, stage) for stage in stream.stages)
     if stream.submit == "together":
         return (Job("run", stages, "Every stage in one application, as far as the gates between them pass."),)
     return tuple(Job(task.stage, (task,), task.doc) for task in stages)
+
+
+def _task(stream: Stream, stage: str) -> StageTask:
+    if stage == "ingest":
+        outlets: tuple[str, ...] = ("events", "duplicates", "rejected", "files")
+        doc = "Files become events, duplicates, rejections and file records."
+    else:
+        features = [feature for feature in stream.features if feature.stage == stage]
+        outlets = tuple(table for feature in features for table in feature.outlets)
+        doc = features[0].doc
+    return StageTask(stage, (*outlets, "findings"), doc)
 
 
 def _hour_params(stream: Stream) -> dict[str, Param]:
@@ -108,50 +87,18 @@ def _why_both(stream: Stream) -> str:
     return "the stream has ended" if stream.schedule else "the stream has no schedule"
 
 
-def _block_facts(block: Aggregation) -> str:
-    """What a block of figures is: its key, windows, lines through values and alerts."""
-    parts = [f"key {', '.join(block.key) or 'none'}", *map(str, block.levels)]
-    if block.fit is not None:
-        unit = f" by {format_duration(block.fit.unit)}" if block.fit.unit else ""
-        parts.append(f"fit: lines of each {block.fit.value} against time{unit}")
-    parts += [f"alert {name}: `{' '.join(alert.when.split())}`" for name, alert in block.alert.items()]
-    # A bar would end the cell of the table.
-    return "; ".join(parts).replace("|", "\\|")
-
-
 def facts(stream: Stream) -> str:
     """The stream's facts, below the module's text, for the DAG's page."""
     rows = [
         ("files", f"`{stream.source.path}`"),
         ("heals", f"stale hours up to {format_duration(stream.heal)} around its interval"),
-        *((f"block {name}", _block_facts(block)) for name, block in stream.aggregate.items()),
-        *(
-            (
-                f"pattern {name}",
-                f"key {', '.join(pattern.key) or 'none'}; within {format_duration(pattern.within)}; "
-                f"windows of {spoken(2 * pattern.batch)} to {spoken(2 * pattern.top)}",
-            )
-            for name, pattern in stream.patterns.items()
-        ),
-        *((f"frames {name}", f"{said.kind}: {said.rule}") for name, said in stream.frames.items()),
-        *(
-            (
-                f"persistence {name}",
-                f"{', '.join(said.item)}, in {said.alpha:g} of the slots of {format_duration(said.slot)} in "
-                f"{format_duration(said.window)}",
-            )
-            for name, said in stream.persistence.items()
-        ),
-        *(
-            (
-                f"frequency {name}",
-                f"{', '.join(said.item)}, in {format_duration(said.window)}, {said.variant}",
-            )
-            for name, said in stream.frequency.items()
-        ),
-        *((f"fill {name}", f"{fill.frame}, from {fill.from_}") for name, fill in stream.fills.items()),
     ]
-    table = "\n".join(f"| {name} | {value} |" for name, value in rows)
+    for feature in stream.features:
+        blocks = stream.blocks(feature.block)
+        rows += [(f"{feature.noun} {name}", feature.facts(stream, name)) for name in blocks]
+    # A bar would end the cell of the table.
+    cells = [(name, value.replace("|", "\\|")) for name, value in rows]
+    table = "\n".join(f"| {name} | {value} |" for name, value in cells)
     return f"{__doc__}\n{stream.description or ''}\n\n| | |\n|---|---|\n{table}\n"
 
 
@@ -192,13 +139,13 @@ def build(stream: Stream, file: Path) -> DAG:
         settle = Settle(seconds=stream.source.settle.total_seconds(), doc_md=Settle.__doc__)
         gates: dict[str, BaseOperator] = {}
         jobs = jobs_of(stream)
-        blocks = stream.aggregate.values()
+        blocks = stream.blocks(Aggregation).values()
         # Tables that are there only where a block asks for them.
         made = {
             "recurring": any(block.recurring for block in blocks),
             "alerts": any(block.alert for block in blocks),
-            "persistent_items": bool(stream.persistence),
-            "frequencies": bool(stream.frequency),
+            "persistent_items": bool(stream.blocks(Persistence)),
+            "frequencies": bool(stream.blocks(Frequency)),
         }
         for job in jobs:
             submit = SubmitStage(

@@ -5,7 +5,7 @@ import logging
 from airflow.sdk import DAG, get_parsing_context  # noqa: F401  (Airflow looks for DAGs only in files that name it)
 
 from stream_dag import build
-from transom.spec.stream_files import names_of, streams
+from transom.stream_files import names_of, streams
 
 _sound, _wrong = streams()
 # In one go: a stream may be called as something here is.

@@ -11,7 +11,9 @@ from transom.app import main as application
 from transom.app.run_stage import record_audit
 from transom.core.intervals import Interval
 from transom.features.frequency import audit as frequency_audit
+from transom.features.frequency.spec import Frequency
 from transom.features.persistence import audit as persistence_audit
+from transom.features.persistence.spec import Persistence
 from transom.stream import Stream
 
 
@@ -48,7 +50,7 @@ def audited(spark: SparkSession, stream: Stream, interval: Interval, root: str) 
     record_audit("sketch", root, interval, work, began)
     for one in found:
         print(f"audit of {one}")
-    for name in (*stream.persistence, *stream.frequency):
+    for name in (*stream.blocks(Persistence), *stream.blocks(Frequency)):
         if name not in {one.block for one in found}:
             print(f"audit of {name}: no hour of {interval} stands, is up to date, and reports a window")
     if not all(one.sound for one in found):

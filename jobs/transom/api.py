@@ -30,9 +30,11 @@ from transom.core.intervals import HOUR, Interval, hour_of, micros, number_of
 from transom.engine.hours import quoted
 from transom.features.aggregates.horizon import Figures, Horizon
 from transom.features.aggregates.resolve import block_of
+from transom.features.aggregates.spec import Aggregation
 from transom.features.frequency.algorithm.window_sketch import WindowSketch
 from transom.features.frequency.queries import Answer, frequency_of, sketch_of
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
+from transom.features.frequency.spec import Frequency
 from transom.features.items import validate as item_rules
 from transom.findings import store as findings
 from transom.findings.from_ledger import Finding
@@ -227,8 +229,8 @@ class Results:
 
     def _sketched(self, sketch: str, at: datetime) -> tuple[FrequencyBlock, datetime]:
         """A block, and the hour with which the window ends."""
-        if sketch not in self.stream.frequency:
-            known = self.stream.frequency
+        if sketch not in self.stream.blocks(Frequency):
+            known = self.stream.blocks(Frequency)
             raise ValueError(f"sketch: frequency has no block {sketch!r}{nearest(sketch, known)}")
         end = _with_zone(at)
         if end != hour_of(end):
@@ -269,7 +271,7 @@ class Results:
         return found.cast(schema).combine_chunks()
 
     def _window(self, until: datetime, h: timedelta | str, block: str | None) -> Horizon:
-        blocks = list(self.stream.aggregate)
+        blocks = list(self.stream.blocks(Aggregation))
         if block is None and len(blocks) != 1:
             raise ValueError(f"block: must be one of aggregate's: {', '.join(blocks) or 'it has none'}")
         name = block or blocks[0]

@@ -1,46 +1,37 @@
 """The specification of a stream: everything that a stream's file says, validated, and nothing else.
 
-`load` reads one; each model's docstring tells its fields. No Spark, no Airflow, no clock, no network.
+`load` reads one; each model's docstring describes its fields. No Spark, no Airflow, no clock, no network.
 """
 
-from transom.core.path_pattern import Match, PathPattern
-from transom.features.aggregates.spec import Aggregation, Level, Measure
-from transom.features.frames.spec import Frame
-from transom.features.patterns.spec import AnyOrder, Never, Pattern, Step
-from transom.spec.checks import BUILT_IN, Accept, Check, Gate, RowBounds, Severity, Stage
-from transom.spec.deduplicate import Unique
-from transom.spec.errors import Problem, SpecificationError
-from transom.spec.event_time import Time
-from transom.spec.loader import load, parse
-from transom.spec.source import Column, Holds, Source
-from transom.spec.stream import Stream
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-__all__ = [
-    "BUILT_IN",
-    "Accept",
-    "Aggregation",
-    "AnyOrder",
-    "Check",
-    "Column",
-    "Frame",
-    "Gate",
-    "Holds",
-    "Level",
-    "Match",
-    "Measure",
-    "Never",
-    "PathPattern",
-    "Pattern",
-    "Problem",
-    "RowBounds",
-    "Severity",
-    "Source",
-    "SpecificationError",
-    "Stage",
-    "Step",
-    "Stream",
-    "Time",
-    "Unique",
-    "load",
-    "parse",
-]
+from transom.features.registry import FEATURES
+from transom.spec import loader
+from transom.spec.errors import Problem, SpecificationError
+from transom.spec.stream import Stream, stream_type
+
+__all__ = ["Problem", "SpecificationError", "Stream", "StreamFile", "load", "parse"]
+
+StreamFile = stream_type("StreamFile", __name__, FEATURES)
+"""The type of a stream's file, with the blocks of every feature."""
+
+
+def load(path: str | Path) -> Stream:
+    """Return the stream that a YAML file declares.
+
+    Raises:
+        SpecificationError: the file cannot be read or breaks a rule; its text has every problem, each
+            with the field's path, the rule and the value.
+    """
+    return loader.load(path, StreamFile)
+
+
+def parse(data: Mapping[str, Any], name: str = "stream") -> Stream:
+    """Return the stream that a mapping declares; `name` is for errors.
+
+    Raises:
+        SpecificationError: as `load`.
+    """
+    return loader.parse(data, StreamFile, name)

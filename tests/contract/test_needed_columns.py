@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from house import House, hour
-from transom.features.ingest.event_columns import FEATURES
+from transom.features.registry import FEATURES
 from transom.ledger.state import Node
 
 STREAM = """
@@ -64,7 +64,7 @@ takes it, as it is of the kind `q` with `kept`."""
 
 
 def test_a_file_that_lacks_what_a_block_needs_is_an_error(house: Any) -> None:
-    assert {feature for _, _, feature in LACKS.values()} == FEATURES.keys()
+    assert {feature for _, _, feature in LACKS.values()} == {feature.name for feature in FEATURES}
     day: House = house(STREAM)
 
     def land(number: int, *records: dict[str, Any]) -> None:

@@ -472,7 +472,7 @@ def test_a_wrong_stream_file_is_shown_and_takes_no_other_away(tmp_path: Path) ->
     ],
 )
 def test_an_import_error_carries_the_name_of_the_stream(tmp_path: Path, said: str, name: str) -> None:
-    from transom.spec.stream_files import names_of, streams
+    from transom.stream_files import names_of, streams
 
     (tmp_path / "web.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
     (tmp_path / "bad.yaml").write_text(f"{said}\npreset: apache/combind\nsource: {{path: 'landing/x.log'}}\n")

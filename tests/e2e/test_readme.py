@@ -22,8 +22,9 @@ from transom.core.intervals import Interval
 from transom.formats.record_format import FormatName
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import Entry, Node, Verdict
+from transom.spec.checks import BUILT_IN
 from transom.spec.expressions import FUNCTIONS
-from transom.stream import BUILT_IN, parse
+from transom.stream import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -142,7 +143,7 @@ def test_what_is_wrong_is_found_as_shown(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_the_picture_is_the_dag() -> None:
     from stream_dag import build
-    from transom.spec.stream_files import streams
+    from transom.stream_files import streams
 
     chains = [re.findall(r"\w+", row) for (graph,) in [of_kind("mermaid")] for row in graph.splitlines()[1:]]
     drawn = behind({edge for chain in chains for edge in pairwise(chain)})

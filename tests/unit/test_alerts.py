@@ -67,7 +67,7 @@ def hold(ledger: Ledger, stream: Stream, rows: list[dict[str, Any]], status: str
     entries = {}
     for number in sorted({1, 2, *(1 + (r["hour"] - at(1)) // (60 * MINUTES) for r in rows)}):
         own = [r for r in rows if r["hour"] == at(number)]
-        inputs = {"specification": fingerprint(stream.alerts_shape("load"))}
+        inputs = {"specification": fingerprint(stream.fingerprint("alerts", "load"))}
         entry = Entry("published", "run", digest=f"{len(own)}:{hash(str(own))}", inputs=inputs, rows=len(own))
         entries[Node("aggregate", "load", "alerts", at(number))] = entry
     ledger.claim("aggregate", entries, "run", versions=before)

@@ -123,4 +123,7 @@ def test_the_step_reads_matches_of_its_hour_and_its_own_rows_as_far_as_one_may_b
         Reads("widen", "x", "matches"),
         Reads("widen", "x", "episodes", back=67, forward=-1),
     )
-    assert (part.shape, {*part.columns, "block"}) == (stream.episodes_shape("x"), {*step.table.columns})
+    assert (part.shape, {*part.columns, "block"}) == (
+        stream.fingerprint("episodes", "x"),
+        {*step.table.columns},
+    )

@@ -6,9 +6,9 @@ import pytest
 from pydantic import BaseModel
 
 from transom.features.check_builders import used_columns
-from transom.features.ingest.event_columns import FEATURES, block_columns
 from transom.features.ingest.key_checks import held_keys
-from transom.stream import Stream, parse
+from transom.features.registry import FEATURES
+from transom.stream import Stream, StreamFile, parse
 
 LEVELS = "RANGES 1 HOUR SLIDES 1 HOUR"
 COLUMNS = {
@@ -40,11 +40,11 @@ def test_every_feature_says_what_it_needs() -> None:
     """A feature is a field of the stream that maps names to blocks."""
     fields = {
         name: get_args(field.annotation)[1]
-        for name, field in Stream.model_fields.items()
+        for name, field in StreamFile.model_fields.items()
         if get_origin(field.annotation) is dict
     }
     blocks = {name for name, model in fields.items() if issubclass(model, BaseModel)}
-    assert FEATURES.keys() == blocks - {"columns", "checks"}
+    assert {feature.name for feature in FEATURES} == blocks - {"columns", "checks"}
 
 
 CASES: list[tuple[dict[str, Any], set[str], list[tuple[str, str | None]]]] = [
@@ -185,12 +185,12 @@ def test_the_columns_and_keys_that_a_block_needs(
 def test_each_feature_has_a_case() -> None:
     """Each one with a block that reads events."""
     covered = {
-        feature
+        feature.name
         for blocks, _, _ in CASES
-        for feature, columns_of in FEATURES.items()
-        if any(columns_of(stream_of(**blocks)))
+        for feature in FEATURES
+        if any(feature.columns_read(stream_of(**blocks)))
     }
-    assert covered == FEATURES.keys()
+    assert covered == {feature.name for feature in FEATURES}
 
 
 def test_a_step_needs_its_own_columns_only() -> None:
@@ -200,7 +200,7 @@ def test_a_step_needs_its_own_columns_only() -> None:
         {"id": "two", "where": "kind = 'delete'"},
     ]
     pattern = {"key": ["user"], "where": "b = 1", "within": "1 day", "keep": ["host"], "steps": steps}
-    (block,) = block_columns(stream_of(patterns={"x": pattern}))
+    (block,) = stream_of(patterns={"x": pattern}).columns_read
     login, delete = "((`kind` = 'login') AND (`a` = 1L))", "(`kind` = 'delete')"
     assert [(sorted(use.columns), use.where, use.decides) for use in block.all_uses if use.columns] == [
         (["user"], f"(`b` = 1L) AND ({login} OR {delete})", False),

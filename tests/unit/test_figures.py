@@ -8,7 +8,12 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from transom.features.aggregates.alerts import ALERT_COLUMNS
-from transom.features.aggregates.output_columns import GRANULE_COLUMNS, ITEM_COLUMNS, REPORT_COLUMNS
+from transom.features.aggregates.output_columns import (
+    GRANULE_COLUMNS,
+    ITEM_COLUMNS,
+    REPORT_COLUMNS,
+    report_types,
+)
 from transom.features.aggregates.resolve import Block, block_of
 from transom.spec.validate import EVENT_COLUMNS
 from transom.storage.tables import Table
@@ -69,8 +74,8 @@ def test_blocks_may_share_a_figure_of_one_type() -> None:
         "max_m": "double",
         "records": "bigint",
     }
-    assert stream.report_types("b")["n"] == "integer"
-    assert stream.report_types("b")["m"] == "number"
+    assert report_types(stream, "b")["n"] == "integer"
+    assert report_types(stream, "b")["m"] == "number"
 
 
 def written_down(key: list[str], measures: dict[str, str]) -> dict[str, list[tuple[str, str, str]]]:

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.cli.check import declared
-from transom.spec.impossible_conditions import COUNT, Domain, impossible, possible
+from transom.features.aggregates.validate import COUNT
+from transom.spec.impossible_conditions import Domain, impossible, possible
 from transom.stream import parse
 
 BEAT: dict[str, Any] = {

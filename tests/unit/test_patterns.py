@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from transom.cli.check import declared
 from transom.core.intervals import HOUR
-from transom.features.patterns.spec import Agreement
+from transom.features.patterns import validate
+from transom.features.patterns.spec import Agreement, Pattern
 from transom.spec.yaml_file import parse_mapping
-from transom.stream import Pattern, Stream, parse
+from transom.stream import Stream, parse
 from unit.small_patterns import ALL, log, small
 from unit.small_stream import base, changed
 
@@ -51,7 +52,7 @@ def test_patterns_that_people_look_for_are_read() -> None:
         "policy": (("client",), 10, five, 100, 2, [["login"], ["change"]]),
         "own": (("dst",), 5, five, 100, 1, []),
     }
-    assert {name: stream.pattern_columns(name) for name in patterns} == {
+    assert {name: validate.carried(stream, name) for name in patterns} == {
         "came_back": {"path": "string"},
         "shell": {"fd": "string", "ret": "string"},
         "scan": {"port": "integer"},
@@ -59,10 +60,10 @@ def test_patterns_that_people_look_for_are_read() -> None:
         "policy": {},
         "own": {"path": "string", "status": "integer"},
     }
-    assert [met.sql for met in stream.pattern_conditions("broken_in")] == [
+    assert [met.sql for met in validate.conditions(stream, "broken_in")] == [
         "(`status` = 401L)", "(`status` = 200L)", "(`path` = '/reset')"
     ]  # fmt: skip
-    assert stream.pattern_conditions("own") == []
+    assert validate.conditions(stream, "own") == []
     assert [name for name, p in patterns.items() if p.counts_all] == ["own"]
     assert (patterns["came_back"].severity, patterns["shell"].severity) == ("high", "medium")
     assert (patterns["came_back"].merge, patterns["shell"].merge) == (HOUR, timedelta(0))
@@ -74,10 +75,10 @@ def test_only_key_within_and_steps_need_be_said() -> None:
     assert (pattern.keep, pattern.never, pattern.counts_all) == ((), (), False)
     stream = parse(small() | {"where": "took > 1"})
     assert stream.patterns["x"].key == ("user",)
-    where = stream.pattern_where("x")
+    where = stream.where_of(stream.patterns["x"])
     assert where is not None
     assert where.sql == "(`took` > 1L)"
-    assert parse(small(where=None) | {"where": "took > 1"}).pattern_where("x") is None
+    assert parse(small(where=None) | {"where": "took > 1"}).patterns["x"].where is None
     assert parse(small(key=[])).patterns["x"].key == ()
 
 
@@ -107,7 +108,7 @@ def test_what_records_carry_is_sorted_and_without_the_key() -> None:
         steps__0={"id": "a", "where": "ok", "times": 2, "distinct": ["status", "user"]},
         steps__1__by=["user = a.host"],
     )
-    carried = parse(data).pattern_columns("x")
+    carried = validate.carried(parse(data), "x")
     assert list(carried.items()) == [("host", "string"), ("status", "integer"), ("took", "number")]
 
 
@@ -166,7 +167,6 @@ def test_stages_are_those_that_have_blocks() -> None:
 
 def test_what_a_stream_looks_for_is_told_in_a_line_each() -> None:
     assert declared(streams()).splitlines()[1:] == [
-        "  aggregate: nothing",
         "  pattern came_back: 2 steps by client, within 4 days, 12 levels from batches of 5 minutes",
         "  pattern shell: 5 steps by dst, within 1 day, 10 levels from batches of 5 minutes",
         "  pattern scan: 2 steps by dst, within 1 day, 10 levels from batches of 5 minutes",
@@ -183,9 +183,9 @@ def test_what_a_stream_looks_for_is_told_in_a_line_each() -> None:
 
 def shapes(stream: Stream) -> dict[str, str]:
     return {
-        "batches": stream.batches_shape("x"),
-        "matches": stream.matches_shape("x"),
-        "episodes": stream.episodes_shape("x"),
+        "batches": stream.fingerprint("batches", "x"),
+        "matches": stream.fingerprint("matches", "x"),
+        "episodes": stream.fingerprint("episodes", "x"),
     }
 
 
@@ -258,7 +258,7 @@ def test_all_that_is_looked_for_shapes_matches(changes: dict[str, Any]) -> None:
         "never": [{"where": "not ok", "between": ["a", "b"]}],
     }
     one, other = parse(small(**start)), parse(small(**(start | changes)))
-    assert one.matches_shape("x") != other.matches_shape("x")
+    assert one.fingerprint("matches", "x") != other.fingerprint("matches", "x")
 
 
 def test_how_a_pattern_is_written_shapes_nothing() -> None:
@@ -333,7 +333,7 @@ def test_the_shapes_of_patterns_are_canonical_json() -> None:
             "within": 86_400_000_000,
         },
     }
-    assert stream.matches_shape("x") == json.dumps(matches, sort_keys=True, separators=(",", ":"))
+    assert stream.fingerprint("matches", "x") == json.dumps(matches, sort_keys=True, separators=(",", ":"))
 
 
 def test_a_detector_shapes_by_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,14 +356,19 @@ def test_a_detector_shapes_by_its_source(tmp_path: Path, monkeypatch: pytest.Mon
     ]
     assert passed[0]["matches"].replace("first_found", "") != passed[1]["matches"].replace("first_other", "")
     built_in = parse(small(steps=..., detector="math.floor", columns=["status"]))
-    assert built_in.matches_shape("x") != shapes(parse(small(steps=..., detector="math.ceil")))["matches"]
+    assert (
+        built_in.fingerprint("matches", "x")
+        != shapes(parse(small(steps=..., detector="math.ceil")))["matches"]
+    )
 
 
 def test_where_a_detectors_file_lies_shapes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def shape(folder: Path) -> str:
         monkeypatch.syspath_prepend(folder)
         monkeypatch.delitem(sys.modules, "moved", raising=False)
-        return parse(small(steps=..., detector="moved.detect", columns=["status"])).matches_shape("x")
+        return parse(small(steps=..., detector="moved.detect", columns=["status"])).fingerprint(
+            "matches", "x"
+        )
 
     (tmp_path / "moved.py").write_text("def detect(records):\n    return []\n")
     compiled = tmp_path / "compiled"
@@ -373,7 +378,7 @@ def test_where_a_detectors_file_lies_shapes_nothing(tmp_path: Path, monkeypatch:
     assert shapes[0] != shapes[1] == shapes[2]
     # One that has been imported, and whose file is gone.
     (compiled / "there" / "moved.pyc").unlink()
-    assert parse(small(steps=..., detector="moved.detect", columns=["status"])).matches_shape("x")
+    assert parse(small(steps=..., detector="moved.detect", columns=["status"])).fingerprint("matches", "x")
 
 
 def test_a_stream_without_patterns_is_what_it_was() -> None:

@@ -130,10 +130,10 @@ def test_what_items_are_judged_by_shapes_what_is_told_of_them() -> None:
     """What is remembered may be the same with another alpha, or with more instances."""
     said = {"alpha": 0.69, "delta": 0.001, "seed": 0, "watch": ["a"], "title": "{user}"}
     shapes = {
-        name: parse(base() | {"persistence": {"x": {**P, name: value}}}).persistent_items_shape("x")
+        name: parse(base() | {"persistence": {"x": {**P, name: value}}}).fingerprint("persistent_items", "x")
         for name, value in said.items()
     }
-    usual = parse(base() | {"persistence": {"x": P}}).persistent_items_shape("x")
+    usual = parse(base() | {"persistence": {"x": P}}).fingerprint("persistent_items", "x")
     assert {name for name, shape in shapes.items() if shape != usual} == {"alpha", "delta", "watch"}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from transom.spec.json_schema import schema_text
 from transom.spec.yaml_file import parse_mapping, read_mapping
-from transom.stream import SpecificationError, parse
+from transom.stream import SpecificationError, StreamFile, parse
 from unit.small_patterns import ALL, log
 
 ROOT = Path(__file__).parents[2]
@@ -26,18 +26,20 @@ def validator() -> Any:
 
 
 def test_the_schema_is_up_to_date() -> None:
-    assert SCHEMA.read_text() == schema_text(), f"python -m transom.spec {SCHEMA.relative_to(ROOT)}"
+    assert SCHEMA.read_text() == schema_text(StreamFile), (
+        f"python -m transom.stream_schema {SCHEMA.relative_to(ROOT)}"
+    )
 
 
 def test_the_module_writes_it(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
-    command = [sys.executable, "-m", "transom.spec"]
+    command = [sys.executable, "-m", "transom.stream_schema"]
     subprocess.run([*command, str(out)], check=True, cwd=ROOT, env={"PYTHONPATH": "jobs"})
-    assert out.read_text() == schema_text()
+    assert out.read_text() == schema_text(StreamFile)
     without = subprocess.run(
         command, check=False, cwd=ROOT, env={"PYTHONPATH": "jobs"}, capture_output=True, text=True
     )
-    assert (without.returncode, without.stderr) == (1, "usage: python -m transom.spec FILE\n")
+    assert (without.returncode, without.stderr) == (1, "usage: python -m transom.stream_schema FILE\n")
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)

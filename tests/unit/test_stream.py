@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from transom.core.path_pattern import Match
-from transom.features.aggregates.spec import check_levels, common_granule
+from transom.features.aggregates.spec import Level, check_levels, common_granule
 from transom.formats.record_format import ByLines, EventTime, Field, Layout, Span
-from transom.stream import BUILT_IN, Level, SpecificationError, load, parse
+from transom.spec.checks import BUILT_IN
+from transom.stream import SpecificationError, load, parse
 from unit.small_stream import HOUR, TEN, base, changed
 
 STREAMS = Path(__file__).parents[2] / "schemas" / "streams"
@@ -156,10 +157,10 @@ def test_a_block_has_the_streams_key_and_condition_unless_it_says_otherwise() ->
     stream = parse(data)
     assert (stream.aggregate["load"].key, stream.aggregate["load"].where) == (("user",), "status = 1")
     assert (stream.aggregate["all"].key, stream.aggregate["all"].where) == ((), "ok")
-    found = stream.condition("all")
+    found = stream.where_of(stream.aggregate["all"])
     assert found is not None
     assert found.sql == "`ok`"
-    assert parse(base()).condition("load") is None
+    assert parse(base()).where_of(parse(base()).aggregate["load"]) is None
 
 
 def test_a_key_may_be_a_capture() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from transom.spec.stream_files import names_of, streams
 from transom.spec.yaml_file import declared_name
+from transom.stream_files import names_of, streams
 
 SOUND = "name: web\npreset: apache/combined\nsource: {path: 'landing/x.log'}\n"
 

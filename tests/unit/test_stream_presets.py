@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from transom.formats.record_format import EventTime, Field, Layout
-from transom.stream import Unique, parse
+from transom.spec.deduplicate import Unique
+from transom.stream import parse
 from unit.small_stream import changed, refusal
 
 

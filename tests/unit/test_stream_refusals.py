@@ -35,7 +35,7 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"title": ""}, "title: must not be empty; got ''"),
         ({"tags": "web"}, "tags: must be a list; got 'web'"),
         ({"aggregat": {}}, "unknown field 'aggregat'; nearest: aggregate"),
-        ({"sketches": {}}, "unknown field 'sketches'; known: name, title, description, owner, tags, preset, source, columns, time, rest, unique, key, where, aggregate, patterns, frames, fills, persistence, frequency, checks, accept, heal, retention, start, until, schedule, catchup, submit, chunk"),
+        ({"sketches": {}}, "unknown field 'sketches'; known: name, title, description, owner, tags, preset, source, columns, time, rest, unique, key, where, patterns, aggregate, frames, fills, persistence, frequency, checks, accept, heal, retention, start, until, schedule, catchup, submit, chunk"),
         ({"source__pth": "x"}, "source: unknown field 'pth'; nearest: path"),
         ({"source__holds": {"befor": "1 day"}}, "source.holds: unknown field 'befor'; nearest: before"),
         ({"columns__user": {"frm": "x"}}, "columns.user: unknown field 'frm'; nearest: from"),

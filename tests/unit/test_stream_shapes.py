@@ -30,8 +30,8 @@ from unit.small_stream import ACCEPT, base, changed
 def test_what_shapes_no_table_changes_no_shape(changes: dict[str, Any]) -> None:
     before, after = parse(base()), parse(changed(**changes))
     assert before.ingest_shape() == after.ingest_shape()
-    assert before.granules_shape("load") == after.granules_shape("load")
-    assert before.reports_shape("load") == after.reports_shape("load")
+    assert before.fingerprint("granules", "load") == after.fingerprint("granules", "load")
+    assert before.fingerprint("aggregates", "load") == after.fingerprint("aggregates", "load")
 
 
 @pytest.mark.parametrize(("capture", "said"), [("host", {}), ("at", {"time_captures": ["at"]})])
@@ -97,10 +97,10 @@ def test_what_shapes_a_table_changes_its_shape_alone(changes: dict[str, Any], pa
     def shapes(stream: Stream) -> dict[str, str]:
         return {
             "ingest": stream.ingest_shape(),
-            "granules": stream.granules_shape("load"),
-            "reports": stream.reports_shape("load"),
-            "item_granules": stream.item_granules_shape("load"),
-            "recurring": stream.recurring_shape("load"),
+            "granules": stream.fingerprint("granules", "load"),
+            "reports": stream.fingerprint("aggregates", "load"),
+            "item_granules": stream.fingerprint("item_granules", "load"),
+            "recurring": stream.fingerprint("recurring", "load"),
         }
 
     before, after = shapes(parse(base())), shapes(parse(changed(**changes)))
@@ -111,8 +111,10 @@ def test_what_shapes_a_table_changes_its_shape_alone(changes: dict[str, Any], pa
 def test_all_that_a_line_is_made_of_shapes_reports(more: dict[str, str]) -> None:
     fit = {"unit": "5 minutes", "value": "mean", "missing": "last"}
     one, other = (parse(changed(aggregate__load__fit=said)) for said in (fit, fit | more))
-    assert one.reports_shape("load") != other.reports_shape("load")
-    assert one.reports_shape("load") == parse(changed(aggregate__load__fit="5 minutes")).reports_shape("load")
+    assert one.fingerprint("aggregates", "load") != other.fingerprint("aggregates", "load")
+    assert one.fingerprint("aggregates", "load") == parse(
+        changed(aggregate__load__fit="5 minutes")
+    ).fingerprint("aggregates", "load")
 
 
 def test_how_a_rule_is_written_shapes_nothing() -> None:
@@ -127,13 +129,13 @@ def test_how_a_rule_is_written_shapes_nothing() -> None:
 
 
 def test_a_condition_shapes_by_what_it_says_not_by_its_spaces() -> None:
-    one = parse(changed(aggregate__load__where="status=1 and ok")).granules_shape("load")
-    assert one == parse(changed(aggregate__load__where="status = 1 AND (ok)")).granules_shape("load")
+    one = parse(changed(aggregate__load__where="status=1 and ok")).fingerprint("granules", "load")
+    assert one == parse(changed(aggregate__load__where="status = 1 AND (ok)")).fingerprint("granules", "load")
     assert '"where":"((`status` = 1L) AND `ok`)"' in one
 
 
 def test_shapes_are_canonical_json() -> None:
-    shape = parse(base()).granules_shape("load")
+    shape = parse(base()).fingerprint("granules", "load")
     assert shape == (
         '{"base":300000000,"key":["user"],"measures":{"n":"count","slow":"max(took)"},'
         '"types":{"took":["number","0.001"],"user":["string","1"]},"where":null}'

@@ -14,6 +14,7 @@ from bench.draw import HOURS
 from bench.duck import THREADS
 from bench.persistence_log import SLOT
 from bench.ways import timed
+from transom.features.persistence.spec import Persistence
 from transom.stream import load
 
 PAIRS = f"SELECT DISTINCT client, epoch_us(event_time) // {SLOT} AS slot FROM events"
@@ -25,7 +26,7 @@ SELECT client, hour, sum(slots) OVER (PARTITION BY client ORDER BY hour
 def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
     """Goes some times, and writes the seconds of each."""
     stream = load(Path(stream_file))
-    least = stream.persistence["hosts"].asked.certain
+    least = stream.blocks(Persistence)["hosts"].asked.certain
     query = {"exact": f"SELECT * FROM ({EXACT}) WHERE slots >= {least}", "floor": PAIRS}[way]
     files = DeltaTable(f"{lake}/{stream.name}/events").file_uris()
     connection = duckdb.connect()

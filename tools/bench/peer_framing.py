@@ -22,6 +22,7 @@ from bench.ways import timed
 from transom.core.intervals import Interval
 from transom.features.frames import tables_open_frames as open_frames
 from transom.features.frames.resolve import FrameBlock, frame_block_of
+from transom.features.frames.spec import Frame
 from transom.ledger.stage import Request
 from transom.ledger.task_counters import Tally
 from transom.storage.session import session
@@ -108,7 +109,7 @@ def totals(way: str, found: DataFrame) -> list[int] | None:
 def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
     """Goes one way some times, and writes the seconds of each, and totals of the answer."""
     stream = load(Path(stream_file))
-    (name,) = stream.frames
+    (name,) = stream.blocks(Frame)
     spark = session(f"bench {way}")
     store = Store(spark, f"{lake}/{stream.name}")
     events = spark.read.format("delta").load(f"{store.root}/events")

@@ -10,6 +10,7 @@ from sample_logs import HOUR, Hours
 from demo.page import LAKE, book, console, rows, show, stretches
 from transom.core.durations import spoken
 from transom.core.intervals import format_hour
+from transom.features.patterns.spec import Pattern
 from transom.findings.store import findings
 from transom.stream import load
 
@@ -86,7 +87,7 @@ def regulars(web: Hours) -> bool:
 
 def came_back(web: Hours) -> bool:
     """The episodes of days that hourly runs have found, beside a search of the raw log."""
-    pattern = load(WEB_STREAM).patterns["came_back"]
+    pattern = load(WEB_STREAM).blocks(Pattern)["came_back"]
     console.print("Came back: a look, and 8 probes a day or more later, which no window of 24 hours holds")
     for match in rows("matches", block="came_back"):
         apart, late = match["last_time"] - match["first_time"], match["detected_at"] - match["last_time"]

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from reproduce.freeway import EVERY, FIRST, LEAST
 from transom.core.intervals import Interval
 from transom.features.frames.resolve import frame_block_of
+from transom.features.frames.spec import Frame
 from transom.storage.session import session
 from transom.storage.store import Store, in_hours
 from transom.stream import load
@@ -58,7 +59,7 @@ def main(way: str, kind: str, stream_file: str, lake: str, days: str, passes: st
     block = frame_block_of(stream, kind)
     ways: dict[str, Callable[[], DataFrame]] = {
         "frames": lambda: computed(events, block, store, interval),
-        "windows": lambda: windowed(events, str(stream.frames[kind].where), interval),
+        "windows": lambda: windowed(events, str(stream.blocks(Frame)[kind].where), interval),
         "reading": lambda: events.select("sensor", "event_time", "speed"),
     }
     seconds = []

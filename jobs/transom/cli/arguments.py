@@ -16,8 +16,8 @@ from pathlib import Path
 import typer
 
 from transom.spec.errors import nearest
-from transom.spec.stream_files import folder, streams
 from transom.stream import SpecificationError, Stream, load
+from transom.stream_files import folder, streams
 
 NOT_WELL, CANNOT_LOOK = 1, 2
 """Exit codes: what was looked at is not as it should be; it could not be looked at."""

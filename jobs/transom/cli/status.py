@@ -10,8 +10,8 @@ import typer
 
 from transom.cli.arguments import refusals, stream_of
 from transom.cli.lake_argument import lake, ledger_of, reading, streams_in
-from transom.spec.stream_files import folder, streams
 from transom.stream import Stream
+from transom.stream_files import folder, streams
 
 if TYPE_CHECKING:
     from transom.ledger.state import Book, Node

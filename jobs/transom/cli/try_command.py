@@ -17,6 +17,8 @@ from transom.app.command_lines import transom
 from transom.cli.arguments import Refusal, refusals, stream_file
 from transom.cli.environment import require_spark
 from transom.core.terminal import counted
+from transom.features.frames.spec import Frame
+from transom.features.patterns.spec import Pattern
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -169,8 +171,8 @@ def _told_by(stream: "Stream", covered: "Interval") -> "Interval":
     after their last record, the longest frames of a stretch with its end."""
     from transom.core.intervals import EPOCH, HOUR, Interval
 
-    longest = max((pattern.top for pattern in stream.patterns.values()), default=timedelta(0))
-    stretches = [frame.stretch for frame in stream.frames.values() if frame.stretch is not None]
+    longest = max((pattern.top for pattern in stream.blocks(Pattern).values()), default=timedelta(0))
+    stretches = [frame.stretch for frame in stream.blocks(Frame).values() if frame.stretch is not None]
     ends = [EPOCH - (EPOCH - covered.end) // stretch * stretch for stretch in stretches]
     return Interval(covered.start, max(covered.end - -longest // HOUR * HOUR, *ends, covered.end))
 

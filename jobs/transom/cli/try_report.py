@@ -16,6 +16,7 @@ from transom.core.terminal import counted
 from transom.core.terminal_tables import plain, table
 from transom.engine.gate import Judgement
 from transom.features.aggregates.output_columns import columns_of
+from transom.features.aggregates.spec import Aggregation
 from transom.features.frames.render import print_frames
 from transom.features.frequency.render import print_frequencies
 from transom.features.ingest.equal_files import equal_files, names_of
@@ -162,18 +163,14 @@ def print_outcome(
         print_frequencies(stream, root)
     if "aggregate" in ran:
         _print_figures(stream, root)
-    blocks: dict[str, Iterable[str]] = {
-        "widen": stream.patterns, "aggregate": stream.aggregate, "frame": stream.frames, "fill": stream.fills,
-        "sketch": [*stream.persistence, *stream.frequency],
-    }  # fmt: skip
-    for stage in stream.stages:
-        for name in blocks.get(stage, ()) if stage not in ran else ():
-            typer.echo(f"\n{name}: not run, as stage {stage} did not")
+    for feature in stream.features:
+        for name in stream.blocks(feature.block) if feature.stage not in ran else ():
+            typer.echo(f"\n{name}: not run, as stage {feature.stage} did not")
 
 
 def _print_figures(stream: Stream, root: str) -> None:
     """Prints the first rows of each block of figures."""
-    for name, block in stream.aggregate.items():
+    for name, block in stream.blocks(Aggregation).items():
         for number, level in enumerate(reversed(block.levels)):
             figures = _shown(stream, name)
             shown = ["window_end", *block.key, *figures]
@@ -195,7 +192,7 @@ def _shown(stream: Stream, block: str) -> list[str]:
         f"{figure}_{name}" for figure in ("error", "aged_mean", "slope") for name in columns_of(stream, block)
     ]
     there = {column for columns in columns_of(stream, block).values() for column in columns}
-    return [*stream.aggregate[block].measures, *(column for column in more if column in there)]
+    return [*stream.blocks(Aggregation)[block].measures, *(column for column in more if column in there)]
 
 
 def _first(uri: str, key: Sequence[str], measures: Iterable[str], block: str, level: int) -> list[list[Any]]:

@@ -9,12 +9,15 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transom.features.ingest.event_columns import Use, block_columns
+from transom.features.aggregates.output_columns import report_types
+from transom.features.aggregates.spec import Aggregation
 from transom.formats.record_format import FieldType
 from transom.ledger.check import Check
 from transom.ledger.waivers import Accepted, entries_of
+from transom.spec.block_columns import Use
+from transom.spec.checks import BUILT_IN
 from transom.spec.expressions import condition
-from transom.stream import BUILT_IN, Stream
+from transom.spec.stream import Stream
 
 ABOUT = {
     "seconds_outside": "event_time",
@@ -72,7 +75,7 @@ def used_columns(stream: Stream, reached: Callable[[Use], bool] = lambda use: Tr
             reads in other events is not used.
     """
     used = set(stream.own_key)
-    for block in block_columns(stream):
+    for block in stream.columns_read:
         used = used.union(*(use.columns for use in block.all_uses if reached(use)))
     if stream.unique is not None:
         used |= {*stream.unique.columns, *([stream.unique.longest] if stream.unique.longest else ())}
@@ -202,7 +205,7 @@ def declared(stream: Stream, stage: str) -> list[Declared]:
         if gate.every is not None:
             metric = f"check_{gate.name}"
             types = (
-                stream.event_types if stage == "ingest" else stream.report_types(_block(gate.block, stream))
+                stream.event_types if stage == "ingest" else report_types(stream, _block(gate.block, stream))
             )
             met_by = condition(gate.every, types)
             about = ", ".join(met_by.columns) or None
@@ -234,14 +237,14 @@ def accepted_of(stream: Stream) -> Sequence[Accepted]:
 def report_faults(rules: Sequence[Declared], stream: Stream) -> dict[str, Column]:
     """For each declared condition on reports, which rows do not meet it."""
     return {
-        rule.check.name: ~met(rule.every, stream.report_types(_block(rule.block, stream)))
+        rule.check.name: ~met(rule.every, report_types(stream, _block(rule.block, stream)))
         for rule in rules
         if rule.every is not None
     }
 
 
 def _block(named: str | None, stream: Stream) -> str:
-    return named or next(iter(stream.aggregate))
+    return named or next(iter(stream.blocks(Aggregation)))
 
 
 def shares(rules: Sequence[Declared], rows: DataFrame, stream: Stream) -> list[DataFrame]:
@@ -250,7 +253,7 @@ def shares(rules: Sequence[Declared], rows: DataFrame, stream: Stream) -> list[D
     for rule in rules:
         if rule.every is not None:
             block = _block(rule.block, stream)
-            share = holds(rule.every, stream.report_types(block)) / F.count("*")
+            share = holds(rule.every, report_types(stream, block)) / F.count("*")
             chosen = rows.where(F.col("block") == block)
             frames.append(chosen.groupBy("block", "hour").agg(share.alias(rule.metric)))
     return frames

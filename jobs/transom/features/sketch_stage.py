@@ -13,11 +13,13 @@ from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_frequencies as frequencies
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.resolve import frequency_block_of
+from transom.features.frequency.spec import Frequency
 from transom.features.persistence import tables_persistent_items as persistent_items
 from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.resolve import persistence_block_of
+from transom.features.persistence.spec import Persistence
 from transom.ledger.stage import Stage
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 NAME = "sketch"
 VERSION = 4
@@ -26,8 +28,8 @@ VERSION = 4
 def outline(stream: Stream) -> Stage:
     """The stage less the columns by which Spark measures it: what it reads and what makes its hours stale can
     be told without a session."""
-    persistence = {name: persistence_block_of(stream, name) for name in stream.persistence}
-    frequency = {name: frequency_block_of(stream, name) for name in stream.frequency}
+    persistence = {name: persistence_block_of(stream, name) for name in stream.blocks(Persistence)}
+    frequency = {name: frequency_block_of(stream, name) for name in stream.blocks(Frequency)}
     # Those without a block, too: what one has left, that the stream has no longer, is taken away by them.
     steps = (
         tuples.step_of(stream, persistence),
@@ -45,14 +47,14 @@ def told(stream: Stream) -> dict[str, int]:
     follow from a budget, in millionths."""
     return {
         f"{name}.epsilon_millionths": round(said.resolved_epsilon * 1_000_000)
-        for name, said in stream.persistence.items()
+        for name, said in stream.blocks(Persistence).items()
     }
 
 
 def stage(stream: Stream) -> Stage:
     """The sketch stage of a stream."""
     bare = outline(stream)
-    blocks = {name: persistence_block_of(stream, name) for name in stream.persistence}
+    blocks = {name: persistence_block_of(stream, name) for name in stream.blocks(Persistence)}
     measures = {
         tuples.TABLE: lambda step: tuples.measured(step, blocks),
         persistent_items.TABLE: lambda step: persistent_items.measured(step, blocks),

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Literal
 
 FieldType = Literal["string", "integer", "number", "boolean", "timestamp"]
+NUMERIC: tuple[FieldType, ...] = ("integer", "number")
 FormatName = Literal["apache", "zeek", "csv", "json", "regex", "kv", "syscalls"]
 
 EPOCHS: Mapping[str, int] = {"epoch": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000, "epoch_ns": 1_000_000_000}

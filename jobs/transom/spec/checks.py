@@ -3,21 +3,16 @@
 This table is the only place that names the built-in checks and their bounds.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 
 from transom.spec.base import Hour, Model, Name, Number, Text, finite
 from transom.spec.errors import Problem, nearest
 
-Stage = Literal["ingest", "widen", "aggregate", "frame", "fill", "sketch"]
-Checked = Literal["ingest", "aggregate"]
-"""Stages of whose output a stream may have checks of its own."""
 Severity = Literal["error", "incomplete", "warning"]
-
-STAGES: tuple[str, ...] = get_args(Checked)
-
 
 FEW_LINES = 20
 """Lines from which the share of refused ones withholds a file by itself: a share of fewer says little."""
@@ -37,7 +32,7 @@ class BuiltIn:
         mended: what a person mends when it has failed, where that is not the data.
     """
 
-    stage: Stage
+    stage: str
     severity: Severity
     meaning: str
     at_most: float | None = None
@@ -256,7 +251,7 @@ class RowBounds(Model):
 class Check(Model):
     """What a stream says of a check: one of its own, or a change of a built-in one by its name."""
 
-    stage: Checked | None = None
+    stage: str | None = None
     """Whose output is checked; only for own checks, and required there."""
     block: str | None = None
     """Which block, where the stage has several; only for own checks of aggregate."""
@@ -283,7 +278,7 @@ class Accept(Model):
 
     hour: Hour
     """The hour that was withheld."""
-    stage: Stage
+    stage: str
     """Whose gate failed."""
     check: str
     """The check's name."""
@@ -312,7 +307,7 @@ class Gate:
     """
 
     name: str
-    stage: Stage
+    stage: str
     severity: Severity
     block: str | None = None
     built_in: bool = False
@@ -368,8 +363,15 @@ def only_allowed(name: str) -> str:
     return f"{name} is built in, only {', '.join(sorted(allowed(name)))} may be set"
 
 
-def problems(name: str, check: Check, blocks: list[str]) -> list[Problem]:
-    """Return what is wrong with one check; paths are relative to it. Conditions are not read here."""
+def problems(
+    name: str, check: Check, stages: Sequence[str], feature: str, blocks: Sequence[str]
+) -> list[Problem]:
+    """Return what is wrong with one check; paths are relative to it. Conditions are not read here.
+
+    Args:
+        stages: those of which a stream may have checks of its own.
+        feature, blocks: of the check's stage.
+    """
     given = set(check.model_fields_set)
     if name in BUILT_IN:
         return [Problem(field, only_allowed(name)) for field in sorted(given - allowed(name))]
@@ -379,7 +381,9 @@ def problems(name: str, check: Check, blocks: list[str]) -> list[Problem]:
         if field in given
     ]
     if check.stage is None:
-        found.append(Problem("stage", f"is required, one of {', '.join(STAGES)}{_meant(name)}"))
+        found.append(Problem("stage", f"is required, one of {', '.join(stages)}{_meant(name)}"))
+    elif check.stage not in stages:
+        found.append(Problem("stage", f"must be one of {', '.join(map(repr, stages))}; got {check.stage!r}"))
     if (check.every is None) == (check.rows is None):
         both = "neither" if check.every is None else "both"
         found.append(Problem("", f"must have either every or rows; it has {both}"))
@@ -398,8 +402,8 @@ def problems(name: str, check: Check, blocks: list[str]) -> list[Problem]:
             found.append(Problem("block", f"ingest has no blocks; got {check.block!r}"))
         elif check.block not in blocks:
             message = f"no block {check.block!r}{nearest(check.block, blocks)}"
-            found.append(Problem("block", message, (("aggregate", check.block),)))
-    elif check.stage == "aggregate" and len(blocks) > 1:
+            found.append(Problem("block", message, ((feature, check.block),)))
+    elif len(blocks) > 1:
         found.append(Problem("block", f"is required where there are several; known: {', '.join(blocks)}"))
     return found
 

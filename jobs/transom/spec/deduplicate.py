@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, field_validator
 
-from transom.features.aggregates.output_columns import NUMERIC
+from transom.formats.record_format import NUMERIC
 from transom.spec.base import InShort, Text
 from transom.spec.errors import Problem, no_column
 

@@ -12,7 +12,6 @@ from math import ceil, floor, inf, isinf
 from typing import TYPE_CHECKING, Any
 
 from transom.spec.expressions.parser import parse
-from transom.spec.external_source import EVENTS
 
 if TYPE_CHECKING:
     from transom.spec.stream import Stream
@@ -121,8 +120,6 @@ class Domain:
 
 
 Domains = Mapping[str, Domain]
-COUNT = Domain(low=1, whole=True, null=False)
-"""A window, or a granule, is a row only where it has a record."""
 _SIGNS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 _TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _DENIED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -141,58 +138,41 @@ def possible(text: str, domains: Domains) -> bool:
     return narrowed is not None and _narrowed(tree, narrowed, True) is not None
 
 
+@dataclass(frozen=True)
+class Tested:
+    """A condition of a stream's file.
+
+    Attributes:
+        place: the path of its field.
+        text: the condition, which has been compiled.
+        domains: what is known of the columns that it reads.
+        why: the reason, in words, if no row meets it.
+    """
+
+    place: str
+    text: str
+    domains: Domains
+    why: str = ""
+
+
 def impossible(stream: "Stream") -> Iterator[str]:
     """Yield, in words, which conditions of a stream no row can meet."""
-    for place, text, domains, why in _conditions(stream):
-        if not possible(text, domains):
-            yield f"{place}: no row can meet {' '.join(text.split())!r}{why}"
+    tested = [Tested("where", stream.where, event_domains(stream))] if stream.where is not None else []
+    for feature in stream.features:
+        tested += feature.conditions(stream)
+    for one in tested:
+        if not possible(one.text, one.domains):
+            yield f"{one.place}: no row can meet {' '.join(one.text.split())!r}{one.why}"
 
 
-def _conditions(stream: "Stream") -> Iterator[tuple[str, str, Domains, str]]:
-    of_events = _of_events(stream)
-    if stream.where is not None:
-        yield "where", stream.where, of_events, ""
-    for group in ("aggregate", "patterns", "persistence", "frequency"):
-        for name, block in getattr(stream, group).items():
-            if block.where is not None and block.where != stream.where:
-                yield f"{group}.{name}.where", block.where, of_events, ""
-    for name, fill in stream.fills.items():
-        own = fill.from_.block == EVENTS
-        if fill.where is not None:
-            known = of_events if own else {} if fill.from_.outside else _counts(stream, str(fill.from_.block))
-            yield f"fills.{name}.where", fill.where, known, ""
-    for name, pattern in stream.patterns.items():
-        for index, step in enumerate(pattern.all_steps):
-            yield f"patterns.{name}.steps[{index}].where", step.where, of_events, ""
-    for name, block in stream.aggregate.items():
-        counts = _counts(stream, name)
-        levels = len(block.levels) - 1
-        for alert, said in block.alert.items():
-            low, high = (0, levels) if said.level is None else (said.level, said.level)
-            domains = counts | {"count": COUNT, "level": Domain(low, high, whole=True)}
-            why = (
-                f"a window without a record is no row; frames over {name} find keys that are silent, with "
-                "missing: satisfies and known: 1 day"
-            )
-            why = _why(said.when, counts | {"count": COUNT}, why)
-            yield f"aggregate.{name}.alert.{alert}.when", said.when, domains, why
-    for name, frame in stream.frames.items():
-        # A reading that is missing is a null.
-        of_granules = _counts(stream, frame.over).items() if frame.over is not None else ()
-        domains = {name: replace(of, null=True) for name, of in of_granules} or of_events
-        for field in ("only", "where", "starts_when", "ends_when"):
-            text = getattr(frame, field)
-            # A reading that a known key misses satisfies `where`, whatever it says.
-            if text is not None and (field != "where" or frame.known is None):
-                counts = {} if frame.over is None else domains
-                why = "a granule without a record is a missing reading, which has no value"
-                if field == "where":
-                    why += "; with missing: satisfies and known: 1 day it begins a frame"
-                yield f"frames.{name}.{field}", text, domains, _why(text, counts, why)
+def own_where(stream: "Stream", path: str, where: str | None) -> Iterator[Tested]:
+    """Yield the `where` of a block that takes events, unless it is the stream's."""
+    if where is not None and where != stream.where:
+        yield Tested(f"{path}.where", where, event_domains(stream))
 
 
-def _of_events(stream: "Stream") -> dict[str, Domain]:
-    """What is known of the columns of events: the kind of number, and what means that there is no value."""
+def event_domains(stream: "Stream") -> dict[str, Domain]:
+    """Return what is known of the columns of events: the kind of number, and what means no value."""
     known = {"event_time": Domain(null=False)}
     for name, field in stream.event_columns.items():
         if field.type == "integer":
@@ -203,19 +183,10 @@ def _of_events(stream: "Stream") -> dict[str, Domain]:
     return known
 
 
-def _why(text: str, counts: Domains, why: str) -> str:
-    """The reason, where bounds of counts alone make a condition impossible."""
+def because(text: str, counts: Domains, why: str) -> str:
+    """Return the reason, where bounds of counts alone make a condition impossible."""
     by_itself = {name: Domain(whole=True, null=False) for name in counts}
     return f": {why}" if possible(text, by_itself) and not possible(text, counts) else ""
-
-
-def _counts(stream: "Stream", block: str) -> dict[str, Domain]:
-    """What is known of the measures of a block: how many records there are, and how many values."""
-    if block not in stream.aggregate:
-        return {}
-    known = {"count": COUNT, "distinct": Domain(low=0, whole=True)}
-    measures = stream.aggregate[block].measures.items()
-    return {name: known[measure.function] for name, measure in measures if measure.function in known}
 
 
 def _narrowed(node: Any, domains: Domains, truth: bool) -> Domains | None:

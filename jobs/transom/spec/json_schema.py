@@ -21,10 +21,14 @@ class _Schema(GenerateJsonSchema):
         return format_duration(dft) if isinstance(dft, timedelta) else super().encode_default(dft)
 
 
-def schema_text() -> str:
-    """Return the schema as JSON, the same text every time."""
+def schema_text(of: type[Stream]) -> str:
+    """Return the schema of a stream's file as JSON, the same text every time."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Stream.model_json_schema(by_alias=True, mode="validation", schema_generator=_Schema),
+        **of.model_json_schema(by_alias=True, mode="validation", schema_generator=_Schema),
     }
+    stages = ["ingest", *dict.fromkeys(feature.stage for feature in of.features)]
+    checked = ["ingest", *(feature.stage for feature in of.features if feature.row_types is not None)]
+    schema["$defs"]["Accept"]["properties"]["stage"]["enum"] = stages
+    schema["$defs"]["Check"]["properties"]["stage"]["anyOf"][0]["enum"] = checked
     return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

@@ -1,7 +1,7 @@
 """From a file to a stream, with everything that is wrong said at once."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,47 +16,50 @@ from transom.spec.stream import Stream
 from transom.spec.yaml_file import read_mapping
 
 
-def load(path: str | Path) -> Stream:
+def load(path: str | Path, of: type[Stream]) -> Stream:
     """Return the stream that a YAML file declares.
+
+    Args:
+        of: the type of a stream's file, as `stream_type` makes it.
 
     Raises:
         SpecificationError: the file cannot be read or breaks a rule; its text has every problem, each
             with the field's path, the rule and the value.
     """
-    return parse(read_mapping(path), str(path))
+    return parse(read_mapping(path), of, str(path))
 
 
-def parse(data: Mapping[str, Any], name: str = "stream") -> Stream:
+def parse(data: Mapping[str, Any], of: type[Stream], name: str = "stream") -> Stream:
     """Return the stream that a mapping declares; `name` is for errors.
 
     Raises:
         SpecificationError: as `load`.
     """
     try:
-        return Stream.model_validate(data)
+        return of.model_validate(data)
     except ValidationError:
-        sound, problems = _spelled(data)
+        sound, problems = _spelled(data, of)
     # Rules between fields are only looked at where each field is sound, and some of them only where others
     # are kept. Take the unsound parts out, and look again, so that a person sees all problems at once.
-    rest = _Rest(dict(sound))
-    while found := _found(rest.data):
+    rest = _Rest(dict(sound), NAMED | {feature.name for feature in of.features})
+    while found := _found(rest.data, of):
         problems += [
             _of_built_in(location, problem) for location, problem in found if not rest.explains(problem)
         ]
         if not rest.take_out(found):
             break
-    raise SpecificationError(name, _ordered(problems, sound))
+    raise SpecificationError(name, _ordered(problems, sound, of, rest.named))
 
 
-def _found(data: Mapping[str, Any]) -> list[tuple[Location, Problem]]:
+def _found(data: Mapping[str, Any], of: type[Stream]) -> list[tuple[Location, Problem]]:
     try:
-        Stream.model_validate(data)
+        of.model_validate(data)
     except ValidationError as error:
-        return problems_of(error, Stream)
+        return problems_of(error, of)
     return []
 
 
-def _spelled(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Problem]]:
+def _spelled(data: Mapping[str, Any], of: type[Stream]) -> tuple[Mapping[str, Any], list[Problem]]:
     """Return the data with each field that is not known taken for the one that was probably meant, where that
     is not there, else left out; and what is wrong with these.
 
@@ -65,10 +68,10 @@ def _spelled(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Problem]]
     problems: list[Problem] = []
     while True:
         try:
-            Stream.model_validate(data)
+            of.model_validate(data)
         except ValidationError as error:
-            unknown = unknown_fields(error, Stream)
-            told = dict(problems_of(error, Stream))
+            unknown = unknown_fields(error, of)
+            told = dict(problems_of(error, of))
         else:
             unknown = {}
         if not unknown:
@@ -100,10 +103,8 @@ INDEPENDENT = frozenset(
     )
 )  # fmt: skip
 """Fields without which the others can be judged."""
-NAMED = frozenset(
-    ("columns", "aggregate", "patterns", "frames", "fills", "persistence", "frequency", "checks")
-)
-"""Fields whose parts have names, each of which can be left out by itself."""
+NAMED = frozenset(("columns", "checks"))
+"""Fields whose parts have names, each of which can be left out by itself; those of features are more."""
 ANYWHERE = "unnamed/*"
 """Stands for a path that is wrong."""
 
@@ -113,11 +114,13 @@ class _Rest:
     """What is left of a stream's data without the parts that are unsound.
 
     Attributes:
+        named: the fields whose parts have names.
         said: the fields of which problems have been seen; each is judged once.
         removed: the parts that were taken out.
     """
 
     data: dict[str, Any]
+    named: frozenset[str]
     said: set[str] = field(default_factory=set)
     removed: set[Location] = field(default_factory=set)
 
@@ -133,7 +136,7 @@ class _Rest:
         # Rules between fields go on where one of a single field is broken, and not always in a block's.
         of_blocks = (_location(problem.path) for location, problem in found if not location)
         locations = [location for location, _ in found if location]
-        taken = map(self._take_out, [*locations, *(part for part in of_blocks if part[0] in NAMED)])
+        taken = map(self._take_out, [*locations, *(part for part in of_blocks if part[0] in self.named)])
         return any([*taken])
 
     def _take_out(self, location: Location) -> bool:
@@ -144,7 +147,7 @@ class _Rest:
             changed = {**self.data, "name": "unnamed"}
         elif name == "source":
             changed = {**self.data, "source": self._source(part, first)}
-        elif name in NAMED and isinstance(part, Mapping) and first is not None:
+        elif name in self.named and isinstance(part, Mapping) and first is not None:
             self.removed.add((name, first))
             kept = {key: value for key, value in part.items() if str(key) != first}
             check = part.get(first)
@@ -156,7 +159,7 @@ class _Rest:
             ):
                 kept[first] = {key: value for key, value in check.items() if key != inside[1]}
             changed = {**self.data, name: kept}
-        elif name in NAMED or name in INDEPENDENT or name == "time":
+        elif name in self.named or name in INDEPENDENT or name == "time":
             self.removed |= {(name,), *([("columns", REST)] if name == "rest" else [])}
             # What a preset says of the time stands in for it; else it is missing.
             self.said.add(name)
@@ -185,14 +188,16 @@ def _location(path: str) -> Location:
     return tuple(re.split(r"[.\[]", path)[:3])
 
 
-def _ordered(problems: list[Problem], data: Mapping[str, Any]) -> list[Problem]:
+def _ordered(
+    problems: list[Problem], data: Mapping[str, Any], of: type[Stream], named: Collection[str]
+) -> list[Problem]:
     """Return the problems in the order of the fields, unknown ones first, and of the parts in the file."""
-    fields = list(Stream.model_fields)
+    fields = list(of.model_fields)
 
     def place(problem: Problem) -> tuple[int, int]:
         name, *inside = map(str, _location(problem.path))
         part = data.get(name)
-        names = list(map(str, part)) if isinstance(part, Mapping) and name in NAMED else []
+        names = list(map(str, part)) if isinstance(part, Mapping) and name in named else []
         first = names.index(inside[0]) if inside and inside[0] in names else -1
         return (fields.index(name) if name in fields else -1), first
 

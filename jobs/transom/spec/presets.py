@@ -1,7 +1,7 @@
 """Presets: the format, columns, time, unique and checks of a known kind of log, as defaults of a stream."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,9 @@ from transom.spec.checks import Check
 from transom.spec.deduplicate import Unique
 from transom.spec.errors import Problem, Problems, SpecificationError, nearest, problems_of
 from transom.spec.event_time import Time
+from transom.spec.feature import Feature
 from transom.spec.source import Column
 from transom.spec.yaml_file import read_mapping
-
-_BLOCKS = ("patterns", "aggregate", "frames", "persistence", "frequency")
 
 
 class Preset(Model):
@@ -65,7 +64,7 @@ def read(name: str) -> dict[str, Any]:
     return data
 
 
-def with_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
+def with_defaults(data: Mapping[str, Any], features: Iterable[Feature[Any]] = ()) -> dict[str, Any]:
     """Return a stream's data with the preset's values and the blocks' defaults filled in.
 
     A column, a check, the time or unique of the stream replaces the preset's of that name whole; a column
@@ -94,9 +93,10 @@ def with_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
             raise Problems([Problem(f"columns.{name}", rule) for name in stray])
         both = {**inherited, **columns}
         merged["columns"] = {name: column for name, column in both.items() if column is not None}
-    for stage in _BLOCKS:
-        if isinstance(merged.get(stage), Mapping):
-            merged[stage] = {name: _block(stage, block, merged) for name, block in merged[stage].items()}
+    for feature in features:
+        blocks = merged.get(feature.name)
+        if isinstance(blocks, Mapping):
+            merged[feature.name] = {name: _block(feature, block, merged) for name, block in blocks.items()}
     return merged
 
 
@@ -108,20 +108,16 @@ def _source(source: dict[str, Any], preset: Mapping[str, Any]) -> dict[str, Any]
     return source
 
 
-def _block(stage: str, block: Any, stream: Mapping[str, Any]) -> Any:
+def _block(feature: Feature[Any], block: Any, stream: Mapping[str, Any]) -> Any:
     if not isinstance(block, Mapping):
         return block
     defaults: dict[str, Any] = {}
-    if stage in ("persistence", "frequency"):
-        stream = {"where": stream.get("where")}
-    elif "kind" in block:
-        # Frames over an aggregation have its key, and `where` is their own.
-        stream = {} if "over" in block else {"key": stream.get("key")}
-    # A default that is itself wrong is reported where it stands, not once more for each block.
+    inherits = feature.inherits(block)
+    # A default that is itself wrong is reported in its own place, not once more for each block.
     key, where = stream.get("key"), stream.get("where")
-    if isinstance(key, list | tuple) and all(isinstance(name, str) for name in key):
+    if "key" in inherits and isinstance(key, list | tuple) and all(isinstance(name, str) for name in key):
         defaults["key"] = key
-    if isinstance(where, str) and where:
+    if "where" in inherits and isinstance(where, str) and where:
         defaults["where"] = where
     return {**defaults, **block}
 

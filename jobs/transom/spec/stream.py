@@ -1,42 +1,49 @@
 """The whole of a stream's file as one frozen model."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
 
-from pydantic import Field, StrictBool, model_validator
+from pydantic import Field, StrictBool, create_model, model_validator
 
 from transom.core.durations import Duration
 from transom.core.intervals import HOUR, hour_of
 from transom.core.path_pattern import Match, PathPattern
-from transom.features.aggregates import alerts
-from transom.features.aggregates import output_columns as figures
-from transom.features.aggregates.spec import Aggregation
-from transom.features.fills.spec import Fill
-from transom.features.frames.spec import Frame
-from transom.features.frequency.spec import Frequency
-from transom.features.items import fingerprints as sketch_shapes
-from transom.features.patterns import validate as pattern_columns
-from transom.features.patterns.spec import Pattern
-from transom.features.persistence.spec import Persistence
 from transom.formats import record_format as layout
 from transom.formats.record_format import FieldType, Layout, Span
 from transom.spec import derived_columns as derived
 from transom.spec import fingerprints as shapes
 from transom.spec import validate as rules
 from transom.spec.base import Hour, Model, Name, Text
-from transom.spec.checks import Accept, Check, Gate, Stage, resolve
+from transom.spec.block_columns import BlockColumns
+from transom.spec.checks import Accept, Check, Gate, resolve
 from transom.spec.deduplicate import Unique
 from transom.spec.errors import Problems
 from transom.spec.event_time import Time
 from transom.spec.expressions import Expression, condition
+from transom.spec.feature import Feature
 from transom.spec.presets import with_defaults
 from transom.spec.source import Column, Source
 
+B = TypeVar("B", bound=Model)
+
+
+class HasWhere(Protocol):
+    """A block with a condition on the events that it takes."""
+
+    @property
+    def where(self) -> str | None:
+        """The condition as written; None takes every event."""
+
 
 class Stream(Model):
-    """A declared log."""
+    """A declared log.
+
+    The blocks of features are fields of the type that `stream_type` makes of this one.
+    """
+
+    features: ClassVar[tuple[Feature["Stream"], ...]] = ()
 
     name: Name
     """The folder of its tables in the lake, and the id of its DAG."""
@@ -67,18 +74,6 @@ class Stream(Model):
     """The columns that a figure is for each value of; the default of the blocks."""
     where: Text | None = None
     """A condition on the events, such as status >= 500; the default of the blocks."""
-    aggregate: dict[Name, Aggregation] = Field(default_factory=dict)
-    """Blocks of figures over sliding windows."""
-    patterns: dict[Name, Pattern] = Field(default_factory=dict)
-    """Episodes of several steps, minutes or days apart, that are looked for in the events of each key."""
-    frames: dict[Name, Frame] = Field(default_factory=dict)
-    """Stretches of time that the data of each key delimits."""
-    fills: dict[Name, Fill] = Field(default_factory=dict)
-    """What lies between the ends of frames, in the log or in its past."""
-    persistence: dict[Name, Persistence] = Field(default_factory=dict)
-    """Items that are there all the time, however rarely each time."""
-    frequency: dict[Name, Frequency] = Field(default_factory=dict)
-    """How often items are seen in the last hours."""
     checks: dict[Name, Check] = Field(default_factory=dict)
     """Own checks, and changes of built-in ones."""
     accept: tuple[Accept, ...] = ()
@@ -106,7 +101,7 @@ class Stream(Model):
     @model_validator(mode="before")
     @classmethod
     def _with_defaults(cls, data: Any) -> Any:
-        return with_defaults(data) if isinstance(data, Mapping) else data
+        return with_defaults(data, cls.features) if isinstance(data, Mapping) else data
 
     @model_validator(mode="after")
     def _consistent(self) -> "Stream":
@@ -156,42 +151,30 @@ class Stream(Model):
         types: dict[str, FieldType] = {name: field.type for name, field in self.event_columns.items()}
         return types | {"event_time": "timestamp"}
 
-    def report_types(self, block: str) -> dict[str, FieldType]:
-        """Return the types that checks of a block's reports see.
+    def blocks(self, of: type[B]) -> Mapping[str, B]:
+        """Return the blocks of a feature by name, none where the stream knows no such feature.
 
-        They are the key, `level`, `window_start`, `window_end`, `count`, and the figures of each measure.
+        Args:
+            of: the type of a block.
         """
-        aggregation = self.aggregate[block]
-        types: dict[str, FieldType] = {
-            "level": "integer",
-            "window_start": "timestamp",
-            "window_end": "timestamp",
-            "count": "integer",
-        }
-        types |= {name: self.event_types[name] for name in aggregation.key}
-        for columns in figures.columns_of(self, block).values():
-            types |= columns
-        return types
+        name = next((feature.name for feature in self.features if feature.block is of), None)
+        return {} if name is None else cast(Mapping[str, B], getattr(self, name))
+
+    def fingerprint(self, table: str, block: str) -> str:
+        """Return what of a block shapes its rows of a table, as canonical JSON."""
+        feature = next(feature for feature in self.features if table in feature.fingerprints)
+        return feature.fingerprints[table](self, block)
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[str, ...]:
         """The stages that the stream has, in the order in which they run."""
-        blocks: dict[Stage, bool] = {
-            "widen": bool(self.patterns),
-            "aggregate": bool(self.aggregate),
-            "frame": bool(self.frames),
-            "fill": bool(self.fills),
-            "sketch": bool(self.persistence or self.frequency),
-        }
-        return ("ingest", *(stage for stage, there in blocks.items() if there))
+        present = (feature.stage for feature in self.features if self.blocks(feature.block))
+        return ("ingest", *dict.fromkeys(present))
 
-    def before(self, stage: str) -> Stage | None:
+    def before(self, stage: str) -> str | None:
         """Return the stage whose tables one reads, and whose gate has to pass first; None of the first."""
-        if stage == "ingest":
-            return None
-        if stage == "fill":
-            return "frame"
-        return "aggregate" if stage == "frame" and self.aggregate else "ingest"
+        upstream = (feature.upstream(self) for feature in self.features if feature.stage == stage)
+        return next(upstream, None)
 
     @cached_property
     def gates(self) -> tuple[Gate, ...]:
@@ -203,39 +186,16 @@ class Stream(Model):
         """Return the columns of the stream's key that it needs itself, beside its blocks: for `ties`, or
         where no block says what the key is for."""
         ties = self.time is not None and self.time.every is not None and self.time.ties != "keep"
-        blocks = self.aggregate or self.patterns or self.frames or self.persistence or self.frequency
-        return self.key if ties or not blocks else ()
+        return self.key if ties or self.stages == ("ingest",) else ()
 
-    def condition(self, block: str) -> Expression | None:
+    @cached_property
+    def columns_read(self) -> tuple[BlockColumns, ...]:
+        """What every block of every feature needs of the events. Blocks that read none are not among them."""
+        return tuple(block for feature in self.features for block in feature.columns_read(self))
+
+    def where_of(self, block: HasWhere) -> Expression | None:
         """Return the compiled `where` of a block, None where it takes every event."""
-        where = self.aggregate[block].where
-        return None if where is None else condition(where, self.event_types)
-
-    def alert_conditions(self, block: str) -> dict[str, Expression]:
-        """Return the compiled conditions of the alerts of a block, by name."""
-        return alerts.conditions(self, block)
-
-    def pattern_where(self, pattern: str) -> Expression | None:
-        """Return the compiled `where` of a pattern, None where it sees every event."""
-        where = self.patterns[pattern].where
-        return None if where is None else condition(where, self.event_types)
-
-    def pattern_conditions(self, pattern: str) -> list[Expression]:
-        """Return the compiled condition of each step of a pattern in the order of the file, then of each
-        never; none where it has a detector."""
-        return pattern_columns.conditions(self, pattern)
-
-    def pattern_takes(self, pattern: str) -> str | None:
-        """Return, as Spark SQL, which events a step or a never of a pattern may take, or what lies before its
-        detector; None is any."""
-        return pattern_columns.takes(self, pattern)
-
-    def pattern_columns(self, pattern: str) -> dict[str, FieldType]:
-        """Return the columns beside the key's that records of a pattern carry, sorted, with their types.
-
-        They are those that agreements, `distinct`, `keep` and a detector read.
-        """
-        return pattern_columns.carried(self, pattern)
+        return None if block.where is None else condition(block.where, self.event_types)
 
     def layout(self) -> Layout:
         """Return all that a parser is told."""
@@ -262,66 +222,26 @@ class Stream(Model):
         """Return the canonical JSON of what shapes the tables of ingest."""
         return shapes.ingest(self)
 
-    def granules_shape(self, block: str) -> str:
-        """Return the canonical JSON of what shapes the granules of a block of `aggregate`."""
-        return shapes.granules(self, block)
 
-    def reports_shape(self, block: str) -> str:
-        """Return the canonical JSON of what shapes the reports of a block, granules given."""
-        return shapes.reports(self, block)
+def stream_type(name: str, module: str, features: Iterable[Feature[Stream]]) -> type[Stream]:
+    """Return the type of a stream's file with the blocks of some features.
 
-    def item_granules_shape(self, block: str) -> str:
-        """Return the canonical JSON of what shapes the granules of a block's items."""
-        return shapes.item_granules(self, block)
-
-    def recurring_shape(self, block: str) -> str:
-        """Return the canonical JSON of what shapes the recurring items of a block, their granules given."""
-        return shapes.recurring(self, block)
-
-    def alerts_shape(self, block: str) -> str:
-        """Return the canonical JSON of what shapes the alerts of a block, reports given."""
-        return shapes.alerts(self, block)
-
-    def batches_shape(self, pattern: str) -> str:
-        """Return the canonical JSON of what shapes the batches of a pattern."""
-        return shapes.batches(self, pattern)
-
-    def matches_shape(self, pattern: str) -> str:
-        """Return the canonical JSON of what shapes the matches of a pattern."""
-        return shapes.matches(self, pattern)
-
-    def open_frames_shape(self, frame: str) -> str:
-        """Return the canonical JSON of what shapes what is left and told of a kind of frame."""
-        return shapes.open_frames(self, frame)
-
-    def frames_shape(self, frame: str) -> str:
-        """Return the canonical JSON of what shapes how it is told."""
-        return shapes.frames(self, frame)
-
-    def fills_shape(self, fill: str) -> str:
-        """Return the canonical JSON of what shapes a fill, its frames given."""
-        return shapes.fills(self, fill)
-
-    def tuples_shape(self, block: str) -> str:
-        """Return the canonical JSON of what shapes what is remembered of a block's items."""
-        return sketch_shapes.tuples(self, block)
-
-    def persistent_items_shape(self, block: str) -> str:
-        """Return the canonical JSON of what shapes what is told of them."""
-        return sketch_shapes.persistent_items(self, block)
-
-    def tick_matrices_shape(self, block: str) -> str:
-        """Return the canonical JSON of what shapes the matrices of a block's ticks."""
-        return sketch_shapes.tick_matrices(self, block)
-
-    def cells_shape(self, block: str) -> str:
-        """Return the canonical JSON of what shapes what its cells hold."""
-        return sketch_shapes.cells(self, block)
-
-    def frequencies_shape(self, block: str) -> str:
-        """Return the canonical JSON of what shapes what is told of its items."""
-        return sketch_shapes.frequencies(self, block)
-
-    def episodes_shape(self, pattern: str) -> str:
-        """Return the canonical JSON of what shapes the episodes of a pattern, matches given."""
-        return shapes.episodes(self, pattern)
+    Args:
+        name, module: where the type is kept, so that its values can be pickled.
+    """
+    features = tuple(features)
+    fields: dict[str, Any] = {
+        feature.name: (
+            dict.__class_getitem__((Name, feature.block)),
+            Field(default_factory=dict, description=feature.meaning),
+        )
+        for feature in features
+    }
+    made = create_model(name, __base__=Stream, __module__=module, __doc__="A declared log.", **fields)
+    made.features = features
+    # People list the fields of a stream in this order: where its blocks are, the checks of them come after.
+    declared = made.__pydantic_fields__
+    before = [name for name in declared if name not in fields]
+    at = before.index("checks")
+    made.__pydantic_fields__ = {name: declared[name] for name in [*before[:at], *fields, *before[at:]]}
+    return made

@@ -2,20 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from transom.core.durations import format_duration
 from transom.core.intervals import HOUR, format_hour
-from transom.features.aggregates import alerts
-from transom.features.aggregates import output_columns as figures
-from transom.features.aggregates.spec import Aggregation
-from transom.features.fills import validate as fill_columns
-from transom.features.frames import validate as frame_columns
-from transom.features.frequency import validate as frequency_columns
-from transom.features.patterns import validate as pattern_columns
-from transom.features.persistence import validate as persistence_columns
-from transom.features.persistence.spec import looked_back
 from transom.formats.json.record_paths import AROUND, level_of, lists_of
 from transom.formats.record_format import REST, FieldType
 from transom.spec import checks
@@ -36,8 +26,12 @@ EVENT_COLUMNS = ("hour", "event_time", "source_id", "source_line")
 def problems(stream: "Stream") -> list[Problem]:
     """Return every broken rule, with full paths, in the order of the fields.
 
-    What reads a derived column is not judged before that is sound.
+    What reads a derived column is not judged before that is sound, and what reads a block not before each
+    block is sound by itself.
     """
+    by_itself = [*_blocks(stream)]
+    if by_itself:
+        return by_itself
     found = [*_source(stream), *_columns(stream)]
     of_derived = list(derived.problems(stream))
     if of_derived:
@@ -45,19 +39,20 @@ def problems(stream: "Stream") -> list[Problem]:
     return [
         *found,
         *unique.problems(stream),
-        *_key("key", stream.key, stream),
+        *key_problems("key", stream.key, stream),
         *_default_where(stream),
-        *_aggregate(stream),
-        *figures.problems(stream),
-        *pattern_columns.problems(stream),
-        *frame_columns.problems(stream),
-        *fill_columns.problems(stream),
-        *persistence_columns.problems(stream),
-        *frequency_columns.problems(stream),
+        *(problem for feature in stream.features for problem in feature.problems(stream)),
         *_checks(stream),
         *_accept(stream),
         *_times(stream),
     ]
+
+
+def _blocks(stream: "Stream") -> Iterator[Problem]:
+    for feature in stream.features:
+        for name, block in stream.blocks(feature.block).items():
+            for problem in feature.block_problems(block):
+                yield replace(problem, path=join(f"{feature.name}.{name}", problem.path))
 
 
 def _source(stream: "Stream") -> Iterator[Problem]:
@@ -127,94 +122,39 @@ def _around(place: str, text: str, records: str) -> Iterator[Problem]:
             yield Problem(place, f"what stands around a record begins with {AROUND}: {AROUND}{path}")
 
 
-def _recurring(place: str, block: Aggregation, stream: "Stream") -> Iterator[Problem]:
-    if not block.recurring:
-        return
-    for index, name in enumerate(block.recurring):
-        if name not in stream.event_columns:
-            yield no_column(f"{place}[{index}]", name, stream.event_columns)
-        elif name in block.key:
-            yield Problem(
-                f"{place}[{index}]", f"{name} is a column of the key; every item of a key has the same"
-            )
-    for name in dict.fromkeys([*block.key, *block.recurring]):
-        if name in figures.ITEM_COLUMNS:
-            yield Problem(
-                place, f"{name} is a column that every recurring item has; name the column otherwise"
-            )
-    yield from twice(place, block.recurring)
-
-
-def _key(place: str, key: tuple[str, ...], stream: "Stream") -> Iterator[Problem]:
+def key_problems(place: str, key: tuple[str, ...], stream: "Stream") -> Iterator[Problem]:
+    """Yield what is wrong with the columns of a key."""
     for index, name in enumerate(key):
         if name not in stream.event_columns:
             yield no_column(f"{place}[{index}]", name, stream.event_columns)
-        elif name in (*figures.REPORT_COLUMNS, *figures.GRANULE_COLUMNS):
-            what = "report" if name in figures.REPORT_COLUMNS else "granule"
-            yield Problem(
-                f"{place}[{index}]", f"{name} is a column that every {what} has; name the column otherwise"
-            )
     yield from twice(place, key)
 
 
 def _default_where(stream: "Stream") -> Iterator[Problem]:
     if stream.where is not None:
-        yield from _condition("where", stream.where, stream.event_types)
-
-
-def _aggregate(stream: "Stream") -> Iterator[Problem]:
-    for name, block in stream.aggregate.items():
-        place = f"aggregate.{name}"
-        # What a block has from the stream is reported once, there.
-        if block.key != stream.key:
-            yield from _key(f"{place}.key", block.key, stream)
-        if block.where is not None and block.where != stream.where:
-            yield from _condition(f"{place}.where", block.where, stream.event_types)
-        yield from _recurring(f"{place}.recurring", block, stream)
-        yield from _measures(place, block, stream)
-        if block.alert and figures.sound(stream, name):
-            # Else its types are not known; the block's own problems say so.
-            yield from alerts.problems(place, name, stream)
-
-
-def _measures(place: str, block: Aggregation, stream: "Stream") -> Iterator[Problem]:
-    types = stream.event_types
-    numeric = [name for name, kind in types.items() if kind in figures.NUMERIC]
-    for name, measure in block.measures.items():
-        at, column = f"{place}.measures.{name}", measure.column
-        if column is None or column in numeric:
-            continue
-        if measure.function == "distinct":
-            if column not in stream.event_columns:
-                known = stream.event_columns
-                yield no_column(at, column, known, f" in {str(measure)!r}")
-            continue
-        if column in stream.event_columns:
-            yield Problem(
-                at, f"{measure.function} takes an integer or a number; {column} is a {types[column]}"
-            )
-        else:
-            yield no_column(at, column, numeric, f" in {str(measure)!r}")
+        yield from condition_problems("where", stream.where, stream.event_types)
 
 
 def _checks(stream: "Stream") -> Iterator[Problem]:
-    blocks = list(stream.aggregate)
+    owners = {feature.stage: feature for feature in stream.features if feature.row_types is not None}
     for name, check in stream.checks.items():
-        place = f"checks.{name}"
-        found = checks.problems(name, check, blocks)
+        place, feature = f"checks.{name}", owners.get(check.stage or "")
+        blocks = [] if feature is None else list(stream.blocks(feature.block))
+        of = "ingest" if feature is None else feature.name
+        found = checks.problems(name, check, ["ingest", *owners], of, blocks)
         yield from (replace(problem, path=join(place, problem.path)) for problem in found)
-        if check.stage == "aggregate" and not blocks:
-            yield Problem(f"{place}.stage", "the stream has no block of aggregate", (("aggregate",),))
+        if feature is not None and not blocks:
+            yield Problem(f"{place}.stage", f"the stream has no block of {feature.name}", ((feature.name,),))
         elif check.every is not None and check.stage is not None and not found:
-            types: Mapping[str, FieldType] = stream.event_types
-            if check.stage == "aggregate":
-                block = check.block or blocks[0]
-                if not figures.sound(stream, block):
-                    continue  # its types are not known; the block's own problems say so
-                types = stream.report_types(block)
-            # Which block's, where none is named, depends on which there are.
-            of_reports = (("key",), ("aggregate",)) if check.stage == "aggregate" else ()
-            yield from _condition(f"{place}.every", check.every, types, *of_reports)
+            types: Mapping[str, FieldType] | None = stream.event_types
+            needs: tuple[Location, ...] = ()
+            if feature is not None and feature.row_types is not None:
+                types = feature.row_types(stream, check.block or blocks[0])
+                # Which block's, where none is named, depends on which there are.
+                needs = (("key",), (feature.name,))
+            # Where the types are not known, the block's own problems say so.
+            if types is not None:
+                yield from condition_problems(f"{place}.every", check.every, types, *needs)
 
 
 def _accept(stream: "Stream") -> Iterator[Problem]:
@@ -235,7 +175,8 @@ def _times(stream: "Stream") -> Iterator[Problem]:
     if stream.heal % HOUR:
         yield Problem("heal", f"must be whole hours; got {format_duration(stream.heal)}")
     if stream.retention is not None:
-        what, longest = max(_looks_back(stream), key=lambda one: one[1])
+        reads = [read for feature in stream.features for read in feature.lookback(stream)]
+        what, longest = max(reads, key=lambda read: read[1], default=("an hour", HOUR))
         least = stream.heal + longest
         if stream.retention % HOUR or stream.retention < least:
             yield Problem(
@@ -257,30 +198,10 @@ def _times(stream: "Stream") -> Iterator[Problem]:
         yield Problem("catchup", "needs start, the first hour to catch up with", (("start",),))
 
 
-def _looks_back(stream: "Stream") -> Iterator[tuple[str, timedelta]]:
-    """How far back each part reads state that is dropped some time, and what it is called."""
-    ranges = [level.range for block in stream.aggregate.values() for level in block.levels]
-    yield "the widest range", max(ranges, default=HOUR)
-    for name, pattern in stream.patterns.items():
-        yield f"the longest window of the pattern {name}", pattern.reach
-    for name, frame in stream.frames.items():
-        yield f"the idle time of the frames {name}", frame.silence
-        if frame.over is not None:
-            back = frame.stretch or HOUR
-            shift = max(frame.baseline.shift) if frame.baseline else timedelta(0)
-            yield f"what the frames {name} are made of", back + shift
-    for name, said in stream.persistence.items():
-        yield f"the window of persistence {name}", looked_back(said)
-    for name, block in stream.frequency.items():
-        yield f"the window of frequency {name}", (block.back + 1) * HOUR
-    for name, fill in stream.fills.items():
-        if fill.frame in stream.frames and fill.from_.block in stream.aggregate:
-            frame, reach = stream.frames[fill.frame], fill_columns.reach(stream, name)
-            behind = frame.stretch or frame.gap
-            yield f"what the fill {name} looks back", behind + reach + fill.lead + max(fill.shift)
-
-
-def _condition(place: str, text: str, types: Mapping[str, FieldType], *needs: Location) -> Iterator[Problem]:
+def condition_problems(
+    place: str, text: str, types: Mapping[str, FieldType], *needs: Location
+) -> Iterator[Problem]:
+    """Yield what is wrong with a condition over columns of these types."""
     try:
         condition(text, types)
     except ExpressionError as error:

@@ -2,12 +2,14 @@
 
 import json
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 import yaml
 
-from transom.cli.explain_changes import OF_PATTERNS, specification
+from transom.cli.explain_changes import specification
 from transom.cli.freshness import Freshness
+from transom.features.patterns.describe import LABELS
 from transom.ledger.state import Book, Entry, Node
 from transom.stream import Stream, parse
 
@@ -65,5 +67,5 @@ def test_what_shapes_a_pattern_has_words(change: tuple[str, str], table: str, wo
     assert "specification" in of.differs(node)
     assert all(word in specification(of, node) for word in words)
     stream = of.stream
-    shapes = (stream.batches_shape, stream.matches_shape, stream.episodes_shape)
-    assert {name for shape in shapes for name in json.loads(shape("slow"))} == OF_PATTERNS.keys()
+    shapes = [partial(stream.fingerprint, table) for table in ("batches", "matches", "episodes")]
+    assert {name for shape in shapes for name in json.loads(shape("slow"))} == LABELS.keys()

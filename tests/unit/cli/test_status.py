@@ -159,7 +159,7 @@ def test_check_says_what_is_declared_and_all_that_is_wrong(run: Ask, lake: Lake)
     assert (sound.exit_code, sound.stdout) == (
         0,
         f"{lake.file}: stream web, apache/combined, 11 columns, from landing/web/%Y-%m-%d/access.%H*.log\n"
-        "  aggregate: traffic (n by client, 2 hours, 1 hour)\n",
+        "  aggregate traffic: n by client, 2 hours, 1 hour\n",
     )
     bad = lake.file.with_name("bad.yaml")
     bad.write_text(WEB.replace("name: web", "nmae: bad").replace("n: count", "n: suum(bytes)"))

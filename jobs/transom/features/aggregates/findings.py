@@ -11,16 +11,18 @@ from datetime import datetime
 
 from transom.core.durations import format_duration, microseconds
 from transom.core.intervals import HOUR
-from transom.features.aggregates.alerts import Alert, figures
-from transom.features.aggregates.spec import Level
+from transom.features.aggregates import alerts, fingerprints
+from transom.features.aggregates.alert_spec import Alert
+from transom.features.aggregates.alerts import figures
+from transom.features.aggregates.spec import Aggregation, Level
 from transom.findings import sync as mirroring
 from transom.findings.entities import RowFindings, StandingRows
 from transom.findings.sql_text import hashed, joined, one_key, one_line, quoted, ranged, shown, text, title_of
 from transom.findings.store import NAME
 from transom.ledger.ledger import Ledger
 from transom.ledger.staleness import fingerprint
+from transom.spec.stream import Stream
 from transom.storage.tables import Table, in_hours_sql, instant
-from transom.stream import Stream
 
 STAGE, TABLE, KIND = "aggregate", "alerts", "alert"
 VERSION = 3
@@ -35,7 +37,9 @@ def publish(ledger: Ledger, stream: Stream) -> bool:
     Returns:
         Whether something was written.
     """
-    blocks = {name: _Block(stream, name) for name, declared in stream.aggregate.items() if declared.alert}
+    blocks = {
+        name: _Block(stream, name) for name, declared in stream.blocks(Aggregation).items() if declared.alert
+    }
     return mirroring.publish(ledger, AlertFindings(STAGE, TABLE, KIND, stream.name, blocks))
 
 
@@ -50,12 +54,12 @@ class _Block:
     @property
     def key(self) -> tuple[str, ...]:
         """The columns of the key."""
-        return tuple(self.stream.aggregate[self.name].key)
+        return tuple(self.stream.blocks(Aggregation)[self.name].key)
 
     @property
     def levels(self) -> list[Level]:
         """The windows, the finest first."""
-        return list(reversed(self.stream.aggregate[self.name].levels))
+        return list(reversed(self.stream.blocks(Aggregation)[self.name].levels))
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -76,13 +80,13 @@ class AlertFindings(RowFindings[_Block]):
         """Return a query that makes the findings of a block."""
         return " UNION ALL ".join(
             _sql(rows, self.stream, told, name, alert)
-            for name, alert in told.stream.aggregate[told.name].alert.items()
+            for name, alert in told.stream.blocks(Aggregation)[told.name].alert.items()
         )
 
 
 def _others(rows: StandingRows, told: _Block) -> list[datetime]:
     """The hours whose rows were made by another specification."""
-    shape = fingerprint(told.stream.alerts_shape(told.name))
+    shape = fingerprint(fingerprints.alerts(told.stream, told.name))
     return [hour for hour, of in rows.entries.items() if (of.inputs or {}).get("specification") != shape]
 
 
@@ -138,7 +142,7 @@ def _most(column: str) -> str:
 def _sql(rows: StandingRows, stream: str, told: _Block, name: str, alert: Alert) -> str:
     """A query that makes the findings of an alert of its rows."""
     key, levels = list(told.key), told.levels
-    met = told.stream.alert_conditions(told.name)[name]
+    met = alerts.conditions(told.stream, told.name)[name]
     read = [column for column in told.figures if column in met.columns]
     # A spell may go on where the next report of its level has not been asked for.
     slack = _by_level(levels, (str((_apart(level) - 1) * HOUR_US) for level in levels))

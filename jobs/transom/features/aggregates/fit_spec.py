@@ -2,18 +2,27 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
 from transom.core.durations import Duration, format_duration
 from transom.spec.base import InShort
 from transom.spec.errors import Problem
 
-if TYPE_CHECKING:
-    from transom.features.aggregates.spec import Level
-
 MOST_UNITS = 2**15
 """Of a window: the sums of its line are exact then (`transom.features.aggregates.algorithm.linear_fit`)."""
 _SECOND = timedelta(seconds=1)
+
+
+class Sliding(Protocol):
+    """A level of windows."""
+
+    @property
+    def range(self) -> timedelta:
+        """How long a window is."""
+
+    @property
+    def slide(self) -> timedelta:
+        """How far apart windows are."""
 
 
 class Fit(InShort):
@@ -31,7 +40,7 @@ class Fit(InShort):
     counted it is 0."""
 
 
-def problems(unit: timedelta, levels: Sequence["Level"]) -> Iterator[Problem]:
+def problems(unit: timedelta, levels: Sequence[Sliding]) -> Iterator[Problem]:
     """Yield what is wrong with a unit.
 
     Args:

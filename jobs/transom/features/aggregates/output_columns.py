@@ -5,14 +5,12 @@ block, where one would overwrite the other, and not between blocks, which may sh
 as long as it is of one type.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
 
-from transom.formats.record_format import FieldType
-from transom.spec.errors import Problem
-
-if TYPE_CHECKING:
-    from transom.spec.stream import Stream
+from transom.features.aggregates.spec import Aggregation
+from transom.formats.record_format import NUMERIC, FieldType
+from transom.spec.block_columns import BlockColumns, Use, sql_of, tested
+from transom.spec.stream import Stream
 
 GRANULE_COLUMNS = ("hour", "block", "granule", "records")
 """Columns of `granules` beside keys and state."""
@@ -22,8 +20,6 @@ REPORT_COLUMNS = ("hour", "block", "level", "window_start", "window_end", "count
 
 ITEM_COLUMNS = ("hour", "block", "window_end", "counts", "complete", "granule", "records")
 """Columns of `recurring` and `item_granules` beside keys and items."""
-
-NUMERIC: tuple[FieldType, ...] = ("integer", "number")
 
 
 def state_columns(column: str) -> dict[str, FieldType]:
@@ -78,7 +74,7 @@ def columns_of(stream: "Stream", block: str) -> dict[str, dict[str, FieldType]]:
     """Return the columns of each measure of a block.
 
     They are none for one whose column is not there, or no number where it takes one."""
-    types, spec = stream.event_types, stream.aggregate[block]
+    types, spec = stream.event_types, stream.blocks(Aggregation)[block]
     found: dict[str, dict[str, FieldType]] = {}
     for name, measure in spec.measures.items():
         kind = None if measure.column is None else types.get(measure.column)
@@ -92,68 +88,36 @@ def columns_of(stream: "Stream", block: str) -> dict[str, dict[str, FieldType]]:
 
 def sound(stream: "Stream", block: str) -> bool:
     """Return whether the columns of a block are known; else its own problems say what is wrong."""
-    known = all(name in stream.event_columns for name in stream.aggregate[block].key)
+    known = all(name in stream.event_columns for name in stream.blocks(Aggregation)[block].key)
     return known and all(columns_of(stream, block).values())
 
 
-def problems(stream: "Stream") -> Iterator[Problem]:
-    """Yield each name by which a column would mean two things."""
-    by_block = {block: columns_of(stream, block) for block in stream.aggregate}
-    seen: dict[str, tuple[str, FieldType]] = {}
-    for block, measures in by_block.items():
-        for name in measures:
-            at = f"aggregate.{block}.measures.{name}"
-            meaning = _meaning(name, block, measures, stream)
-            if meaning:
-                yield Problem(at, f"{name} is {meaning}; choose another name")
-                continue
-            for column, kind in measures[name].items():
-                other, known = seen.setdefault(column, (block, kind))
-                if known != kind:
-                    kinds = f"{_a(kind)} here and {_a(known)} in block {other}"
-                    yield Problem(at, f"{column} would be {kinds}; choose another name")
-                    break
-        for name in stream.aggregate[block].key:
-            yield from _key(name, block, by_block, stream)
-
-
-def _meaning(
-    name: str, block: str, measures: Mapping[str, Mapping[str, FieldType]], stream: "Stream"
-) -> str | None:
-    """What else a measure's name means, None where nothing."""
-    if name in REPORT_COLUMNS:
-        return "a column that every report has"
-    for other, aggregation in stream.aggregate.items():
-        if name in aggregation.key:
-            return f"a column of the key{_of(other, block)}"
-    owners = (owner for owner, columns in measures.items() if owner != name and name in columns)
-    return next((f"a figure of {owner}" for owner in owners), None)
-
-
-def _key(
-    name: str, block: str, by_block: Mapping[str, Mapping[str, Mapping[str, FieldType]]], stream: "Stream"
-) -> Iterator[Problem]:
-    """What a column of a key would mean as well, in whichever block."""
-    at = f"aggregate.{block}.key"
-    for other, measures in by_block.items():
-        for measure, columns in measures.items():
-            of = stream.aggregate[other].measures[measure]
-            if name in columns and name != measure:
-                yield Problem(at, f"{name} is a figure of {measure}{_of(other, block)}; choose another name")
-                return
-            if columns and of.column is not None and name in _state_of(of.function, of.column):
-                what = f"a column of the granules for {of.column}{_of(other, block)}"
-                yield Problem(at, f"{name} is {what}; choose another name")
-                return
-
-
-def _state_of(function: str, column: str) -> Collection[str]:
+def state_of(function: str, column: str) -> Collection[str]:
+    """Return the columns of `granules` that a measure needs."""
     return {hash_column(column)} if function == "distinct" else state_columns(column)
 
 
-def _of(other: str, block: str) -> str:
-    return "" if other == block else f" of block {other}"
+def report_types(stream: Stream, block: str) -> dict[str, FieldType]:
+    """Return the types that checks of a block's reports see.
+
+    They are the key, `level`, `window_start`, `window_end`, `count`, and the columns of each measure.
+    """
+    types: dict[str, FieldType] = {
+        "level": "integer",
+        "window_start": "timestamp",
+        "window_end": "timestamp",
+        "count": "integer",
+    }
+    types |= {name: stream.event_types[name] for name in stream.blocks(Aggregation)[block].key}
+    for columns in columns_of(stream, block).values():
+        types |= columns
+    return types
 
 
-def _a(kind: FieldType) -> str:
-    return "an integer" if kind == "integer" else f"a {kind}"
+def columns_read(stream: Stream) -> Iterator[BlockColumns]:
+    """Yield what each block needs of the events."""
+    for name, block in stream.blocks(Aggregation).items():
+        where = stream.where_of(block)
+        measured = {measure.column for measure in block.measures.values() if measure.column is not None}
+        read = Use(frozenset({*block.recurring, *measured}), sql_of(where))
+        yield BlockColumns(name, block.key, sql_of(where), (*tested(where), read))

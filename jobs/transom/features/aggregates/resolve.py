@@ -8,9 +8,10 @@ from transom.core import rounding
 from transom.core.intervals import HOUR, MICROSECOND
 from transom.features.aggregates.algorithm.granules import Level
 from transom.features.aggregates.output_columns import columns_of, hash_column, state_columns
+from transom.features.aggregates.spec import Aggregation
 from transom.formats.record_format import Field, FieldType
+from transom.spec.stream import Stream
 from transom.storage.tables import SPARK_TYPES
-from transom.stream import Stream
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,8 @@ class Block:
 
 def block_of(stream: Stream, name: str) -> Block:
     """A block of the stream file, resolved against its columns."""
-    spec, fields = stream.aggregate[name], stream.event_columns
-    where = stream.condition(name)
+    spec, fields = stream.blocks(Aggregation)[name], stream.event_columns
+    where = stream.where_of(stream.blocks(Aggregation)[name])
     measures = {
         m: (measure.function, measure.column)
         for m, measure in spec.measures.items()

@@ -26,7 +26,7 @@ from pydantic import (
 from transom.core.durations import Duration, format_duration, microseconds, parse_duration
 from transom.core.intervals import HOUR
 from transom.features.aggregates import fit_spec as fits
-from transom.features.aggregates.alerts import Alerts
+from transom.features.aggregates.alert_spec import Alerts
 from transom.features.aggregates.fit_spec import Fit
 from transom.spec.base import Model, Name, Number, Text
 from transom.spec.errors import Problem, Problems, nearest

@@ -17,11 +17,13 @@ from pyspark.sql import functions as F
 
 from transom.core.exact_sums import BOUND
 from transom.engine.hours import granule, hours_of, incomplete_hours, quoted, reached, stretches_of
+from transom.features.aggregates import fingerprints
 from transom.features.aggregates import tables_alerts as alerts
 from transom.features.aggregates.distinct_hashes import with_hashes
 from transom.features.aggregates.events import chosen
 from transom.features.aggregates.reports import Reports
 from transom.features.aggregates.resolve import Block, block_of
+from transom.features.aggregates.spec import Aggregation
 from transom.features.aggregates.tables_recurring import absent_in_a_ring, steps_of
 from transom.features.check_builders import (
     built_in,
@@ -39,8 +41,8 @@ from transom.features.check_builders import (
 )
 from transom.ledger.check import Check
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Stage, Step
+from transom.spec.stream import Stream
 from transom.storage.tables import Table
-from transom.stream import Stream
 
 NAME = "aggregate"
 VERSION = 4
@@ -49,7 +51,7 @@ VERSION = 4
 def outline(stream: Stream) -> Stage:
     """The stage less the columns by which Spark measures it: what it reads and what makes its hours stale can
     be told without a session."""
-    blocks = {name: block_of(stream, name) for name in stream.aggregate}
+    blocks = {name: block_of(stream, name) for name in stream.blocks(Aggregation)}
     key = _union(block.key for block in blocks.values())
     granules = Table.load("granules").declare(
         key=key, state=_union(block.state_columns() for block in blocks.values())
@@ -66,7 +68,7 @@ def outline(stream: Stream) -> Stage:
                 {
                     name: Part(
                         (Reads("ingest", "events", "events"),),
-                        stream.granules_shape(name),
+                        fingerprints.granules(stream, name),
                         ("hour", "granule", *block.key, "records", *block.state_columns()),
                     )
                     for name, block in blocks.items()
@@ -85,7 +87,7 @@ def outline(stream: Stream) -> Stage:
                 {
                     name: Part(
                         (Reads("aggregate", name, "granules", back=block.reach),),
-                        stream.reports_shape(name),
+                        fingerprints.reports(stream, name),
                         (
                             *("hour", "level", "window_start", "window_end", *block.key, "count"),
                             *block.figure_columns(),
@@ -148,18 +150,22 @@ def stage(stream: Stream) -> Stage:
 
 def _measured(stream: Stream) -> list[str]:
     """The columns that some block measures."""
-    return sorted({column for name in stream.aggregate for column in block_of(stream, name).units})
+    return sorted({column for name in stream.blocks(Aggregation) for column in block_of(stream, name).units})
 
 
 def _measures(stream: Stream) -> list[str]:
     """The measures that are of a column."""
-    found = (measures for name in stream.aggregate for measures in block_of(stream, name).measures.items())
+    found = (
+        measures
+        for name in stream.blocks(Aggregation)
+        for measures in block_of(stream, name).measures.items()
+    )
     return sorted({name for name, (_, column) in found if column})
 
 
 def _fitted(stream: Stream) -> list[str]:
     """The measures that have a line."""
-    blocks = (block_of(stream, name) for name in stream.aggregate)
+    blocks = (block_of(stream, name) for name in stream.blocks(Aggregation))
     return sorted({name for block in blocks if block.fit for name in block.measures})
 
 

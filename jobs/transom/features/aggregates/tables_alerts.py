@@ -10,16 +10,18 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from transom.engine.hours import quoted
+from transom.features.aggregates import alerts, fingerprints
 from transom.features.aggregates.alerts import figures
 from transom.features.aggregates.resolve import Block
+from transom.features.aggregates.spec import Aggregation
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.spec.stream import Stream
 from transom.storage.tables import SPARK_TYPES, Table
-from transom.stream import Stream
 
 
 def step_of(stream: Stream, blocks: Mapping[str, Block]) -> Step:
     """The step of the table, of the blocks that have alerts."""
-    asking = {name: block for name, block in blocks.items() if stream.aggregate[name].alert}
+    asking = {name: block for name, block in blocks.items() if stream.blocks(Aggregation)[name].alert}
     read = {
         name: {column: SPARK_TYPES[kind] for column, kind in figures(stream, name).items()} for name in asking
     }
@@ -36,7 +38,9 @@ def step_of(stream: Stream, blocks: Mapping[str, Block]) -> Step:
         for name, block in asking.items()
     }
     parts = {
-        name: Part((Reads("aggregate", name, "aggregates"),), stream.alerts_shape(name), columns[name])
+        name: Part(
+            (Reads("aggregate", name, "aggregates"),), fingerprints.alerts(stream, name), columns[name]
+        )
         for name in asking
     }
     return Step(table, parts, lambda request: alerts_of(request, stream, parts))
@@ -57,8 +61,8 @@ def alerts_of(request: Request, stream: Stream, parts: Mapping[str, Part]) -> Co
 def _met(stream: Stream, block: str) -> list[Column]:
     """The name of each alert, where a report meets its condition."""
     found = []
-    for name, condition in stream.alert_conditions(block).items():
-        met, level = F.expr(condition.sql), stream.aggregate[block].alert[name].level
+    for name, condition in alerts.conditions(stream, block).items():
+        met, level = F.expr(condition.sql), stream.blocks(Aggregation)[block].alert[name].level
         if level is not None:
             met = met & (F.col("level") == level)
         found.append(F.when(met, F.lit(name)))

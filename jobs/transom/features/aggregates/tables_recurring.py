@@ -17,14 +17,15 @@ from pyspark.sql import functions as F
 from transom.arrays.arrow import as_type, codes, gathered, hour_of_end, int64s, reaches
 from transom.core.exact_sums import Int64s
 from transom.engine.hours import granule, hours_of, incomplete_hours, quoted, reached, stretches_of
+from transom.features.aggregates import fingerprints
 from transom.features.aggregates.algorithm.granules import Granules
 from transom.features.aggregates.algorithm.recurring import recurring
 from transom.features.aggregates.events import chosen
 from transom.features.aggregates.resolve import Block
 from transom.features.check_builders import built_in
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.spec.stream import Stream
 from transom.storage.tables import ARROW_TYPES, Table
-from transom.stream import Stream
 
 
 def steps_of(stream: Stream, blocks: Mapping[str, Block]) -> tuple[Step, Step]:
@@ -43,7 +44,7 @@ def steps_of(stream: Stream, blocks: Mapping[str, Block]) -> tuple[Step, Step]:
             {
                 name: Part(
                     (Reads("ingest", "events", "events"),),
-                    stream.item_granules_shape(name),
+                    fingerprints.item_granules(stream, name),
                     ("hour", "granule", *block.key, *block.item, "records"),
                 )
                 for name, block in asking.items()
@@ -55,7 +56,7 @@ def steps_of(stream: Stream, blocks: Mapping[str, Block]) -> tuple[Step, Step]:
             {
                 name: Part(
                     (Reads("aggregate", name, "item_granules", back=block.reach_of(block.levels[-1])),),
-                    stream.recurring_shape(name),
+                    fingerprints.recurring(stream, name),
                     ("hour", "window_end", *block.key, *block.item, "counts", "complete"),
                 )
                 for name, block in asking.items()

@@ -7,6 +7,7 @@ from datetime import datetime
 from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, HOUR_LENGTH
 from transom.features.fills import validate as fill_columns
+from transom.features.fills.spec import Fill
 from transom.features.frames.combine import Take
 from transom.features.frames.resolve import FrameBlock
 from transom.features.frames.sources import TIME, Source
@@ -14,9 +15,9 @@ from transom.features.ingest.landing import absolute
 from transom.ledger.stage import Reads
 from transom.spec.external_source import EVENTS
 from transom.spec.external_source import Filler as Declared
+from transom.spec.stream import Stream
 from transom.storage.external import Filler
 from transom.storage.tables import SPARK_TYPES
-from transom.stream import Stream
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class FillBlock:
 
 def fill_block_of(stream: Stream, name: str, frames: Mapping[str, FrameBlock]) -> FillBlock:
     """A fill of the stream file, resolved against its columns."""
-    said, where = stream.fills[name], fill_columns.where(stream, name)
+    said, where = stream.blocks(Fill)[name], fill_columns.where(stream, name)
     frame = frames[said.frame]
     return FillBlock(
         name,

@@ -13,14 +13,15 @@ from pyspark.sql import functions as F
 from transom.core.intervals import HOUR_LENGTH, micros, ranges
 from transom.engine.hours import quoted
 from transom.features.check_builders import built_in
+from transom.features.fills import fingerprints
 from transom.features.fills.between_join import FROM, TO, filled
 from transom.features.fills.checks import counted_again
 from transom.features.fills.resolve import FillBlock
 from transom.features.frames.combine import Take, taken
 from transom.features.frames.sources import TIME, steps_column
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.spec.stream import Stream
 from transom.storage.tables import Table
-from transom.stream import Stream
 
 TABLE = "fills"
 COLUMNS = (
@@ -38,7 +39,7 @@ def step_of(stream: Stream, blocks: Mapping[str, FillBlock]) -> Step:
     parts = {
         name: Part(
             (Reads("frame", block.frame.name, "frames"), *block.reads),
-            stream.fills_shape(name),
+            fingerprints.fills(stream, name),
             (*COLUMNS, *block.frame.key, *block.kinds),
         )
         for name, block in blocks.items()

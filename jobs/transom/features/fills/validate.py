@@ -2,21 +2,21 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from transom.core.intervals import HOUR
 from transom.features.aggregates import output_columns as figures
-from transom.features.aggregates.output_columns import NUMERIC
-from transom.features.fills.spec import REACH
+from transom.features.aggregates.spec import Aggregation
+from transom.features.aggregates.validate import count_domains
+from transom.features.fills.spec import REACH, Fill
 from transom.features.frames import validate as frame_columns
-from transom.formats.record_format import FieldType
+from transom.features.frames.spec import Frame
+from transom.formats.record_format import NUMERIC, FieldType
+from transom.spec.block_columns import BlockColumns, Use, sql_of, tested
 from transom.spec.errors import Problem, nearest, no_column, of_expression
 from transom.spec.expressions import Expression, ExpressionError, condition
 from transom.spec.external_source import EVENTS
-
-if TYPE_CHECKING:
-    from transom.features.fills.spec import Fill
-    from transom.spec.stream import Stream
+from transom.spec.impossible_conditions import Tested, event_domains
+from transom.spec.stream import Stream
 
 FILL_COLUMNS = (
     "hour", "block", "frame_id", "fragment", "shift_s", "start", "end", "rows_matched", "covered", "state",
@@ -24,34 +24,34 @@ FILL_COLUMNS = (
 """Columns of `fills` beside keys and measures."""
 
 
-def over(fill: "Fill") -> str | None:
+def over(fill: Fill) -> str | None:
     """Return the block of aggregate whose granules fill frames; None where something else does."""
     return None if fill.from_.block == EVENTS else fill.from_.block
 
 
-def types(stream: "Stream", fill: "Fill") -> dict[str, FieldType]:
+def types(stream: Stream, fill: Fill) -> dict[str, FieldType]:
     """Return the types of the columns of what fills frames."""
     return fill.from_.types if fill.from_.outside else frame_columns.source_types(stream, over(fill))
 
 
-def by(stream: "Stream", name: str) -> tuple[str, ...]:
+def by(stream: Stream, name: str) -> tuple[str, ...]:
     """Return the columns in which a frame and what fills it agree."""
-    fill = stream.fills[name]
+    fill = stream.blocks(Fill)[name]
     return frame_columns.key(stream, fill.frame) if fill.by is None else fill.by
 
 
-def where(stream: "Stream", name: str) -> Expression | None:
+def where(stream: Stream, name: str) -> Expression | None:
     """Return the compiled condition on what fills frames, None where there is none."""
-    fill = stream.fills[name]
+    fill = stream.blocks(Fill)[name]
     text = fill.where
     if text is None and fill.from_.block == EVENTS:
         text = stream.where
     return None if text is None else condition(text, types(stream, fill))
 
 
-def measures(stream: "Stream", name: str) -> dict[str, FieldType]:
+def measures(stream: Stream, name: str) -> dict[str, FieldType]:
     """Return the types of what is told of the rows."""
-    fill = stream.fills[name]
+    fill = stream.blocks(Fill)[name]
     known = types(stream, fill)
     between = fill.take in ("mean", "median")
     return {
@@ -60,10 +60,10 @@ def measures(stream: "Stream", name: str) -> dict[str, FieldType]:
     }
 
 
-def reach(stream: "Stream", name: str) -> timedelta:
+def reach(stream: Stream, name: str) -> timedelta:
     """Return how much of a frame is filled, in whole hours."""
-    fill = stream.fills[name]
-    frame = stream.frames[fill.frame]
+    fill = stream.blocks(Fill)[name]
+    frame = stream.blocks(Frame)[fill.frame]
     longest = frame.stretch
     if longest is None and frame.max_length is not None:
         # With its neighbours, which are nearer than what it would be idle for.
@@ -71,17 +71,19 @@ def reach(stream: "Stream", name: str) -> timedelta:
     return fill.reach or -(-(longest or REACH) // HOUR) * HOUR
 
 
-def problems(stream: "Stream") -> Iterator[Problem]:
+def problems(stream: Stream) -> Iterator[Problem]:
     """Yield what is wrong with the fills of a stream, each of which is sound by itself."""
     seen: dict[str, tuple[str, FieldType]] = {}
-    for name, fill in stream.fills.items():
+    for name, fill in stream.blocks(Fill).items():
         place = f"fills.{name}"
         yield from _frame(place, fill, stream)
         unsound = list(_source(place, fill, stream))
         yield from unsound
         if unsound or not _is_known(over(fill), stream):
             continue  # the columns of what fills are not known
-        keyed = fill.frame in stream.frames and _is_known(stream.frames[fill.frame].over, stream)
+        keyed = fill.frame in stream.blocks(Frame) and _is_known(
+            stream.blocks(Frame)[fill.frame].over, stream
+        )
         of_frame = frame_columns.key(stream, fill.frame) if keyed else ()
         if keyed:
             yield from _by(place, name, fill, stream)
@@ -101,28 +103,28 @@ def problems(stream: "Stream") -> Iterator[Problem]:
                 yield Problem(f"{place}.measures.{measure}", rule)
 
 
-def _is_known(block: str | None, stream: "Stream") -> bool:
+def _is_known(block: str | None, stream: Stream) -> bool:
     """Whether the columns of granules, or of events, are known; else the block's own problems say why not."""
-    return block is None or (block in stream.aggregate and figures.sound(stream, block))
+    return block is None or (block in stream.blocks(Aggregation) and figures.sound(stream, block))
 
 
-def _frame(place: str, fill: "Fill", stream: "Stream") -> Iterator[Problem]:
-    if fill.frame not in stream.frames:
-        message = f"no kind of frame {fill.frame!r}{nearest(fill.frame, stream.frames)}"
+def _frame(place: str, fill: Fill, stream: Stream) -> Iterator[Problem]:
+    if fill.frame not in stream.blocks(Frame):
+        message = f"no kind of frame {fill.frame!r}{nearest(fill.frame, stream.blocks(Frame))}"
         yield Problem(f"{place}.frame", message, (("frames", fill.frame),))
 
 
-def _source(place: str, fill: "Fill", stream: "Stream") -> Iterator[Problem]:
+def _source(place: str, fill: Fill, stream: Stream) -> Iterator[Problem]:
     block = over(fill)
-    if block is not None and block not in stream.aggregate:
-        known = [EVENTS, *stream.aggregate]
+    if block is not None and block not in stream.blocks(Aggregation):
+        known = [EVENTS, *stream.blocks(Aggregation)]
         rule = f"must be events or a block of aggregate; no {block!r}{nearest(block, known)}"
         yield Problem(f"{place}.from", rule, (("aggregate", block),))
     elif fill.from_.stream == stream.name:
         yield Problem(f"{place}.from.stream", f"{stream.name} is this stream; its rows are {EVENTS}")
 
 
-def _by(place: str, name: str, fill: "Fill", stream: "Stream") -> Iterator[Problem]:
+def _by(place: str, name: str, fill: Fill, stream: Stream) -> Iterator[Problem]:
     of_frame, known = frame_columns.key(stream, fill.frame), types(stream, fill)
     for index, column in enumerate(by(stream, name)):
         at = f"{place}.by[{index}]" if fill.by is not None else f"{place}.from"
@@ -141,7 +143,7 @@ def _by(place: str, name: str, fill: "Fill", stream: "Stream") -> Iterator[Probl
             yield Problem(place, f"{column} is a column that every fill has; name that of the key otherwise")
 
 
-def _measures(place: str, fill: "Fill", of_frame: tuple[str, ...], stream: "Stream") -> Iterator[Problem]:
+def _measures(place: str, fill: Fill, of_frame: tuple[str, ...], stream: Stream) -> Iterator[Problem]:
     known = types(stream, fill)
     numeric = [column for column, kind in known.items() if kind in NUMERIC]
     for measure, of in fill.measures.items():
@@ -154,3 +156,34 @@ def _measures(place: str, fill: "Fill", of_frame: tuple[str, ...], stream: "Stre
             )
         elif of.column not in known:
             yield no_column(at, str(of.column), numeric, f" in {str(of)!r}")
+
+
+def columns_read(stream: Stream) -> Iterator[BlockColumns]:
+    """Yield what each fill from events needs of them."""
+    for name, fill in stream.blocks(Fill).items():
+        if fill.from_.block != EVENTS:
+            continue  # it reads granules, or what is not the stream's own
+        met = where(stream, name)
+        measured = {measure.column for measure in fill.measures.values() if measure.column is not None}
+        uses = (*tested(met), Use(frozenset(measured), sql_of(met)))
+        yield BlockColumns(name, by(stream, name), sql_of(met), uses)
+
+
+def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
+    """Yield how far back each fill reads."""
+    frames = stream.blocks(Frame)
+    for name, fill in stream.blocks(Fill).items():
+        if fill.frame in frames and fill.from_.block in stream.blocks(Aggregation):
+            frame = frames[fill.frame]
+            of_frame = (frame.stretch or frame.gap) + reach(stream, name)
+            yield f"what the fill {name} looks back", of_frame + fill.lead + max(fill.shift)
+
+
+def all_conditions(stream: Stream) -> Iterator[Tested]:
+    """Yield the conditions of the fills."""
+    for name, fill in stream.blocks(Fill).items():
+        if fill.where is not None:
+            of_events = fill.from_.block == EVENTS
+            outside = {} if fill.from_.outside else count_domains(stream, str(fill.from_.block))
+            known = event_domains(stream) if of_events else outside
+            yield Tested(f"fills.{name}.where", fill.where, known)

@@ -7,7 +7,7 @@ from transom.findings import sync as mirroring
 from transom.findings.entities import Lasting, Told
 from transom.findings.sql_text import shown, text
 from transom.ledger.ledger import Ledger
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 STAGE, TABLE, KIND = "frame", "frames", "frame"
 TIMES = ("start", "end", "peak_time")
@@ -19,7 +19,7 @@ def publish(ledger: Ledger, stream: Stream) -> bool:
     Returns:
         Whether something was written.
     """
-    told = {name: _told(stream, name, said) for name, said in stream.frames.items() if said.is_finding}
+    told = {name: _told(stream, name, said) for name, said in stream.blocks(Frame).items() if said.is_finding}
     return mirroring.publish(ledger, Lasting(STAGE, TABLE, KIND, stream.name, told))
 
 

@@ -9,9 +9,11 @@ from deltalake import DeltaTable
 
 from transom.core.durations import spoken
 from transom.core.terminal_tables import table
+from transom.features.fills.spec import Fill
 from transom.features.frames import validate as frame_columns
+from transom.features.frames.spec import Frame
+from transom.spec.stream import Stream
 from transom.storage.tables import query
-from transom.stream import Stream
 
 ROWS = 5
 """Frames of each kind that are shown."""
@@ -22,7 +24,7 @@ LATEST = (
 
 def print_frames(stream: Stream, root: str) -> None:
     """Prints the longest frames of each kind as last told, and then what fills them."""
-    for name, frame in stream.frames.items():
+    for name, frame in stream.blocks(Frame).items():
         key, value = frame_columns.key(stream, name), frame_columns.value(stream, name)
         many, rows = _frames(f"{root}/frames", key, name)
         if not rows:
@@ -42,7 +44,7 @@ def print_frames(stream: Stream, root: str) -> None:
             f"the longest {len(rows)} of {many} frames" if many > len(rows) else "frames, the longest first"
         )
         table(f"{name}, {frame.rule}: {which}", columns, shown)
-        for fill, said in stream.fills.items():
+        for fill, said in stream.blocks(Fill).items():
             if said.frame == name:
                 _print_fill(stream, root, fill, key, rows)
 
@@ -71,7 +73,7 @@ def _print_fill(
         if DeltaTable.is_deltatable(uri)
         else []
     )
-    measures, shown = stream.fills[name].measures, []
+    measures, shown = stream.blocks(Fill)[name].measures, []
     for frame in frames:
         of_row = [
             row
@@ -80,7 +82,9 @@ def _print_fill(
         ]
         # The row of all shifts comes last.
         for row in sorted(of_row, key=lambda row: (row["shift_s"] is None, -(row["shift_s"] or 0))):
-            shift = f"{stream.fills[name].take} of all" if row["shift_s"] is None else _ago(row["shift_s"])
+            shift = (
+                f"{stream.blocks(Fill)[name].take} of all" if row["shift_s"] is None else _ago(row["shift_s"])
+            )
             figures = [row["rows_matched"], *(row[measure] for measure in measures)]
             # Where nothing is covered, that is no zero.
             told = figures if row["covered"] > 0 else [None] * len(figures)
@@ -88,7 +92,7 @@ def _print_fill(
             shown.append([*(frame[column] for column in key), frame["start"], shift, *told, covered])
     if shown:
         columns = [*key, "start", "shifted", "rows", *measures, "covered"]
-        table(f"{name}: what fills them, from {stream.fills[name].from_.called}", columns, shown)
+        table(f"{name}: what fills them, from {stream.blocks(Fill)[name].from_.called}", columns, shown)
 
 
 def _ago(seconds: float) -> str:

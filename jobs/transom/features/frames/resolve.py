@@ -25,8 +25,8 @@ from transom.features.frames.sources import Source
 from transom.features.frames.spec import Baseline, Frame
 from transom.features.frames.spec_rules import overlaps
 from transom.ledger.stage import Reads
+from transom.spec.stream import Stream
 from transom.storage.tables import SPARK_TYPES
-from transom.stream import Stream
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class FrameBlock:
 
 def frame_block_of(stream: Stream, name: str) -> FrameBlock:
     """A kind of frame of the stream file, resolved against its columns."""
-    said = stream.frames[name]
+    said = stream.blocks(Frame)[name]
     source = Source.of(stream, said.over)
     value = frame_columns.value(stream, name)
     unit = Unit((1, 1), True) if value is None else source.unit(value)

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 from transom.engine.hours import quoted
 from transom.features.aggregates.resolve import Block, Unit, block_of
 from transom.formats.record_format import Field
+from transom.spec.stream import Stream
 from transom.storage.external import Filler
 from transom.storage.store import Pins
-from transom.stream import Stream
 
 TIME = "event_time"
 MEAN_STEPS = 2**20

@@ -16,15 +16,12 @@ from pydantic import (
     StrictBool,
     StrictInt,
     WithJsonSchema,
-    model_validator,
 )
 
 from transom.core.durations import Duration, format_duration
 from transom.core.intervals import HOUR
 from transom.core.shifts import Shifts
-from transom.features.frames import spec_rules as frame_rules
 from transom.spec.base import Model, Name, Number, Text
-from transom.spec.errors import Problems
 
 IDLE = timedelta(hours=24)
 """How long a key may be silent within a frame, where nothing is said."""
@@ -33,6 +30,9 @@ _CONDITION = re.compile(
     r"\s*(sum|count|avg|mean|min|max)\s*(?:\(\s*(\w*)\s*\))?\s*(>=|<=|>|<)\s*([-+]?\d+(?:\.\d+)?)\s*",
     re.IGNORECASE,
 )
+
+PARTITIONS = ("boundary", "delta", "aggregate")
+"""Kinds by which every reading is in a frame."""
 
 
 class Condition(NamedTuple):
@@ -170,7 +170,7 @@ class Frame(Model):
     @property
     def is_finding(self) -> bool:
         """Whether frames are findings."""
-        return self.kind not in frame_rules.PARTITIONS if self.finding is None else self.finding
+        return self.kind not in PARTITIONS if self.finding is None else self.finding
 
     @property
     def silence(self) -> timedelta:
@@ -203,10 +203,3 @@ class Frame(Model):
                 end = f" to {' '.join(self.ends_when.split())}" if self.ends_when else ""
                 rule = f"from {' '.join(str(self.starts_when).split())}{end}"
         return rule
-
-    @model_validator(mode="after")
-    def _possible(self) -> "Frame":
-        problems = list(frame_rules.problems(self))
-        if problems:
-            raise Problems(problems)
-        return self

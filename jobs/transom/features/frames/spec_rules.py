@@ -3,15 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from operator import ge, gt, le, lt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from transom.core.durations import format_duration
 from transom.core.intervals import HOUR
 from transom.core.shifts import format_ago
+from transom.features.frames.spec import Frame
 from transom.spec.errors import Problem, twice
-
-if TYPE_CHECKING:
-    from transom.features.frames.spec import Frame
 
 COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}
 MINUTE = timedelta(minutes=1)
@@ -27,8 +25,6 @@ OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """The fields that a kind needs, and those that it may have, beside the ones that every kind may."""
 _OWN = ("where", "extent", "of", "step", "below", "condition", "span", "direction")
-PARTITIONS = ("boundary", "delta", "aggregate")
-"""Kinds by which every reading is in a frame."""
 _APART = {
     "threshold": "readings that do not meet `where` are in no frame",
     "trend": "a reading between a rise and the next one is in no frame",
@@ -46,7 +42,7 @@ OVERLAPPING = ("delta", "aggregate")
 """Kinds of which a frame from one reading may overlap that from another."""
 
 
-def problems(frame: "Frame") -> Iterator[Problem]:
+def problems(frame: Frame) -> Iterator[Problem]:
     """Yield what is wrong with a kind of frame, with paths inside it."""
     yield from _of_kind(frame)
     for name in ("step", "below"):
@@ -61,7 +57,7 @@ def problems(frame: "Frame") -> Iterator[Problem]:
     yield from _schemes(frame)
 
 
-def _of_kind(frame: "Frame") -> Iterator[Problem]:
+def _of_kind(frame: Frame) -> Iterator[Problem]:
     needed, allowed = OF_KIND[frame.kind]
     for name in needed:
         if getattr(frame, name) is None:
@@ -72,7 +68,7 @@ def _of_kind(frame: "Frame") -> Iterator[Problem]:
             yield Problem(name, f"goes with kind {' or '.join(kinds)}; got kind {frame.kind}")
 
 
-def _lengths(frame: "Frame") -> Iterator[Problem]:
+def _lengths(frame: Frame) -> Iterator[Problem]:
     least, most = frame.min_length, frame.max_length
     if least is not None and most is not None and least > most:
         got = f"{format_duration(least)} and {format_duration(most)}"
@@ -94,7 +90,7 @@ def _lengths(frame: "Frame") -> Iterator[Problem]:
             yield Problem(name, f"{rule}; got {format_duration(silence)}")
 
 
-def _counts(frame: "Frame") -> Iterator[Problem]:
+def _counts(frame: Frame) -> Iterator[Problem]:
     """Conditions on the number of readings that no frame can meet."""
     of = frame.condition
     if of is None or of.function != "count" or frame.span is None:
@@ -115,7 +111,7 @@ def _counts(frame: "Frame") -> Iterator[Problem]:
         yield Problem("condition", f"must hold {limit}, or there is no frame; got {of.text!r}")
 
 
-def _starts(frame: "Frame") -> Iterator[Problem]:
+def _starts(frame: Frame) -> Iterator[Problem]:
     if frame.starts_when is None and frame.when_open is not None:
         yield Problem("when_open", "goes with starts_when, which is missing")
     elif frame.starts_when is not None and frame.when_open is None:
@@ -123,7 +119,7 @@ def _starts(frame: "Frame") -> Iterator[Problem]:
         yield Problem("when_open", rule)
 
 
-def _missing(frame: "Frame") -> Iterator[Problem]:
+def _missing(frame: Frame) -> Iterator[Problem]:
     if frame.kind == "trend" and frame.missing not in (None, "breaks"):
         rule = "must be breaks with kind trend: what is missing has no value to be above or below another"
         yield Problem("missing", f"{rule}; got {frame.missing}")
@@ -132,7 +128,7 @@ def _missing(frame: "Frame") -> Iterator[Problem]:
         yield Problem("missing", f"{rule}; got kind {frame.kind}")
 
 
-def _known(frame: "Frame") -> Iterator[Problem]:
+def _known(frame: Frame) -> Iterator[Problem]:
     if frame.known is None:
         return
     if frame.missing != "satisfies":
@@ -143,7 +139,7 @@ def _known(frame: "Frame") -> Iterator[Problem]:
             yield Problem(name, f"must not be said with known: {why}")
 
 
-def _readings(frame: "Frame") -> Iterator[Problem]:
+def _readings(frame: Frame) -> Iterator[Problem]:
     yield from twice("key", frame.key)
     if frame.over is None and frame.ties is None:
         rules = "is required over events, one of first, last, min, max, sum, mean"
@@ -160,7 +156,7 @@ def _readings(frame: "Frame") -> Iterator[Problem]:
         yield from twice("baseline.shift", [format_ago(shift) for shift in frame.baseline.shift])
 
 
-def _schemes(frame: "Frame") -> Iterator[Problem]:
+def _schemes(frame: Frame) -> Iterator[Problem]:
     overlap = overlaps(frame)
     if frame.scheme == "partition":
         yield from _partition(frame)
@@ -196,7 +192,7 @@ def _schemes(frame: "Frame") -> Iterator[Problem]:
         yield Problem("stretch", f"{rule}; got {format_duration(frame.stretch)}")
 
 
-def _partition(frame: "Frame") -> Iterator[Problem]:
+def _partition(frame: Frame) -> Iterator[Problem]:
     why = _APART.get(frame.kind)
     if why is None and frame.span == "maximal":
         why = "a reading that breaks the condition by itself is in no frame"
@@ -210,12 +206,12 @@ def _partition(frame: "Frame") -> Iterator[Problem]:
         yield Problem("scheme", f"must not be partition: {why}")
 
 
-def overlaps(frame: "Frame") -> bool:
+def overlaps(frame: Frame) -> bool:
     """Return whether frames of a key may overlap."""
     return frame.kind in OVERLAPPING and frame.scheme in ("cover", "unconstrained")
 
 
-def _short_left_out(frame: "Frame") -> str | None:
+def _short_left_out(frame: Frame) -> str | None:
     if frame.min_length:
         return "min_length"
     return "min_records" if frame.min_records > 1 else None

@@ -8,12 +8,13 @@ from pyspark.sql import functions as F
 
 from transom.engine.hours import quoted
 from transom.features.check_builders import built_in
+from transom.features.frames import fingerprints
 from transom.features.frames import tables_open_frames as open_frames
 from transom.features.frames.checks import overlapping
 from transom.features.frames.resolve import FrameBlock
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.spec.stream import Stream
 from transom.storage.tables import Table
-from transom.stream import Stream
 
 TABLE = "frames"
 COLUMNS = (
@@ -29,7 +30,9 @@ def step_of(stream: Stream, blocks: Mapping[str, FrameBlock]) -> Step:
     )
     parts = {
         name: Part(
-            (Reads("frame", name, open_frames.TABLE),), stream.frames_shape(name), (*COLUMNS, *block.key)
+            (Reads("frame", name, open_frames.TABLE),),
+            fingerprints.frames(stream, name),
+            (*COLUMNS, *block.key),
         )
         for name, block in blocks.items()
     }

@@ -22,6 +22,7 @@ from transom.core.intervals import HOUR_LENGTH
 from transom.engine import hour_chains as chained
 from transom.engine.hours import quoted, reached, stretches_of
 from transom.features.check_builders import built_in
+from transom.features.frames import fingerprints
 from transom.features.frames.algorithm.hourly_fragments import within
 from transom.features.frames.algorithm.readings import NEVER, NONE, Left, Readings, in_order
 from transom.features.frames.algorithm.vectorised import Reports, advance, whole
@@ -30,8 +31,8 @@ from transom.features.frames.readings import order_of, readings_of
 from transom.features.frames.resolve import FrameBlock
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
 from transom.ledger.task_counters import NOTES, Tally
+from transom.spec.stream import Stream
 from transom.storage.tables import Table
-from transom.stream import Stream
 
 TABLE = "open_frames"
 AT_A_TIME = 2**17
@@ -52,7 +53,7 @@ def step_of(stream: Stream, blocks: Mapping[str, FrameBlock]) -> Step:
     parts = {
         name: Part(
             block.reads if block.stretch else (*block.reads, _own(block)),
-            stream.open_frames_shape(name),
+            fingerprints.open_frames(stream, name),
             tuple(schema_of(block).names),
         )
         for name, block in blocks.items()

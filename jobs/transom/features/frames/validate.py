@@ -1,21 +1,23 @@
 """What frames read: the columns of their readings, their conditions, their value; and rules of these."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from transom.core.durations import format_duration
+from transom.core.intervals import HOUR
 from transom.features.aggregates import output_columns as figures
-from transom.features.aggregates.output_columns import NUMERIC
-from transom.formats.record_format import FieldType
+from transom.features.aggregates.spec import Aggregation
+from transom.features.aggregates.validate import count_domains
+from transom.features.frames.spec import Frame
+from transom.formats.record_format import NUMERIC, FieldType
+from transom.spec.block_columns import BlockColumns, Use, both, sql_of, tested
 from transom.spec.errors import Problem, nearest, no_column, of_expression
 from transom.spec.expressions import Expression, ExpressionError, condition
+from transom.spec.impossible_conditions import Tested, because, event_domains
+from transom.spec.stream import Stream
 from transom.spec.titles import title_problems
-
-if TYPE_CHECKING:
-    from transom.features.frames.spec import Frame
-    from transom.spec.stream import Stream
 
 FRAME_COLUMNS = (
     "hour", "block", "frame_id", "start", "end", "length_s", "records", "missing", "fragment", "state",
@@ -30,32 +32,32 @@ CONDITIONS = ("only", "where", "starts_when", "ends_when")
 """The fields of a kind of frame that are conditions on its readings."""
 
 
-def key(stream: "Stream", name: str) -> tuple[str, ...]:
+def key(stream: Stream, name: str) -> tuple[str, ...]:
     """Return the columns of which every value has frames of its own."""
-    frame = stream.frames[name]
-    return frame.key if frame.over is None else stream.aggregate[frame.over].key
+    frame = stream.blocks(Frame)[name]
+    return frame.key if frame.over is None else stream.blocks(Aggregation)[frame.over].key
 
 
-def every(stream: "Stream", name: str) -> timedelta | None:
+def every(stream: Stream, name: str) -> timedelta | None:
     """Return how far apart readings are that come on a schedule; None where they come when they come."""
-    over = stream.frames[name].over
+    over = stream.blocks(Frame)[name].over
     if over is not None:
-        return stream.aggregate[over].base
+        return stream.blocks(Aggregation)[over].base
     return stream.time.every if stream.time else None
 
 
-def types(stream: "Stream", name: str) -> dict[str, FieldType]:
+def types(stream: Stream, name: str) -> dict[str, FieldType]:
     """Return the types of the columns of readings."""
-    frame = stream.frames[name]
+    frame = stream.blocks(Frame)[name]
     return source_types(stream, frame.over) | ({BASELINE: "number"} if frame.baseline else {})
 
 
-def source_types(stream: "Stream", over: str | None) -> dict[str, FieldType]:
+def source_types(stream: Stream, over: str | None) -> dict[str, FieldType]:
     """Return the types of the columns of events, or of the granules of a block of aggregate: the key, and the
     measures of which a granule knows the figure."""
     if over is None:
         return dict(stream.event_types)
-    block = stream.aggregate[over]
+    block = stream.blocks(Aggregation)[over]
     found: dict[str, FieldType] = {column: stream.event_types[column] for column in block.key}
     for measure, of in block.measures.items():
         if of.function != "distinct":
@@ -64,9 +66,9 @@ def source_types(stream: "Stream", over: str | None) -> dict[str, FieldType]:
     return found | {"event_time": "timestamp"}
 
 
-def conditions(stream: "Stream", name: str) -> dict[str, Expression]:
+def conditions(stream: Stream, name: str) -> dict[str, Expression]:
     """Return the compiled conditions of a kind of frame, by their fields."""
-    said, known = stream.frames[name], types(stream, name)
+    said, known = stream.blocks(Frame)[name], types(stream, name)
     texts = {field: getattr(said, field) for field in CONDITIONS}
     if said.over is None and said.only is None:
         texts["only"] = stream.where
@@ -78,10 +80,10 @@ def _known(types: dict[str, FieldType], field: str) -> dict[str, FieldType]:
     return {name: kind for name, kind in types.items() if field != "only" or name != BASELINE}
 
 
-def value(stream: "Stream", name: str) -> str | None:
+def value(stream: Stream, name: str) -> str | None:
     """Return the column whose value delimits a frame, and whose mean and peak are told; None if there is
     none."""
-    said = stream.frames[name]
+    said = stream.blocks(Frame)[name]
     if said.condition is not None:
         return said.condition.column
     if said.of is not None or said.kind != "threshold":
@@ -91,21 +93,21 @@ def value(stream: "Stream", name: str) -> str | None:
     return numbers[0] if len(numbers) == 1 else None
 
 
-def read(stream: "Stream", name: str) -> list[str]:
+def read(stream: Stream, name: str) -> list[str]:
     """Return the columns that a kind of frame reads beside its key, sorted."""
     found = {column for met in conditions(stream, name).values() for column in met.columns}
     found |= {column for column in (value(stream, name),) if column}
-    baseline = stream.frames[name].baseline
+    baseline = stream.blocks(Frame)[name].baseline
     found |= {baseline.of} if baseline else set()
     return sorted(found - {"event_time", BASELINE, *key(stream, name)})
 
 
-def problems(stream: "Stream") -> Iterator[Problem]:
+def problems(stream: Stream) -> Iterator[Problem]:
     """Yield what is wrong with the frames of a stream, each of which is sound by itself."""
-    for name, said in stream.frames.items():
+    for name, said in stream.blocks(Frame).items():
         place = f"frames.{name}"
-        if said.over is not None and said.over not in stream.aggregate:
-            known = list(stream.aggregate)
+        if said.over is not None and said.over not in stream.blocks(Aggregation):
+            known = list(stream.blocks(Aggregation))
             message = f"no block of aggregate {said.over!r}{nearest(said.over, known)}"
             yield Problem(f"{place}.over", message, (("aggregate", said.over),))
             continue
@@ -125,7 +127,7 @@ def problems(stream: "Stream") -> Iterator[Problem]:
             yield from title_problems(f"{place}.title", said.title, told, rule)
 
 
-def _key(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
+def _key(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Problem]:
     of_block = said.over is not None
     at = f"frames.{name}.over" if of_block else f"{place}.key"
     for index, column in enumerate(key(stream, name)):
@@ -137,7 +139,7 @@ def _key(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Pro
             yield Problem(where, f"{column} is a column that every frame has; name the column otherwise")
 
 
-def _conditions(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
+def _conditions(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Problem]:
     known = types(stream, name)
     for field in CONDITIONS:
         text = getattr(said, field)
@@ -160,7 +162,7 @@ def _conditions(place: str, name: str, said: "Frame", stream: "Stream") -> Itera
                     yield Problem(f"{place}.{field}", rule)
 
 
-def _values(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
+def _values(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Problem]:
     known = types(stream, name)
     numeric = [column for column, kind in known.items() if kind in NUMERIC and column != BASELINE]
     of = {"of": said.of, "condition": said.condition.column if said.condition else None}
@@ -178,7 +180,7 @@ def _values(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[
             yield no_column(f"{place}.{field}", column, numeric)
 
 
-def _known_for(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
+def _known_for(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Problem]:
     apart = every(stream, name)
     if said.known is None:
         return
@@ -192,7 +194,7 @@ def _known_for(place: str, name: str, said: "Frame", stream: "Stream") -> Iterat
         yield Problem(f"{place}.known", f"must be at least {of}, {format_duration(least)}; got {got}")
 
 
-def _lengths(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
+def _lengths(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Problem]:
     """Lengths that readings on a schedule cannot have."""
     apart = every(stream, name)
     if apart is None:
@@ -211,8 +213,8 @@ def _lengths(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator
             yield Problem(f"{place}.min_length", f"{rule}; got {got}")
 
 
-def _step(place: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
-    of = stream.aggregate[said.over].measures[str(said.of)] if said.over else None
+def _step(place: str, said: Frame, stream: Stream) -> Iterator[Problem]:
+    of = stream.blocks(Aggregation)[said.over].measures[str(said.of)] if said.over else None
     column = said.of if of is None else of.column
     if said.step is None or column is None or (of is not None and of.function == "mean"):
         return
@@ -222,7 +224,7 @@ def _step(place: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
         yield Problem(f"{place}.step", f"{rule}; got {said.step:g}")
 
 
-def _shifts(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[Problem]:
+def _shifts(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Problem]:
     apart = every(stream, name)
     if apart is None:
         yield Problem(f"{place}.baseline", _AT_KNOWN_TIMES, (("time",),))
@@ -232,3 +234,47 @@ def _shifts(place: str, name: str, said: "Frame", stream: "Stream") -> Iterator[
         if shift % apart:
             rule = f"must be a multiple of {format_duration(apart)}, by which readings are apart"
             yield Problem(f"{place}.baseline.shift[{index}]", f"{rule}; got {format_duration(shift)}")
+
+
+def columns_read(stream: Stream) -> Iterator[BlockColumns]:
+    """Yield what each kind of frame over events needs of them."""
+    for name, frame in stream.blocks(Frame).items():
+        if frame.over is not None:
+            continue  # it reads granules
+        tests = conditions(stream, name)
+        only = tests.pop("only", None)
+        read = {column for column in (value(stream, name),) if column is not None}
+        read |= {frame.baseline.of} if frame.baseline is not None else set()
+        uses = [*tested(only), Use(frozenset(read), sql_of(only))]
+        for met in tests.values():
+            columns = frozenset(met.columns) - {BASELINE}
+            # A baseline is no column of the events: which of them meet the condition is not known here.
+            by_itself = BASELINE not in met.columns
+            uses.append(Use(columns, both(only, met) if by_itself else sql_of(only), decides=by_itself))
+        yield BlockColumns(name, frame.key, sql_of(only), tuple(uses))
+
+
+def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
+    """Yield how far back each kind of frame reads."""
+    for name, frame in stream.blocks(Frame).items():
+        yield f"the idle time of the frames {name}", frame.silence
+        if frame.over is not None:
+            shift = max(frame.baseline.shift) if frame.baseline else timedelta(0)
+            yield f"what the frames {name} are made of", (frame.stretch or HOUR) + shift
+
+
+def all_conditions(stream: Stream) -> Iterator[Tested]:
+    """Yield the conditions of the kinds of frames."""
+    for name, frame in stream.blocks(Frame).items():
+        # A reading that is missing is a null.
+        of_granules = count_domains(stream, frame.over).items() if frame.over is not None else ()
+        domains = {name: replace(of, null=True) for name, of in of_granules} or event_domains(stream)
+        for field in CONDITIONS:
+            text = getattr(frame, field)
+            # A reading that a known key misses satisfies `where`, whatever it says.
+            if text is not None and (field != "where" or frame.known is None):
+                counts = {} if frame.over is None else domains
+                why = "a granule without a record is a missing reading, which has no value"
+                if field == "where":
+                    why += "; with missing: satisfies and known: 1 day it begins a frame"
+                yield Tested(f"frames.{name}.{field}", text, domains, because(text, counts, why))

@@ -24,15 +24,15 @@ from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.algorithm.row_hash_arrays import columns_of
 from transom.features.frequency.algorithm.window_sketch import WindowSketch
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
-from transom.features.frequency.spec import NEVER_BELOW
+from transom.features.frequency.spec import NEVER_BELOW, Frequency
 from transom.features.frequency.tables_tick_matrices import AT, counts
 from transom.features.frequency.windows import Hours, rows_of_windows
 from transom.features.items.auditable_hours import standing
 from transom.features.items.bytes import bytes_of
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import Book
+from transom.spec.stream import Stream
 from transom.storage.store import Pins, Store
-from transom.stream import Stream
 
 SUMS = ("items", "records", "error", "beyond", "below", "outside")
 MOST = "most"
@@ -85,7 +85,7 @@ def audit(spark: SparkSession, stream: Stream, interval: Interval, root: str) ->
     """
     store, book = Store(spark, root), Ledger(root).book()
     found = []
-    for name in stream.frequency:
+    for name in stream.blocks(Frequency):
         block = frequency_block_of(stream, name)
         hours = standing(stream, book, name, frequencies.TABLE, interval.hours())
         many = stream.chunk // timedelta(hours=1)

@@ -12,7 +12,7 @@ from transom.features.check_builders import built_in
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.items.columns import LONG, SHORT
 from transom.ledger.check import Check
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 MISCOUNTED, SUB_CELLS, WINDOW, TOTALS = "matrices_miscounted", "sub_cells", "cells_records", "totals_off"
 

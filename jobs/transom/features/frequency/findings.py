@@ -7,7 +7,7 @@ from transom.findings import sync as mirroring
 from transom.findings.entities import Lasting, Told
 from transom.findings.sql_text import text
 from transom.ledger.ledger import Ledger
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 STAGE, TABLE, KIND = "sketch", "frequencies", "top"
 
@@ -18,7 +18,7 @@ def publish(ledger: Ledger, stream: Stream) -> bool:
     Returns:
         Whether something was written.
     """
-    told = {name: _told(name, said) for name, said in stream.frequency.items() if said.finding}
+    told = {name: _told(name, said) for name, said in stream.blocks(Frequency).items() if said.finding}
     return mirroring.publish(ledger, Lasting(STAGE, TABLE, KIND, stream.name, told))
 
 

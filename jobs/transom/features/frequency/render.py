@@ -5,8 +5,9 @@ from deltalake import DeltaTable
 
 from transom.core.durations import format_duration
 from transom.core.terminal_tables import table
+from transom.features.frequency.spec import Frequency
+from transom.spec.stream import Stream
 from transom.storage.tables import query
-from transom.stream import Stream
 
 ROWS = 10
 """Items of each block that are shown."""
@@ -15,7 +16,7 @@ ROWS = 10
 def print_frequencies(stream: Stream, root: str) -> None:
     """Prints the most frequent items of the last report of each block."""
     uri = f"{root}/frequencies"
-    for name, said in stream.frequency.items():
+    for name, said in stream.blocks(Frequency).items():
         # Vanilla has no window.
         window = "" if said.variant == "vanilla" else f"in the {format_duration(said.window)} "
         of_block = f"SELECT * FROM t WHERE block = '{name}' AND low IS NOT NULL"

@@ -8,10 +8,10 @@ from typing import Any
 from transom.core.durations import microseconds
 from transom.core.intervals import micros
 from transom.features.frequency.algorithm.reference import Shape
-from transom.features.frequency.spec import CHAINED
+from transom.features.frequency.spec import CHAINED, Frequency
 from transom.features.items import validate as item_rules
+from transom.spec.stream import Stream
 from transom.storage.tables import SPARK_TYPES
-from transom.stream import Stream
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class FrequencyBlock:
 
 def frequency_block_of(stream: Stream, name: str) -> FrequencyBlock:
     """A block of the stream file, resolved against its columns."""
-    said = stream.frequency[name]
-    where = item_rules.where(stream, said)
+    said = stream.blocks(Frequency)[name]
+    where = stream.where_of(said)
     return FrequencyBlock(
         name=name,
         item={column: SPARK_TYPES[stream.event_types[column]] for column in said.item},

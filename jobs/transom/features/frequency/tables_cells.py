@@ -15,14 +15,15 @@ from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hour_chains import Stretch, stretches_of
 from transom.engine.hours import hour_number
+from transom.features.frequency import fingerprints
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.algorithm.splitter import FIELDS, SplitterCells, SubCells
 from transom.features.frequency.checks import SUB_CELLS, WINDOW, beyond, cell_checks
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
 from transom.ledger.task_counters import Tally
+from transom.spec.stream import Stream
 from transom.storage.tables import Table
-from transom.stream import Stream
 
 TABLE = "cells"
 LISTS = ("counters", "inits", "lasts", "wholes", "begun")
@@ -41,7 +42,7 @@ def step_of(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
                 Reads("sketch", name, tick_matrices.TABLE),
                 Reads("sketch", name, TABLE, back=_back(block), forward=-1),
             ),
-            stream.cells_shape(name),
+            fingerprints.cells(stream, name),
             COLUMNS,
         )
         for name, block in chained.items()

@@ -20,6 +20,7 @@ from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hour_chains import Stretch, stretches_of
 from transom.engine.hours import hour_number, quoted, reached
 from transom.features.check_builders import built_in
+from transom.features.frequency import fingerprints
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.algorithm.top_items import NOBODY
@@ -29,7 +30,7 @@ from transom.features.frequency.windows import HEAVY, Hours, rows_of_windows
 from transom.features.items.columns import item_table
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
 from transom.ledger.task_counters import Tally
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 TABLE = "frequencies"
 COLUMNS = (
@@ -49,7 +50,7 @@ def step_of(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
                 *((Reads("sketch", name, cells.TABLE),) if block.chained else ()),
                 Reads("sketch", name, TABLE, back=block.hours, forward=-1),
             ),
-            stream.frequencies_shape(name),
+            fingerprints.frequencies(stream, name),
             (*COLUMNS, *block.item),
         )
         for name, block in blocks.items()

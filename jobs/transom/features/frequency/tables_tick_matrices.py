@@ -19,6 +19,7 @@ from transom.arrays.arrow import by_value, codes, gathered, int64s, lists, made
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hours import hour_number, quoted
+from transom.features.frequency import fingerprints
 from transom.features.frequency.algorithm.row_hash_arrays import columns_of
 from transom.features.frequency.algorithm.tick_matrices import matrices_of
 from transom.features.frequency.algorithm.top_items import kept
@@ -28,8 +29,8 @@ from transom.features.items.bytes import bytes_of, order_keys
 from transom.features.items.columns import LONG, is_among, item_columns, item_table, without_long
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
 from transom.ledger.task_counters import Tally
+from transom.spec.stream import Stream
 from transom.storage.tables import ARROW_TYPES
-from transom.stream import Stream
 
 TABLE = "tick_matrices"
 WHOLE, TICK, ITEM, REST = "hour", "tick", "item", "rest"
@@ -44,7 +45,9 @@ def step_of(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
     table = item_table(TABLE, (block.item for block in blocks.values()))
     parts = {
         name: Part(
-            (Reads("ingest", "events", "events"),), stream.tick_matrices_shape(name), (*COLUMNS, *block.item)
+            (Reads("ingest", "events", "events"),),
+            fingerprints.tick_matrices(stream, name),
+            (*COLUMNS, *block.item),
         )
         for name, block in blocks.items()
     }

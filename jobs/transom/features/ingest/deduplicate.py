@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from transom.core.durations import microseconds
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 REPEATS = "__repeats"
 ORDER = ("event_time", "source_id", "source_line")

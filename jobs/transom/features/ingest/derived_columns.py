@@ -9,8 +9,8 @@ from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 from transom.core import rounding
 from transom.formats.record_format import Field
 from transom.formats.typed_columns import LARGEST_INTEGER, MOST_STEPS
+from transom.spec.stream import Stream
 from transom.storage.tables import SPARK_TYPES
-from transom.stream import Stream
 
 
 def with_derived(rows: DataFrame, stream: Stream) -> DataFrame:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from transom.core.file_names import may_be_host, split_name
 from transom.features.ingest.file_records import HOLDING, File, FileName
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 
 @dataclass(frozen=True)

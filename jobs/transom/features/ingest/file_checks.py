@@ -21,7 +21,6 @@ from transom.features.check_builders import (
     met,
     used_columns,
 )
-from transom.features.ingest.event_columns import Use, block_columns
 from transom.features.ingest.file_records import Content, Listed, source_id
 from transom.features.ingest.key_checks import CHECK as KEYS
 from transom.features.ingest.key_checks import HeldKey, held_keys, key_checks
@@ -32,8 +31,9 @@ from transom.formats.record_format import Span
 from transom.ledger.check import Check, Finding
 from transom.ledger.state import Node, Verdict
 from transom.ledger.waivers import Accepted, in_short, verdict_of
+from transom.spec.block_columns import Use
 from transom.spec.checks import FEW_LINES
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 SECOND = timedelta(seconds=1)
 SCATTERED, CAPTURES = "hours_bounded", "captures_filled"
@@ -107,7 +107,7 @@ class _Rules:
     @classmethod
     def of(cls, stream: Stream) -> "_Rules":
         """The rules that a stream declares."""
-        uses = (use for block in block_columns(stream) for use in block.all_uses)
+        uses = (use for block in stream.columns_read for use in block.all_uses)
 
         def used(reached: frozenset[str]) -> set[str]:
             return used_columns(stream, lambda use: use.where is None or use.metric in reached)

@@ -30,8 +30,8 @@ from transom.features.ingest import landing
 from transom.features.ingest.file_records import HOLDING, Content, File, Listed, says_otherwise
 from transom.features.ingest.landing import Landing, Names
 from transom.ledger.staleness import fingerprint
+from transom.spec.stream import Stream
 from transom.storage.data_files import hours_of
-from transom.stream import Stream
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]

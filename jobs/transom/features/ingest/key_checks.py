@@ -10,11 +10,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from transom.features.check_builders import built_in
-from transom.features.ingest.event_columns import block_columns
 from transom.formats.record_format import FieldType
 from transom.ledger.check import Check
 from transom.spec.expressions import Expression, condition
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 CHECK = "keys_not_null"
 INSTEAD: Mapping[FieldType, str] = {"string": "'-'", "integer": "-1", "number": "-1", "boolean": "false"}
@@ -54,7 +53,7 @@ def held_keys(stream: Stream) -> list[HeldKey]:
     """The columns of every key, each with the events that are held against it; blocks of one condition
     together."""
     of: dict[tuple[str, str | None], list[str]] = {}
-    blocks = block_columns(stream)
+    blocks = stream.columns_read
     for block in blocks:
         for column in block.key:
             of.setdefault((column, block.where), []).append(block.name)

@@ -18,8 +18,8 @@ from pyarrow import fs
 from transom.core.intervals import EPOCH
 from transom.core.path_pattern import PathPattern, split_scheme
 from transom.features.ingest.file_records import Listed
+from transom.spec.stream import Stream
 from transom.storage import filesystem as systems
-from transom.stream import Stream
 
 
 class LandingError(OSError):

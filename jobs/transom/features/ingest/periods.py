@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from transom.core.intervals import HOUR
 from transom.core.path_pattern import PathPattern
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 
 @dataclass(frozen=True)

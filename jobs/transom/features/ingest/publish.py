@@ -29,12 +29,12 @@ from transom.ledger.ledger import Ledger
 from transom.ledger.reasons import Cause, in_words
 from transom.ledger.state import EMPTY_DIGEST, Book, Entry, Node, Verdict
 from transom.ledger.waivers import in_short, verdict_of
+from transom.spec.stream import Stream
 from transom.storage import digest as digests
 from transom.storage import driver_io as small
 from transom.storage.data_files import Part
 from transom.storage.store import Store, Write, conformed, in_hours
 from transom.storage.tables import Table
-from transom.stream import Stream
 
 SCATTERED = 4
 """Files of an hour, on average, up to which each writes its part of it: more are brought together first."""

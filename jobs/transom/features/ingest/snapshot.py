@@ -29,9 +29,9 @@ from transom.ledger.check import Check
 from transom.ledger.ledger import Ledger
 from transom.ledger.staleness import Scope, completeness, fingerprint
 from transom.ledger.state import EMPTY_DIGEST, Book, Node
+from transom.spec.stream import Stream
 from transom.storage.packed_copy import SCATTERED, Packed
 from transom.storage.store import Pins, Store
-from transom.stream import Stream
 
 STAGE = "ingest"
 BLOCK = "events"

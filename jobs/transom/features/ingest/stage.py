@@ -25,8 +25,8 @@ from transom.features.ingest.staged_rows import ReadRows
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import Node, Verdict
+from transom.spec.stream import Stream
 from transom.storage.store import Store
-from transom.stream import Stream
 
 
 def ingest(

@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame
 from transom.engine.staging import require_system, rows_of
 from transom.features.ingest.derived_columns import with_derived
 from transom.features.ingest.read_files import REJECTED, Read, Reading, event_columns, read_files
+from transom.spec.stream import Stream
 from transom.storage.data_files import Part, discard
 from transom.storage.store import Store
 from transom.storage.tables import SPARK_TYPES
-from transom.stream import Stream
 
 TABLES = ("events", "rejected")
 """The tables whose rows are read from files."""

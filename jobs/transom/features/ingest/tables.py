@@ -14,9 +14,9 @@ from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import File
 from transom.features.ingest.read_files import Read
 from transom.features.ingest.staged_rows import ReadRows
+from transom.spec.stream import Stream
 from transom.storage.store import Pins, conformed
 from transom.storage.tables import SPARK_TYPES, Table
-from transom.stream import Stream
 
 
 def event_types(stream: Stream) -> dict[str, str]:

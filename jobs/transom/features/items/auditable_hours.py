@@ -7,7 +7,7 @@ from transom.features import sketch_stage as sketch
 from transom.features.check_builders import accepted_of
 from transom.ledger.staleness import Staleness
 from transom.ledger.state import Book, Node
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 
 def standing(stream: Stream, book: Book, block: str, table: str, hours: Iterable[datetime]) -> list[datetime]:

@@ -1,19 +1,35 @@
 """Rules of blocks of items: the columns of an item, which events are seen, items that are listed, titles."""
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from transom.formats.record_format import FieldType
+from transom.spec.block_columns import BlockColumns, Use, sql_of, tested
 from transom.spec.errors import Problem, no_column, of_expression
-from transom.spec.expressions import Expression, ExpressionError, condition
+from transom.spec.expressions import ExpressionError, condition
+from transom.spec.stream import Stream
 from transom.spec.titles import title_problems
 
-if TYPE_CHECKING:
-    from transom.features.frequency.spec import Frequency
-    from transom.features.persistence.spec import Persistence
-    from transom.spec.stream import Stream
 
-    OfItems = Persistence | Frequency
+class ItemBlock(Protocol):
+    """A block whose items are values of columns of the events."""
+
+    @property
+    def item(self) -> tuple[str, ...]:
+        """The columns of an item."""
+
+    @property
+    def where(self) -> str | None:
+        """Which events are counted; None is all."""
+
+    @property
+    def watch(self) -> tuple[Any, ...]:
+        """Items that are always reported."""
+
+    @property
+    def title(self) -> str | None:
+        """The title of its findings."""
+
 
 TYPES: dict[FieldType, type] = {"string": str, "integer": int, "boolean": bool}
 """Types of columns of which values can be written in the stream's file."""
@@ -33,13 +49,8 @@ def listed(items: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     return [item if isinstance(item, tuple) else (item,) for item in items]
 
 
-def where(stream: "Stream", said: "OfItems") -> Expression | None:
-    """Return the compiled `where` of a block; None where it sees every event."""
-    return None if said.where is None else condition(said.where, stream.event_types)
-
-
 def problems(
-    place: str, said: "OfItems", stream: "Stream", taken: Collection[str], called: str
+    place: str, said: ItemBlock, stream: Stream, taken: Collection[str], called: str
 ) -> Generator[Problem, None, bool]:
     """Yield what is wrong with a block that is sound by itself, and return whether its item is sound.
 
@@ -63,7 +74,7 @@ def problems(
 
 
 def _item(
-    place: str, item: Sequence[str], stream: "Stream", taken: Collection[str], called: str
+    place: str, item: Sequence[str], stream: Stream, taken: Collection[str], called: str
 ) -> Iterator[Problem]:
     for index, column in enumerate(item):
         at = f"{place}.item[{index}]"
@@ -77,14 +88,14 @@ def _item(
 
 
 def list_problems(
-    path: str, items: tuple[Any, ...], item: Sequence[str], stream: "Stream"
+    path: str, items: tuple[Any, ...], item: Sequence[str], stream: Stream
 ) -> Iterator[Problem]:
     """Yield what is wrong with listed items, of columns that are sound."""
     for index, values in enumerate(listed(items)):
         yield from _values(f"{path}[{index}]", values, item, stream)
 
 
-def _values(at: str, values: tuple[Any, ...], item: Sequence[str], stream: "Stream") -> Iterator[Problem]:
+def _values(at: str, values: tuple[Any, ...], item: Sequence[str], stream: Stream) -> Iterator[Problem]:
     if len(values) != len(item):
         rule = f"must have a value for each of {', '.join(item)}"
         yield Problem(at, f"{rule}; got {list(values)}")
@@ -115,3 +126,12 @@ def passed_over(values: Iterable[Any]) -> Iterator[str]:
     many = sum(len(value.encode()) for value in values if isinstance(value, str))
     if many > LONGEST:
         yield f"one of more than {LONGEST:,} bytes is passed over; got {many:,}"
+
+
+def columns_read(stream: Stream, blocks: Mapping[str, ItemBlock]) -> Iterator[BlockColumns]:
+    """An event may lack a column of an item, and has no item then: an item is no key."""
+    for name, block in blocks.items():
+        where = stream.where_of(block)
+        yield BlockColumns(
+            name, (), sql_of(where), (*tested(where), Use(frozenset(block.item), sql_of(where)))
+        )

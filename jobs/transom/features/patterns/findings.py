@@ -7,7 +7,7 @@ from transom.findings import sync as mirroring
 from transom.findings.entities import Lasting, Told
 from transom.findings.sql_text import shown, text
 from transom.ledger.ledger import Ledger
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 STAGE, TABLE, KIND = "widen", "episodes", "episode"
 TIMES = ("start", "end", "detected_at")
@@ -19,7 +19,7 @@ def publish(ledger: Ledger, stream: Stream) -> bool:
     Returns:
         Whether something was written.
     """
-    told = {name: _told(name, pattern) for name, pattern in stream.patterns.items()}
+    told = {name: _told(name, pattern) for name, pattern in stream.blocks(Pattern).items()}
     return mirroring.publish(ledger, Lasting(STAGE, TABLE, KIND, stream.name, told))
 
 

@@ -10,8 +10,9 @@ from deltalake import DeltaTable
 from transom.core.durations import spoken
 from transom.core.terminal import counted
 from transom.core.terminal_tables import plain, table
+from transom.features.patterns.spec import Pattern
+from transom.spec.stream import Stream
 from transom.storage.tables import query
-from transom.stream import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +26,7 @@ LINES = 8
 def print_episodes(spark: "SparkSession", stream: Stream, root: str) -> None:
     """Prints what each pattern has found first; of one that has found nothing, how many events its steps
     take."""
-    for name, pattern in stream.patterns.items():
+    for name, pattern in stream.blocks(Pattern).items():
         rows = _episodes(f"{root}/episodes", pattern.key, name)
         if not rows:
             typer.echo(f"\n{name}: no episode{_taken(spark, stream, root, name)}")
@@ -53,7 +54,7 @@ def _episodes(uri: str, key: Sequence[str], block: str) -> list[list[Any]]:
 
 def _print_matches(stream: Stream, uri: str, name: str) -> None:
     """Prints the first matches: when each step came, what they keep, and which lines they are."""
-    pattern = stream.patterns[name]
+    pattern = stream.blocks(Pattern)[name]
     order = ", ".join(["first_time", *(f'"{column}"' for column in pattern.key), "match_id"])
     where = f"SELECT * FROM t WHERE block = '{name}' ORDER BY {order} LIMIT {ROWS}"
     rows = []
@@ -76,7 +77,7 @@ def _taken(spark: "SparkSession", stream: Stream, root: str, name: str) -> str:
 
     from transom.features.patterns.resolve import block_of
 
-    block, steps = block_of(stream, name), stream.patterns[name].all_steps
+    block, steps = block_of(stream, name), stream.blocks(Pattern)[name].all_steps
     events = spark.read.format("delta").load(f"{root}/events")
     events = events if block.takes is None else events.where(F.expr(block.takes))
     conditions = block.conditions[: len(steps)]

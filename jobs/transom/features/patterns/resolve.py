@@ -12,12 +12,13 @@ from pyspark.sql import functions as F
 from transom.core.durations import microseconds
 from transom.core.intervals import HOUR_LENGTH, micros
 from transom.engine.hours import quoted
+from transom.features.patterns import validate as pattern_columns
 from transom.features.patterns.algorithm.pattern import Element, Never, Pattern, Step
 from transom.features.patterns.algorithm.reference import Widening
 from transom.features.patterns.spec import Pattern as Declared
 from transom.features.patterns.validate import carried_column, kept_column
+from transom.spec.stream import Stream
 from transom.storage.tables import SPARK_TYPES
-from transom.stream import Stream
 
 RECORD = {"event_time": "timestamp", "source_id": "string", "source_line": "bigint"}
 """The columns that say which record it is."""
@@ -94,15 +95,15 @@ class PatternBlock:
 
 def block_of(stream: Stream, name: str) -> PatternBlock:
     """A pattern of the stream file, resolved against its columns."""
-    declared, fields = stream.patterns[name], stream.event_columns
+    declared, fields = stream.blocks(Declared)[name], stream.event_columns
     widening = Widening(microseconds(declared.batch), microseconds(declared.within), declared.max_records)
-    where = stream.pattern_where(name)
+    where = stream.where_of(stream.blocks(Declared)[name])
     return PatternBlock(
         name,
         {column: SPARK_TYPES[fields[column].type] for column in declared.key},
-        (where.sql if where else None) if declared.counts_all else stream.pattern_takes(name),
-        tuple(met.sql for met in stream.pattern_conditions(name)),
-        {column: SPARK_TYPES[kind] for column, kind in stream.pattern_columns(name).items()},
+        (where.sql if where else None) if declared.counts_all else pattern_columns.takes(stream, name),
+        tuple(met.sql for met in pattern_columns.conditions(stream, name)),
+        {column: SPARK_TYPES[kind] for column, kind in pattern_columns.carried(stream, name).items()},
         declared.keep,
         widening,
         None if declared.detector else _pattern(declared, widening),

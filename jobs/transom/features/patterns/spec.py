@@ -21,7 +21,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, WrapVali
 from transom.core.durations import Duration, format_duration, microseconds
 from transom.core.intervals import HOUR
 from transom.features.patterns import detector_path as detectors
-from transom.features.patterns import spec_rules as pattern_rules
 from transom.spec.base import Model, Name, Text
 from transom.spec.errors import Problem, Problems, nth
 
@@ -203,13 +202,6 @@ class Pattern(Model):
     of a window in their order and returns the matches among them."""
     columns: tuple[Text, ...] = ()
     """The columns that a record has which the detector is given, beside its time and the key."""
-
-    @model_validator(mode="after")
-    def _possible(self) -> "Pattern":
-        problems = list(pattern_rules.problems(self))
-        if problems:
-            raise Problems(problems)
-        return self
 
     @property
     def batch(self) -> timedelta:

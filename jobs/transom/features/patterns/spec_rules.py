@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from transom.core.durations import format_duration
 from transom.core.intervals import HOUR
+from transom.features.patterns.spec import Agreement, Pattern, Step
 from transom.spec.errors import Problem, nearest, nth, twice
-
-if TYPE_CHECKING:
-    from transom.features.patterns.spec import Agreement, Pattern, Step
 
 MOST_CONDITIONS = 62
 """Which of the steps and nevers a record may serve are the bits of one integer."""
@@ -18,7 +15,7 @@ LONGEST = timedelta(days=3660)
 _SECOND = timedelta(seconds=1)
 
 
-def problems(pattern: "Pattern") -> Iterator[Problem]:
+def problems(pattern: Pattern) -> Iterator[Problem]:
     """Yield what is wrong with a pattern, with paths inside it."""
     if pattern.detector is None and "steps" in pattern.model_fields_set and not pattern.steps:
         yield Problem("steps", "must have at least 1; got []")
@@ -55,7 +52,7 @@ def problems(pattern: "Pattern") -> Iterator[Problem]:
         yield Problem("max_records", f"{rule}; got {pattern.max_records}")
 
 
-def _durations(pattern: "Pattern") -> Iterator[Problem]:
+def _durations(pattern: Pattern) -> Iterator[Problem]:
     within, batch = pattern.within, pattern.declared_batch
     if not within:
         yield Problem("within", f"must not be nothing; got {format_duration(within)}")
@@ -73,7 +70,7 @@ def _durations(pattern: "Pattern") -> Iterator[Problem]:
         yield Problem("within", f"{rule}; got {format_duration(within)}")
 
 
-def _ids(pattern: "Pattern") -> Iterator[Problem]:
+def _ids(pattern: Pattern) -> Iterator[Problem]:
     seen: dict[str, str] = {}
     for place, _, step in pattern.placed():
         if step.id in seen:
@@ -81,7 +78,7 @@ def _ids(pattern: "Pattern") -> Iterator[Problem]:
         seen.setdefault(step.id, place)
 
 
-def _reach(pattern: "Pattern") -> Iterator[Problem]:
+def _reach(pattern: Pattern) -> Iterator[Problem]:
     """Yield where a step comes too late, or may take longer than the whole."""
     whole, least = format_duration(pattern.within), timedelta(0)
     for number, element in enumerate(pattern.steps):
@@ -106,7 +103,7 @@ def _reach(pattern: "Pattern") -> Iterator[Problem]:
             yield Problem(f"{place}.gap.min", f"{rule}, and within is {whole}")
 
 
-def _steps(pattern: "Pattern") -> Iterator[Problem]:
+def _steps(pattern: Pattern) -> Iterator[Problem]:
     for place, number, step in pattern.placed():
         yield from twice(f"{place}.distinct", step.distinct)
         if step.times > 1:
@@ -118,7 +115,7 @@ def _steps(pattern: "Pattern") -> Iterator[Problem]:
             yield Problem(f"{place}.distinct", "says nothing of a single record, and times is 1")
 
 
-def _agreements(pattern: "Pattern") -> Iterator[Problem]:
+def _agreements(pattern: Pattern) -> Iterator[Problem]:
     # Of each step, the columns in which all of its records are alike.
     alike = {step.id: {*pattern.key} for step in pattern.all_steps}
     elements = {step.id: number for _, number, step in pattern.placed()}
@@ -140,11 +137,11 @@ def _agreements(pattern: "Pattern") -> Iterator[Problem]:
             yield Problem(f"{place}.distinct", rule)
 
 
-def _said(agreement: "Agreement") -> str:
+def _said(agreement: Agreement) -> str:
     return f"{agreement.column} = {agreement.step}.{agreement.step_column}"
 
 
-def _unbound(agreement: "Agreement", step: "Step", number: int, elements: dict[str, int]) -> str:
+def _unbound(agreement: Agreement, step: Step, number: int, elements: dict[str, int]) -> str:
     """Return why what a step is to agree with is not there."""
     said, other = _said(agreement), agreement.step
     if other not in elements:
@@ -157,7 +154,7 @@ def _unbound(agreement: "Agreement", step: "Step", number: int, elements: dict[s
     return f"must name a step before {step.id}; {other} comes after it; got {said!r}"
 
 
-def _nevers(pattern: "Pattern") -> Iterator[Problem]:
+def _nevers(pattern: Pattern) -> Iterator[Problem]:
     elements = {step.id: number for _, number, step in pattern.placed()}
     times = {step.id: step.times for step in pattern.all_steps}
     for index, never in enumerate(pattern.never):

@@ -10,8 +10,9 @@ from transom.features.patterns import tables_batches as batches
 from transom.features.patterns import tables_episodes as episodes
 from transom.features.patterns import tables_matches as matches
 from transom.features.patterns.resolve import block_of
+from transom.features.patterns.spec import Pattern
 from transom.ledger.stage import Stage
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 NAME = "widen"
 VERSION = 1
@@ -20,7 +21,7 @@ VERSION = 1
 def outline(stream: Stream) -> Stage:
     """The stage less the columns by which Spark measures it: what it reads and what makes its hours stale can
     be told without a session."""
-    blocks = {name: block_of(stream, name) for name in stream.patterns}
+    blocks = {name: block_of(stream, name) for name in stream.blocks(Pattern)}
     return Stage(
         NAME,
         VERSION,

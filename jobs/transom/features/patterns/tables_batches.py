@@ -13,14 +13,15 @@ import pyarrow as pa
 
 from transom.arrays.arrow import as_type
 from transom.core.intervals import HOUR_LENGTH
+from transom.features.patterns import fingerprints
 from transom.features.patterns.algorithm.batches import Rows, trimmed
 from transom.features.patterns.records import Records
 from transom.features.patterns.resolve import RECORD, PatternBlock, of_events, of_one_key
 from transom.features.patterns.work_bounds import count_batches, with_sizes
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
 from transom.ledger.task_counters import Tally
+from transom.spec.stream import Stream
 from transom.storage.tables import ARROW_TYPES, Table
-from transom.stream import Stream
 
 TABLE = "batches"
 
@@ -34,7 +35,7 @@ def step_of(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
     )
     events = (Reads("ingest", "events", "events"),)
     parts = {
-        name: Part(events, stream.batches_shape(name), ("hour", *block.record_columns))
+        name: Part(events, fingerprints.batches(stream, name), ("hour", *block.record_columns))
         for name, block in long.items()
     }
     return with_sizes(Step(table, parts, lambda request: batches_of(request, long)), stream, long)

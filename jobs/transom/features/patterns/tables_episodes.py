@@ -21,18 +21,20 @@ from transom.core.exact_sums import Int64s
 from transom.core.intervals import micros
 from transom.engine.hours import quoted, reached
 from transom.features.check_builders import built_in
+from transom.features.patterns import fingerprints
 from transom.features.patterns.algorithm.episodes import FINAL, NONE, PARTIAL, STATES, Merging, Rows, episodes
 from transom.features.patterns.resolve import PatternBlock, of_one_key, union
+from transom.features.patterns.spec import Pattern
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.spec.stream import Stream
 from transom.storage.tables import ARROW_TYPES, Table
-from transom.stream import Stream
 
 TABLE = "episodes"
 
 
 def merging_of(stream: Stream, block: PatternBlock) -> Merging:
     """What makes matches of a pattern one episode."""
-    merge = microseconds(stream.patterns[block.name].merge)
+    merge = microseconds(stream.blocks(Pattern)[block.name].merge)
     return Merging(merge, block.widening.longest, block.widening.top)
 
 
@@ -48,7 +50,7 @@ def step_of(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
                 Reads("widen", name, "matches"),
                 Reads("widen", name, TABLE, back=mergings[name].reach, forward=-1),
             ),
-            stream.episodes_shape(name),
+            fingerprints.episodes(stream, name),
             tuple(_schema(block.key).names),
         )
         for name, block in blocks.items()

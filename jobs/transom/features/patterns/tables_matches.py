@@ -11,6 +11,7 @@ from pyspark import cloudpickle
 from transom.arrays.arrow import common_codes
 from transom.core.exact_sums import Bools, Int64s
 from transom.engine.hours import reached, stretches_of
+from transom.features.patterns import fingerprints
 from transom.features.patterns import tables_batches as batches
 from transom.features.patterns.algorithm.batches import shown, trimmed
 from transom.features.patterns.algorithm.detected_matches import sightings
@@ -24,8 +25,8 @@ from transom.features.patterns.work_bounds import Counted, count_batches, hours_
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
 from transom.ledger.staleness import reached_by
 from transom.ledger.task_counters import Tally
+from transom.spec.stream import Stream
 from transom.storage.tables import Table
-from transom.stream import Stream
 
 TABLE = "matches"
 
@@ -42,7 +43,7 @@ def step_of(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
                 Reads("ingest", "events", "events", back=block.reach_of_events),
                 *([_of_batches(block)] if block.long else []),
             ),
-            stream.matches_shape(name),
+            fingerprints.matches(stream, name),
             tuple(kinds_of(block)),
         )
         for name, block in blocks.items()

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from datetime import timedelta
 
+from transom.features.patterns.spec import Pattern
 from transom.formats.record_format import FieldType
+from transom.spec.block_columns import BlockColumns, Use, both, tested
 from transom.spec.errors import Problem, no_column, nth, of_expression
 from transom.spec.expressions import Expression, ExpressionError, condition
+from transom.spec.impossible_conditions import Tested, event_domains, own_where
+from transom.spec.stream import Stream
 from transom.spec.titles import title_problems
-
-if TYPE_CHECKING:
-    from transom.features.patterns.spec import Pattern
-    from transom.spec.stream import Stream
 
 MATCH_COLUMNS = (
     "hour", "block", "match_id", "level", "first_time", "last_time", "detected_at", "window_delay_s", "steps",
@@ -40,31 +40,31 @@ def carried_column(name: str) -> str:
     return f"of_{name}"
 
 
-def conditions(stream: "Stream", name: str) -> list[Expression]:
+def conditions(stream: Stream, name: str) -> list[Expression]:
     """Return the compiled condition of each step in the order of the file, then of each never."""
-    return [condition(text, stream.event_types) for _, text in _texts(stream.patterns[name])]
+    return [condition(text, stream.event_types) for _, text in _texts(stream.blocks(Pattern)[name])]
 
 
-def takes(stream: "Stream", name: str) -> str | None:
+def takes(stream: Stream, name: str) -> str | None:
     """Return, as Spark SQL, which events a step or a never of a pattern may take; None is any."""
-    where, met = stream.pattern_where(name), conditions(stream, name)
+    where, met = stream.where_of(stream.blocks(Pattern)[name]), conditions(stream, name)
     either = " OR ".join(dict.fromkeys(one.sql for one in met))
     parts = ([where.sql] if where else []) + ([f"({either})"] if met else [])
     return " AND ".join(parts) or None
 
 
-def carried(stream: "Stream", name: str) -> dict[str, FieldType]:
+def carried(stream: Stream, name: str) -> dict[str, FieldType]:
     """Return the columns beside the key's that the records of a pattern carry, sorted, with their types."""
-    read = _carried(stream.patterns[name])
+    read = _carried(stream.blocks(Pattern)[name])
     return {column: stream.event_columns[column].type for column in sorted(read)}
 
 
-def _carried(pattern: "Pattern") -> set[str]:
+def _carried(pattern: Pattern) -> set[str]:
     read = {*pattern.keep, *pattern.columns}
     return read.union(*compared(pattern).values()).difference(pattern.key)
 
 
-def compared(pattern: "Pattern") -> dict[str, set[str]]:
+def compared(pattern: Pattern) -> dict[str, set[str]]:
     """Return the columns of each step's records that `distinct` and `by` compare, by the step's id."""
     columns = {step.id: set(step.distinct) for step in pattern.all_steps}
     for step in pattern.all_steps:
@@ -74,10 +74,10 @@ def compared(pattern: "Pattern") -> dict[str, set[str]]:
     return columns
 
 
-def problems(stream: "Stream") -> Iterator[Problem]:
+def problems(stream: Stream) -> Iterator[Problem]:
     """Yield what is wrong with the patterns of a stream, each of which is sound by itself."""
     yield from _keys(stream)
-    for name, pattern in stream.patterns.items():
+    for name, pattern in stream.blocks(Pattern).items():
         place, types = f"patterns.{name}", stream.event_types
         if pattern.title is not None:
             told = [*(column for column in pattern.key if column in types), *TOLD]
@@ -101,20 +101,20 @@ def problems(stream: "Stream") -> Iterator[Problem]:
         yield from _nevers(place, pattern, types)
 
 
-def _texts(pattern: "Pattern") -> list[tuple[str, str]]:
+def _texts(pattern: Pattern) -> list[tuple[str, str]]:
     """Return the conditions as written, with their paths: of the steps, then of the nevers."""
     steps = [(place, step.where) for place, _, step in pattern.placed()]
     return steps + [(f"never[{index}]", never.where) for index, never in enumerate(pattern.never)]
 
 
-def _keys(stream: "Stream") -> Iterator[Problem]:
-    patterns = stream.patterns.values()
+def _keys(stream: Stream) -> Iterator[Problem]:
+    patterns = stream.blocks(Pattern).values()
     held = {carried_column(c): f"a batch for values of {c}" for p in patterns for c in _carried(p)}
     held |= {kept_column(c): f"a match for kept values of {c}" for p in patterns for c in p.keep}
     # Patterns share their tables, and a key that they have from the stream is told of once, there.
     keys = {
         "key" if pattern.key == stream.key else f"patterns.{name}.key": pattern.key
-        for name, pattern in stream.patterns.items()
+        for name, pattern in stream.blocks(Pattern).items()
     }
     for place, key in keys.items():
         for index, name in enumerate(key):
@@ -130,17 +130,17 @@ def _keys(stream: "Stream") -> Iterator[Problem]:
                 yield _no_column(f"{place}[{index}]", name, stream)
 
 
-def _unknown(place: str, names: tuple[str, ...], stream: "Stream") -> Iterator[Problem]:
+def _unknown(place: str, names: tuple[str, ...], stream: Stream) -> Iterator[Problem]:
     for index, name in enumerate(names):
         if name not in stream.event_columns:
             yield _no_column(f"{place}[{index}]", name, stream)
 
 
-def _no_column(place: str, name: str, stream: "Stream") -> Problem:
+def _no_column(place: str, name: str, stream: Stream) -> Problem:
     return no_column(place, name, stream.event_columns)
 
 
-def _agreements(place: str, pattern: "Pattern", stream: "Stream") -> Iterator[Problem]:
+def _agreements(place: str, pattern: Pattern, stream: Stream) -> Iterator[Problem]:
     for at, _, step in pattern.placed():
         agreements = pattern.agreements(step)
         for index, (column, other, other_column) in enumerate(agreements):
@@ -158,7 +158,7 @@ def _agreements(place: str, pattern: "Pattern", stream: "Stream") -> Iterator[Pr
                 yield Problem(by, rule)
 
 
-def _nevers(place: str, pattern: "Pattern", types: Mapping[str, FieldType]) -> Iterator[Problem]:
+def _nevers(place: str, pattern: Pattern, types: Mapping[str, FieldType]) -> Iterator[Problem]:
     """Yield where a record of a step is always one that may not be there."""
     elements = {step.id: number for _, number, step in pattern.placed()}
     for index, never in enumerate(pattern.never):
@@ -191,3 +191,31 @@ def _condition(place: str, text: str, types: Mapping[str, FieldType]) -> Iterato
 
 def _a(kind: FieldType) -> str:
     return "an integer" if kind == "integer" else f"a {kind}"
+
+
+def columns_read(stream: Stream) -> Iterator[BlockColumns]:
+    """Yield what each pattern needs of the events."""
+    for name, pattern in stream.blocks(Pattern).items():
+        where, any_step, steps = stream.where_of(pattern), takes(stream, name), conditions(stream, name)
+        uses = list(tested(where))
+        uses += [Use(frozenset(met.columns), both(where, met), decides=True) for met in steps]
+        # A record of one step needs no column of another one.
+        by_step = compared(pattern)
+        for step, met in zip(pattern.all_steps, steps, strict=False):
+            uses.append(Use(frozenset(by_step[step.id]), both(where, met)))
+        uses.append(Use(frozenset({*pattern.keep, *pattern.columns}), any_step))
+        yield BlockColumns(name, pattern.key, any_step, tuple(uses))
+
+
+def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
+    """Yield how far back windows reach."""
+    for name, pattern in stream.blocks(Pattern).items():
+        yield f"the longest window of the pattern {name}", pattern.reach
+
+
+def all_conditions(stream: Stream) -> Iterator[Tested]:
+    """Yield the conditions of the patterns."""
+    for name, pattern in stream.blocks(Pattern).items():
+        yield from own_where(stream, f"patterns.{name}", pattern.where)
+        for index, step in enumerate(pattern.all_steps):
+            yield Tested(f"patterns.{name}.steps[{index}].where", step.where, event_domains(stream))

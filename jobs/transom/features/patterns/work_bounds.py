@@ -15,7 +15,7 @@ from transom.features.patterns.resolve import PatternBlock
 from transom.ledger.check import Check
 from transom.ledger.stage import Step
 from transom.ledger.task_counters import Tally
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 LONGEST_BATCH, LONGEST_WINDOW = "longest_batch", "longest_window"
 MOST_KEYS = 2**31

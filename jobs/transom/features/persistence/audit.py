@@ -22,11 +22,12 @@ from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.algorithm.exact_count import ExactTracker
 from transom.features.persistence.algorithm.vectorised import WATCHED
 from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
+from transom.features.persistence.spec import Persistence
 from transom.features.persistence.tables_tuples import AT, sightings
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import Book
+from transom.spec.stream import Stream
 from transom.storage.store import Store
-from transom.stream import Stream
 
 COUNTS = (
     "items", "pairs", "tuples", "persistent", "missed", "transient", "named_wrongly", "below", "beyond",
@@ -98,7 +99,7 @@ def audit(spark: SparkSession, stream: Stream, interval: Interval, root: str) ->
     """
     store, book = Store(spark, root), Ledger(root).book()
     found = []
-    for name in stream.persistence:
+    for name in stream.blocks(Persistence):
         block = persistence_block_of(stream, name)
         reporting = filter(block.reports, interval.hours())
         hours = standing(stream, book, name, tuples.TABLE, reporting)

@@ -17,7 +17,7 @@ from transom.features.items.columns import LONG, SHORT
 from transom.features.persistence.algorithm.vectorised import Tuples
 from transom.features.persistence.resolve import PersistenceBlock
 from transom.ledger.check import Check
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 PAIRS, STARTS, MISCOUNTED = "pairs", "tuples_started", "tuples_miscounted"
 DEVIATIONS = 6

@@ -8,7 +8,7 @@ from transom.findings import sync as mirroring
 from transom.findings.entities import Lasting, Told
 from transom.findings.sql_text import text
 from transom.ledger.ledger import Ledger
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 STAGE, TABLE, KIND = "sketch", "persistent_items", "persistent"
 
@@ -19,7 +19,7 @@ def publish(ledger: Ledger, stream: Stream) -> bool:
     Returns:
         Whether something was written.
     """
-    told = {name: _told(name, said) for name, said in stream.persistence.items() if said.finding}
+    told = {name: _told(name, said) for name, said in stream.blocks(Persistence).items() if said.finding}
     return mirroring.publish(ledger, Lasting(STAGE, TABLE, KIND, stream.name, told))
 
 

@@ -11,8 +11,8 @@ from transom.core.intervals import EPOCH, HOUR, NO_HOUR, format_hour
 from transom.core.terminal_tables import table
 from transom.features.persistence.spec import Persistence
 from transom.ledger.ledger import Ledger
+from transom.spec.stream import Stream
 from transom.storage.tables import in_hours_sql, query
-from transom.stream import Stream
 
 ROWS = 10
 """Items of each block that are shown."""
@@ -22,7 +22,7 @@ WIDE = 48
 
 def print_persistent_items(stream: Stream, root: str) -> None:
     """Prints the items of the last report of each block that names any, the most persistent first."""
-    for name, said in stream.persistence.items():
+    for name, said in stream.blocks(Persistence).items():
         last, rows = _latest(root, said, name)
         together = _together(said.slots)
         rule = f"in {said.asked.certain} of {said.slots} slots of {format_duration(said.slot)}"

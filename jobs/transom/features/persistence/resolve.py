@@ -10,11 +10,11 @@ from transom.core.intervals import HOUR, number_of
 from transom.features.ingest.landing import absolute
 from transom.features.items import validate as item_rules
 from transom.features.persistence.algorithm.vectorised import Tracking
-from transom.features.persistence.spec import looked_back
+from transom.features.persistence.spec import Persistence, looked_back
 from transom.formats.record_format import Field
+from transom.spec.stream import Stream
 from transom.storage.external import Filler
 from transom.storage.tables import SPARK_TYPES
-from transom.stream import Stream
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class PersistenceBlock:
 
 def persistence_block_of(stream: Stream, name: str) -> PersistenceBlock:
     """A block of the stream file, resolved against its columns."""
-    said = stream.persistence[name]
-    where = item_rules.where(stream, said)
+    said = stream.blocks(Persistence)[name]
+    where = stream.where_of(said)
     return PersistenceBlock(
         name,
         {column: SPARK_TYPES[stream.event_types[column]] for column in said.item},
@@ -68,7 +68,7 @@ def persistence_block_of(stream: Stream, name: str) -> PersistenceBlock:
 
 def _known_table(stream: Stream, name: str) -> Filler | None:
     """The table of items that are not reported, if there is one."""
-    said = stream.persistence[name]
+    said = stream.blocks(Persistence)[name]
     known = said.ignore.table
     if known is None:
         return None

@@ -16,12 +16,13 @@ from transom.engine.hours import quoted
 from transom.features.check_builders import built_in
 from transom.features.items.bytes import rows_of
 from transom.features.items.columns import is_among, item_table
+from transom.features.persistence import fingerprints
 from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.algorithm.vectorised import WATCHED
 from transom.features.persistence.checks import unsound
 from transom.features.persistence.resolve import PersistenceBlock
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 TABLE = "persistent_items"
 COLUMNS = (
@@ -40,7 +41,7 @@ def step_of(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> Step:
                 Reads("sketch", name, tuples.TABLE),
                 *(Reads(*known.series) for known in (block.known_table,) if known is not None),
             ),
-            stream.persistent_items_shape(name),
+            fingerprints.persistent_items(stream, name),
             (*COLUMNS, *block.item),
         )
         for name, block in blocks.items()

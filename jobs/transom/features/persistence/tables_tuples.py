@@ -24,6 +24,7 @@ from transom.engine.hours import hour_number, quoted
 from transom.features.frames.algorithm.readings import NONE
 from transom.features.items.bytes import binary, keys_of, rows_of
 from transom.features.items.columns import LONG, is_among, item_columns, item_table, without_long
+from transom.features.persistence import fingerprints
 from transom.features.persistence.algorithm.item_slot_hash import hashed_all
 from transom.features.persistence.algorithm.vectorised import (
     Reported,
@@ -45,7 +46,7 @@ from transom.features.persistence.checks import (
 from transom.features.persistence.resolve import PersistenceBlock
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
 from transom.ledger.task_counters import Tally
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 TABLE = "tuples"
 AT_A_TIME = 2**17
@@ -64,7 +65,7 @@ def step_of(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> Step:
     parts = {
         name: Part(
             (Reads("ingest", "events", "events"), Reads("sketch", name, TABLE, back=block.back, forward=-1)),
-            stream.tuples_shape(name),
+            fingerprints.tuples(stream, name),
             ("hour", *block.item, *STATE),
         )
         for name, block in blocks.items()

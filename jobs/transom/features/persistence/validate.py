@@ -1,14 +1,14 @@
 """Rules of blocks of persistence: the columns of their items, and what they ignore."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from datetime import timedelta
 
 from transom.features.items import validate as item_rules
+from transom.features.persistence.spec import Persistence, looked_back
+from transom.spec.block_columns import BlockColumns
 from transom.spec.errors import Problem, no_column
-
-if TYPE_CHECKING:
-    from transom.features.persistence.spec import Persistence
-    from transom.spec.stream import Stream
+from transom.spec.impossible_conditions import Tested, own_where
+from transom.spec.stream import Stream
 
 PERSISTENT_COLUMNS = (
     "hour", "block", "window_end", "stay_id", "low", "high", "estimate", "certain", "watched", "change",
@@ -23,17 +23,17 @@ TUPLE_COLUMNS = (
 them."""
 
 
-def problems(stream: "Stream") -> Iterator[Problem]:
+def problems(stream: Stream) -> Iterator[Problem]:
     """Yield what is wrong with the blocks of a stream, each of which is sound by itself."""
     taken = (*PERSISTENT_COLUMNS, *TUPLE_COLUMNS)
-    for name, said in stream.persistence.items():
+    for name, said in stream.blocks(Persistence).items():
         place = f"persistence.{name}"
         sound = yield from item_rules.problems(place, said, stream, taken, "persistent item")
         if sound:
             yield from _ignored(place, said, stream)
 
 
-def _ignored(place: str, said: "Persistence", stream: "Stream") -> Iterator[Problem]:
+def _ignored(place: str, said: Persistence, stream: Stream) -> Iterator[Problem]:
     yield from item_rules.list_problems(f"{place}.ignore.items", said.ignore.items, said.item, stream)
     ignored = {*item_rules.listed(said.ignore.items)}
     for index, item in enumerate(item_rules.listed(said.watch)):
@@ -50,3 +50,20 @@ def _ignored(place: str, said: "Persistence", stream: "Stream") -> Iterator[Prob
         if column not in said.item:
             at = f"{place}.ignore.table.columns.{column}"
             yield no_column(at, column, said.item, " of the item")
+
+
+def columns_read(stream: Stream) -> Iterator[BlockColumns]:
+    """Yield what each block needs of the events."""
+    return item_rules.columns_read(stream, stream.blocks(Persistence))
+
+
+def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
+    """Yield how far back each block remembers."""
+    for name, block in stream.blocks(Persistence).items():
+        yield f"the window of persistence {name}", looked_back(block)
+
+
+def conditions(stream: Stream) -> Iterator[Tested]:
+    """Yield the conditions of the blocks."""
+    for name, block in stream.blocks(Persistence).items():
+        yield from own_where(stream, f"persistence.{name}", block.where)

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from transom.core.intervals import EPOCH
-from transom.formats.record_format import FieldType
+from transom.formats.record_format import NUMERIC, FieldType
 from transom.formats.regex_rules import PatternError, checked
 from transom.spec.expressions.errors import ExpressionError
 from transom.spec.expressions.parser import MAX_DEPTH, parse
@@ -37,7 +37,6 @@ _COMPARISONS = {
     "NullSafeNEQ": "<=>",
 }  # fmt: skip
 _ARITHMETIC = {"Add": "try_add", "Sub": "try_subtract", "Mul": "try_multiply", "Mod": "try_mod"}
-_NUMERIC: tuple[FieldType, ...] = ("integer", "number")
 # Filled in by the parser and without meaning here: greatest and least leave nulls out in Spark anyway.
 _HARMLESS = {"ignore_nulls", "safe", "typed", "coalesce", "_type"}
 _INTEGER = re.compile("[0-9]+")
@@ -138,7 +137,7 @@ class _Compiler:
         for node, (_, kind) in parts:
             if common is None or kind is None or kind == common:
                 common = common or kind
-            elif kind in _NUMERIC and common in _NUMERIC:
+            elif kind in NUMERIC and common in NUMERIC:
                 common = "number"
             else:
                 self.fail(node, f"{who} takes parts of one type; got {named(common)} and {named(kind)}")
@@ -279,15 +278,15 @@ class _Compiler:
     def arithmetic(self, node: Any) -> Typed:
         name = type(node).__name__
         sign = {"Add": "+", "Sub": "-", "Mul": "*", "Mod": "%", "Div": "/"}[name]
-        left = self.want(node.this, *_NUMERIC, who=sign)
-        right = self.want(node.expression, *_NUMERIC, who=sign)
+        left = self.want(node.this, *NUMERIC, who=sign)
+        right = self.want(node.expression, *NUMERIC, who=sign)
         if name == "Div":
             return f"try_divide({left[0]}, {right[0]})", "number"
         kind = self.unify([(node.this, left), (node.expression, right)], sign)
         return f"{_ARITHMETIC[name]}({left[0]}, {right[0]})", kind
 
     def minus(self, node: Any) -> Typed:
-        sql, kind = self.want(node.this, *_NUMERIC, who="-")
+        sql, kind = self.want(node.this, *NUMERIC, who="-")
         if kind is None:
             self.fail(node, "- takes an integer or a number; got a null")
         return f"try_subtract({'0L' if kind == 'integer' else '0D'}, {sql})", kind
@@ -406,7 +405,7 @@ def _split_part(self: _Compiler, node: Any) -> Typed:
 
 
 def _absolute(self: _Compiler, node: Any) -> Typed:
-    sql, kind = self.want(node.this, *_NUMERIC, who="abs")
+    sql, kind = self.want(node.this, *NUMERIC, who="abs")
     if kind == "integer":
         # The smallest 64-bit integer has no positive partner, and Spark stops there.
         return f"try_cast(abs(CAST({sql} AS DECIMAL(20, 0))) AS BIGINT)", kind
@@ -415,7 +414,7 @@ def _absolute(self: _Compiler, node: Any) -> Typed:
 
 def _rounded(spark: str) -> Any:
     def method(self: _Compiler, node: Any) -> Typed:
-        sql, kind = self.want(node.this, *_NUMERIC, who=spark)
+        sql, kind = self.want(node.this, *NUMERIC, who=spark)
         return (sql if kind == "integer" else f"{spark}({sql})"), "integer"
 
     return method

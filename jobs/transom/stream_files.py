@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 from transom.spec.errors import Problem, SpecificationError
-from transom.spec.loader import load
 from transom.spec.stream import Stream
 from transom.spec.yaml_file import declared_name
+from transom.stream import load
 
 
 def folder() -> Path:

@@ -1,0 +1,35 @@
+"""What the rest of transom knows of the feature."""
+
+from transom.features.aggregates import describe, fingerprints, validate
+from transom.features.aggregates.output_columns import columns_read, report_types, sound
+from transom.features.aggregates.spec import Aggregation
+from transom.spec.feature import Feature
+from transom.spec.stream import Stream
+
+FEATURE: Feature[Stream] = Feature(
+    name="aggregate",
+    stage="aggregate",
+    block=Aggregation,
+    meaning="Blocks of figures over sliding windows.",
+    noun="aggregate",
+    doc="Events become figures over sliding windows.",
+    outlets=("aggregates", "recurring", "alerts"),
+    upstream=lambda stream: "ingest",
+    problems=validate.problems,
+    columns_read=columns_read,
+    lookback=validate.lookback,
+    conditions=validate.conditions,
+    fingerprints={
+        "granules": fingerprints.granules,
+        "aggregates": fingerprints.reports,
+        "item_granules": fingerprints.item_granules,
+        "recurring": fingerprints.recurring,
+        "alerts": fingerprints.alerts,
+    },
+    labels=describe.LABELS,
+    summary=describe.summary,
+    facts=describe.facts,
+    input_table="granules",
+    row_types=lambda stream, block: report_types(stream, block) if sound(stream, block) else None,
+    optional_keys={"aggregates": ("fit", "aging")},
+)

@@ -1,0 +1,38 @@
+"""A fill in words."""
+
+from datetime import timedelta
+
+from transom.core.shifts import format_ago
+from transom.features.fills.spec import Fill
+from transom.spec.stream import Stream
+
+LABELS = {
+    "frame": "`frame`",
+    "from": "`from`",
+    "key": "the key of the frames",
+    "by": "`by`",
+    "where": "`where`",
+    "stretch": "`lead`, `lag` or `shift`",
+    "every": "how far apart readings are",
+    "take": "`take`",
+    "measures": "`measures`",
+    "of": "the measures that it reads",
+    "reach": "`reach`",
+    "types": "the type or resolution of a column",
+}
+"""What the keys of fingerprints are called in the stream's file."""
+
+
+def summary(stream: Stream, name: str) -> str:
+    """Return what fills which frames."""
+    fill = stream.blocks(Fill)[name]
+    measures = ", ".join(fill.measures) or "how many rows"
+    shifts = " and ".join(map(format_ago, fill.shift))
+    ago = "" if fill.shift == (timedelta(0),) else f", shifted by {shifts}"
+    return f"{fill.frame}, from {fill.from_.called}{ago}: {measures}"
+
+
+def facts(stream: Stream, name: str) -> str:
+    """Return what fills which frames."""
+    fill = stream.blocks(Fill)[name]
+    return f"{fill.frame}, from {fill.from_}"

@@ -1,0 +1,28 @@
+"""What the rest of transom knows of the feature."""
+
+from transom.features.fills import describe, fingerprints, validate
+from transom.features.fills.spec import Fill
+from transom.spec.feature import Feature
+from transom.spec.stream import Stream
+
+FEATURE: Feature[Stream] = Feature(
+    name="fills",
+    stage="fill",
+    block=Fill,
+    meaning="What lies between the ends of frames, in the log or in its past.",
+    noun="fill",
+    doc="Frames are filled with what lies between their ends, in the log or in its past.",
+    outlets=("fills",),
+    upstream=lambda stream: "frame",
+    problems=validate.problems,
+    columns_read=validate.columns_read,
+    lookback=validate.lookback,
+    conditions=validate.all_conditions,
+    fingerprints={
+        "fills": fingerprints.fills,
+    },
+    labels=describe.LABELS,
+    summary=describe.summary,
+    facts=describe.facts,
+    inherits=lambda block: frozenset(),
+)

@@ -1,0 +1,38 @@
+"""A kind of frame in words."""
+
+from transom.features.frames.spec import Frame
+from transom.features.frames.validate import key
+from transom.spec.stream import Stream
+
+LABELS = {
+    "key": "`key`",
+    "conditions": "a condition on readings",
+    "value": "the value, by `of` or a condition",
+    "measures": "the measures that it reads",
+    "every": "how far apart readings are",
+    "ties": "`ties`",
+    "baseline": "`baseline`",
+    "kind": "`kind` or what goes with it",
+    "meeting": "`when_open`",
+    "lengths": "`min_length` or `max_length`",
+    "records": "`min_records` or `max_records`",
+    "missing": "`missing`",
+    "idle": "`idle`",
+    "known": "`known`",
+    "stretch": "`stretch`, `scheme` or `longest`",
+    "types": "the type or resolution of a column",
+}
+"""What the keys of fingerprints are called in the stream's file."""
+
+
+def summary(stream: Stream, name: str) -> str:
+    """Return what delimits a kind of frame, and what it is made of."""
+    frame = stream.blocks(Frame)[name]
+    by = ", ".join(key(stream, name)) or "nothing"
+    return f"{frame.kind}, {frame.rule}, by {by}, of {frame.over or 'events'}"
+
+
+def facts(stream: Stream, name: str) -> str:
+    """Return what delimits a kind of frame."""
+    frame = stream.blocks(Frame)[name]
+    return f"{frame.kind}: {frame.rule}"

@@ -1,0 +1,33 @@
+"""What the rest of transom knows of the feature."""
+
+from transom.features.aggregates.spec import Aggregation
+from transom.features.frames import describe, fingerprints, spec_rules, validate
+from transom.features.frames.spec import Frame
+from transom.spec.feature import Feature
+from transom.spec.stream import Stream
+
+FEATURE: Feature[Stream] = Feature(
+    name="frames",
+    stage="frame",
+    block=Frame,
+    meaning="Periods of time that the data of each key delimits.",
+    noun="frames",
+    doc="Readings become frames: periods of time that the data delimits.",
+    outlets=("frames",),
+    upstream=lambda stream: "aggregate" if stream.blocks(Aggregation) else "ingest",
+    block_problems=spec_rules.problems,
+    problems=validate.problems,
+    columns_read=validate.columns_read,
+    lookback=validate.lookback,
+    conditions=validate.all_conditions,
+    fingerprints={
+        "open_frames": fingerprints.open_frames,
+        "frames": fingerprints.frames,
+    },
+    labels=describe.LABELS,
+    summary=describe.summary,
+    facts=describe.facts,
+    input_table="frames",
+    # Frames over an aggregation have its key, and `where` is their own.
+    inherits=lambda block: frozenset() if "over" in block else frozenset(("key",)),
+)

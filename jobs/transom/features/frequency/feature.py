@@ -1,0 +1,31 @@
+"""What the rest of transom knows of the feature."""
+
+from transom.features.frequency import describe, fingerprints, validate
+from transom.features.frequency.spec import Frequency
+from transom.spec.feature import Feature
+from transom.spec.stream import Stream
+
+FEATURE: Feature[Stream] = Feature(
+    name="frequency",
+    stage="sketch",
+    block=Frequency,
+    meaning="How often items are seen in the last hours.",
+    noun="frequency",
+    doc="Events become items that are there all the time, and how often items are seen, in little memory.",
+    outlets=("frequencies",),
+    upstream=lambda stream: "ingest",
+    problems=validate.problems,
+    columns_read=validate.columns_read,
+    lookback=validate.lookback,
+    conditions=validate.conditions,
+    fingerprints={
+        "tick_matrices": fingerprints.tick_matrices,
+        "cells": fingerprints.cells,
+        "frequencies": fingerprints.frequencies,
+    },
+    labels=describe.LABELS,
+    summary=describe.summary,
+    facts=describe.facts,
+    inherits=lambda block: frozenset(("where",)),
+    optional_keys={"cells": ("splitter",), "frequencies": ("splitter",)},
+)

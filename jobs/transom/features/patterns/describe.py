@@ -1,0 +1,44 @@
+"""A pattern in words."""
+
+from transom.core.durations import format_duration, spoken
+from transom.core.terminal import counted
+from transom.features.patterns.spec import Pattern
+from transom.spec.stream import Stream
+
+LABELS = {
+    "key": "`key`",
+    "where": "`where`",
+    "conditions": "a `where` of its steps",
+    "all": "`count`",
+    "elements": "`steps`",
+    "never": "`never`",
+    "detector": "the detector or its source",
+    "columns": "the columns that its steps compare and `keep` names",
+    "keep": "`keep`",
+    "within": "`within`",
+    "batch": "`batch`",
+    "top": "`batch`",
+    "max_records": "`max_records`",
+    "merge": "`merge`",
+    "types": "the type or resolution of a column",
+}
+"""What the keys of fingerprints are called in the stream's file."""
+
+
+def summary(stream: Stream, name: str) -> str:
+    """Return what a pattern looks for, and how time is cut for it."""
+    pattern = stream.blocks(Pattern)[name]
+    what = pattern.detector or counted(len(pattern.all_steps), "step")
+    return (
+        f"{what} by {', '.join(pattern.key) or 'nothing'}, within {format_duration(pattern.within)}, "
+        f"{counted(pattern.levels, 'level')} from batches of {format_duration(pattern.batch)}"
+    )
+
+
+def facts(stream: Stream, name: str) -> str:
+    """Return the key of a pattern, how long it may take, and its windows."""
+    pattern = stream.blocks(Pattern)[name]
+    return (
+        f"key {', '.join(pattern.key) or 'none'}; within {format_duration(pattern.within)}; "
+        f"windows of {spoken(2 * pattern.batch)} to {spoken(2 * pattern.top)}"
+    )

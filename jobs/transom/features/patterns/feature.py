@@ -1,0 +1,30 @@
+"""What the rest of transom knows of the feature."""
+
+from transom.features.patterns import describe, fingerprints, spec_rules, validate
+from transom.features.patterns.spec import Pattern
+from transom.spec.feature import Feature
+from transom.spec.stream import Stream
+
+FEATURE: Feature[Stream] = Feature(
+    name="patterns",
+    stage="widen",
+    block=Pattern,
+    meaning="Episodes of several steps, minutes or days apart, in the events of each key.",
+    noun="pattern",
+    doc="Events become what patterns match in windows that widen, and episodes.",
+    outlets=("matches", "episodes"),
+    upstream=lambda stream: "ingest",
+    block_problems=spec_rules.problems,
+    problems=validate.problems,
+    columns_read=validate.columns_read,
+    lookback=validate.lookback,
+    conditions=validate.all_conditions,
+    fingerprints={
+        "batches": fingerprints.batches,
+        "matches": fingerprints.matches,
+        "episodes": fingerprints.episodes,
+    },
+    labels=describe.LABELS,
+    summary=describe.summary,
+    facts=describe.facts,
+)

@@ -1,0 +1,29 @@
+"""What the rest of transom knows of the feature."""
+
+from transom.features.persistence import describe, fingerprints, validate
+from transom.features.persistence.spec import Persistence
+from transom.spec.feature import Feature
+from transom.spec.stream import Stream
+
+FEATURE: Feature[Stream] = Feature(
+    name="persistence",
+    stage="sketch",
+    block=Persistence,
+    meaning="Items that are there all the time, however rarely each time.",
+    noun="persistence",
+    doc="Events become items that are there all the time, and how often items are seen, in little memory.",
+    outlets=("persistent_items",),
+    upstream=lambda stream: "ingest",
+    problems=validate.problems,
+    columns_read=validate.columns_read,
+    lookback=validate.lookback,
+    conditions=validate.conditions,
+    fingerprints={
+        "tuples": fingerprints.tuples,
+        "persistent_items": fingerprints.persistent_items,
+    },
+    labels=describe.LABELS,
+    summary=describe.summary,
+    facts=describe.facts,
+    inherits=lambda block: frozenset(("where",)),
+)

@@ -1,0 +1,19 @@
+"""The only list of features, in the order in which their stages run."""
+
+from transom.features.aggregates import feature as aggregates
+from transom.features.fills import feature as fills
+from transom.features.frames import feature as frames
+from transom.features.frequency import feature as frequency
+from transom.features.patterns import feature as patterns
+from transom.features.persistence import feature as persistence
+from transom.spec.feature import Feature
+from transom.spec.stream import Stream
+
+FEATURES: tuple[Feature[Stream], ...] = (
+    patterns.FEATURE,
+    aggregates.FEATURE,
+    frames.FEATURE,
+    fills.FEATURE,
+    persistence.FEATURE,
+    frequency.FEATURE,
+)

@@ -1,0 +1,63 @@
+"""The columns of the events that a block needs, and of which events it needs them."""
+
+from dataclasses import dataclass, field
+
+from transom.spec.expressions import Expression
+
+
+@dataclass(frozen=True)
+class Use:
+    """Columns that a block reads in the events that meet a condition.
+
+    Attributes:
+        columns: the names of the columns.
+        where: the condition, as Spark SQL; None is every event.
+        decides: whether `where` itself reads the columns. Then they are also needed where an event neither
+            meets it nor fails it, as is the case without them.
+    """
+
+    columns: frozenset[str]
+    where: str | None
+    decides: bool = False
+
+    @property
+    def metric(self) -> str:
+        """The name of its figure: how many events of a file it reads the columns in."""
+        return f"{'not failing' if self.decides else 'meeting'} {self.where}"
+
+
+@dataclass(frozen=True)
+class BlockColumns:
+    """What one block needs of the events.
+
+    Attributes:
+        name: the name of the block.
+        key: the columns that every event which the block takes must have.
+        where: which events the block takes, as Spark SQL; None is every event.
+        uses: the columns that it reads beside its key.
+    """
+
+    name: str
+    key: tuple[str, ...] = ()
+    where: str | None = None
+    uses: tuple[Use, ...] = field(default=())
+
+    @property
+    def all_uses(self) -> tuple[Use, ...]:
+        """What it reads, its key included."""
+        return (Use(frozenset(self.key), self.where), *self.uses)
+
+
+def sql_of(condition: Expression | None) -> str | None:
+    """Return the SQL of a condition, None of none."""
+    return None if condition is None else condition.sql
+
+
+def tested(condition: Expression | None) -> tuple[Use, ...]:
+    """Return the use that a block's own condition makes of columns."""
+    return () if condition is None else (Use(frozenset(condition.columns), condition.sql, decides=True),)
+
+
+def both(where: Expression | None, condition: Expression) -> str:
+    """Return the SQL of a condition on the events that another one lets through."""
+    return condition.sql if where is None else f"{where.sql} AND {condition.sql}"

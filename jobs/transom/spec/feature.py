@@ -1,0 +1,87 @@
+"""What the rest of transom knows of a feature: the kernel reads this, and no feature's name.
+
+A feature is one object of the class `Feature`, in `features/<noun>/__init__.py`. `transom.features.registry`
+lists them, and `transom.spec.stream.stream_type` makes the type of a stream's file from the list.
+
+The object is made whenever a stream's file is read, as Airflow does every half minute. So what needs numpy,
+pyarrow, pyspark or deltalake is named by its path, as `lazy("transom.features.frames.stage:definition")`, and
+imported when it is called.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pkgutil import resolve_name
+from typing import Any, Generic, TypeVar
+
+from transom.formats.record_format import FieldType
+from transom.spec.base import Model
+from transom.spec.block_columns import BlockColumns
+from transom.spec.errors import Problem
+from transom.spec.impossible_conditions import Tested
+
+S = TypeVar("S")
+"""The type of a stream, `transom.spec.stream.Stream`."""
+
+
+def lazy(path: str) -> Callable[..., Any]:
+    """Return a function that imports another one, named `module:function`, when it is called."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        return resolve_name(path)(*arguments, **named)
+
+    return call
+
+
+@dataclass(frozen=True)
+class Feature(Generic[S]):
+    """One feature.
+
+    Attributes:
+        name: the field of the stream's file that declares its blocks.
+        stage: the stage that computes its tables.
+        block: the type of a block.
+        meaning: what its blocks are, for editors of stream files.
+        noun: what one block is called.
+        doc: what the stage does, for its task in Airflow.
+        outlets: the tables of results, which Airflow tells other DAGs of.
+        input_table: the table without which the stage cannot have run, where other stages read its tables.
+        upstream: the stage whose gate has to pass first; a function of the stream.
+        inherits: which of the stream's defaults, `key` and `where`, a block takes; a function of the block as
+            it is written.
+        row_types: the types of the columns of a block's rows that a stream's own checks of the stage see;
+            None of a block that is unsound. None itself: streams have no checks of this stage.
+        block_problems: what is wrong with a block by itself; paths are inside it.
+        problems: what is wrong with its blocks, each of which is sound by itself.
+        columns_read: what its blocks need of the events.
+        lookback: how far back each block reads state that expires, and what that is called.
+        fingerprints: of each table, what of a block shapes it, as canonical JSON.
+        labels: what the keys of these texts are called in the stream's file.
+        optional_keys: keys of these texts, by table, that are only there where the block has them.
+        conditions: its conditions, for the warning about those that no row meets.
+        summary: a block in a line, for `transom check`.
+        facts: a block in a line, for the DAG's page.
+    """
+
+    name: str
+    stage: str
+    block: type[Model]
+    meaning: str
+    noun: str
+    doc: str
+    outlets: tuple[str, ...]
+    upstream: Callable[[S], str]
+    problems: Callable[[S], Iterator[Problem]]
+    columns_read: Callable[[S], Iterator[BlockColumns]]
+    lookback: Callable[[S], Iterator[tuple[str, timedelta]]]
+    fingerprints: Mapping[str, Callable[[S, str], str]]
+    labels: Mapping[str, str]
+    conditions: Callable[[S], Iterator[Tested]]
+    summary: Callable[[S, str], str]
+    facts: Callable[[S, str], str]
+    inherits: Callable[[Mapping[str, Any]], frozenset[str]] = lambda block: frozenset(("key", "where"))
+    block_problems: Callable[[Any], Iterator[Problem]] = lambda block: iter(())
+    input_table: str | None = None
+    row_types: Callable[[S, str], Mapping[str, FieldType] | None] | None = None
+    optional_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    render: Callable[..., Any] | None = None

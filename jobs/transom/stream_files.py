@@ -12,7 +12,7 @@ from transom.stream import load
 def folder() -> Path:
     """Where the stream files are."""
     named = os.environ.get("TRANSOM_STREAMS")
-    return Path(named) if named else Path(__file__).resolve().parents[3] / "schemas" / "streams"
+    return Path(named) if named else Path(__file__).resolve().parents[2] / "schemas" / "streams"
 
 
 def streams() -> tuple[dict[Path, Stream], list[SpecificationError]]:

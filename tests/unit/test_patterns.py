@@ -176,7 +176,7 @@ def test_what_a_stream_looks_for_is_told_in_a_line_each() -> None:
         "5 levels from batches of 5 minutes",
     ]
     one = of(within="5 minutes", steps=[{"id": "a", "where": "ok"}], key=[])
-    assert declared(parse(small()).model_copy(update={"patterns": {"x": one}})).splitlines()[2:] == [
+    assert declared(parse(small()).model_copy(update={"patterns": {"x": one}})).splitlines()[1:2] == [
         "  pattern x: 1 step by nothing, within 5 minutes, 1 level from batches of 5 minutes"
     ]
 

@@ -32,7 +32,7 @@ from pyspark.sql import SparkSession
 import replay
 from failpoints import Killed, Side, watched
 from house import House, hour, line
-from transom.app.stage_runners import WORKS
+from transom.app.run_chunk import run_chunk
 from transom.core.intervals import Interval
 from transom.features.ingest.file_records import source_id
 from transom.ledger.ledger import Overtaken
@@ -325,7 +325,7 @@ def told_anew(day: House, landing: Landing, make: Make, folder: Path, whole: Int
     (folder / "landing/web").mkdir(parents=True)
     if first != landing.there:
         shown.show(first)
-        WORKS["ingest"](anew.context_of(whole))
+        run_chunk("ingest", anew.context_of(whole))
     shown.show(landing.there)
     anew.run_over(whole)
     return anew

@@ -21,15 +21,11 @@ from pyspark.sql import functions as F
 
 from compare import Row, differences
 from transom.app import run_stage as job
-from transom.app.stage_runners import WORKS
+from transom.app.definitions import DEFINITIONS
+from transom.app.run_chunk import run_chunk
 from transom.core.intervals import Interval, format_hour
 from transom.engine.runner import Outcome
-from transom.features import sketch_stage
-from transom.features.aggregates import stage as aggregate_stage
-from transom.features.fills import stage as fill_stage
-from transom.features.frames import stage as frame_stage
 from transom.features.ingest.tables import Tables
-from transom.features.patterns import stage as widen_stage
 from transom.findings import store as findings
 from transom.findings.from_ledger import Finding
 from transom.ledger.ledger import Ledger
@@ -146,7 +142,7 @@ class House:
         """A stage over the chunks of a run, and what it found."""
         outcome = Outcome()
         for context in contexts:
-            outcome.add(WORKS[stage](context))
+            outcome.add(run_chunk(stage, context))
         job.tell(self.ledger, self.stream, stage, outcome.stale)
         return outcome
 
@@ -199,11 +195,10 @@ class House:
     def assert_ledger_true(self) -> None:
         """Assert that the ledger's digests are those of the rows, and that each line is accounted for."""
         self._assert_lines_accounted()
-        of_stages = (widen_stage, aggregate_stage, frame_stage, fill_stage, sketch_stage)
         hashed: dict[tuple[str, str], tuple[Table, Sequence[str]]] = {
             (step.table.name, block): (step.table, part.columns)
-            for of in of_stages
-            for step in of.stage(self.stream).steps
+            for define in DEFINITIONS.values()
+            for step in define(self.stream).steps
             for block, part in step.parts.items()
         }
         of_ingest = {table.name: (table, table.promised()) for table in Tables.of(self.stream)}

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from transom.app import run_stage as job
-from transom.app.stage_runners import WORKS
 from transom.core.intervals import HOUR, Interval
 from transom.engine.checks import preload
 from transom.storage.session import session
@@ -24,7 +23,7 @@ def main(lake: str, start: str, end: str) -> None:
     try:
         for hour in Interval.parse(start, end).hours():
             for stage in stream.stages:
-                job.perform(spark, stage, stream, Interval(hour, hour + HOUR), WORKS[stage], lake=lake)
+                job.perform(spark, stage, stream, Interval(hour, hour + HOUR), lake=lake)
     finally:
         spark.stop()
 

@@ -1,5 +1,5 @@
-"""Every stage behind ingest, in the lake in memory: the steps, tables and reads of its real outline, and one
-generic computation in place of its own.
+"""Every stage behind ingest, in the lake in memory: the steps, tables and reads of its real definition, and
+one generic computation in place of its own.
 
 What is computed of an hour is a hash of all that the hour may read. So an hour that is not computed again
 when it should be, that reads too much or too little, or that a killed run has left, has other rows than
@@ -15,7 +15,7 @@ from typing import Self
 
 import yaml
 
-from transom.app.stage_runners import LATER, shared_state
+from transom.app.definitions import DEFINITIONS, shared_state
 from transom.engine.runner import Outcome
 from transom.ledger.check import Check
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Stage, Step
@@ -107,24 +107,24 @@ class Double:
 
     @cached_property
     def stage(self) -> Stage:
-        outline = LATER[self.name](self.stream)
-        return replace(outline, steps=tuple(self._step(outline, step) for step in outline.steps))
+        definition = DEFINITIONS[self.name](self.stream)
+        return replace(definition, steps=tuple(self._step(definition, step) for step in definition.steps))
 
-    def _step(self, outline: Stage, step: Step) -> Step:
+    def _step(self, definition: Stage, step: Step) -> Step:
         checks = (
             Check("small", "value", "incomplete", at_least=self.at_least),
             Check("large", "value", "error", at_most=self.at_most),
         )
 
         def compute(request: Request) -> Computed:
-            return Computed([self._share(outline, step, request, block) for block in request.targets])
+            return Computed([self._share(definition, step, request, block) for block in request.targets])
 
         return Step(step.table, step.parts, compute, checks)
 
-    def _share(self, outline: Stage, step: Step, request: Request, block: str) -> Share:
+    def _share(self, definition: Stage, step: Step, request: Request, block: str) -> Share:
         part, targets, others = step.parts[block], request.targets[block], step.others(block)
         assert list(targets) == sorted(set(targets))
-        sources = {reads: _rows_read(outline, step, request, reads, targets) for reads in part.reads}
+        sources = {reads: _rows_read(definition, step, request, reads, targets) for reads in part.reads}
         frame = Rows()
         for hour in targets:
             self.computed.append((step.table.name, block, hour))
@@ -135,7 +135,7 @@ class Double:
             ]
             # Incomplete hours of several tables are told together: only a step that reads one goes by them.
             lacking = _among(others[0], hour, request.incomplete[block]) if len(others) == 1 else []
-            row = _row(hour, (outline.version, block, part.shape, hour, read, lacking), bool(read))
+            row = _row(hour, (definition.version, block, part.shape, hour, read, lacking), bool(read))
             frame += row
             for reads in part.reads:
                 if reads.table == step.table.name:
@@ -156,12 +156,12 @@ def _among(reads: Reads, hour: datetime, hours: Collection[datetime]) -> list[da
 
 
 def _rows_read(
-    outline: Stage, step: Step, request: Request, reads: Reads, targets: Sequence[datetime]
+    definition: Stage, step: Step, request: Request, reads: Reads, targets: Sequence[datetime]
 ) -> dict[datetime, list[Row]]:
     """The rows of what some hours read of a table, by hour."""
     hours = {node.hour for hour in targets for node in reached_by(reads, hour)}
     if reads.stage == FILLER:
-        filler = next(filler for filler in outline.fillers if filler.series[1] == reads.block)
+        filler = next(filler for filler in definition.fillers if filler.series[1] == reads.block)
         if filler.table is None:
             # Of another stream, too, nothing is read of an hour that is not due.
             hours &= request.rows[reads.block, reads.table].keys()
@@ -203,18 +203,18 @@ class LedgerRow:
 def upstream(name: str) -> tuple[str, ...]:
     """Every stage that one reads, and itself, in their order."""
     found = {name}
-    for later in reversed(LATER):
+    for later in reversed(DEFINITIONS):
         if later in found:
-            parts = (part for step in LATER[later](STREAM).steps for part in step.parts.values())
+            parts = (part for step in DEFINITIONS[later](STREAM).steps for part in step.parts.values())
             found |= {reads.stage for part in parts for reads in part.reads}
-    return tuple(stage for stage in LATER if stage in found)
+    return tuple(stage for stage in DEFINITIONS if stage in found)
 
 
 class Pipeline(EventLake):
     """A lake in memory with every stage of a stream.
 
     Attributes:
-        stream: its stages' outlines are run.
+        stream: its stages' definitions are run.
         at_most, at_least: as in `Double`.
         doubles: the stages, in their order.
     """
@@ -226,7 +226,7 @@ class Pipeline(EventLake):
     def specify(self, stream: Stream, at_most: int = VALUES, at_least: int = 0) -> None:
         """Changes the specification."""
         self.stream, self.at_most, self.at_least = stream, at_most, at_least
-        self.doubles = {name: Double(name, stream, at_most, at_least) for name in LATER}
+        self.doubles = {name: Double(name, stream, at_most, at_least) for name in DEFINITIONS}
 
     def run(
         self,
@@ -235,7 +235,7 @@ class Pipeline(EventLake):
         heal: int = 2,
         chunk: int = 100,
         retention: int | None = None,
-        stages: Collection[str] = tuple(LATER),
+        stages: Collection[str] = tuple(DEFINITIONS),
     ) -> dict[str, Outcome]:
         """Some stages over some hours, in their order, each in chunks."""
         return {
@@ -261,7 +261,7 @@ class Pipeline(EventLake):
         copy.store.tokens = dict(self.store.tokens)
         return copy
 
-    def anew(self, stages: Collection[str] = tuple(LATER)) -> "Pipeline":
+    def anew(self, stages: Collection[str] = tuple(DEFINITIONS)) -> "Pipeline":
         """A new lake of the same events, in which some stages have run once over all of them."""
         lake = Pipeline(self.stream, self.at_most, self.at_least)
         lake.take_events(self)

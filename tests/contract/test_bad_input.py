@@ -13,8 +13,7 @@ import pytest
 from pyarrow import RecordBatch
 
 from house import House, clock, hour, line
-from transom.app.run_stage import Context
-from transom.app.stage_runners import WORKS
+from transom.app.run_chunk import Context, run_chunk
 from transom.features.ingest.landing import Landing, LandingError, Names
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Overtaken
@@ -184,7 +183,7 @@ def test_two_runs_of_one_stream_at_once_cannot_both_be_right(
 
     monkeypatch.setattr(day.ledger, "claim", overtaken)
     with pytest.raises(Overtaken, match=r"run run .* came in between; run run .* wrote nothing"):
-        WORKS["ingest"](first)
+        run_chunk("ingest", first)
     day.run(0, 2)
     alone = house(lake="alone")
     alone.run(0, 2)

@@ -44,7 +44,7 @@ class Chained:
                     {"all": Part(reads, "", ("hour", "value"))},
                     self._chain,
                     checks=(many,),
-                    figures={"most": F.max("value")},
+                    metrics={"most": "max(value)"},
                 ),
             ),
         )

@@ -110,7 +110,7 @@ def set_to(column: str, value: object) -> Callable[[DataFrame], DataFrame]:
     ("make", "block", "table", "fault", "check", "samples", "good"),
     [
         (
-            aggregate_stage.stage,
+            aggregate_stage.definition,
             "site",
             "aggregates",
             set_to("n", 101),
@@ -119,7 +119,7 @@ def set_to(column: str, value: object) -> Callable[[DataFrame], DataFrame]:
             ("site", "granules"),
         ),
         pytest.param(
-            frame_stage.stage,
+            frame_stage.definition,
             "fine",
             "frames",
             set_to("mean", None),
@@ -129,7 +129,7 @@ def set_to(column: str, value: object) -> Callable[[DataFrame], DataFrame]:
             marks=pytest.mark.full,
         ),
         pytest.param(
-            fill_stage.stage,
+            fill_stage.definition,
             "around",
             "fills",
             set_to("rows_matched", 9),
@@ -139,7 +139,7 @@ def set_to(column: str, value: object) -> Callable[[DataFrame], DataFrame]:
             marks=pytest.mark.full,
         ),
         (
-            sketch_stage.stage,
+            sketch_stage.definition,
             "answers",
             "tick_matrices",
             {"matrices_miscounted": 1},
@@ -163,7 +163,7 @@ def test_table_with_a_fault_is_withheld_and_others_are_published(
     """Two stages in the quick tier: every stage is published by the same means."""
     stage = make(day.stream)
     if stage.name == "fill":
-        run(day, frame_stage.stage(day.stream))
+        run(day, frame_stage.definition(day.stream))
     changed = (
         overcounted(stage, table, fault) if isinstance(fault, Mapping) else tampered(stage, table, fault)
     )
@@ -185,7 +185,7 @@ def test_block_with_a_fault_is_withheld_and_others_are_published(day: House) -> 
             return rows.withColumn("end", F.expr("hour + INTERVAL 1 HOUR"))
         return rows if "status" in rows.columns else rows.withColumn("new_matches", F.lit(8))
 
-    run(day, tampered(widen_stage.stage(day.stream), "episodes", at_fault))
+    run(day, tampered(widen_stage.definition(day.stream), "episodes", at_fault))
     found = {name: (of.node.block, of.observed) for name, of in failed(day, "widen").items()}
     assert found == {"episodes_inside_hour": ("of_client", 1), "matches_in_episodes": ("of_all", 1)}
     statuses = {
@@ -198,7 +198,7 @@ def test_block_with_a_fault_is_withheld_and_others_are_published(day: House) -> 
 
 @pytest.mark.xdist_group("checks of a lake")
 def test_hour_with_a_fault_is_withheld_until_a_run_without_it(day: House) -> None:
-    stage = aggregate_stage.stage(day.stream)
+    stage = aggregate_stage.definition(day.stream)
 
     def without_the_last(rows: DataFrame) -> DataFrame:
         return rows.withColumn("counts", F.expr("array(counts[0], 0L)"))

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 import transom
 from house import House, line
 from transom.app import run_stage
-from transom.app.stage_runners import WORKS
 
 Make = Callable[..., House]
 TRANSOM = Path(transom.__file__).parent
@@ -48,7 +47,7 @@ def test_a_clock_that_jumps_leaves_no_trace(
     def performed(day: House, start: int, end: int) -> None:
         for stage in day.stream.stages:
             lake, interval = str(Path(day.root).parent), day.context(start, end).interval
-            run_stage.perform(spark, stage, day.stream, interval, WORKS[stage], lake=lake)
+            run_stage.perform(spark, stage, day.stream, interval, lake=lake)
 
     files = [steady.land(number, [line(3600 * number + 5, f"10.0.0.{number}")]) for number in range(2)]
     performed(steady, 0, 2)
@@ -160,4 +159,4 @@ def test_nothing_that_rows_come_from_asks_a_clock() -> None:
     """A job reads it to say how long it took and when it ended, and the command line for a person's sake."""
     modules = {str(path.relative_to(TRANSOM)): clocks(path.read_text()) for path in TRANSOM.rglob("*.py")}
     asking = {module for module, lines in modules.items() if lines and not module.startswith("cli/")}
-    assert asking == {"app/main.py", "app/run_stage.py"}
+    assert asking == {"app/main.py", "app/run_chunk.py", "app/run_stage.py"}

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from failing import failed, makes_fail, noted
 from house import WEB, House, hour, line
-from transom.app.stage_runners import WORKS
+from transom.app.run_chunk import run_chunk
 from transom.core.intervals import Interval
 from transom.engine.gate import judge
 from transom.features.ingest.snapshot import node_of
@@ -112,7 +112,7 @@ def test_the_hour_that_comes_twice_has_six_readings_and_six(house: Make) -> None
         head + "".join(f"2024-10-27 {time}:00,m2,1\n" for time in [*clock[:12], *clock[18:]])
     )
     start = datetime(2024, 10, 26, 23, tzinfo=UTC)
-    WORKS["ingest"](night.context_of(Interval(start, start + timedelta(hours=4))))
+    run_chunk("ingest", night.context_of(Interval(start, start + timedelta(hours=4))))
     read = Counter((row["device"], row["event_time"].astimezone(UTC).hour) for row in night.rows_of("events"))
     assert {at: read["m1", at] for at in (23, 0, 1, 2)} == {23: 6, 0: 6, 1: 6, 2: 6}
     assert {at: read["m2", at] for at in (23, 0, 1, 2)} == {23: 6, 0: 6, 1: 0, 2: 6}

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from failpoints import killed_at
 from house import House, line
-from transom.app.stage_runners import WORKS
+from transom.app.definitions import STAGES
 from transom.engine.gate import judge
 
 Make = Callable[..., House]
@@ -62,7 +62,7 @@ def test_random_history_leaves_tables_of_one_run(house: Make, dice: random.Rando
     """Slow (half a minute): every stage runs several times. Runs come in random order, one of them is killed
     and repeated, and a file comes late."""
     lived, whole = house(EVERY_STAGE, "lived"), house(EVERY_STAGE, "whole")
-    assert lived.stream.stages == tuple(WORKS), "the stream has every stage there is"
+    assert lived.stream.stages == STAGES, "the stream has every stage there is"
     for number in range(HOURS):
         lived.land(number, requests(number))
     late = lived.land(LATE, [line(3600 * LATE + 1800 + 40 * n, "10.9.9.9") for n in range(20)], ".late")
@@ -82,7 +82,7 @@ def test_random_history_leaves_tables_of_one_run(house: Make, dice: random.Rando
     lived.assert_same(whole, f"runs of {cuts}, number {killed} killed at commit {commit}")
     assert lived.findings() == whole.findings()
     lived.assert_ledger_true()
-    for stage in WORKS:
+    for stage in STAGES:
         assert judge(lived.ledger, stage, "web", lived.context(0, HOURS).interval, "").passed
     # Every table is put to the test, and all that is reported to a person.
     empty = {name for name, rows in lived.rows().items() if not rows}

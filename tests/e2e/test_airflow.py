@@ -15,7 +15,7 @@ from airflow_api import Airflow
 from deltalake import DeltaTable
 from sample_logs import WEB, Hours, land
 
-from transom.app.stage_runners import WORKS
+from transom.app.definitions import STAGES
 from transom.core.intervals import format_hour
 from transom.features.patterns.algorithm.reference import Widening
 from transom.findings.store import findings
@@ -26,7 +26,6 @@ from transom.storage.tables import instant, read_rows
 # One Airflow serves all tests: they stay on one worker.
 pytestmark = pytest.mark.xdist_group("airflow")
 ROOT = Path(__file__).resolve().parents[2]
-STAGES = tuple(WORKS)
 HOUR = timedelta(hours=1)
 SECOND = 1_000_000
 FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from sample_logs import HOUR
 
 from house import House
-from transom.app.stage_runners import WORKS
+from transom.app.run_chunk import run_chunk
 from transom.core.intervals import Interval
 from transom.formats.record_format import FormatName
 from transom.ledger.ledger import Ledger
@@ -94,7 +94,7 @@ def test_the_second_stream_reads_such_a_log(spark: SparkSession, tmp_path: Path)
     log.write_bytes(gzip.compress("\n".join(["device_id;temp;measured_at", *rows]).encode()))
     start = datetime(2015, 5, 16, 22, tzinfo=UTC)
     for stage in house.stream.stages:
-        WORKS[stage](house.context_of(Interval(start, start + HOUR)))
+        run_chunk(stage, house.context_of(Interval(start, start + HOUR)))
     found = house.table("aggregates").where(F.col("level") == 1).collect()
     at_its_end = [row for row in found if row.window_end.astimezone(UTC) == start + HOUR]
     assert [(row.site, row.device, row.n, row.mean, row.highest) for row in at_its_end] == [

@@ -19,14 +19,14 @@ import sample_logs
 from histories import told_anew
 from house import House
 from siege import Siege
-from transom.app.stage_runners import WORKS
+from transom.app.definitions import STAGES
 from transom.core.intervals import HOUR, Interval
 from transom.features.ingest.file_records import File
 
 FIRST = datetime(2015, 5, 18, 0, tzinfo=UTC)
 HOURS = int(os.environ.get("TRANSOM_HOURS", "24"))
 KILLS = int(os.environ.get("TRANSOM_KILLS", "24"))
-KILLS_OF_EACH = max(KILLS // len(WORKS), 2)
+KILLS_OF_EACH = max(KILLS // len(STAGES), 2)
 HEAL = 2 * HOUR
 STREAM = """
 name: web
@@ -63,7 +63,6 @@ frequency:
   answers: {item: [client, status], window: 3 hours, tick: 20 minutes, epsilon: 0.2, delta: 0.2,
             variant: splitter}
 """
-STAGES = tuple(WORKS)
 WHOLE = Interval(FIRST, FIRST + HOURS * HOUR)
 assert HOURS >= 6, "of each hour, another one has to be further away than `heal`"
 

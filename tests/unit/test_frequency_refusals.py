@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from transom.cli.check import declared
-from transom.features.frequency import tables_frequencies as frequencies
-from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.cell_values import NUMBERS, VALUES
 from transom.features.frequency.spec import Frequency
+from transom.features.frequency.steps import FREQUENCY_COLUMNS, MATRIX_COLUMNS
 from transom.stream import parse
 from unit.small_stream import base, refusal
 
@@ -103,7 +102,7 @@ def test_what_frequency_is_refused_for(said: dict[str, Any], message: str) -> No
     assert refusal(data).replace("app.yaml: frequency.x.", "").replace("app.yaml: ", "") == message
 
 
-@pytest.mark.parametrize("name", [*NUMBERS, *VALUES, *frequencies.COLUMNS, *tick_matrices.COLUMNS])
+@pytest.mark.parametrize("name", [*NUMBERS, *VALUES, *FREQUENCY_COLUMNS, *MATRIX_COLUMNS])
 def test_no_item_is_called_as_what_is_computed_with_it(name: str) -> None:
     data = base()
     data["columns"][name] = "user"

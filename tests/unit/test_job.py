@@ -120,7 +120,7 @@ def test_what_has_to_run_first_is_said_before_spark_is_started(
     )
     assert str(refused.value) == f"{asked[0]}: {words}"
     with pytest.raises(LakeError) as again:
-        job.perform(Mock(), "aggregate", load(WEB), TWO_HOURS, Mock(), lake=str(tmp_path / "lake"))
+        job.perform(Mock(), "aggregate", load(WEB), TWO_HOURS, lake=str(tmp_path / "lake"))
     assert str(again.value) == words
     assert not (tmp_path / "lake").exists()
 
@@ -154,7 +154,6 @@ def performed(
         stage: str,
         stream: Any,
         interval: Interval,
-        work: Any,
         *,
         lake: str,
         run_id: str,
@@ -267,14 +266,15 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
     # What a chunk leaves stale, a later one may have published.
     hours = iter([TEN - timedelta(days=9), TEN])
 
-    def work(context: job.Context) -> Outcome:
+    def work(stage: str, context: job.Context) -> Outcome:
         steps.append(context.run_id)
         left: dict[Node, Entry | None] = {Node("ingest", "events", "events", next(hours)): None}
         counts = {"published": 4, "incomplete": 1, "quarantined": 2}
         return Outcome(rows_out=5, **counts, work={"lines_rejected": 3}, standing=next(chunks), stale=left)
 
     days = Interval(TEN, TEN + timedelta(days=8))
-    job.perform(Mock(), "ingest", load(WEB), days, work, lake=str(tmp_path))
+    monkeypatch.setattr(job, "run_chunk", work)
+    job.perform(Mock(), "ingest", load(WEB), days, lake=str(tmp_path))
     assert capsys.readouterr().out == (
         f"ingest web {days}: 8 published (2 of them incomplete), 4 quarantined, 0 blocked, 0 of them healed "
         "(tables' hours); 10 rows, 6 lines rejected, 1 file waiting\n"
@@ -288,19 +288,22 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
     assert (told.kind, told.start) == ("stale", TEN)
 
 
-def test_two_runs_of_one_name_take_nothing_for_their_own_that_is_the_others(tmp_path: Path) -> None:
+def test_two_runs_of_one_name_take_nothing_for_their_own_that_is_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A retry begins while the first try is still at work."""
     node = Node("ingest", "events", "events", TEN)
 
     def tries(times: int) -> None:
-        def work(context: job.Context) -> Outcome:
+        def work(stage: str, context: job.Context) -> Outcome:
             context.ledger.claim("ingest", [node], context.run_id)
             if times > 1:
                 tries(times - 1)
             context.ledger.publish("ingest", {node: Entry("published", context.run_id)}, context.run_id)
             return Outcome()
 
-        job.perform(Mock(), "ingest", load(WEB), TWO_HOURS, work, lake=str(tmp_path), run_id="daily 1")
+        monkeypatch.setattr(job, "run_chunk", work)
+        job.perform(Mock(), "ingest", load(WEB), TWO_HOURS, lake=str(tmp_path), run_id="daily 1")
 
     with pytest.raises(Overtaken, match=r"run daily 1 [0-9a-f]+ was overtaken by run daily 1 [0-9a-f]+ "):
         tries(2)

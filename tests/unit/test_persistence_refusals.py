@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from transom.cli.check import declared
-from transom.features.sketch_stage import told
+from transom.features.sketch_stage import epsilons
 from transom.stream import parse
 from unit.small_stream import base, refusal
 
@@ -140,4 +140,4 @@ def test_what_items_are_judged_by_shapes_what_is_told_of_them() -> None:
 def test_the_ledger_says_the_epsilon_that_follows_from_a_budget() -> None:
     data = base() | {"persistence": {"x": {**P, "epsilon": ..., "budget": BUDGET}, "y": P}}
     del data["persistence"]["x"]["epsilon"]
-    assert told(parse(data)) == {"x.epsilon_millionths": 555_556, "y.epsilon_millionths": 200_000}
+    assert epsilons(parse(data)) == {"x.epsilon_millionths": 555_556, "y.epsilon_millionths": 200_000}

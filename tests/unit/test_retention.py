@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from transom.engine import retention
 from transom.engine.retention import SILENT, expire
-from transom.features.aggregates.stage import outline
+from transom.features.aggregates.stage import definition
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import Entry, Node
 from transom.storage.store import Store
@@ -30,7 +30,7 @@ STREAM = parse(
         "aggregate": {"site": {"measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"}},
     }
 )
-STAGE = outline(STREAM)
+STAGE = definition(STREAM)
 STOOD = Entry("published", "first", digest="2:7", inputs={"specification": "s"}, rows=2)
 REPORT = Node("aggregate", "site", "aggregates", DAY)
 

@@ -22,10 +22,10 @@ from bench import frames
 from bench.draw import END, FIRST
 from bench.measure import LONG
 from transom.app import run_stage as job
-from transom.app.stage_runners import WORKS
 from transom.core.intervals import Interval, format_hour
-from transom.features.aggregates import stage as aggregate
 from transom.features.aggregates.resolve import Block, block_of
+from transom.features.aggregates.tables_aggregates import reports_of
+from transom.features.aggregates.tables_granules import granules_of
 from transom.ledger.stage import Made, Request
 from transom.storage.session import session
 from transom.storage.store import Pins, Store, in_hours
@@ -68,10 +68,10 @@ def computed(store: Store, stream: Stream, events: DataFrame, interval: Interval
     blocks = {BLOCK: block_of(stream, BLOCK)}
     targets = {BLOCK: list(interval.hours())}
     request = Request(Given(store, "events", events), targets, {BLOCK: []})
-    (granules,) = aggregate.granules_of(request, blocks).shares
+    (granules,) = granules_of(request, blocks).shares
     rows = granules.frame.withColumn("block", F.lit(BLOCK))
     request = Request(Given(store, "granules", rows), targets, {BLOCK: []})
-    (reports,) = aggregate.reports_of(request, blocks, stream).shares
+    (reports,) = reports_of(request, blocks, stream).shares
     names = list(totals_of())
     ddl = ", ".join(f"{name} bigint" for name in names)
     added = reports.frame.mapInArrow(_added(reports.made, names), ddl)
@@ -170,7 +170,7 @@ def main(
         return spark.read.format("delta").load(f"{store.root}/events")
 
     def staged(copy: str) -> DataFrame:
-        job.perform(spark, "aggregate", stream, interval, WORKS["aggregate"], lake=copy)
+        job.perform(spark, "aggregate", stream, interval, lake=copy)
         return spark.read.format("delta").load(f"{copy}/{stream.name}/aggregates")
 
     # Those that keep their rows are asked for them when the time is over.

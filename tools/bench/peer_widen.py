@@ -23,7 +23,6 @@ from bench.given import Given, ddl
 from bench.measure import LONG
 from bench.widen_log import BEGIN, END, PATTERN, TOLD, WITHIN
 from transom.app import run_stage as job
-from transom.app.stage_runners import WORKS
 from transom.arrays.range_queries import expanded
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR, MICROSECOND, Interval, micros
@@ -32,8 +31,9 @@ from transom.features.patterns import tables_matches as matches
 from transom.features.patterns.algorithm.detected_matches import AT_A_TIME, Sightings
 from transom.features.patterns.algorithm.matching import Windows, minimal
 from transom.features.patterns.match_rows import Found, rows_of
+from transom.features.patterns.record_rows import of_events, of_one_key
 from transom.features.patterns.records import Records
-from transom.features.patterns.resolve import PatternBlock, block_of, of_events, of_one_key
+from transom.features.patterns.resolve import PatternBlock, block_of
 from transom.features.patterns.tables_matches import common_codes_of
 from transom.features.patterns.work_bounds import hours_of
 from transom.ledger.stage import Counted, Request
@@ -222,7 +222,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         return seen(rows.repartition(*key), Looking(block, key, of_groups))
 
     def staged(copy: str) -> tuple[pa.Table, Tally]:
-        job.perform(spark, "widen", stream, INTERVAL, WORKS["widen"], lake=copy)
+        job.perform(spark, "widen", stream, INTERVAL, lake=copy)
         found = spark.read.format("delta").load(f"{copy}/{stream.name}/{matches.TABLE}")
         return found.select(*MATCH).toArrow(), Tally()
 

@@ -6,7 +6,6 @@ from pyspark.sql import SparkSession
 
 from bench.ways import linked, timed
 from transom.app import run_stage as job
-from transom.app.stage_runners import WORKS
 from transom.core.intervals import Interval
 from transom.stream import Stream
 
@@ -22,8 +21,6 @@ def staged(
     """
     return timed(
         passes,
-        lambda number: job.perform(
-            spark, stage, stream, interval, WORKS[stage], lake=str(kept / str(number))
-        ),
+        lambda number: job.perform(spark, stage, stream, interval, lake=str(kept / str(number))),
         lambda number: linked(lake, kept / str(number)),
     )

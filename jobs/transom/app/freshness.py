@@ -3,27 +3,17 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from transom.app.definitions import definitions_of
 from transom.core.intervals import Interval, hours_in_words
-from transom.features import sketch_stage as sketch
-from transom.features.aggregates import stage as aggregate
 from transom.features.check_builders import accepted_of
-from transom.features.fills import stage as fill
-from transom.features.frames import stage as frame
 from transom.features.ingest import snapshot as scene
-from transom.features.patterns import stage as widen
 from transom.ledger.ledger import Ledger
 from transom.ledger.lineage import Lineage
 from transom.ledger.stage import Stage
 from transom.ledger.staleness import Staleness
 from transom.ledger.state import Book, Node
+from transom.spec.stream import Stream
 from transom.storage.external import Fillers
-from transom.stream import Stream
-
-
-def outlines(stream: Stream) -> dict[str, Stage]:
-    """Return every stage that a stream has behind the first one, in their order."""
-    of_stages = {of.NAME: of.outline for of in (widen, aggregate, frame, fill, sketch)}
-    return {name: outline(stream) for name, outline in of_stages.items() if name in stream.stages}
 
 
 def book_of(stream: Stream, ledger: Ledger) -> Book:
@@ -32,15 +22,14 @@ def book_of(stream: Stream, ledger: Ledger) -> Book:
     Raises:
         LakeError: that is not there, or is not as the stream's file says.
     """
-    reading = (of for of in (fill, sketch) if of.NAME in stream.stages)
-    fillers = tuple(filler for of in reading for filler in of.outline(stream).fillers)
+    fillers = tuple(filler for of in definitions_of(stream).values() for filler in of.fillers)
     return Fillers(ledger.root, fillers).beside(ledger.book())
 
 
 def staleness_of(stream: Stream, book: Book) -> dict[str, Staleness]:
     """Return what is out of date of each stage that a stream has behind the first one."""
     accepted = accepted_of(stream)
-    return {name: Staleness(stage, book, accepted) for name, stage in outlines(stream).items()}
+    return {name: Staleness(stage, book, accepted) for name, stage in definitions_of(stream).items()}
 
 
 def lineage_of(
@@ -74,7 +63,7 @@ def stale_hours(stream: Stream, ledger: Ledger, stage: str, interval: Interval) 
     Raises:
         LakeError: what the stage reads that is not the stream's own is not there, or is not as declared.
     """
-    of_stages = outlines(stream)
+    of_stages = definitions_of(stream)
     fillers = of_stages[stage].fillers if stage in of_stages else ()
     book = Fillers(ledger.root, fillers).beside(ledger.book(_upstream(of_stages, stage)))
     found = lineage_of(stream, book).of_stage(stage)

@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 
 from transom.app.freshness import stale_hours
 from transom.app.run_stage import perform, root_of
-from transom.app.stage_runners import WORKS
 from transom.app.verify import Damaged, explain_failure, mark_failure
 from transom.core.intervals import Interval
 from transom.engine.gate import Judgement, judge
@@ -20,8 +19,8 @@ from transom.engine.verification import Verification
 from transom.ledger.ledger import Ledger
 from transom.ledger.waivers import entries_of
 from transom.spec.errors import nearest
+from transom.spec.stream import Stream
 from transom.storage.tables import in_a_line
-from transom.stream import Stream
 
 ERROR = 500
 """Characters of an error that are quoted: Spark adds the frames of its own code."""
@@ -93,7 +92,7 @@ def run_stages(
         # Only the first has waited for the session.
         before = began if not judged else None
         run = partial(
-            perform, spark, stage, stream, interval, WORKS[stage],
+            perform, spark, stage, stream, interval,
             lake=lake, ledger=ledger, run_id=own, cause=cause, began=before, say=say, recompute=recompute,
         )  # fmt: skip
         gate = partial(_judged, ledger, stage, stream, interval, command)

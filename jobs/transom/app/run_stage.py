@@ -6,9 +6,7 @@ It is told its interval and asks no clock what to compute; the clock is read onc
 import resource
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from deltalake import DeltaTable
@@ -16,6 +14,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from transom import __version__
+from transom.app.run_chunk import Context, run_chunk
 from transom.core.intervals import Interval
 from transom.core.terminal import counted
 from transom.engine.compaction import tidy
@@ -29,9 +28,9 @@ from transom.features.persistence import findings as persistent
 from transom.findings import store as findings
 from transom.ledger.ledger import Ledger, Run
 from transom.ledger.state import FIRST, Entry, Node
+from transom.spec.stream import Stream
 from transom.storage.store import Store
 from transom.storage.tables import LakeError, in_a_line
-from transom.stream import Stream
 
 NOTED = {
     "files_read": ("file read", "files read"),
@@ -47,33 +46,6 @@ NOTED = {
 """Figures of a run's work that a person should see, where they are not zero."""
 MADE = {"ingest": "events", "aggregate": "granules", "frame": "frames"}
 """Of stages whose tables others read: the one without which it cannot have run."""
-
-
-@dataclass
-class Context:
-    """What a stage's function is given.
-
-    Attributes:
-        recompute: whether the chunk's hours are computed and written even where they are fresh.
-    """
-
-    store: Store
-    ledger: Ledger
-    stream: Stream
-    interval: Interval
-    run_id: str
-    chunk: Interval
-    seconds: dict[str, float] = field(default_factory=dict)
-    recompute: bool = False
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Adds the time spent inside to the run's phases."""
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - began, 3)
 
 
 def root_of(lake: str, stream: Stream) -> str:
@@ -112,7 +84,6 @@ def perform(
     stage: str,
     stream: Stream,
     interval: Interval,
-    work: Callable[[Context], Outcome],
     *,
     lake: str,
     ledger: Ledger | None = None,
@@ -148,12 +119,12 @@ def perform(
     names = [run_id] if len(chunks) == 1 else [f"{run_id} {number}" for number in range(len(chunks))]
     for name, chunk in zip(names, chunks, strict=True):
         of_chunk = Context(Store(spark, root), ledger, stream, interval, name, chunk, seconds, recompute)
-        total.add(work(of_chunk))
+        total.add(run_chunk(stage, of_chunk))
         tidy(ledger, stage)
     found = time.monotonic()
     tell(ledger, stream, stage, total.stale)
     seconds["findings"] = round(time.monotonic() - found, 3)
-    figures = {**total.work, **total.standing, **(sketch.told(stream) if stage == sketch.NAME else {})}
+    figures = {**total.work, **total.standing, **(sketch.epsilons(stream) if stage == sketch.NAME else {})}
     published = f"{total.published} published"
     if total.incomplete:
         published += f" ({total.incomplete} of them incomplete)"

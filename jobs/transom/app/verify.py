@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from transom.app.stage_runners import LATER, WORKS
+from transom.app.definitions import DEFINITIONS, STAGES
 from transom.core.intervals import NO_HOUR, Interval
 from transom.engine.damage_marks import mark_unreadable, repair
 from transom.engine.ledger_repair import LedgerDamage, examine, repair_ledger
@@ -28,10 +28,10 @@ from transom.ledger.damage import Damage
 from transom.ledger.ledger import Ledger
 from transom.ledger.staleness import fingerprint
 from transom.ledger.state import Entry, Node
+from transom.spec.stream import Stream
 from transom.storage.file_faults import DamagedFile
 from transom.storage.store import Store
 from transom.storage.tables import LakeError, in_hours_sql, read_rows
-from transom.stream import Stream
 
 OF_STREAM = ("events", "duplicates")
 """The tables of the first stage whose columns the stream declares."""
@@ -75,11 +75,11 @@ def layouts_of(stream: Stream) -> list[Layout]:
     found = [
         Layout(scene.STAGE, table, {scene.BLOCK: table.promised()}, ingested) for table in Tables.of(stream)
     ]
-    for stage, outline in LATER.items():
-        declared = outline(stream)
-        for step in declared.steps:
+    for stage, define in DEFINITIONS.items():
+        definition = define(stream)
+        for step in definition.steps:
             shapes = {block: fingerprint(part.shape) for block, part in step.parts.items()}
-            computed = partial(_is_of, shapes, str(declared.version))
+            computed = partial(_is_of, shapes, str(definition.version))
             blocks = {block: part.columns for block, part in step.parts.items()}
             found.append(Layout(stage, step.table, blocks, computed))
     return found
@@ -103,7 +103,7 @@ def find(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
         interval: only hours of it; None is everything. The ledger is looked at whole.
     """
     layouts = layouts_of(stream)
-    found = Found(examine(root, tuple(WORKS), [layout.table.name for layout in layouts]))
+    found = Found(examine(root, STAGES, [layout.table.name for layout in layouts]))
     if not (found.ledger.broken or found.ledger.files or found.ledger.rows):
         store, ledger = Store(spark, root), Ledger(root)
         found.tables = verify(store, ledger, layouts, interval)
@@ -121,7 +121,7 @@ def mark(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
         Overtaken: a run has come in between.
         LakeError: a table that cannot be opened cannot be moved aside.
     """
-    store, layouts, stages = Store(spark, root), layouts_of(stream), tuple(WORKS)
+    store, layouts, stages = Store(spark, root), layouts_of(stream), STAGES
     run_id = f"verify {uuid.uuid4().hex[:12]}"
     ledger_damage = examine(root, stages, [layout.table.name for layout in layouts])
     notes = []
@@ -175,14 +175,14 @@ def of_reading(error: BaseException | None) -> bool:
 def read_by(stream: Stream, stage: str) -> set[str]:
     """Return the tables that a stage reads: its own, and what these are computed from."""
     tables = {layout.table.name for layout in layouts_of(stream) if layout.stage == stage}
-    steps = LATER[stage](stream).steps if stage in LATER else ()
+    steps = DEFINITIONS[stage](stream).steps if stage in DEFINITIONS else ()
     return tables.union(of.table for step in steps for part in step.parts.values() for of in part.reads)
 
 
 def _failed_by(stream: Stream, root: str, stage: str) -> Verification | None:
     tables = read_by(stream, stage)
     layouts = [layout for layout in layouts_of(stream) if layout.table.name in tables]
-    broken = examine(root, tuple(WORKS), ())
+    broken = examine(root, STAGES, ())
     if any(damage.kind == "unreadable" or damage.file for damage in broken.damages):
         return Verification(broken.damages, broken={damage.table: damage.detail for damage in broken.damages})
     ledger = Ledger(root)

@@ -20,7 +20,7 @@ from transom.ledger.ledger import Ledger
 from transom.ledger.state import STANDS, Entry, Node
 from transom.ledger.waivers import accepted_in_words, entries_of, entry_for, near_misses
 from transom.spec.checks import BUILT_IN
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 MEND = "mend the data, or accept the value in the stream's file"
 MOST = 5

@@ -15,9 +15,9 @@ from transom.features.ingest.file_records import HOLDING, File
 from transom.features.ingest.inventory import BESIDE
 from transom.features.ingest.snapshot import BLOCK, STAGE, scheduled
 from transom.ledger.state import Book
+from transom.spec.stream import Stream
 from transom.storage.driver_io import Stored
 from transom.storage.packed_copy import Packed
-from transom.stream import Stream
 
 SHOWN = 3
 """Names that are shown of each kind."""

@@ -11,7 +11,7 @@ from transom.ledger.lineage import Lineage
 from transom.ledger.stage import Part, Step
 from transom.ledger.staleness import Staleness, among
 from transom.ledger.state import STANDS, Book, Node
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 
 class Freshness:

@@ -10,7 +10,7 @@ import typer
 
 from transom.cli.arguments import refusals, stream_of
 from transom.cli.lake_argument import lake, ledger_of, reading, streams_in
-from transom.stream import Stream
+from transom.spec.stream import Stream
 from transom.stream_files import folder, streams
 
 if TYPE_CHECKING:

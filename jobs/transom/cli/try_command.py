@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from transom.core.intervals import Interval
-    from transom.stream import Stream
+    from transom.spec.stream import Stream
 
 
 def try_(

@@ -25,8 +25,8 @@ from transom.features.patterns.render import print_episodes
 from transom.features.persistence.render import print_persistent_items
 from transom.findings.store import selected
 from transom.ledger.ledger import Ledger
+from transom.spec.stream import Stream
 from transom.storage.tables import query, read_rows
-from transom.stream import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from transom.core.intervals import Interval
-    from transom.stream import Stream
+    from transom.spec.stream import Stream
 
 SHOWN = 50
 """Damages that are printed one by one."""

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import numpy as np
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR, MICROSECOND, Interval, micros, ranges
 from transom.ledger.stage import Request
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 
 def hours_of(request: Request) -> list[datetime]:
@@ -17,18 +19,22 @@ def hours_of(request: Request) -> list[datetime]:
     return sorted({hour for targets in request.targets.values() for hour in targets})
 
 
-def granule(length: int) -> Column:
+def granule(length: int) -> "Column":
     """The start of an event's granule.
 
     Args:
         length: in microseconds.
     """
+    from pyspark.sql import functions as F
+
     time = F.unix_micros("event_time")
     return F.timestamp_micros(time - F.pmod(time, F.lit(length))).alias("granule")
 
 
-def quoted(names: Iterable[str]) -> list[Column]:
+def quoted(names: Iterable[str]) -> "list[Column]":
     """Columns by their names, whatever these are."""
+    from pyspark.sql import functions as F
+
     return [F.col(f"`{name}`") for name in names]
 
 
@@ -48,6 +54,8 @@ def incomplete_hours(request: Request, block: str) -> Int64s:
     return np.array(sorted(map(micros, request.incomplete[block])), dtype=np.int64)
 
 
-def hour_number() -> Column:
+def hour_number() -> "Column":
     """The number of a row's hour since 1970."""
+    from pyspark.sql import functions as F
+
     return F.expr(f"unix_micros(hour) div {HOUR // MICROSECOND}L").alias("hour")

@@ -325,7 +325,7 @@ def measure(
             "count": 0,
             "digest": EMPTY_DIGEST,
             "bytes": 0,
-            **dict.fromkeys(step.figures, None),
+            **dict.fromkeys(step.metrics, None),
             **dict.fromkeys(step.counters, 0),
             **computed.known.get((node.block, node.hour), {}),
         }
@@ -336,7 +336,7 @@ def measure(
             F.count("*").alias("count"),
             digests.digest_of(F.count("*"), digests.total_hash(F.col(digests.HASH))).alias("digest"),
             F.sum(small.bytes_of(rows)).alias("bytes"),
-            *(column.alias(name) for name, column in step.figures.items()),
+            *(F.expr(metric).alias(name) for name, metric in step.metrics.items()),
         ),
         *computed.metrics(rows),
     ]
@@ -364,15 +364,15 @@ def audit(
 
 def _sampled(step: Step, rows: DataFrame, verdict: Verdict, counted: Mapping[str, Tally]) -> Verdict:
     """A failed check with some of the rows at fault, or what tasks have noted for it."""
-    node, fault = verdict.node, step.faults.get(verdict.check)
+    node, at_fault = verdict.node, step.failing_row_filters.get(verdict.check)
     noted = counted.get(node.block, Tally()).notes.get((number_of(node.hour), verdict.check))
     if noted:
         return verdict.with_sample(noted)
-    if fault is None:
+    if at_fault is None:
         return verdict
-    at_fault = rows.where((F.col("block") == node.block) & (F.col("hour") == F.lit(node.hour)) & fault)
+    of_node = rows.where((F.col("block") == node.block) & (F.col("hour") == F.lit(node.hour)))
     columns = [name for name in step.parts[node.block].columns if name != "hour"]
-    return verdict.with_sample(map(in_words, sampled(at_fault, columns)))
+    return verdict.with_sample(map(in_words, sampled(of_node.where(F.expr(at_fault)), columns)))
 
 
 def _torn(book: Book, entries: Mapping[Node, Entry]) -> dict[Node, int]:

@@ -4,23 +4,34 @@ A stage is functions from DataFrames to rows and this declaration: which tables 
 by block, what each block reads and how far a change there reaches, and which part of the specification
 shapes the rows. Staleness, healing, pinning, claims, digests, checks and publication follow from it
 (`transom.engine.runner`); a stage does not have to know about them.
+
+A definition needs no session and loads no Spark: metrics and filters are SQL texts, and the functions that
+compute are imported when a run calls them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
 
 from transom.core.intervals import HOUR
 from transom.ledger.check import Check
 from transom.ledger.state import FILLER, FIRST
 from transom.ledger.task_counters import Tally
 from transom.storage.external import Filler
-from transom.storage.store import Pins
 from transom.storage.tables import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from transom.storage.store import Pins
+
+
+def rows_where(condition: str) -> str:
+    """Return the metric that counts the rows which meet a condition; null where all are null for it."""
+    return f"sum(cast(({condition}) AS bigint))"
 
 
 @dataclass(frozen=True)
@@ -77,7 +88,7 @@ class Request:
             not among these nothing is read: nobody asked for it, and it counts as empty.
     """
 
-    pins: Pins
+    pins: "Pins"
     targets: Mapping[str, Sequence[datetime]]
     incomplete: Mapping[str, Collection[datetime]]
     rows: Mapping[tuple[str, str], Mapping[datetime, int]] = field(default_factory=dict)
@@ -100,7 +111,7 @@ class Share:
     """
 
     block: str
-    frame: DataFrame
+    frame: "DataFrame"
     made: Made | None = None
     counted: Counted | None = None
 
@@ -117,7 +128,7 @@ class Computed:
     """
 
     shares: Sequence[Share]
-    metrics: Callable[[DataFrame], Sequence[DataFrame]] = lambda rows: ()
+    metrics: "Callable[[DataFrame], Sequence[DataFrame]]" = lambda rows: ()
     known: Mapping[tuple[str, datetime], Mapping[str, float]] = field(default_factory=dict)
 
 
@@ -126,12 +137,13 @@ class Step:
     """One table that a stage writes, for all its blocks.
 
     Attributes:
-        figures: aggregate expressions over the rows of one block and hour, by metric name.
+        metrics: aggregate expressions over the rows of one block and hour, as Spark SQL, by metric name.
         counters: metrics that its tasks count; 0 of an hour of which they say nothing.
         bounds: what theory allows for some of the counters: another one, by name. Both go to the ledger.
         derived: metrics that follow from a node's other ones.
-        faults: for a check, which rows are at fault; up to 20 of them are kept with a failure. Of a check
-            that tasks note something for, by its name, what they have noted is.
+        failing_row_filters: for a check, by its name, the condition, as Spark SQL, that the rows at fault
+            meet; up to 20 of them are kept with a failure. Of a check that tasks note something for, these
+            notes are.
         compute: is asked once for all targets. Of a chain it goes through them in order, and reads of its own
             table the hours in reach that are no targets; hours that are not due have no rows.
     """
@@ -140,11 +152,11 @@ class Step:
     parts: Mapping[str, Part]
     compute: Callable[[Request], Computed]
     checks: tuple[Check, ...] = ()
-    figures: Mapping[str, Column] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
     counters: tuple[str, ...] = ()
     bounds: Mapping[str, str] = field(default_factory=dict)
     derived: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = field(default_factory=dict)
-    faults: Mapping[str, Column] = field(default_factory=dict)
+    failing_row_filters: Mapping[str, str] = field(default_factory=dict)
 
     def back(self, block: str) -> int:
         """How many earlier hours of its own table a block reads; 0 where its hours are no chain."""

@@ -12,7 +12,7 @@ from transom.cli.log_sample import Sample
 from transom.core.intervals import HOUR, hour_of
 from transom.core.path_pattern import Match
 from transom.core.terminal import counted
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 MOST_AHEAD = 14 * HOUR
 """By how much a local time may lie ahead of UTC; behind it, by two hours less."""

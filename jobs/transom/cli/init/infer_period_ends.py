@@ -12,7 +12,7 @@ from transom.core.durations import format_duration
 from transom.core.intervals import HOUR
 from transom.core.path_pattern import PathPattern
 from transom.spec.source import LEAST
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 DAY = timedelta(days=1)
 PERIODS = (*(timedelta(minutes=many) for many in (1, 5, 10, 15, 20, 30)), HOUR, DAY)

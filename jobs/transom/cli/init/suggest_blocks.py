@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from transom.cli.init.infer_columns import Seen, figure_of, key_of, unique_of
 from transom.cli.init.infer_path import identifier
 from transom.cli.init.try_draft import TOLERATED, Tried
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 LOOSEST = 0.1
 """The largest share of refused lines that a draft lets pass by itself."""

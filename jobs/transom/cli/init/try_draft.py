@@ -14,7 +14,7 @@ from transom.cli.log_sample import Sample
 from transom.core.path_pattern import Match
 from transom.formats.read_file import Chunk, Summary, read_file
 from transom.formats.record_format import Span
-from transom.stream import Stream
+from transom.spec.stream import Stream
 
 TOLERATED = 0.04
 """The share of refused lines from which a draft says how many may be, before the gate does."""

@@ -11,65 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import as_type, codes, gathered, hour_of_end, int64s, reaches
 from transom.core.exact_sums import Int64s
 from transom.engine.hours import granule, hours_of, incomplete_hours, quoted, reached, stretches_of
-from transom.features.aggregates import fingerprints
 from transom.features.aggregates.algorithm.granules import Granules
 from transom.features.aggregates.algorithm.recurring import recurring
 from transom.features.aggregates.events import chosen
 from transom.features.aggregates.resolve import Block
-from transom.features.check_builders import built_in
-from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
-from transom.spec.stream import Stream
-from transom.storage.tables import ARROW_TYPES, Table
-
-
-def steps_of(stream: Stream, blocks: Mapping[str, Block]) -> tuple[Step, Step]:
-    """The steps of the two tables, of the blocks that ask for recurring items.
-
-    Where none does they have no parts: rows of blocks that did once are taken away then.
-    """
-    asking = {name: block for name, block in blocks.items() if block.item}
-    key = {name: kind for block in asking.values() for name, kind in block.key.items()}
-    item = {name: kind for block in asking.values() for name, kind in block.item.items() if name not in key}
-    state = Table.load("item_granules").declare(key=key, item=item)
-    result = Table.load("recurring").declare(key=key, item=item)
-    return (
-        Step(
-            state,
-            {
-                name: Part(
-                    (Reads("ingest", "events", "events"),),
-                    fingerprints.item_granules(stream, name),
-                    ("hour", "granule", *block.key, *block.item, "records"),
-                )
-                for name, block in asking.items()
-            },
-            lambda request: item_granules_of(request, asking),
-        ),
-        Step(
-            result,
-            {
-                name: Part(
-                    (Reads("aggregate", name, "item_granules", back=block.reach_of(block.levels[-1])),),
-                    fingerprints.recurring(stream, name),
-                    ("hour", "window_end", *block.key, *block.item, "counts", "complete"),
-                )
-                for name, block in asking.items()
-            },
-            lambda request: recurring_of(request, asking),
-            checks=built_in(stream, "recurring_in_every_ring", metric="absent_in_a_ring", at_most=0),
-        ),
-    )
-
-
-def absent_in_a_ring() -> Column:
-    """Whether an item is called recurring that is not in every ring."""
-    return F.coalesce(F.array_min("counts"), F.lit(0)) < 1
+from transom.ledger.stage import Computed, Request, Share
+from transom.storage.tables import ARROW_TYPES
 
 
 def item_granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:

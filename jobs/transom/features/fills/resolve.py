@@ -8,9 +8,9 @@ from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, HOUR_LENGTH
 from transom.features.fills import validate as fill_columns
 from transom.features.fills.spec import Fill
-from transom.features.frames.combine import Take
 from transom.features.frames.resolve import FrameBlock
 from transom.features.frames.sources import TIME, Source
+from transom.features.frames.spec import Take
 from transom.features.ingest.landing import absolute
 from transom.ledger.stage import Reads
 from transom.spec.external_source import EVENTS

@@ -5,7 +5,6 @@ A frame has bounds and nothing else; a fill takes the rows of `from` in `[start 
 of the same key or of all, or in the same stretch of an earlier day."""
 
 from datetime import timedelta
-from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -13,6 +12,7 @@ from transom.core.durations import Duration, format_duration
 from transom.core.intervals import HOUR
 from transom.core.shifts import Shifts, format_ago
 from transom.features.aggregates.spec import MeasureText
+from transom.features.frames.spec import Take
 from transom.spec.base import Model, Name, Text
 from transom.spec.errors import Problem, Problems, twice
 from transom.spec.external_source import EVENTS, Filler
@@ -42,7 +42,7 @@ class Fill(Model):
     """How long after its end what fills it goes on."""
     shift: Shifts = (timedelta(0),)
     """How long ago what fills it is looked for, as -24 hours: one, or several, each of which makes a row."""
-    take: Literal["median", "mean", "min", "max"] | None = None
+    take: Take | None = None
     """What is made of the rows of several shifts, as one more row; of those whose stretch is covered."""
     measures: dict[Name, MeasureText] = Field(default_factory=dict)
     """What is told of the rows beside how many they are: sum, mean, min or max of a column, as sum(bytes)."""

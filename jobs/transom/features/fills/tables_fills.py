@@ -12,44 +12,16 @@ from pyspark.sql import functions as F
 
 from transom.core.intervals import HOUR_LENGTH, micros, ranges
 from transom.engine.hours import quoted
-from transom.features.check_builders import built_in
-from transom.features.fills import fingerprints
 from transom.features.fills.between_join import FROM, TO, filled
 from transom.features.fills.checks import counted_again
 from transom.features.fills.resolve import FillBlock
-from transom.features.frames.combine import Take, taken
-from transom.features.frames.sources import TIME, steps_column
-from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
-from transom.spec.stream import Stream
-from transom.storage.tables import Table
+from transom.features.frames.combine import taken
+from transom.features.frames.source_rows import read_source, rows_of, steps_column
+from transom.features.frames.sources import TIME
+from transom.features.frames.spec import Take
+from transom.ledger.stage import Computed, Request, Share
 
-TABLE = "fills"
-COLUMNS = (
-    "hour", "frame_id", "fragment", "shift_s", "start", "end", "rows_matched", "covered", "state",
-)  # fmt: skip
 SECOND = 1_000_000
-
-
-def step_of(stream: Stream, blocks: Mapping[str, FillBlock]) -> Step:
-    """The step of the table."""
-    table = Table.load(TABLE).declare(
-        key={name: kind for block in blocks.values() for name, kind in block.frame.key.items()},
-        measures={name: kind for block in blocks.values() for name, kind in block.kinds.items()},
-    )
-    parts = {
-        name: Part(
-            (Reads("frame", block.frame.name, "frames"), *block.reads),
-            fingerprints.fills(stream, name),
-            (*COLUMNS, *block.frame.key, *block.kinds),
-        )
-        for name, block in blocks.items()
-    }
-    return Step(
-        table,
-        parts,
-        lambda request: fills_of(request, blocks),
-        checks=built_in(stream, "fills_counted", metric="fills_miscounted", at_most=0),
-    )
 
 
 def fills_of(request: Request, blocks: Mapping[str, FillBlock]) -> Computed:
@@ -93,7 +65,8 @@ def _rows(request: Request, block: FillBlock, stretches: DataFrame, due: Iterabl
     low, high = (0, 0) if told is None or told[0] is None else told
     near = {hour for hour in due if low - HOUR_LENGTH < micros(hour) < high}
     measured = dict.fromkeys(column for _, column in block.measures.values())
-    rows = block.source.rows(block.source.read(request.pins, near), block.by, _read(block), measured)
+    table = read_source(block.source, request.pins, near)
+    rows = rows_of(block.source, table, block.by, _read(block), measured)
     if block.where is not None:
         rows = rows.where(F.expr(block.where))
     return rows.select(*quoted(block.by), TIME, *(F.col(steps_column(column)) for column in measured))

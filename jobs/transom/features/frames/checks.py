@@ -1,78 +1,72 @@
 """What the gate of frames asks: whether they keep the rules of their kind, and count what is there."""
 
 from collections.abc import Mapping
-from functools import reduce
-from operator import and_, or_
 
 import numpy as np
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
 
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.engine.hours import quoted
+from transom.features.check_builders import built_in
 from transom.features.frames.algorithm.boundaries import Of
 from transom.features.frames.algorithm.readings import Ordered, Readings
 from transom.features.frames.algorithm.reference import Aggregate, Boundary, Delta
 from transom.features.frames.algorithm.vectorised import Reports
 from transom.features.frames.resolve import FrameBlock
+from transom.ledger.check import Check
+from transom.spec.stream import Stream
+
+COUNTED, MISCOUNTED = "frames_counted", "frames_miscounted"
+GROW, AWAY = "sums_grow", "values_leading_away"
+INEXACT = "(`mean` IS NULL) AND (`peak` IS NOT NULL)"
+"""Whether the mean of a frame with values is missing."""
 
 
-def broken(blocks: Mapping[str, FrameBlock]) -> Column:
-    """Whether a frame that is told is not what its kind and its lengths allow; null of other rows."""
-    cases = [(F.col("block") == name) & ~_kept(block) for name, block in blocks.items()]
-    return (F.col("row") != "left") & reduce(or_, cases, F.lit(False))
+def broken(blocks: Mapping[str, FrameBlock]) -> str:
+    """Return whether a frame that is reported is not what its kind and its lengths allow; null of other
+    rows."""
+    cases = (f"(`block` = '{name}' AND NOT ({_kept(block)}))" for name, block in blocks.items())
+    return f"`row` != 'left' AND ({' OR '.join(cases) or 'false'})"
 
 
-def _kept(block: FrameBlock) -> Column:
+def _kept(block: FrameBlock) -> str:
     framing, kind = block.framing, block.framing.kind
-    records, length = F.col("records"), F.col("length")
-    rules = [records >= framing.fewest, length >= framing.least_time]
+    rules = [f"`records` >= {framing.fewest}", f"`length` >= {framing.least_time}"]
     if framing.most_records is not None:
-        rules.append(records <= framing.most_records)
+        rules.append(f"`records` <= {framing.most_records}")
     if framing.most_time is not None:
-        rules.append(length <= F.greatest(F.lit(framing.most_time), F.lit(framing.every)))
-    low, high = F.col("low"), F.col("high")
+        rules.append(f"`length` <= greatest({framing.most_time}, {framing.every})")
     match kind:
         case Delta(apart):
-            rules.append(high - low < apart)
+            rules.append(f"`high` - `low` < {apart}")
         case Boundary(step):
-            of, many = F.lit(step.numerator), step.denominator
-            below, above = (end * many - F.pmod(end * many, of) for end in (low, high))
-            rules.append(below == above)
+            of, many = step.numerator, step.denominator
+            below, above = (f"`{end}` * {many} - pmod(`{end}` * {many}, {of})" for end in ("low", "high"))
+            rules.append(f"{below} = {above}")
         case Aggregate():
             rules.append(_comes_to(kind))
-    return reduce(and_, rules)
+    return " AND ".join(rules)
 
 
-def _comes_to(kind: Aggregate) -> Column:
-    """Whether what a frame holds together is what it is to be."""
+def _comes_to(kind: Aggregate) -> str:
+    """Return whether what a frame holds together is what it is to be."""
     p, q = kind.bound.numerator, kind.bound.denominator
     measured = {
-        "count": F.col("records"),
-        "sum": F.col("total"),
-        "avg": F.col("total") * q - F.col("records") * p,
-        "min": F.col("low"),
-        "max": F.col("high"),
+        "count": "`records`",
+        "sum": "`total`",
+        "avg": f"(`total` * {q} - `records` * {p})",
+        "min": "`low`",
+        "max": "`high`",
     }[kind.function]
-    return measured * Of(kind).sign >= Of(kind).bound
+    return f"{measured} * {Of(kind).sign} >= {Of(kind).bound}"
 
 
-def overlapping(rows: DataFrame, blocks: Mapping[str, FrameBlock]) -> list[DataFrame]:
-    """How many frames of an hour begin before the one before them ends, by block and hour; `frames`, as they
-    are told, of kinds that lie apart."""
-    apart = {name: block for name, block in blocks.items() if not block.overlap}
-    if not apart:
-        return []
-    keys = dict.fromkeys(column for block in apart.values() for column in block.key)
-    of_key = Window.partitionBy("block", "hour", *quoted(keys)).orderBy("start", "fragment")
-    end = F.lag("end").over(of_key)
-    # A liberal extent ends where the next frame's may begin.
-    liberal = F.col("block").isin([name for name, block in apart.items() if block.liberal])
-    meets = (F.col("start") < end) | (~liberal & (F.col("start") == end))
-    of_blocks = rows.where(F.col("block").isin(list(apart))).select("block", "hour", meets.alias("__meets"))
-    many = F.sum(F.col("__meets").cast("bigint")).alias("frames_overlapping")
-    return [of_blocks.groupBy("block", "hour").agg(many)]
+def frame_checks(stream: Stream) -> tuple[Check, ...]:
+    """Return those of open frames."""
+    return (
+        *built_in(stream, "frames_keep_rules", metric="frames_breaking", at_most=0),
+        *built_in(stream, COUNTED, metric=MISCOUNTED, at_most=0),
+        *built_in(stream, GROW, metric=AWAY, at_most=0),
+    )
 
 
 def leading_away(readings: Readings, block: FrameBlock) -> Int64s:

@@ -1,11 +1,9 @@
 """What is made of several values, which are few and of one time: the same whatever their order was."""
 
-from typing import Literal
-
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-Take = Literal["median", "mean", "min", "max"]
+from transom.features.frames.spec import Take
 
 
 def taken(values: Column, take: Take) -> Column:

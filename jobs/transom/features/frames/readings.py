@@ -11,7 +11,8 @@ from transom.core.intervals import MICROSECOND, micros, ranges
 from transom.engine.hours import granule, quoted
 from transom.features.frames.combine import taken
 from transom.features.frames.resolve import FrameBlock
-from transom.features.frames.sources import TIME, steps_column
+from transom.features.frames.source_rows import rows_of, steps_column
+from transom.features.frames.sources import TIME
 from transom.features.frames.validate import BASELINE
 from transom.ledger.stage import Request
 
@@ -64,7 +65,7 @@ def _read(request: Request, block: FrameBlock, hours: Collection[datetime]) -> D
     table = request.pins.read(block.source.table[2], set(hours))
     more = ("source_id", "source_line") if block.picks else ()
     steps = block.read if block.ties in ("sum", "mean") else filter(None, [block.value])
-    rows = block.source.rows(table, block.key, (*block.read, *more), steps)
+    rows = rows_of(block.source, table, block.key, (*block.read, *more), steps)
     if "only" in block.conditions:
         rows = rows.where(F.expr(block.conditions["only"]))
     if block.source.over is not None:

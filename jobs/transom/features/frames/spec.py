@@ -26,6 +26,8 @@ from transom.spec.base import Model, Name, Number, Text
 IDLE = timedelta(hours=24)
 """How long a key may be silent within a frame, where nothing is said."""
 FrameKind = Literal["threshold", "boundary", "delta", "aggregate", "trend", "marked"]
+Take = Literal["median", "mean", "min", "max"]
+"""What is made of several values of one time."""
 _CONDITION = re.compile(
     r"\s*(sum|count|avg|mean|min|max)\s*(?:\(\s*(\w*)\s*\))?\s*(>=|<=|>|<)\s*([-+]?\d+(?:\.\d+)?)\s*",
     re.IGNORECASE,
@@ -84,7 +86,7 @@ class Baseline(Model):
     """The column."""
     shift: Shifts
     """How long ago, as -7 days: each a whole number of readings."""
-    take: Literal["median", "mean", "min", "max"] = "median"
+    take: Take = "median"
     """What is made of the values of those times."""
     missing: Literal["skip", "zero"] = "skip"
     """What a time without a reading counts as: nothing, or 0 where its hour was asked for."""

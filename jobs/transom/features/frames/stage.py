@@ -1,32 +1,91 @@
 """The frame stage: stretches of time that the data itself delimits (Grossniklaus, Maier, Moorthy and Tufte).
 
-`open_frames`, state: what each hour leaves of every key, from which later hours go on, and what it tells of
-frames. `frames`, the result: that.
+`open_frames`, state: what each hour leaves of every key, from which later hours go on, and the frames that it
+reports. `frames`, the result: these.
 """
 
-from dataclasses import replace
+from collections.abc import Mapping
 
-from transom.features.frames import tables_frames as frames
-from transom.features.frames import tables_open_frames as open_frames
-from transom.features.frames.resolve import frame_block_of
+from transom.features.check_builders import built_in
+from transom.features.frames import fingerprints
+from transom.features.frames.checks import AWAY, INEXACT, MISCOUNTED, broken, frame_checks
+from transom.features.frames.resolve import FrameBlock, frame_block_of
 from transom.features.frames.spec import Frame
-from transom.ledger.stage import Stage
+from transom.ledger.stage import Computed, Part, Reads, Request, Stage, Step, rows_where
 from transom.spec.stream import Stream
+from transom.storage.tables import Table
 
 NAME = "frame"
 VERSION = 1
+FRAME_COLUMNS = (
+    "hour", "frame_id", "start", "end", "length_s", "records", "missing", "new_records", "fragment", "state",
+    "peak", "peak_time", "mean",
+)  # fmt: skip
+"""Columns of `frames` beside block and key."""
 
 
-def outline(stream: Stream) -> Stage:
-    """The stage less the columns by which Spark measures it: what it reads and what makes its hours stale can
-    be told without a session."""
+def definition(stream: Stream) -> Stage:
+    """Return the frame stage of a stream."""
     blocks = {name: frame_block_of(stream, name) for name in stream.blocks(Frame)}
-    return Stage(NAME, VERSION, (open_frames.step_of(stream, blocks), frames.step_of(stream, blocks)))
+    return Stage(NAME, VERSION, (_open_frames(stream, blocks), _frames(stream, blocks)))
 
 
-def stage(stream: Stream) -> Stage:
-    """The frame stage of a stream."""
-    bare = outline(stream)
-    opened, told = bare.steps
-    blocks = {name: frame_block_of(stream, name) for name in stream.blocks(Frame)}
-    return replace(bare, steps=(open_frames.measured(opened, blocks), frames.measured(told)))
+def _open_frames(stream: Stream, blocks: Mapping[str, FrameBlock]) -> Step:
+    def compute(request: Request) -> Computed:
+        from transom.features.frames.tables_open_frames import open_frames_of
+
+        return open_frames_of(request, blocks)
+
+    parts = {
+        name: Part(
+            block.reads if block.stretch else (*block.reads, _own(block)),
+            fingerprints.open_frames(stream, name),
+            tuple(Table.load("open_frames").declare(key=block.key).block_schema().names),
+        )
+        for name, block in blocks.items()
+    }
+    wrong = broken(blocks)
+    return Step(
+        Table.load("open_frames").declare(key=_keys(blocks)),
+        parts,
+        compute,
+        checks=frame_checks(stream),
+        metrics={"frames_breaking": rows_where(wrong)},
+        counters=(MISCOUNTED, AWAY),
+        failing_row_filters={"frames_keep_rules": wrong},
+    )
+
+
+def _own(block: FrameBlock) -> Reads:
+    return Reads(NAME, block.name, "open_frames", back=block.back, forward=-1)
+
+
+def _frames(stream: Stream, blocks: Mapping[str, FrameBlock]) -> Step:
+    def compute(request: Request) -> Computed:
+        from transom.features.frames.tables_frames import frames_of
+
+        return frames_of(request, blocks)
+
+    parts = {
+        name: Part(
+            (Reads(NAME, name, "open_frames"),),
+            fingerprints.frames(stream, name),
+            (*FRAME_COLUMNS, *block.key),
+        )
+        for name, block in blocks.items()
+    }
+    return Step(
+        Table.load("frames").declare(key=_keys(blocks)),
+        parts,
+        compute,
+        checks=(
+            *built_in(stream, "frames_apart", metric="frames_overlapping", at_most=0),
+            *built_in(stream, "frames_exact", metric="frames_inexact", at_most=0),
+        ),
+        metrics={"frames_inexact": rows_where(INEXACT)},
+        failing_row_filters={"frames_exact": INEXACT},
+    )
+
+
+def _keys(blocks: Mapping[str, FrameBlock]) -> dict[str, str]:
+    return {name: kind for block in blocks.values() for name, kind in block.key.items()}

@@ -1,60 +1,14 @@
 """What hours tell of frames, in the form in which people read it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from transom.engine.hours import quoted
-from transom.features.check_builders import built_in
-from transom.features.frames import fingerprints
 from transom.features.frames import tables_open_frames as open_frames
-from transom.features.frames.checks import overlapping
 from transom.features.frames.resolve import FrameBlock
-from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
-from transom.spec.stream import Stream
-from transom.storage.tables import Table
-
-TABLE = "frames"
-COLUMNS = (
-    "hour", "frame_id", "start", "end", "length_s", "records", "missing", "new_records", "fragment", "state",
-    "peak", "peak_time", "mean",
-)  # fmt: skip
-
-
-def step_of(stream: Stream, blocks: Mapping[str, FrameBlock]) -> Step:
-    """The step of the table, less the columns by which Spark measures it (`measured`)."""
-    table = Table.load(TABLE).declare(
-        key={name: kind for block in blocks.values() for name, kind in block.key.items()}
-    )
-    parts = {
-        name: Part(
-            (Reads("frame", name, open_frames.TABLE),),
-            fingerprints.frames(stream, name),
-            (*COLUMNS, *block.key),
-        )
-        for name, block in blocks.items()
-    }
-    return Step(
-        table,
-        parts,
-        lambda request: frames_of(request, blocks),
-        checks=(
-            *built_in(stream, "frames_apart", metric="frames_overlapping", at_most=0),
-            *built_in(stream, "frames_exact", metric="frames_inexact", at_most=0),
-        ),
-    )
-
-
-def measured(step: Step) -> Step:
-    """The step with the columns by which Spark measures it."""
-    inexact = F.col("mean").isNull() & F.col("peak").isNotNull()
-    return replace(
-        step,
-        figures={"frames_inexact": F.sum(inexact.cast("bigint"))},
-        faults={"frames_exact": inexact},
-    )
+from transom.ledger.stage import Computed, Request, Share
 
 
 def frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Computed:
@@ -65,7 +19,7 @@ def frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Computed:
         rows = rows.where((F.col("block") == name) & (F.col("row") != open_frames.LEFT))
         shares.append(Share(name, _as_told(rows, blocks[name])))
     asked = {name: blocks[name] for name in request.targets}
-    return Computed(shares, lambda rows: overlapping(rows, asked))
+    return Computed(shares, lambda rows: _overlapping(rows, asked))
 
 
 def _as_told(rows: DataFrame, block: FrameBlock) -> DataFrame:
@@ -95,3 +49,20 @@ def _as_told(rows: DataFrame, block: FrameBlock) -> DataFrame:
         F.col("peak").alias("peak_time"),
         F.when(F.col("exact") & (F.col("values") > 0), mean).alias("mean"),
     )
+
+
+def _overlapping(rows: DataFrame, blocks: Mapping[str, FrameBlock]) -> list[DataFrame]:
+    """How many frames of an hour begin before the one before them ends, by block and hour; `frames`, as they
+    are told, of kinds that lie apart."""
+    apart = {name: block for name, block in blocks.items() if not block.overlap}
+    if not apart:
+        return []
+    keys = dict.fromkeys(column for block in apart.values() for column in block.key)
+    of_key = Window.partitionBy("block", "hour", *quoted(keys)).orderBy("start", "fragment")
+    end = F.lag("end").over(of_key)
+    # A liberal extent ends where the next frame's may begin.
+    liberal = F.col("block").isin([name for name, block in apart.items() if block.liberal])
+    meets = (F.col("start") < end) | (~liberal & (F.col("start") == end))
+    of_blocks = rows.where(F.col("block").isin(list(apart))).select("block", "hour", meets.alias("__meets"))
+    many = F.sum(F.col("__meets").cast("bigint")).alias("frames_overlapping")
+    return [of_blocks.groupBy("block", "hour").agg(many)]

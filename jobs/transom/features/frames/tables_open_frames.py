@@ -21,68 +21,23 @@ from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine import hour_chains as chained
 from transom.engine.hours import quoted, reached, stretches_of
-from transom.features.check_builders import built_in
-from transom.features.frames import fingerprints
 from transom.features.frames.algorithm.hourly_fragments import within
 from transom.features.frames.algorithm.readings import NEVER, NONE, Left, Readings, in_order
 from transom.features.frames.algorithm.vectorised import Reports, advance, whole
-from transom.features.frames.checks import broken, leading_away, miscounted
+from transom.features.frames.checks import AWAY, COUNTED, GROW, MISCOUNTED, leading_away, miscounted
 from transom.features.frames.readings import order_of, readings_of
 from transom.features.frames.resolve import FrameBlock
-from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.ledger.stage import Computed, Request, Share
 from transom.ledger.task_counters import NOTES, Tally
-from transom.spec.stream import Stream
 from transom.storage.tables import Table
 
 TABLE = "open_frames"
 AT_A_TIME = 2**17
 """Readings of whole keys that are looked at together; of one key, of whole hours."""
 LEFT, PARTIAL, FINAL = "left", "partial", "final"
-COUNTED, MISCOUNTED = "frames_counted", "frames_miscounted"
-GROW, AWAY = "sums_grow", "values_leading_away"
 FLAGS = ("lacking", "holds", "starts", "ends")
 LEFT_COLUMNS = tuple(name for name in Left.none().columns() if name != "key")
 TIMES = ("hour", "first", "last", "before", "first_null", "last_null", "start", "end", "peak")
-
-
-def step_of(stream: Stream, blocks: Mapping[str, FrameBlock]) -> Step:
-    """The step of the table."""
-    table = Table.load(TABLE).declare(
-        key={name: kind for block in blocks.values() for name, kind in block.key.items()}
-    )
-    parts = {
-        name: Part(
-            block.reads if block.stretch else (*block.reads, _own(block)),
-            fingerprints.open_frames(stream, name),
-            tuple(schema_of(block).names),
-        )
-        for name, block in blocks.items()
-    }
-    return Step(
-        table,
-        parts,
-        lambda request: open_frames_of(request, blocks),
-        checks=(
-            *built_in(stream, "frames_keep_rules", metric="frames_breaking", at_most=0),
-            *built_in(stream, COUNTED, metric=MISCOUNTED, at_most=0),
-            *built_in(stream, GROW, metric=AWAY, at_most=0),
-        ),
-        counters=(MISCOUNTED, AWAY),
-    )
-
-
-def measured(step: Step, blocks: Mapping[str, FrameBlock]) -> Step:
-    """The step with the columns by which Spark measures it."""
-    wrong = broken(blocks)
-    return replace(
-        step,
-        figures={"frames_breaking": F.sum(wrong.cast("bigint"))},
-        faults={"frames_keep_rules": wrong},
-    )
-
-
-def _own(block: FrameBlock) -> Reads:
-    return Reads("frame", block.name, TABLE, back=block.back, forward=-1)
 
 
 def open_frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Computed:

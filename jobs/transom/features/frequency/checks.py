@@ -5,16 +5,18 @@ from collections.abc import Callable, Mapping
 from math import log
 from typing import Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
 from transom.features.check_builders import built_in
 from transom.features.frequency.resolve import FrequencyBlock
-from transom.features.items.columns import LONG, SHORT
+from transom.features.items.tables import LONG, SHORT
 from transom.ledger.check import Check
 from transom.spec.stream import Stream
 
 MISCOUNTED, SUB_CELLS, WINDOW, TOTALS = "matrices_miscounted", "sub_cells", "cells_records", "totals_off"
+UNSOUND = (
+    "`low` IS NOT NULL AND NOT (`low` >= 0 AND `low` <= `estimate` AND `estimate` <= `high` "
+    "AND `high` <= `window_records` AND `rank` >= 1)"
+)
+"""Whether the numbers of an item are beyond their bounds."""
 
 
 def matrix_checks(stream: Stream) -> tuple[Check, ...]:
@@ -22,6 +24,14 @@ def matrix_checks(stream: Stream) -> tuple[Check, ...]:
     return (
         *built_in(stream, "rows_counted", metric=MISCOUNTED, at_most=0),
         *built_in(stream, SHORT, metric=LONG, at_most=0),
+    )
+
+
+def frequency_checks(stream: Stream) -> tuple[Check, ...]:
+    """Those of the frequencies that are reported."""
+    return (
+        *built_in(stream, "frequency_bounded", metric="frequency_unsound", at_most=0),
+        *built_in(stream, "totals_kept", metric=TOTALS, at_most=0),
     )
 
 
@@ -45,10 +55,3 @@ def beyond(blocks: Mapping[str, FrequencyBlock]) -> Callable[[Mapping[str, Any]]
         return float(max(0.0, row[SUB_CELLS] - most))
 
     return of
-
-
-def unsound() -> Column:
-    """Whether what is told of an item is beyond its bounds."""
-    low, high, estimate = F.col("low"), F.col("high"), F.col("estimate")
-    sound = (low >= 0) & (low <= estimate) & (estimate <= high) & (high <= F.col("window_records"))
-    return low.isNotNull() & ~(sound & (F.col("rank") >= 1))

@@ -13,6 +13,9 @@ from transom.features.items import validate as item_rules
 from transom.spec.stream import Stream
 from transom.storage.tables import SPARK_TYPES
 
+EVER = 24 * 366 * 100
+"""Hours that vanilla looks back for the cells of an earlier one."""
+
 
 @dataclass(frozen=True)
 class FrequencyBlock:
@@ -52,6 +55,11 @@ class FrequencyBlock:
     def chained(self) -> bool:
         """Whether an hour is computed from the one before it."""
         return self.variant in CHAINED
+
+    @property
+    def cells_back(self) -> int:
+        """How many hours back the cells of an hour count; those of hours before the window hold nothing."""
+        return EVER if self.variant == "vanilla" else self.hours
 
     @property
     def ticks(self) -> int:

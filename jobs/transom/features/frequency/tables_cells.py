@@ -15,51 +15,17 @@ from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hour_chains import Stretch, stretches_of
 from transom.engine.hours import hour_number
-from transom.features.frequency import fingerprints
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.algorithm.splitter import FIELDS, SplitterCells, SubCells
-from transom.features.frequency.checks import SUB_CELLS, WINDOW, beyond, cell_checks
+from transom.features.frequency.checks import SUB_CELLS, WINDOW
 from transom.features.frequency.resolve import FrequencyBlock
-from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.ledger.stage import Computed, Request, Share
 from transom.ledger.task_counters import Tally
-from transom.spec.stream import Stream
 from transom.storage.tables import Table
 
 TABLE = "cells"
 LISTS = ("counters", "inits", "lasts", "wholes", "begun")
 """Of sub-cells, in the order of `FIELDS`."""
-COLUMNS = ("hour", "row", *LISTS, "sub_cells", "ticks", "records")
-EVER = 24 * 366 * 100
-"""Hours that vanilla looks back for what an earlier one has left."""
-
-
-def step_of(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
-    """The step of the table."""
-    chained = {name: block for name, block in blocks.items() if block.chained}
-    parts = {
-        name: Part(
-            (
-                Reads("sketch", name, tick_matrices.TABLE),
-                Reads("sketch", name, TABLE, back=_back(block), forward=-1),
-            ),
-            fingerprints.cells(stream, name),
-            COLUMNS,
-        )
-        for name, block in chained.items()
-    }
-    return Step(
-        Table.load(TABLE),
-        parts,
-        lambda request: cells_of(request, chained),
-        checks=cell_checks(stream),
-        counters=(SUB_CELLS, WINDOW),
-        derived={"sub_cells_beyond": beyond(chained)},
-    )
-
-
-def _back(block: FrequencyBlock) -> int:
-    """How many hours back what one has left counts: what is older than the window has left nothing."""
-    return EVER if block.variant == "vanilla" else block.hours
 
 
 def cells_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Computed:
@@ -67,7 +33,7 @@ def cells_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Computed
     shares = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        stretches, stored = stretches_of(request, name, TABLE, targets, _back(block))
+        stretches, stored = stretches_of(request, name, TABLE, targets, block.cells_back)
         of_block = F.col("block") == name
         # Vanilla never looks into an hour.
         kind = tick_matrices.WHOLE if block.variant == "vanilla" else tick_matrices.TICK

@@ -5,7 +5,7 @@ that each hour has kept. Of an hour before the targets it is read which items we
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
 from typing import Any
@@ -19,62 +19,16 @@ from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hour_chains import Stretch, stretches_of
 from transom.engine.hours import hour_number, quoted, reached
-from transom.features.check_builders import built_in
-from transom.features.frequency import fingerprints
-from transom.features.frequency import tables_cells as cells
-from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.algorithm.top_items import NOBODY
-from transom.features.frequency.checks import TOTALS, unsound
+from transom.features.frequency.checks import TOTALS
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.frequency.windows import HEAVY, Hours, rows_of_windows
-from transom.features.items.columns import item_table
-from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.features.items.tables import item_table
+from transom.ledger.stage import Computed, Request, Share
 from transom.ledger.task_counters import Tally
-from transom.spec.stream import Stream
 
 TABLE = "frequencies"
-COLUMNS = (
-    "hour", "window_end", "heavy_id", "rank", "estimate", "low", "high", "window_records", "margin", "others",
-    "watched", "change", "state", "entered", "since",
-)  # fmt: skip
 NONE = -1
-
-
-def step_of(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
-    """The step of the table, less the columns by which Spark measures it."""
-    table = item_table(TABLE, (block.item for block in blocks.values()))
-    parts = {
-        name: Part(
-            (
-                Reads("sketch", name, tick_matrices.TABLE, back=block.back),
-                *((Reads("sketch", name, cells.TABLE),) if block.chained else ()),
-                Reads("sketch", name, TABLE, back=block.hours, forward=-1),
-            ),
-            fingerprints.frequencies(stream, name),
-            (*COLUMNS, *block.item),
-        )
-        for name, block in blocks.items()
-    }
-    return Step(
-        table,
-        parts,
-        lambda request: frequencies_of(request, blocks),
-        checks=(
-            *built_in(stream, "frequency_bounded", metric="frequency_unsound", at_most=0),
-            *built_in(stream, "totals_kept", metric=TOTALS, at_most=0),
-        ),
-        counters=(TOTALS,),
-    )
-
-
-def measured(step: Step) -> Step:
-    """The step with the columns by which Spark measures it."""
-    wrong = unsound()
-    return replace(
-        step,
-        figures={"frequency_unsound": F.sum(wrong.cast("bigint"))},
-        faults={"frequency_bounded": wrong},
-    )
 
 
 def frequencies_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Computed:

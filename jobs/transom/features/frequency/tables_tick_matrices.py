@@ -19,45 +19,22 @@ from transom.arrays.arrow import by_value, codes, gathered, int64s, lists, made
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hours import hour_number, quoted
-from transom.features.frequency import fingerprints
 from transom.features.frequency.algorithm.row_hash_arrays import columns_of
 from transom.features.frequency.algorithm.tick_matrices import matrices_of
 from transom.features.frequency.algorithm.top_items import kept
-from transom.features.frequency.checks import MISCOUNTED, matrix_checks
+from transom.features.frequency.checks import MISCOUNTED
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.items.bytes import bytes_of, order_keys
-from transom.features.items.columns import LONG, is_among, item_columns, item_table, without_long
-from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.features.items.columns import is_among, item_columns, without_long
+from transom.features.items.tables import item_table
+from transom.ledger.stage import Computed, Request, Share
 from transom.ledger.task_counters import Tally
-from transom.spec.stream import Stream
 from transom.storage.tables import ARROW_TYPES
 
 TABLE = "tick_matrices"
 WHOLE, TICK, ITEM, REST = "hour", "tick", "item", "rest"
 """Kinds of rows: the matrix of the whole hour, that of a tick, an item, and what is said of all others."""
-COLUMNS = ("hour", "row", "tick", "records", "items", "cells")
-"""The columns of the table beside block and item."""
 AT = "__hour"
-
-
-def step_of(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
-    """The step of the table."""
-    table = item_table(TABLE, (block.item for block in blocks.values()))
-    parts = {
-        name: Part(
-            (Reads("ingest", "events", "events"),),
-            fingerprints.tick_matrices(stream, name),
-            (*COLUMNS, *block.item),
-        )
-        for name, block in blocks.items()
-    }
-    return Step(
-        table,
-        parts,
-        lambda request: tick_matrices_of(request, blocks),
-        checks=matrix_checks(stream),
-        counters=(MISCOUNTED, LONG),
-    )
 
 
 def tick_matrices_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Computed:

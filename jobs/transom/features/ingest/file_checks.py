@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 
-from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from transom.core.intervals import NO_HOUR, moment_of
@@ -17,7 +16,6 @@ from transom.features.check_builders import (
     accepted_of,
     built_in,
     declared,
-    holds,
     met,
     used_columns,
 )
@@ -29,6 +27,7 @@ from transom.features.ingest.read_files import Read, Reading
 from transom.features.ingest.staged_rows import ReadRows
 from transom.formats.record_format import Span
 from transom.ledger.check import Check, Finding
+from transom.ledger.stage import rows_where
 from transom.ledger.state import Node, Verdict
 from transom.ledger.waivers import Accepted, in_short, verdict_of
 from transom.spec.block_columns import Use
@@ -129,13 +128,14 @@ def _counts(rules: _Rules, reads: Sequence[Read], rows: ReadRows) -> dict[str, d
     if not any(read.events for read in reads):
         return {}
     types = rules.stream.event_types
-    counted = {key.metric: F.sum(key.lacking().cast("bigint")) for key in rules.keys}
+    counted = {key.metric: key.lacking for key in rules.keys}
     if any(read.summary is not None and read.summary.absent for read in reads):
-        counted |= {use.metric: F.sum(_reads(use).cast("bigint")) for use in rules.uses}
-    counted |= {rule.metric: holds(rule.every, types) for rule in rules.declared if rule.every is not None}
+        counted |= {use.metric: _reads(use) for use in rules.uses}
+    counted |= {rule.metric: met(rule.every, types) for rule in rules.declared if rule.every is not None}
     if not counted:
         return {}
-    groups = rows.events(reads).groupBy(PART).agg(*(column.alias(name) for name, column in counted.items()))
+    counts = (F.expr(rows_where(condition)).alias(name) for name, condition in counted.items())
+    groups = rows.events(reads).groupBy(PART).agg(*counts)
     return {row.pop(PART): row for row in groups.toArrow().to_pylist()}
 
 
@@ -178,9 +178,9 @@ def _drift(rules: _Rules, read: Read, counts: Mapping[str, Mapping[str, int]] | 
     }
 
 
-def _reads(use: Use) -> Column:
-    """Whether the columns of a use are needed in an event."""
-    return F.coalesce(F.expr(use.where), F.lit(use.decides)) if use.where is not None else F.lit(True)
+def _reads(use: Use) -> str:
+    """Return the condition, as Spark SQL, of events in which the columns of a use are needed."""
+    return "true" if use.where is None else f"coalesce({use.where}, {str(use.decides).lower()})"
 
 
 def _total(counts: Mapping[str, Mapping[str, int]], read: Read, name: str) -> int:
@@ -309,10 +309,12 @@ def _sample(rules: _Rules, rows: ReadRows, read: Read, check: Check) -> list[str
     """Some of the rows at fault: events where the check is of events, else rejected lines."""
     stream = rules.stream
     faults = {
-        rule.metric: ~met(rule.every, stream.event_types) for rule in rules.declared if rule.every is not None
+        rule.metric: f"NOT {met(rule.every, stream.event_types)}"
+        for rule in rules.declared
+        if rule.every is not None
     }
     if check.name == KEYS:
-        faults = {key.metric: key.lacking() for key in rules.keys}
+        faults = {key.metric: key.lacking for key in rules.keys}
     if check.metric in faults:
         found = rows.events([read]).where(faults[check.metric])
         shown = sampled(found, ["source_line", *stream.event_columns], order=["source_line"])

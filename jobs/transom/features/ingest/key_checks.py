@@ -6,9 +6,6 @@ What reaches a pattern is what one of its steps or nevers may take: the other li
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
 from transom.features.check_builders import built_in
 from transom.formats.record_format import FieldType
 from transom.ledger.check import Check
@@ -38,15 +35,12 @@ class HeldKey:
         """The name of its figure: the number of events without it."""
         return f"null {self.column}" + (f" where {self.where}" if self.where else "")
 
-    def lacking(self) -> Column:
-        """Whether an event ought to have it and has not."""
-        lacks = F.col(f"`{self.column}`").isNull()
-        return lacks if self.where is None else taken(self.where) & lacks
-
-
-def taken(where: str | None) -> Column:
-    """Whether a block takes an event; none for which its condition is null."""
-    return F.lit(True) if where is None else F.coalesce(F.expr(where), F.lit(False))
+    @property
+    def lacking(self) -> str:
+        """The condition, as Spark SQL, of events that ought to have it and have not."""
+        lacks = f"`{self.column}` IS NULL"
+        # A block takes no event for which its condition is null.
+        return lacks if self.where is None else f"coalesce({self.where}, false) AND {lacks}"
 
 
 def held_keys(stream: Stream) -> list[HeldKey]:

@@ -12,7 +12,7 @@ from transom.spec.stream import Stream
 
 def standing(stream: Stream, book: Book, block: str, table: str, hours: Iterable[datetime]) -> list[datetime]:
     """Those of some hours whose rows are what a run would make of what lies there now."""
-    staleness = Staleness(sketch.outline(stream), book, accepted_of(stream))
+    staleness = Staleness(sketch.definition(stream), book, accepted_of(stream))
     nodes = (Node(sketch.NAME, block, table, hour) for hour in hours)
     return [
         node.hour

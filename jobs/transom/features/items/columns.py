@@ -12,14 +12,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import int64s
+from transom.features.items.tables import LONG, SHORT
 from transom.features.items.validate import LONGEST
 from transom.ledger.task_counters import NOTES, Tally
-from transom.storage.tables import Table
 
 BEGINNING = 60
 """Characters that are told of an item that is too long."""
-SHORT, LONG = "items_short", "items_long"
-"""The check that no item is, and how many records of such items are passed over."""
 
 
 def item_columns(item: Mapping[str, str]) -> tuple[list[Column], Column]:
@@ -36,15 +34,6 @@ def item_columns(item: Mapping[str, str]) -> tuple[list[Column], Column]:
         for name, of in texts.items()
     }
     return [shortened.get(name, F.col(f"`{name}`")) for name in item], long.alias("long")
-
-
-def item_table(name: str, items: Iterable[Mapping[str, str]]) -> Table:
-    """A table of items.
-
-    Args:
-        items: the columns of each block's, with their Spark types.
-    """
-    return Table.load(name).declare(item={column: kind for item in items for column, kind in item.items()})
 
 
 def is_among(item: Iterable[str], items: Iterable[Sequence[Any]]) -> Column:

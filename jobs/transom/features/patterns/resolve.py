@@ -1,22 +1,18 @@
 """The patterns of a stream, resolved against its columns: what of the events is looked at, how far back."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from transom.core.durations import microseconds
 from transom.core.intervals import HOUR_LENGTH, micros
-from transom.engine.hours import quoted
 from transom.features.patterns import validate as pattern_columns
 from transom.features.patterns.algorithm.pattern import Element, Never, Pattern, Step
 from transom.features.patterns.algorithm.reference import Widening
 from transom.features.patterns.spec import Pattern as Declared
 from transom.features.patterns.validate import carried_column, kept_column
+from transom.ledger.stage import Reads
 from transom.spec.stream import Stream
 from transom.storage.tables import SPARK_TYPES
 
@@ -92,6 +88,11 @@ class PatternBlock:
         begins = [(start // n - 1) * n for n in lengths if (start + HOUR_LENGTH) // n > start // n]
         return max((-((begin - start) // HOUR_LENGTH) for begin in begins), default=-1)
 
+    @property
+    def reads_of_batches(self) -> Reads:
+        """What an hour reads of the stored batches, of which its long windows are made."""
+        return Reads("widen", self.name, "batches", back_of=self.reach_of_batches)
+
 
 def block_of(stream: Stream, name: str) -> PatternBlock:
     """A pattern of the stream file, resolved against its columns."""
@@ -138,37 +139,3 @@ def _pattern(declared: Declared, widening: Widening) -> Pattern:
         )
     nevers = (Never(bit, *never.between) for bit, never in enumerate(declared.never, start=len(bits)))
     return Pattern(tuple(elements), tuple(nevers), widening.longest, widening.most)
-
-
-def of_events(events: DataFrame, block: PatternBlock) -> DataFrame:
-    """The events that are of a pattern's stream, as rows of its records."""
-    if block.takes is not None:
-        events = events.where(F.expr(block.takes))
-    met = [
-        F.when(F.expr(sql), F.lit(1 << bit)).otherwise(F.lit(0)).cast("bigint")
-        for bit, sql in enumerate(block.conditions)
-    ]
-    return events.select(
-        F.lit(False).alias("stored"),
-        *quoted([*block.key, *RECORD]),
-        reduce(Column.bitwiseOR, met, F.lit(0)).cast("bigint").alias("takes"),
-        F.lit(False).alias("cut"),
-        *(F.col(f"`{name}`").alias(carried_column(name)) for name in block.carried),
-    )
-
-
-def of_batches(rows: DataFrame, block: PatternBlock) -> DataFrame:
-    """The rows of `batches` of a pattern, as rows of its records."""
-    return rows.where(F.col("block") == block.name).select(
-        F.lit(True).alias("stored"), *quoted(block.record_columns)
-    )
-
-
-def of_one_key(rows: DataFrame, block: PatternBlock) -> DataFrame:
-    """Rows so that one key's meet in one pass, in whatever order."""
-    return rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
-
-
-def union(frames: Sequence[DataFrame]) -> DataFrame:
-    """All rows of some frames, which have the same columns."""
-    return reduce(DataFrame.unionByName, frames)

@@ -13,32 +13,16 @@ import pyarrow as pa
 
 from transom.arrays.arrow import as_type
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.patterns import fingerprints
 from transom.features.patterns.algorithm.batches import Rows, trimmed
+from transom.features.patterns.record_rows import of_events, of_one_key
 from transom.features.patterns.records import Records
-from transom.features.patterns.resolve import RECORD, PatternBlock, of_events, of_one_key
-from transom.features.patterns.work_bounds import count_batches, with_sizes
-from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.features.patterns.resolve import RECORD, PatternBlock
+from transom.features.patterns.work_bounds import count_batches
+from transom.ledger.stage import Computed, Request, Share
 from transom.ledger.task_counters import Tally
-from transom.spec.stream import Stream
-from transom.storage.tables import ARROW_TYPES, Table
+from transom.storage.tables import ARROW_TYPES
 
 TABLE = "batches"
-
-
-def step_of(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
-    """The step of the table, of the patterns that have such batches."""
-    long = {name: block for name, block in blocks.items() if block.long}
-    table = Table.load(TABLE).declare(
-        key={name: kind for block in long.values() for name, kind in block.key.items()},
-        carried={name: kind for block in long.values() for name, kind in block.carried_columns().items()},
-    )
-    events = (Reads("ingest", "events", "events"),)
-    parts = {
-        name: Part(events, fingerprints.batches(stream, name), ("hour", *block.record_columns))
-        for name, block in long.items()
-    }
-    return with_sizes(Step(table, parts, lambda request: batches_of(request, long)), stream, long)
 
 
 def batches_of(request: Request, blocks: Mapping[str, PatternBlock]) -> Computed:

@@ -6,82 +6,26 @@ of keys.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import as_type, codes, gathered, int64s, ranks
-from transom.core.durations import microseconds
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import micros
 from transom.engine.hours import quoted, reached
-from transom.features.check_builders import built_in
-from transom.features.patterns import fingerprints
 from transom.features.patterns.algorithm.episodes import FINAL, NONE, PARTIAL, STATES, Merging, Rows, episodes
-from transom.features.patterns.resolve import PatternBlock, of_one_key, union
-from transom.features.patterns.spec import Pattern
-from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
-from transom.spec.stream import Stream
-from transom.storage.tables import ARROW_TYPES, Table
+from transom.features.patterns.record_rows import of_one_key, union
+from transom.features.patterns.resolve import PatternBlock
+from transom.ledger.stage import Computed, Request, Share
+from transom.storage.tables import Table
 
 TABLE = "episodes"
-
-
-def merging_of(stream: Stream, block: PatternBlock) -> Merging:
-    """What makes matches of a pattern one episode."""
-    merge = microseconds(stream.blocks(Pattern)[block.name].merge)
-    return Merging(merge, block.widening.longest, block.widening.top)
-
-
-def step_of(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
-    """The step of the table, less the columns by which Spark measures it (`measured`)."""
-    table = Table.load(TABLE).declare(
-        key={name: kind for block in blocks.values() for name, kind in block.key.items()}
-    )
-    mergings = {name: merging_of(stream, block) for name, block in blocks.items()}
-    parts = {
-        name: Part(
-            (
-                Reads("widen", name, "matches"),
-                Reads("widen", name, TABLE, back=mergings[name].reach, forward=-1),
-            ),
-            fingerprints.episodes(stream, name),
-            tuple(_schema(block.key).names),
-        )
-        for name, block in blocks.items()
-    }
-    return Step(
-        table,
-        parts,
-        lambda request: episodes_of(request, blocks, mergings),
-        checks=(
-            *built_in(stream, "episodes_inside_hour", metric="episodes_beyond", at_most=0),
-            *built_in(stream, "matches_in_episodes", metric="matches_untaken", at_least=0, at_most=0),
-        ),
-        derived={"matches_untaken": lambda row: row.get("matches_read", 0) - (row["matches_taken"] or 0)},
-    )
-
-
-def measured(step: Step) -> Step:
-    """The step with the columns by which Spark measures it."""
-    return replace(
-        step,
-        figures={
-            "matches_taken": F.sum("new_matches"),
-            "episodes_beyond": F.sum(_beyond().cast("bigint")),
-        },
-        faults={"episodes_inside_hour": _beyond()},
-    )
-
-
-def _beyond() -> Column:
-    # A match is detected after its last record.
-    return (F.col("end") >= F.col("hour") + F.expr("INTERVAL 1 HOUR")) | (F.col("end") < F.col("start"))
 
 
 def episodes_of(
@@ -97,7 +41,8 @@ def episodes_of(
         earlier = reached(targets, merging.reach).intersection(told).difference(targets)
         own = request.pins.read(TABLE, earlier).where(F.col("block") == name)
         rows = of_one_key(union([_as_episodes(matches, block), _told(own, block)]), block)
-        shares.append(Share(name, rows, Episodes(block.key, tuple(map(micros, targets)), merging)))
+        made = Episodes(block.key, tuple(map(micros, targets)), merging, schema_of(block.key))
+        shares.append(Share(name, rows, made))
         standing = request.rows.get((name, "matches"), {})
         known |= {(name, hour): {"matches_read": standing.get(hour, 0)} for hour in targets}
     return Computed(shares, known=known)
@@ -129,11 +74,13 @@ class Episodes:
 
     Attributes:
         hours: to be computed, in microseconds, ascending.
+        schema: of what comes out, as `schemas/tables` has it, which tasks do not.
     """
 
     key: Mapping[str, str]
     hours: Sequence[int]
     merging: Merging
+    schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What the hours say of some keys, of which these are all rows."""
@@ -160,9 +107,8 @@ class Episodes:
             "state": pa.array(STATES).take(pa.array(found.state)),
             "joined": names.take(pa.array(found.joined, mask=found.joined == NONE)),
         }
-        schema = _schema(self.key)
-        arrays = [as_type(columns[field.name], field.type) for field in schema]
-        yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
+        arrays = [as_type(columns[field.name], field.type) for field in self.schema]
+        yield from pa.Table.from_arrays(arrays, schema=self.schema).to_batches(max_chunksize=65536)
 
 
 def _rows(table: pa.Table, keys: Int64s, ids: Int64s) -> Rows:
@@ -180,15 +126,6 @@ def _rows(table: pa.Table, keys: Int64s, ids: Int64s) -> Rows:
     )
 
 
-def _schema(key: Mapping[str, str]) -> pa.Schema:
-    columns = {
-        "hour": "timestamp",
-        "episode_id": "string",
-        **key,
-        **dict.fromkeys(("start", "end"), "timestamp"),
-        **dict.fromkeys(("matches", "new_matches"), "bigint"),
-        "detected_at": "timestamp",
-        "level": "int",
-        **dict.fromkeys(("state", "joined"), "string"),
-    }
-    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns.items()])
+def schema_of(key: Mapping[str, str]) -> pa.Schema:
+    """Return the schema of the episodes of a pattern with a key."""
+    return Table.load(TABLE).declare(key=key).block_schema()

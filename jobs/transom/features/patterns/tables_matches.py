@@ -11,45 +11,22 @@ from pyspark import cloudpickle
 from transom.arrays.arrow import common_codes
 from transom.core.exact_sums import Bools, Int64s
 from transom.engine.hours import reached, stretches_of
-from transom.features.patterns import fingerprints
 from transom.features.patterns import tables_batches as batches
 from transom.features.patterns.algorithm.batches import shown, trimmed
 from transom.features.patterns.algorithm.detected_matches import sightings
 from transom.features.patterns.custom_detection import Detection
 from transom.features.patterns.custom_detector import Detector
 from transom.features.patterns.detector_path import function
-from transom.features.patterns.match_rows import Found, kinds_of, rows_of
+from transom.features.patterns.match_rows import Found, rows_of
+from transom.features.patterns.record_rows import of_batches, of_events, of_one_key, union
 from transom.features.patterns.records import Records
-from transom.features.patterns.resolve import PatternBlock, of_batches, of_events, of_one_key, union
-from transom.features.patterns.work_bounds import Counted, count_batches, hours_of, with_work
-from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.features.patterns.resolve import PatternBlock
+from transom.features.patterns.work_bounds import Counted, count_batches, hours_of
+from transom.ledger.stage import Computed, Request, Share
 from transom.ledger.staleness import reached_by
 from transom.ledger.task_counters import Tally
-from transom.spec.stream import Stream
-from transom.storage.tables import Table
 
 TABLE = "matches"
-
-
-def step_of(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
-    """The step of the table."""
-    table = Table.load(TABLE).declare(
-        key={name: kind for block in blocks.values() for name, kind in block.key.items()},
-        kept={name: kind for block in blocks.values() for name, kind in block.kept_columns().items()},
-    )
-    parts = {
-        name: Part(
-            (
-                Reads("ingest", "events", "events", back=block.reach_of_events),
-                *([_of_batches(block)] if block.long else []),
-            ),
-            fingerprints.matches(stream, name),
-            tuple(kinds_of(block)),
-        )
-        for name, block in blocks.items()
-    }
-    step = Step(table, parts, lambda request: matches_of(request, blocks))
-    return with_work(step, stream, blocks)
 
 
 def matches_of(request: Request, blocks: Mapping[str, PatternBlock]) -> Computed:
@@ -60,18 +37,13 @@ def matches_of(request: Request, blocks: Mapping[str, PatternBlock]) -> Computed
         block = blocks[name]
         hours = reached(targets, block.reach_of_events) & due.keys()
         rows = [of_events(request.pins.read("events", hours), block)]
-        hours = {read.hour for hour in targets for read in reached_by(_of_batches(block), hour)}
+        hours = {read.hour for hour in targets for read in reached_by(block.reads_of_batches, hour)}
         hours &= request.rows.get((name, batches.TABLE), {}).keys()
         if hours:
             rows.append(of_batches(request.pins.read(batches.TABLE, hours), block))
         counted = Matches(block, stretches_of(targets), shipped(block.detector))
         shares.append(Share(name, of_one_key(union(rows), block), counted=counted))
     return Computed(shares)
-
-
-def _of_batches(block: PatternBlock) -> Reads:
-    """What an hour reads of what its long windows are made of."""
-    return Reads("widen", block.name, batches.TABLE, back_of=block.reach_of_batches)
 
 
 def shipped(path: str | None) -> Detector | None:

@@ -2,18 +2,14 @@
 allow, and whether what is told keeps to its bounds."""
 
 from collections.abc import Callable, Mapping
-from functools import reduce
 from math import sqrt
-from operator import or_
 from typing import Any
 
 import numpy as np
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from transom.core.intervals import HOUR_LENGTH
 from transom.features.check_builders import built_in
-from transom.features.items.columns import LONG, SHORT
+from transom.features.items.tables import LONG, SHORT
 from transom.features.persistence.algorithm.vectorised import Tuples
 from transom.features.persistence.resolve import PersistenceBlock
 from transom.ledger.check import Check
@@ -55,27 +51,33 @@ def miscounted(tuples: Tuples) -> int:
     return int(np.count_nonzero((bits != tuples.counted) | (tuples.latest < tuples.start)))
 
 
-def outside(blocks: Mapping[str, PersistenceBlock]) -> Column:
-    """Whether a tuple does not start in the window that ends with its hour's slot; null of other rows."""
+def outside(blocks: Mapping[str, PersistenceBlock]) -> str:
+    """Return whether a tuple does not start in the window that ends with its hour's slot; null of other
+    rows."""
     cases = []
     for name, block in blocks.items():
         length, slots = block.tracking.length, block.tracking.asked.slots
-        latest = F.expr(f"(unix_micros(hour) + {HOUR_LENGTH - 1}L) div {length}L * {length}L")
-        start = F.unix_micros("start")
-        inside = (start > latest - F.lit(slots * length)) & (start <= latest)
-        cases.append((F.col("block") == name) & ~inside)
-    return (F.col("row") == "tuple") & reduce(or_, cases, F.lit(False))
+        latest = f"((unix_micros(`hour`) + {HOUR_LENGTH - 1}L) div {length}L * {length}L)"
+        start = "unix_micros(`start`)"
+        inside = f"{start} > {latest} - {slots * length} AND {start} <= {latest}"
+        cases.append(f"(`block` = '{name}' AND NOT ({inside}))")
+    return f"`row` = 'tuple' AND ({' OR '.join(cases) or 'false'})"
 
 
-def unsound(blocks: Mapping[str, PersistenceBlock]) -> Column:
-    """Whether what is told of an item is beyond what its window allows, or not enough to tell of it."""
+def unsound(blocks: Mapping[str, PersistenceBlock]) -> str:
+    """Return whether the numbers of an item are beyond what its window allows, or not enough to report it."""
     cases = []
     for name, block in blocks.items():
         asked = block.tracking.asked
-        low, high, estimate = F.col("low"), F.col("high"), F.col("estimate")
-        bounds = (low >= 1) & (low <= high) & (high <= asked.slots) & (estimate >= low) & (estimate <= high)
-        enough = F.col("watched") | (low >= asked.least)
-        ones = F.length(F.regexp_replace("slots", "[^1]", ""))
-        drawn = (F.length("slots") == asked.slots) & (ones == low)
-        cases.append((F.col("block") == name) & ~(bounds & enough & drawn))
-    return F.col("low").isNotNull() & reduce(or_, cases, F.lit(False))
+        rules = (
+            "`low` >= 1",
+            "`low` <= `high`",
+            f"`high` <= {asked.slots}",
+            "`estimate` >= `low`",
+            "`estimate` <= `high`",
+            f"(`watched` OR `low` >= {asked.least})",
+            f"length(`slots`) = {asked.slots}",
+            "length(regexp_replace(`slots`, '[^1]', '')) = `low`",
+        )
+        cases.append(f"(`block` = '{name}' AND NOT ({' AND '.join(rules)}))")
+    return f"`low` IS NOT NULL AND ({' OR '.join(cases) or 'false'})"

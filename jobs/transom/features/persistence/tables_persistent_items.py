@@ -1,7 +1,7 @@
 """The items that an hour's report names, in the form in which people read it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import Any
 
@@ -13,55 +13,16 @@ from pyspark.sql import functions as F
 from transom.arrays.arrow import gathered, made
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hours import quoted
-from transom.features.check_builders import built_in
 from transom.features.items.bytes import rows_of
-from transom.features.items.columns import is_among, item_table
-from transom.features.persistence import fingerprints
+from transom.features.items.columns import is_among
+from transom.features.items.tables import item_table
 from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.algorithm.vectorised import WATCHED
-from transom.features.persistence.checks import unsound
 from transom.features.persistence.resolve import PersistenceBlock
-from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
-from transom.spec.stream import Stream
+from transom.ledger.stage import Computed, Request, Share
 
 TABLE = "persistent_items"
-COLUMNS = (
-    "hour", "window_end", "stay_id", "low", "high", "estimate", "certain", "watched", "change", "state",
-    "entered", "since", "slots", "first_slot", "last_slot", "records", "gap_mean_s", "gap_cv",
-)  # fmt: skip
 UNKNOWN = ord("?")
-
-
-def step_of(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> Step:
-    """The step of the table, less the columns by which Spark measures it."""
-    table = item_table(TABLE, (block.item for block in blocks.values()))
-    parts = {
-        name: Part(
-            (
-                Reads("sketch", name, tuples.TABLE),
-                *(Reads(*known.series) for known in (block.known_table,) if known is not None),
-            ),
-            fingerprints.persistent_items(stream, name),
-            (*COLUMNS, *block.item),
-        )
-        for name, block in blocks.items()
-    }
-    return Step(
-        table,
-        parts,
-        lambda request: persistent_items_of(request, blocks),
-        checks=built_in(stream, "persistence_bounded", metric="persistence_unsound", at_most=0),
-    )
-
-
-def measured(step: Step, blocks: Mapping[str, PersistenceBlock]) -> Step:
-    """The step with the columns by which Spark measures it."""
-    wrong = unsound(blocks)
-    return replace(
-        step,
-        figures={"persistence_unsound": F.sum(wrong.cast("bigint"))},
-        faults={"persistence_bounded": wrong},
-    )
 
 
 def persistent_items_of(request: Request, blocks: Mapping[str, PersistenceBlock]) -> Computed:

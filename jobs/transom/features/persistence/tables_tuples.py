@@ -7,7 +7,7 @@ neither events nor state of
 more than an hour, however long the window is. `persistent_items` is the part of it that is told."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,8 @@ from transom.engine.hour_chains import Stretch, stretches_of
 from transom.engine.hours import hour_number, quoted
 from transom.features.frames.algorithm.readings import NONE
 from transom.features.items.bytes import binary, keys_of, rows_of
-from transom.features.items.columns import LONG, is_among, item_columns, item_table, without_long
-from transom.features.persistence import fingerprints
+from transom.features.items.columns import is_among, item_columns, without_long
+from transom.features.items.tables import item_table
 from transom.features.persistence.algorithm.item_slot_hash import hashed_all
 from transom.features.persistence.algorithm.vectorised import (
     Reported,
@@ -34,19 +34,10 @@ from transom.features.persistence.algorithm.vectorised import (
     Tuples,
     advance,
 )
-from transom.features.persistence.checks import (
-    MISCOUNTED,
-    PAIRS,
-    STARTS,
-    beyond,
-    miscounted,
-    outside,
-    tuple_checks,
-)
+from transom.features.persistence.checks import MISCOUNTED, PAIRS, STARTS, miscounted
 from transom.features.persistence.resolve import PersistenceBlock
-from transom.ledger.stage import Computed, Part, Reads, Request, Share, Step
+from transom.ledger.stage import Computed, Request, Share
 from transom.ledger.task_counters import Tally
-from transom.spec.stream import Stream
 
 TABLE = "tuples"
 AT_A_TIME = 2**17
@@ -57,37 +48,6 @@ NUMBERS = ("instance", *SLOTS, "counted", "records", "first", "last", "squares")
 STATE = ("row", *NUMBERS, "bits", "since")
 """The columns of the table beside hour, block and item."""
 AT = "__hour"
-
-
-def step_of(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> Step:
-    """The step of the table, less the columns by which Spark measures it."""
-    table = item_table(TABLE, (block.item for block in blocks.values()))
-    parts = {
-        name: Part(
-            (Reads("ingest", "events", "events"), Reads("sketch", name, TABLE, back=block.back, forward=-1)),
-            fingerprints.tuples(stream, name),
-            ("hour", *block.item, *STATE),
-        )
-        for name, block in blocks.items()
-    }
-    return Step(
-        table,
-        parts,
-        lambda request: tuples_of(request, blocks),
-        checks=tuple_checks(stream),
-        counters=(PAIRS, STARTS, MISCOUNTED, LONG),
-        derived={"tuples_beyond": beyond(blocks)},
-    )
-
-
-def measured(step: Step, blocks: Mapping[str, PersistenceBlock]) -> Step:
-    """The step with the columns by which Spark measures it."""
-    wrong = outside(blocks)
-    return replace(
-        step,
-        figures={"tuples_outside": F.sum(wrong.cast("bigint"))},
-        faults={"tuples_in_window": wrong},
-    )
 
 
 def tuples_of(request: Request, blocks: Mapping[str, PersistenceBlock]) -> Computed:

@@ -1,0 +1,123 @@
+"""The tables of frequency, as the sketch stage declares them.
+
+`tick_matrices`, state: a Count-Min matrix for each tick, and each hour's most frequent items. `cells`,
+state: of variants that depend on all records, what their cells hold at each hour's end. `frequencies`, a
+result: how often items were seen in each hour's window (Rivetti, Busnel and Mostefaoui).
+"""
+
+from collections.abc import Mapping
+
+from transom.features.frequency import fingerprints
+from transom.features.frequency.checks import (
+    MISCOUNTED,
+    SUB_CELLS,
+    TOTALS,
+    UNSOUND,
+    WINDOW,
+    beyond,
+    cell_checks,
+    frequency_checks,
+    matrix_checks,
+)
+from transom.features.frequency.resolve import FrequencyBlock
+from transom.features.items.tables import LONG, item_table
+from transom.ledger.stage import Computed, Part, Reads, Request, Step, rows_where
+from transom.spec.stream import Stream
+from transom.storage.tables import Table
+
+MATRIX_COLUMNS = ("hour", "row", "tick", "records", "items", "cells")
+"""Columns of `tick_matrices` beside block and item."""
+CELL_COLUMNS = (
+    "hour", "row", "counters", "inits", "lasts", "wholes", "begun", "sub_cells", "ticks", "records",
+)  # fmt: skip
+"""Columns of `cells` beside the block."""
+FREQUENCY_COLUMNS = (
+    "hour", "window_end", "heavy_id", "rank", "estimate", "low", "high", "window_records", "margin", "others",
+    "watched", "change", "state", "entered", "since",
+)  # fmt: skip
+"""Columns of `frequencies` beside block and item."""
+
+
+def steps_of(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> tuple[Step, Step, Step]:
+    """Return the steps of all tables."""
+    chained = {name: block for name, block in blocks.items() if block.chained}
+    return _tick_matrices(stream, blocks), _cells(stream, chained), _frequencies(stream, blocks)
+
+
+def _tick_matrices(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
+    def compute(request: Request) -> Computed:
+        from transom.features.frequency.tables_tick_matrices import tick_matrices_of
+
+        return tick_matrices_of(request, blocks)
+
+    parts = {
+        name: Part(
+            (Reads("ingest", "events", "events"),),
+            fingerprints.tick_matrices(stream, name),
+            (*MATRIX_COLUMNS, *block.item),
+        )
+        for name, block in blocks.items()
+    }
+    return Step(
+        item_table("tick_matrices", (block.item for block in blocks.values())),
+        parts,
+        compute,
+        checks=matrix_checks(stream),
+        counters=(MISCOUNTED, LONG),
+    )
+
+
+def _cells(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
+    def compute(request: Request) -> Computed:
+        from transom.features.frequency.tables_cells import cells_of
+
+        return cells_of(request, blocks)
+
+    parts = {
+        name: Part(
+            (
+                Reads("sketch", name, "tick_matrices"),
+                Reads("sketch", name, "cells", back=block.cells_back, forward=-1),
+            ),
+            fingerprints.cells(stream, name),
+            CELL_COLUMNS,
+        )
+        for name, block in blocks.items()
+    }
+    return Step(
+        Table.load("cells"),
+        parts,
+        compute,
+        checks=cell_checks(stream),
+        counters=(SUB_CELLS, WINDOW),
+        derived={"sub_cells_beyond": beyond(blocks)},
+    )
+
+
+def _frequencies(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
+    def compute(request: Request) -> Computed:
+        from transom.features.frequency.tables_frequencies import frequencies_of
+
+        return frequencies_of(request, blocks)
+
+    parts = {
+        name: Part(
+            (
+                Reads("sketch", name, "tick_matrices", back=block.back),
+                *((Reads("sketch", name, "cells"),) if block.chained else ()),
+                Reads("sketch", name, "frequencies", back=block.hours, forward=-1),
+            ),
+            fingerprints.frequencies(stream, name),
+            (*FREQUENCY_COLUMNS, *block.item),
+        )
+        for name, block in blocks.items()
+    }
+    return Step(
+        item_table("frequencies", (block.item for block in blocks.values())),
+        parts,
+        compute,
+        checks=frequency_checks(stream),
+        metrics={"frequency_unsound": rows_where(UNSOUND)},
+        counters=(TOTALS,),
+        failing_row_filters={"frequency_bounded": UNSOUND},
+    )

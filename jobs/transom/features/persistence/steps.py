@@ -1,0 +1,92 @@
+"""The tables of persistence, as the sketch stage declares them.
+
+`tuples`, state: what each hour leaves of the items that are remembered. `persistent_items`, a result: those
+that its report names (Lahiri, Tirthapura and Chandrashekar).
+"""
+
+from collections.abc import Mapping
+
+from transom.features.check_builders import built_in
+from transom.features.items.tables import LONG, item_table
+from transom.features.persistence import fingerprints
+from transom.features.persistence.checks import (
+    MISCOUNTED,
+    PAIRS,
+    STARTS,
+    beyond,
+    outside,
+    tuple_checks,
+    unsound,
+)
+from transom.features.persistence.resolve import PersistenceBlock
+from transom.ledger.stage import Computed, Part, Reads, Request, Step, rows_where
+from transom.spec.stream import Stream
+
+COLUMNS = (
+    "hour", "window_end", "stay_id", "low", "high", "estimate", "certain", "watched", "change", "state",
+    "entered", "since", "slots", "first_slot", "last_slot", "records", "gap_mean_s", "gap_cv",
+)  # fmt: skip
+"""Columns of `persistent_items` beside block and item."""
+
+
+def steps_of(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> tuple[Step, Step]:
+    """Return the steps of both tables."""
+    return _tuples(stream, blocks), _persistent_items(stream, blocks)
+
+
+def _tuples(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> Step:
+    def compute(request: Request) -> Computed:
+        from transom.features.persistence.tables_tuples import tuples_of
+
+        return tuples_of(request, blocks)
+
+    parts = {
+        name: Part(
+            (
+                Reads("ingest", "events", "events"),
+                Reads("sketch", name, "tuples", back=block.back, forward=-1),
+            ),
+            fingerprints.tuples(stream, name),
+            tuple(item_table("tuples", [block.item]).block_schema().names),
+        )
+        for name, block in blocks.items()
+    }
+    wrong = outside(blocks)
+    return Step(
+        item_table("tuples", (block.item for block in blocks.values())),
+        parts,
+        compute,
+        checks=tuple_checks(stream),
+        metrics={"tuples_outside": rows_where(wrong)},
+        counters=(PAIRS, STARTS, MISCOUNTED, LONG),
+        derived={"tuples_beyond": beyond(blocks)},
+        failing_row_filters={"tuples_in_window": wrong},
+    )
+
+
+def _persistent_items(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> Step:
+    def compute(request: Request) -> Computed:
+        from transom.features.persistence.tables_persistent_items import persistent_items_of
+
+        return persistent_items_of(request, blocks)
+
+    parts = {
+        name: Part(
+            (
+                Reads("sketch", name, "tuples"),
+                *(Reads(*known.series) for known in (block.known_table,) if known is not None),
+            ),
+            fingerprints.persistent_items(stream, name),
+            (*COLUMNS, *block.item),
+        )
+        for name, block in blocks.items()
+    }
+    wrong = unsound(blocks)
+    return Step(
+        item_table("persistent_items", (block.item for block in blocks.values())),
+        parts,
+        compute,
+        checks=built_in(stream, "persistence_bounded", metric="persistence_unsound", at_most=0),
+        metrics={"persistence_unsound": rows_where(wrong)},
+        failing_row_filters={"persistence_bounded": wrong},
+    )

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from compare import Row, differences
 from transom.app import run_stage as job
-from transom.app.definitions import DEFINITIONS
+from transom.app.definitions import all_definitions
 from transom.app.run_chunk import run_chunk
 from transom.core.intervals import Interval, format_hour
 from transom.engine.runner import Outcome
@@ -197,8 +197,8 @@ class House:
         self._assert_lines_accounted()
         hashed: dict[tuple[str, str], tuple[Table, Sequence[str]]] = {
             (step.table.name, block): (step.table, part.columns)
-            for define in DEFINITIONS.values()
-            for step in define(self.stream).steps
+            for stage in all_definitions(self.stream).values()
+            for step in stage.steps
             for block, part in step.parts.items()
         }
         of_ingest = {table.name: (table, table.promised()) for table in Tables.of(self.stream)}

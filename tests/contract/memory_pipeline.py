@@ -15,8 +15,9 @@ from typing import Self
 
 import yaml
 
-from transom.app.definitions import DEFINITIONS, shared_state
+from transom.app.definitions import definition, shared_state
 from transom.engine.runner import Outcome
+from transom.features.registry import STAGES
 from transom.ledger.check import Check
 from transom.ledger.stage import Computed, Part, Reads, Request, Share, Stage, Step
 from transom.ledger.staleness import Staleness, reached_by
@@ -107,8 +108,8 @@ class Double:
 
     @cached_property
     def stage(self) -> Stage:
-        definition = DEFINITIONS[self.name](self.stream)
-        return replace(definition, steps=tuple(self._step(definition, step) for step in definition.steps))
+        defined = definition(self.stream, self.name)
+        return replace(defined, steps=tuple(self._step(defined, step) for step in defined.steps))
 
     def _step(self, definition: Stage, step: Step) -> Step:
         checks = (
@@ -203,11 +204,11 @@ class LedgerRow:
 def upstream(name: str) -> tuple[str, ...]:
     """Every stage that one reads, and itself, in their order."""
     found = {name}
-    for later in reversed(DEFINITIONS):
+    for later in reversed(STAGES[1:]):
         if later in found:
-            parts = (part for step in DEFINITIONS[later](STREAM).steps for part in step.parts.values())
+            parts = (part for step in definition(STREAM, later).steps for part in step.parts.values())
             found |= {reads.stage for part in parts for reads in part.reads}
-    return tuple(stage for stage in DEFINITIONS if stage in found)
+    return tuple(stage for stage in STAGES[1:] if stage in found)
 
 
 class Pipeline(EventLake):
@@ -226,7 +227,7 @@ class Pipeline(EventLake):
     def specify(self, stream: Stream, at_most: int = VALUES, at_least: int = 0) -> None:
         """Changes the specification."""
         self.stream, self.at_most, self.at_least = stream, at_most, at_least
-        self.doubles = {name: Double(name, stream, at_most, at_least) for name in DEFINITIONS}
+        self.doubles = {name: Double(name, stream, at_most, at_least) for name in STAGES[1:]}
 
     def run(
         self,
@@ -235,7 +236,7 @@ class Pipeline(EventLake):
         heal: int = 2,
         chunk: int = 100,
         retention: int | None = None,
-        stages: Collection[str] = tuple(DEFINITIONS),
+        stages: Collection[str] = STAGES[1:],
     ) -> dict[str, Outcome]:
         """Some stages over some hours, in their order, each in chunks."""
         return {
@@ -261,7 +262,7 @@ class Pipeline(EventLake):
         copy.store.tokens = dict(self.store.tokens)
         return copy
 
-    def anew(self, stages: Collection[str] = tuple(DEFINITIONS)) -> "Pipeline":
+    def anew(self, stages: Collection[str] = STAGES[1:]) -> "Pipeline":
         """A new lake of the same events, in which some stages have run once over all of them."""
         lake = Pipeline(self.stream, self.at_most, self.at_least)
         lake.take_events(self)

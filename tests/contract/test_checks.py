@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,10 @@ from failing import declared_in, failed, makes_fail
 from house import House, hour, line
 from spark import test_stage_checks
 from tampering import overcounted, tampered
+from transom.app.definitions import definition
 from transom.core.intervals import Interval
 from transom.engine.gate import judge
 from transom.engine.runner import refresh
-from transom.features import sketch_stage
 from transom.features.aggregates import stage as aggregate_stage
 from transom.features.fills import stage as fill_stage
 from transom.features.frames import stage as frame_stage
@@ -139,7 +140,7 @@ def set_to(column: str, value: object) -> Callable[[DataFrame], DataFrame]:
             marks=pytest.mark.full,
         ),
         (
-            sketch_stage.definition,
+            partial(definition, name="sketch"),
             "answers",
             "tick_matrices",
             {"matrices_miscounted": 1},

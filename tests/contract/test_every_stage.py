@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from failpoints import killed_at
 from house import House, line
-from transom.app.definitions import STAGES
 from transom.engine.gate import judge
+from transom.features.registry import STAGES
 
 Make = Callable[..., House]
 HOURS = 3

@@ -1,7 +1,7 @@
 """Every stage behind ingest, by its real steps and reads, in the lake in memory: whatever happens to its
 runs, what the ledger calls fresh is what one run over everything makes. No Spark.
 
-A new stage is covered once `transom.app.definitions.DEFINITIONS` has it and `EVERY_FEATURE` a block for each
+A new stage is covered once `transom.features.registry.FEATURES` has it and `EVERY_FEATURE` a block for each
 of its tables.
 """
 
@@ -16,10 +16,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from contract.memory_pipeline import CHANGED, STREAM, WITHOUT_FRAMES, Pipeline, upstream
-from transom.app.definitions import DEFINITIONS, STAGES
+from transom.app.definitions import all_definitions
 from transom.core.intervals import Interval
 from transom.engine import retention
 from transom.engine.runner import Outcome
+from transom.features.registry import STAGES
 from transom.ledger.ledger import Overtaken
 from transom.ledger.staleness import Scope
 from unit.small_lake import HOUR, Killed, at
@@ -61,14 +62,14 @@ def prepared(stage: str, again: bool) -> tuple[Pipeline, tuple[int, int]]:
 def test_stream_has_block_for_each_table_of_each_stage() -> None:
     assert STREAM.stages == CHANGED.stages == STAGES
     for stream in (STREAM, CHANGED):
-        tables = {step.table.name: step.parts for of in DEFINITIONS.values() for step in of(stream).steps}
+        tables = {step.table.name: step.parts for of in all_definitions(stream).values() for step in of.steps}
         assert [name for name, parts in tables.items() if not parts] == []
-    fillers = {filler.name for of in DEFINITIONS.values() for filler in of(STREAM).fillers}
+    fillers = {filler.name for of in all_definitions(STREAM).values() for filler in of.fillers}
     assert fillers == set(OUTSIDE)
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
-@pytest.mark.parametrize("stage", DEFINITIONS)
+@pytest.mark.parametrize("stage", STAGES[1:])
 def test_run_killed_between_any_two_commits_is_made_good_by_next_run(stage: str, again: bool) -> None:
     never, hours = prepared(stage, again)
     left = [never.copied()]
@@ -95,7 +96,7 @@ def test_run_killed_between_any_two_commits_is_made_good_by_next_run(stage: str,
 
 
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("stage", DEFINITIONS)
+@pytest.mark.parametrize("stage", STAGES[1:])
 def test_run_overtaken_at_any_commit_leaves_one_of_two_truths(stage: str, side: str) -> None:
     """Another run goes whole at each commit and pin of one, over events that have changed in between."""
     stages = upstream(stage)
@@ -142,7 +143,7 @@ def expired(lake: Pipeline) -> set[tuple[str, datetime]]:
     }
 
 
-@pytest.mark.parametrize("stage", DEFINITIONS)
+@pytest.mark.parametrize("stage", STAGES[1:])
 def test_state_is_dropped_and_made_again_whatever_the_cuts(stage: str) -> None:
     hourly, whole, again = Pipeline(), Pipeline(), Pipeline()
     for lake in (hourly, whole, again):
@@ -171,7 +172,7 @@ def test_state_is_dropped_and_made_again_whatever_the_cuts(stage: str) -> None:
     again.assert_ledger_true()
 
 
-@pytest.mark.parametrize("stage", DEFINITIONS)
+@pytest.mark.parametrize("stage", STAGES[1:])
 def test_state_that_killed_run_was_dropping_is_dropped_by_next_run(
     stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -380,7 +381,7 @@ def assert_kept(
 # An example costs a tenth of a second and more, as its lake is compared with another one after each run; and
 # to shrink one takes minutes: a history says little less for being long.
 @settings(max_examples=max(4, settings.default.max_examples // 6), phases=[Phase.generate], database=None)
-@pytest.mark.parametrize("stage", DEFINITIONS)
+@pytest.mark.parametrize("stage", STAGES[1:])
 @given(turns=st.lists(TURNS, min_size=1, max_size=4), last=st.sampled_from([1, 2, 100]))
 def test_any_history_comes_to_what_one_run_makes(stage: str, turns: list[Turn], last: int) -> None:
     stages = upstream(stage)

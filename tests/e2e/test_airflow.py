@@ -15,9 +15,9 @@ from airflow_api import Airflow
 from deltalake import DeltaTable
 from sample_logs import WEB, Hours, land
 
-from transom.app.definitions import STAGES
 from transom.core.intervals import format_hour
 from transom.features.patterns.algorithm.reference import Widening
+from transom.features.registry import STAGES
 from transom.findings.store import findings
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import Book

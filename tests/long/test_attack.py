@@ -19,9 +19,9 @@ import sample_logs
 from histories import told_anew
 from house import House
 from siege import Siege
-from transom.app.definitions import STAGES
 from transom.core.intervals import HOUR, Interval
 from transom.features.ingest.file_records import File
+from transom.features.registry import STAGES
 
 FIRST = datetime(2015, 5, 18, 0, tzinfo=UTC)
 HOURS = int(os.environ.get("TRANSOM_HOURS", "24"))

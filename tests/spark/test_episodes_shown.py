@@ -54,7 +54,7 @@ def test_a_pattern_that_finds_nothing_says_what_its_steps_take(
     told: str,
 ) -> None:
     events(str(tmp_path), ["Failed", "Failed", "in", "Failed", "back", "out"])
-    print_episodes(spark, stream_of(**pattern), str(tmp_path))
+    print_episodes(stream_of(**pattern), str(tmp_path))
     assert capsys.readouterr().out == f"\nguessed: no episode{told}\n"
 
 
@@ -81,7 +81,7 @@ def test_a_match_is_shown_with_the_time_of_each_step_and_its_lines(
         table = Table.load(name).declare(key={"user": "string"}, **declared)
         rows = pa.Table.from_pylist([row], schema=table.arrow_schema())
         write_deltalake(f"{tmp_path}/{name}", rows)
-    print_episodes(spark, stream, str(tmp_path))
+    print_episodes(stream, str(tmp_path))
     told = capsys.readouterr().out.splitlines()
     assert "guessed: episodes, the first" in told
     assert told[-3].split() == ["user", "9", "failed", "entered", "what", "lines"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from transom.cli.check import declared
-from transom.features.sketch_stage import epsilons
+from transom.features.persistence.stage import epsilons
 from transom.stream import parse
 from unit.small_stream import base, refusal
 

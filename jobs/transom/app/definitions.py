@@ -1,31 +1,41 @@
-"""The definition of every stage that follows ingest: what it reads, writes and checks, without a session."""
+"""The stages of a stream, as its features define them: what each reads, writes and checks."""
 
-from collections.abc import Callable, Mapping
-
-from transom.features import sketch_stage as sketch
-from transom.features.aggregates import stage as aggregate
-from transom.features.fills import stage as fill
-from transom.features.frames import stage as frame
-from transom.features.patterns import stage as widen
 from transom.ledger.stage import Stage
 from transom.ledger.state import FIRST
 from transom.spec.stream import Stream
 
-DEFINITIONS: Mapping[str, Callable[[Stream], Stage]] = {
-    of.NAME: of.definition for of in (widen, aggregate, frame, fill, sketch)
-}
-"""How a stream's file defines each stage, in the order in which they run."""
-STAGES = (FIRST, *DEFINITIONS)
-"""Every stage, in the order in which they run."""
+
+def definition(stream: Stream, name: str) -> Stage:
+    """Return a stage, with the tables of all of its features.
+
+    Raises:
+        KeyError: no feature has it.
+    """
+    parts: list[Stage] = [feature.definition(stream) for feature in stream.features if feature.stage == name]
+    if not parts:
+        raise KeyError(name)
+    steps = tuple(step for part in parts for step in part.steps)
+    fillers = tuple(filler for part in parts for filler in part.fillers)
+    return Stage(name, parts[0].version, steps, fillers)
+
+
+def stage_names(stream: Stream) -> tuple[str, ...]:
+    """Return every stage there is, whether or not the stream has it, in the order in which they run."""
+    return (FIRST, *dict.fromkeys(feature.stage for feature in stream.features))
+
+
+def all_definitions(stream: Stream) -> dict[str, Stage]:
+    """Return every stage there is behind the first one, whether or not the stream has it."""
+    return {name: definition(stream, name) for name in stage_names(stream)[1:]}
 
 
 def definitions_of(stream: Stream) -> dict[str, Stage]:
-    """Return every stage that a stream has behind the first one, in their order."""
-    return {name: define(stream) for name, define in DEFINITIONS.items() if name in stream.stages}
+    """Return every stage that a stream has behind the first one."""
+    return {name: definition(stream, name) for name in stream.stages[1:]}
 
 
 def shared_state(stream: Stream, stage: str) -> frozenset[tuple[str, str]]:
     """Return block and table of all of a stage that other stages read."""
-    steps = [step for name, of in DEFINITIONS.items() if name != stage for step in of(stream).steps]
+    steps = [step for name, of in all_definitions(stream).items() if name != stage for step in of.steps]
     parts = [part for step in steps for part in step.parts.values()]
     return frozenset((of.block, of.table) for part in parts for of in part.reads if of.stage == stage)

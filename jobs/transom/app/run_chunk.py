@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from transom.app.definitions import DEFINITIONS, shared_state
+from transom.app.definitions import all_definitions, definition, shared_state
 from transom.core.intervals import Interval
 from transom.engine.runner import Outcome, forget, refresh
 from transom.features.check_builders import accepted_of
@@ -60,21 +60,22 @@ def _ingest(context: Context) -> Outcome:
             context.recompute,
         )  # fmt: skip
         # No run of its own takes away what a stage has left that the stream has no longer.
-        gone = [name for name in DEFINITIONS if name not in context.stream.stages]
+        stages = all_definitions(context.stream)
+        gone = [name for name in stages if name not in context.stream.stages]
         if gone and context.ledger.book(gone):
             for name in gone:
-                forget(context.store, context.ledger, DEFINITIONS[name](context.stream), context.run_id)
+                forget(context.store, context.ledger, stages[name], context.run_id)
     return outcome
 
 
 def _refresh(stage: str, context: Context) -> Outcome:
-    definition = DEFINITIONS[stage](context.stream)
-    context.store.create(step.table for step in definition.steps if step.parts)
+    defined = definition(context.stream, stage)
+    context.store.create(step.table for step in defined.steps if step.parts)
     with context.phase(stage):
         return refresh(
             context.store,
             context.ledger,
-            definition,
+            defined,
             context.chunk,
             context.stream.heal,
             context.run_id,

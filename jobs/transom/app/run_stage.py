@@ -19,7 +19,6 @@ from transom.core.intervals import Interval
 from transom.core.terminal import counted
 from transom.engine.compaction import tidy
 from transom.engine.runner import Outcome
-from transom.features import sketch_stage as sketch
 from transom.features.aggregates import findings as alerts
 from transom.features.frames import findings as frames
 from transom.features.frequency import findings as frequent
@@ -44,8 +43,6 @@ NOTED = {
     "records_shown": ("record shown to detectors", "records shown to detectors"),
 }
 """Figures of a run's work that a person should see, where they are not zero."""
-MADE = {"ingest": "events", "aggregate": "granules", "frame": "frames"}
-"""Of stages whose tables others read: the one without which it cannot have run."""
 
 
 def root_of(lake: str, stream: Stream) -> str:
@@ -67,7 +64,8 @@ def require_inputs(stage: str, stream: Stream, lake: str) -> None:
     before, root = stream.before(stage), root_of(lake, stream)
     if before is None:
         return
-    table = MADE[before]
+    tables = {feature.stage: feature.input_table for feature in stream.features}
+    table = tables.get(before) or "events"
     try:
         there = DeltaTable.is_deltatable(f"{root}/{table}")
     except (DeltaError, OSError) as error:
@@ -124,7 +122,8 @@ def perform(
     found = time.monotonic()
     tell(ledger, stream, stage, total.stale)
     seconds["findings"] = round(time.monotonic() - found, 3)
-    figures = {**total.work, **total.standing, **(sketch.epsilons(stream) if stage == sketch.NAME else {})}
+    gauges = [feature.gauges(stream) for feature in stream.features if feature.stage == stage]
+    figures = {**total.work, **total.standing, **{name: n for of in gauges for name, n in of.items()}}
     published = f"{total.published} published"
     if total.incomplete:
         published += f" ({total.incomplete} of them incomplete)"

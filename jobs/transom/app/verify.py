@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from transom.app.definitions import DEFINITIONS, STAGES
+from transom.app.definitions import all_definitions, stage_names
 from transom.core.intervals import NO_HOUR, Interval
 from transom.engine.damage_marks import mark_unreadable, repair
 from transom.engine.ledger_repair import LedgerDamage, examine, repair_ledger
@@ -75,8 +75,7 @@ def layouts_of(stream: Stream) -> list[Layout]:
     found = [
         Layout(scene.STAGE, table, {scene.BLOCK: table.promised()}, ingested) for table in Tables.of(stream)
     ]
-    for stage, define in DEFINITIONS.items():
-        definition = define(stream)
+    for stage, definition in all_definitions(stream).items():
         for step in definition.steps:
             shapes = {block: fingerprint(part.shape) for block, part in step.parts.items()}
             computed = partial(_is_of, shapes, str(definition.version))
@@ -103,7 +102,7 @@ def find(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
         interval: only hours of it; None is everything. The ledger is looked at whole.
     """
     layouts = layouts_of(stream)
-    found = Found(examine(root, STAGES, [layout.table.name for layout in layouts]))
+    found = Found(examine(root, stage_names(stream), [layout.table.name for layout in layouts]))
     if not (found.ledger.broken or found.ledger.files or found.ledger.rows):
         store, ledger = Store(spark, root), Ledger(root)
         found.tables = verify(store, ledger, layouts, interval)
@@ -121,7 +120,7 @@ def mark(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
         Overtaken: a run has come in between.
         LakeError: a table that cannot be opened cannot be moved aside.
     """
-    store, layouts, stages = Store(spark, root), layouts_of(stream), STAGES
+    store, layouts, stages = Store(spark, root), layouts_of(stream), stage_names(stream)
     run_id = f"verify {uuid.uuid4().hex[:12]}"
     ledger_damage = examine(root, stages, [layout.table.name for layout in layouts])
     notes = []
@@ -175,14 +174,15 @@ def of_reading(error: BaseException | None) -> bool:
 def read_by(stream: Stream, stage: str) -> set[str]:
     """Return the tables that a stage reads: its own, and what these are computed from."""
     tables = {layout.table.name for layout in layouts_of(stream) if layout.stage == stage}
-    steps = DEFINITIONS[stage](stream).steps if stage in DEFINITIONS else ()
+    stages = all_definitions(stream)
+    steps = stages[stage].steps if stage in stages else ()
     return tables.union(of.table for step in steps for part in step.parts.values() for of in part.reads)
 
 
 def _failed_by(stream: Stream, root: str, stage: str) -> Verification | None:
     tables = read_by(stream, stage)
     layouts = [layout for layout in layouts_of(stream) if layout.table.name in tables]
-    broken = examine(root, STAGES, ())
+    broken = examine(root, stage_names(stream), ())
     if any(damage.kind == "unreadable" or damage.file for damage in broken.damages):
         return Verification(broken.damages, broken={damage.table: damage.detail for damage in broken.damages})
     ledger = Ledger(root)

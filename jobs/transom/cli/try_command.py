@@ -158,7 +158,7 @@ def try_in(
             say=lambda text: _say(landed.named(text)), past_gates=True,
         )  # fmt: skip
         root = f"{lake}/{stream.name}"
-        outcome.print_outcome(session, landed.stream, root, interval, judged, landed.named)
+        outcome.print_outcome(landed.stream, root, interval, judged, landed.named)
     outcome.print_equal_files(landed.stream, root, landed.paths)
     outcome.print_duplicates(landed.stream, root, landed.paths)
     outcome.print_rejected(found)

@@ -2,37 +2,23 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
 
-import pyarrow as pa
 import typer
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable
 
 from transom.cli.adhoc_files import EXAMPLES, Held
-from transom.core.durations import format_duration
 from transom.core.intervals import Interval
 from transom.core.terminal import counted
 from transom.core.terminal_tables import plain, table
 from transom.engine.gate import Judgement
-from transom.features.aggregates.output_columns import columns_of
-from transom.features.aggregates.spec import Aggregation
-from transom.features.frames.render import print_frames
-from transom.features.frequency.render import print_frequencies
 from transom.features.ingest.equal_files import equal_files, names_of
 from transom.features.ingest.file_records import File
-from transom.features.patterns.render import print_episodes
-from transom.features.persistence.render import print_persistent_items
 from transom.findings.store import selected
 from transom.ledger.ledger import Ledger
 from transom.spec.stream import Stream
-from transom.storage.tables import query, read_rows
+from transom.storage.tables import read_rows
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-ROWS = 5
-"""Rows of each result that are shown."""
 MOST, EACH = 50, 5
 """Findings that are shown, in all and of each kind and block."""
 
@@ -130,7 +116,6 @@ def print_duplicates(stream: Stream, root: str, paths: Mapping[str, Held]) -> No
 
 
 def print_outcome(
-    spark: "SparkSession",
     stream: Stream,
     root: str,
     interval: Interval,
@@ -154,77 +139,12 @@ def print_outcome(
     if not found.shown:
         typer.echo(f"  none: every check {'passed' if passed else 'that was made passed'}")
     ran = {run["stage"] for run in Ledger(root).runs()}
-    if "widen" in ran:
-        print_episodes(spark, stream, root)
-    if "frame" in ran:
-        print_frames(stream, root)
-    if "sketch" in ran:
-        print_persistent_items(stream, root)
-        print_frequencies(stream, root)
-    if "aggregate" in ran:
-        _print_figures(stream, root)
+    for feature in stream.features:
+        if feature.stage in ran and feature.render is not None:
+            feature.render(stream, root)
     for feature in stream.features:
         for name in stream.blocks(feature.block) if feature.stage not in ran else ():
             typer.echo(f"\n{name}: not run, as stage {feature.stage} did not")
-
-
-def _print_figures(stream: Stream, root: str) -> None:
-    """Prints the first rows of each block of figures."""
-    for name, block in stream.blocks(Aggregation).items():
-        for number, level in enumerate(reversed(block.levels)):
-            figures = _shown(stream, name)
-            shown = ["window_end", *block.key, *figures]
-            rows = _first(f"{root}/aggregates", block.key, figures, name, number)
-            if rows:
-                span = f"{format_duration(level.range)} every {format_duration(level.slide)}"
-                which = f"of each {', '.join(block.key)} the window" if block.key else "the windows"
-                table(f"{block.title or name}: {span}, {which} with most events", shown, rows)
-        shown = ["window_end", *block.key, *block.recurring, "counts"]
-        rows = _recurring(f"{root}/recurring", shown, name) if block.recurring else []
-        if rows:
-            ranges = ", ".join(format_duration(level.range) for level in reversed(block.levels))
-            table(f"{block.title or name}: who comes back in every ring of {ranges}, the latest", shown, rows)
-
-
-def _shown(stream: Stream, block: str) -> list[str]:
-    """The measures of a block, and what it has asked for beside them."""
-    more = [
-        f"{figure}_{name}" for figure in ("error", "aged_mean", "slope") for name in columns_of(stream, block)
-    ]
-    there = {column for columns in columns_of(stream, block).values() for column in columns}
-    return [*stream.blocks(Aggregation)[block].measures, *(column for column in more if column in there)]
-
-
-def _first(uri: str, key: Sequence[str], measures: Iterable[str], block: str, level: int) -> list[list[Any]]:
-    """The rows of one level with most events, of each key the first."""
-    if not DeltaTable.is_deltatable(uri):
-        return []
-    columns = ["window_end", *key, *measures]
-    names = ", ".join(f'"{name}"' for name in columns)
-    order = '"count" DESC, window_end'
-    each = ", ".join(f'"{name}"' for name in key) or "window_end"
-    found = (
-        QueryBuilder()
-        .register("t", DeltaTable(uri))
-        .execute(
-            f"SELECT {names} FROM (SELECT *, row_number() OVER (PARTITION BY {each} ORDER BY {order}) "
-            f"AS place FROM t WHERE block = '{block}' AND level = {level}) WHERE place = 1 "
-            f"ORDER BY {order}, {names} LIMIT {ROWS}"
-        )
-    )
-    rows = pa.RecordBatchReader.from_stream(found).read_all().to_pylist()
-    return [[row[name] for name in columns] for row in rows]
-
-
-def _recurring(uri: str, columns: Sequence[str], block: str) -> list[list[Any]]:
-    """The recurring items that were reported last, those first that came most often."""
-    if not DeltaTable.is_deltatable(uri):
-        return []
-    names = ", ".join(f'"{name}"' for name in columns)
-    last = f"window_end = (SELECT max(window_end) FROM t WHERE block = '{block}')"
-    found = query(DeltaTable(uri), f"SELECT {names} FROM t WHERE block = '{block}' AND {last}").to_pylist()
-    found.sort(key=lambda row: (-sum(row["counts"]), *(str(row[name]) for name in columns)))
-    return [[row[name] for name in columns] for row in found[:ROWS]]
 
 
 def print_cost(root: str, interval: Interval) -> None:

@@ -17,3 +17,5 @@ FEATURES: tuple[Feature[Stream], ...] = (
     persistence.FEATURE,
     frequency.FEATURE,
 )
+STAGES = ("ingest", *dict.fromkeys(feature.stage for feature in FEATURES))
+"""Every stage, in the order in which they run."""

@@ -59,6 +59,9 @@ class Feature(Generic[S]):
         labels: what the keys of these texts are called in the stream's file.
         optional_keys: keys of these texts, by table, that are only there where the block has them.
         conditions: its conditions, for the warning about those that no row meets.
+        definition: the stage with the tables of this feature, `ledger.stage.Stage`.
+        gauges: what the ledger notes of each run of the stage beside its work.
+        render: prints the first rows of its results for `transom try`, of a stream and its folder.
         summary: a block in a line, for `transom check`.
         facts: a block in a line, for the DAG's page.
     """
@@ -74,6 +77,7 @@ class Feature(Generic[S]):
     problems: Callable[[S], Iterator[Problem]]
     columns_read: Callable[[S], Iterator[BlockColumns]]
     lookback: Callable[[S], Iterator[tuple[str, timedelta]]]
+    definition: Callable[[S], Any]
     fingerprints: Mapping[str, Callable[[S, str], str]]
     labels: Mapping[str, str]
     conditions: Callable[[S], Iterator[Tested]]
@@ -84,4 +88,5 @@ class Feature(Generic[S]):
     input_table: str | None = None
     row_types: Callable[[S, str], Mapping[str, FieldType] | None] | None = None
     optional_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    render: Callable[..., Any] | None = None
+    gauges: Callable[[S], Mapping[str, int]] = lambda stream: {}
+    render: Callable[[S, str], None] | None = None

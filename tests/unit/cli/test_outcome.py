@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
@@ -15,8 +14,6 @@ from transom.ledger.ledger import Ledger, Run
 from transom.stream import parse
 from unit.small_ledger import WITHHELD, at, junk, node
 from unit.small_stream import changed
-
-NO_SPARK = cast("Any", None)
 
 
 def test_stages_that_did_not_run_are_said_not_to_have_run(
@@ -45,7 +42,7 @@ def test_stages_that_did_not_run_are_said_not_to_have_run(
     publish(ledger, "app", "ingest", {})
     closed = Judgement(("withheld",), (), "")
     print_outcome(
-        NO_SPARK, stream, str(tmp_path), Interval(at(1), at(1) + HOUR), [closed],
+        stream, str(tmp_path), Interval(at(1), at(1) + HOUR), [closed],
         lambda text: text.replace("landing/1-access.log", "/var/log/access.log"),
     )  # fmt: skip
     lines = [line for line in capsys.readouterr().out.splitlines() if line]

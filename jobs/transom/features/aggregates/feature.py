@@ -3,7 +3,7 @@
 from transom.features.aggregates import describe, fingerprints, validate
 from transom.features.aggregates.output_columns import columns_read, report_types, sound
 from transom.features.aggregates.spec import Aggregation
-from transom.spec.feature import Feature
+from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
@@ -19,6 +19,7 @@ FEATURE: Feature[Stream] = Feature(
     columns_read=columns_read,
     lookback=validate.lookback,
     conditions=validate.conditions,
+    definition=lazy("transom.features.aggregates.stage:definition"),
     fingerprints={
         "granules": fingerprints.granules,
         "aggregates": fingerprints.reports,
@@ -29,6 +30,7 @@ FEATURE: Feature[Stream] = Feature(
     labels=describe.LABELS,
     summary=describe.summary,
     facts=describe.facts,
+    render=lazy("transom.features.aggregates.render:print_figures"),
     input_table="granules",
     row_types=lambda stream, block: report_types(stream, block) if sound(stream, block) else None,
     optional_keys={"aggregates": ("fit", "aging")},

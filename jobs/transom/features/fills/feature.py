@@ -2,7 +2,7 @@
 
 from transom.features.fills import describe, fingerprints, validate
 from transom.features.fills.spec import Fill
-from transom.spec.feature import Feature
+from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
@@ -18,6 +18,7 @@ FEATURE: Feature[Stream] = Feature(
     columns_read=validate.columns_read,
     lookback=validate.lookback,
     conditions=validate.all_conditions,
+    definition=lazy("transom.features.fills.stage:definition"),
     fingerprints={
         "fills": fingerprints.fills,
     },

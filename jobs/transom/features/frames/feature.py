@@ -3,7 +3,7 @@
 from transom.features.aggregates.spec import Aggregation
 from transom.features.frames import describe, fingerprints, spec_rules, validate
 from transom.features.frames.spec import Frame
-from transom.spec.feature import Feature
+from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
@@ -20,6 +20,7 @@ FEATURE: Feature[Stream] = Feature(
     columns_read=validate.columns_read,
     lookback=validate.lookback,
     conditions=validate.all_conditions,
+    definition=lazy("transom.features.frames.stage:definition"),
     fingerprints={
         "open_frames": fingerprints.open_frames,
         "frames": fingerprints.frames,
@@ -27,6 +28,7 @@ FEATURE: Feature[Stream] = Feature(
     labels=describe.LABELS,
     summary=describe.summary,
     facts=describe.facts,
+    render=lazy("transom.features.frames.render:print_frames"),
     input_table="frames",
     # Frames over an aggregation have its key, and `where` is their own.
     inherits=lambda block: frozenset() if "over" in block else frozenset(("key",)),

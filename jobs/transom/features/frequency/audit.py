@@ -25,6 +25,7 @@ from transom.features.frequency.algorithm.row_hash_arrays import columns_of
 from transom.features.frequency.algorithm.window_sketch import WindowSketch
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
 from transom.features.frequency.spec import NEVER_BELOW, Frequency
+from transom.features.frequency.stage import definition
 from transom.features.frequency.tables_tick_matrices import AT, counts
 from transom.features.frequency.windows import Hours, rows_of_windows
 from transom.features.items.auditable_hours import standing
@@ -87,7 +88,7 @@ def audit(spark: SparkSession, stream: Stream, interval: Interval, root: str) ->
     found = []
     for name in stream.blocks(Frequency):
         block = frequency_block_of(stream, name)
-        hours = standing(stream, book, name, frequencies.TABLE, interval.hours())
+        hours = standing(stream, definition(stream), book, name, frequencies.TABLE, interval.hours())
         many = stream.chunk // timedelta(hours=1)
         portions = [hours[n : n + many] for n in range(0, len(hours), many)]
         each = [_counted(store, book, block, portion) for portion in portions]

@@ -2,7 +2,7 @@
 
 from transom.features.frequency import describe, fingerprints, validate
 from transom.features.frequency.spec import Frequency
-from transom.spec.feature import Feature
+from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
@@ -18,6 +18,7 @@ FEATURE: Feature[Stream] = Feature(
     columns_read=validate.columns_read,
     lookback=validate.lookback,
     conditions=validate.conditions,
+    definition=lazy("transom.features.frequency.stage:definition"),
     fingerprints={
         "tick_matrices": fingerprints.tick_matrices,
         "cells": fingerprints.cells,
@@ -26,6 +27,7 @@ FEATURE: Feature[Stream] = Feature(
     labels=describe.LABELS,
     summary=describe.summary,
     facts=describe.facts,
+    render=lazy("transom.features.frequency.render:print_frequencies"),
     inherits=lambda block: frozenset(("where",)),
     optional_keys={"cells": ("splitter",), "frequencies": ("splitter",)},
 )

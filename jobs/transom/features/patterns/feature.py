@@ -2,7 +2,7 @@
 
 from transom.features.patterns import describe, fingerprints, spec_rules, validate
 from transom.features.patterns.spec import Pattern
-from transom.spec.feature import Feature
+from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
@@ -19,6 +19,7 @@ FEATURE: Feature[Stream] = Feature(
     columns_read=validate.columns_read,
     lookback=validate.lookback,
     conditions=validate.all_conditions,
+    definition=lazy("transom.features.patterns.stage:definition"),
     fingerprints={
         "batches": fingerprints.batches,
         "matches": fingerprints.matches,
@@ -27,4 +28,5 @@ FEATURE: Feature[Stream] = Feature(
     labels=describe.LABELS,
     summary=describe.summary,
     facts=describe.facts,
+    render=lazy("transom.features.patterns.render:print_episodes"),
 )

@@ -2,7 +2,7 @@
 none."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from deltalake import DeltaTable
@@ -14,22 +14,19 @@ from transom.features.patterns.spec import Pattern
 from transom.spec.stream import Stream
 from transom.storage.tables import query
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 ROWS = 5
 """Episodes and matches of each pattern that are shown."""
 LINES = 8
 """Lines of a match that are named."""
 
 
-def print_episodes(spark: "SparkSession", stream: Stream, root: str) -> None:
+def print_episodes(stream: Stream, root: str) -> None:
     """Prints what each pattern has found first; of one that has found nothing, how many events its steps
     take."""
     for name, pattern in stream.blocks(Pattern).items():
         rows = _episodes(f"{root}/episodes", pattern.key, name)
         if not rows:
-            typer.echo(f"\n{name}: no episode{_taken(spark, stream, root, name)}")
+            typer.echo(f"\n{name}: no episode{_taken(stream, root, name)}")
             continue
         shown = [*pattern.key, "start", "end", "matches", "told_at", "window"]
         # The length of its windows says more than the number of a level.
@@ -71,12 +68,14 @@ def _print_matches(stream: Stream, uri: str, name: str) -> None:
     table(f"{name}: the first matches, with the time at which each step begins", columns, rows)
 
 
-def _taken(spark: "SparkSession", stream: Stream, root: str, name: str) -> str:
+def _taken(stream: Stream, root: str, name: str) -> str:
     """How many events each step of a pattern takes, in words: none is a condition to look at."""
+    from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
     from transom.features.patterns.resolve import block_of
 
+    spark = SparkSession.active()
     block, steps = block_of(stream, name), stream.blocks(Pattern)[name].all_steps
     events = spark.read.format("delta").load(f"{root}/events")
     events = events if block.takes is None else events.where(F.expr(block.takes))

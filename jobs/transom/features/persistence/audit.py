@@ -23,6 +23,7 @@ from transom.features.persistence.algorithm.exact_count import ExactTracker
 from transom.features.persistence.algorithm.vectorised import WATCHED
 from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
 from transom.features.persistence.spec import Persistence
+from transom.features.persistence.stage import definition
 from transom.features.persistence.tables_tuples import AT, sightings
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import Book
@@ -102,7 +103,7 @@ def audit(spark: SparkSession, stream: Stream, interval: Interval, root: str) ->
     for name in stream.blocks(Persistence):
         block = persistence_block_of(stream, name)
         reporting = filter(block.reports, interval.hours())
-        hours = standing(stream, book, name, tuples.TABLE, reporting)
+        hours = standing(stream, definition(stream), book, name, tuples.TABLE, reporting)
         if hours:
             found.append(Audited(name, len(hours), _counted(store, book, block, hours)))
     return found

@@ -2,7 +2,7 @@
 
 from transom.features.persistence import describe, fingerprints, validate
 from transom.features.persistence.spec import Persistence
-from transom.spec.feature import Feature
+from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
@@ -18,6 +18,7 @@ FEATURE: Feature[Stream] = Feature(
     columns_read=validate.columns_read,
     lookback=validate.lookback,
     conditions=validate.conditions,
+    definition=lazy("transom.features.persistence.stage:definition"),
     fingerprints={
         "tuples": fingerprints.tuples,
         "persistent_items": fingerprints.persistent_items,
@@ -25,5 +26,7 @@ FEATURE: Feature[Stream] = Feature(
     labels=describe.LABELS,
     summary=describe.summary,
     facts=describe.facts,
+    render=lazy("transom.features.persistence.render:print_persistent_items"),
+    gauges=lazy("transom.features.persistence.stage:epsilons"),
     inherits=lambda block: frozenset(("where",)),
 )

@@ -1,4 +1,4 @@
-"""The tables of frequency, as the sketch stage declares them.
+"""The tables of frequency: how often items are seen, found in little memory.
 
 `tick_matrices`, state: a Count-Min matrix for each tick, and each hour's most frequent items. `cells`,
 state: of variants that depend on all records, what their cells hold at each hour's end. `frequencies`, a
@@ -19,9 +19,10 @@ from transom.features.frequency.checks import (
     frequency_checks,
     matrix_checks,
 )
-from transom.features.frequency.resolve import FrequencyBlock
+from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
+from transom.features.frequency.spec import Frequency
 from transom.features.items.tables import LONG, item_table
-from transom.ledger.stage import Computed, Part, Reads, Request, Step, rows_where
+from transom.ledger.stage import Computed, Part, Reads, Request, Stage, Step, rows_where
 from transom.spec.stream import Stream
 from transom.storage.tables import Table
 
@@ -38,10 +39,15 @@ FREQUENCY_COLUMNS = (
 """Columns of `frequencies` beside block and item."""
 
 
-def steps_of(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> tuple[Step, Step, Step]:
-    """Return the steps of all tables."""
+VERSION = 4
+
+
+def definition(stream: Stream) -> Stage:
+    """Return the tables of frequency of a stream."""
+    blocks = {name: frequency_block_of(stream, name) for name in stream.blocks(Frequency)}
     chained = {name: block for name, block in blocks.items() if block.chained}
-    return _tick_matrices(stream, blocks), _cells(stream, chained), _frequencies(stream, blocks)
+    steps = (_tick_matrices(stream, blocks), _cells(stream, chained), _frequencies(stream, blocks))
+    return Stage("sketch", VERSION, steps)
 
 
 def _tick_matrices(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:

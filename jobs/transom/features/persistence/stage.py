@@ -1,4 +1,4 @@
-"""The tables of persistence, as the sketch stage declares them.
+"""The tables of persistence: items that are there all the time, found in little memory.
 
 `tuples`, state: what each hour leaves of the items that are remembered. `persistent_items`, a result: those
 that its report names (Lahiri, Tirthapura and Chandrashekar).
@@ -18,8 +18,9 @@ from transom.features.persistence.checks import (
     tuple_checks,
     unsound,
 )
-from transom.features.persistence.resolve import PersistenceBlock
-from transom.ledger.stage import Computed, Part, Reads, Request, Step, rows_where
+from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
+from transom.features.persistence.spec import Persistence
+from transom.ledger.stage import Computed, Part, Reads, Request, Stage, Step, rows_where
 from transom.spec.stream import Stream
 
 COLUMNS = (
@@ -29,9 +30,24 @@ COLUMNS = (
 """Columns of `persistent_items` beside block and item."""
 
 
-def steps_of(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> tuple[Step, Step]:
-    """Return the steps of both tables."""
-    return _tuples(stream, blocks), _persistent_items(stream, blocks)
+VERSION = 4
+
+
+def definition(stream: Stream) -> Stage:
+    """Return the tables of persistence of a stream."""
+    blocks = {name: persistence_block_of(stream, name) for name in stream.blocks(Persistence)}
+    # A table without a block has a step, too: it removes what a block has left that the stream has no longer.
+    steps = (_tuples(stream, blocks), _persistent_items(stream, blocks))
+    known = (block.known_table for block in blocks.values())
+    return Stage("sketch", VERSION, steps, tuple(filter(None, known)))
+
+
+def epsilons(stream: Stream) -> dict[str, int]:
+    """Return the epsilon of each block, in millionths. It may follow from a budget."""
+    return {
+        f"{name}.epsilon_millionths": round(block.resolved_epsilon * 1_000_000)
+        for name, block in stream.blocks(Persistence).items()
+    }
 
 
 def _tuples(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> Step:

@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -110,3 +111,19 @@ def test_a_file_beyond_healing_whose_record_is_repeated_is_counted_anew(house: M
     changed = {name for name, entry in before.items() if day.state()[name] != entry}
     assert "ingest.events.files 2015-05-17T03:00" in changed
     assert "ingest.events.events 2015-05-17T03:00" not in changed
+
+
+def test_an_hour_is_left_alone_of_which_a_name_holds_what_is_read_again(
+    house: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A run of few files looks at all of them otherwise.
+    monkeypatch.setattr("transom.storage.packed_copy.SCATTERED", 0)
+    lake = house(FIRST.replace("on_change: replace", "expect: 2"))
+    twice: list[Record] = [(1, "a", 1), (2, "a", 1)]
+    for number in (0, 5):
+        land(lake, number, twice)
+        land(lake, number, [(3600 * number, "b", 1)], "b")
+    lake.ingest(0, 6)
+    before = lake.state()
+    lake._stage("ingest", replace(lake.context(0, 1), recompute=True))
+    assert lake.state() == before

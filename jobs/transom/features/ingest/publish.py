@@ -81,8 +81,9 @@ def publish_found(
         LakeError: what was written of the files cannot be found.
     """
     decisions, reads, book = found.decisions, found.reads, scene.book
+    # Duplicates are counted below: to count them anew changes nothing of an hour.
+    due = _due(stream, tables, scene, decisions, found.files, run_id)
     files = with_duplicates(found.files, scene.known, decisions.added, {})
-    due = _due(stream, tables, scene, decisions, files, run_id)
     outcome = Outcome()
     if not due.hours:
         outcome.stale = _left_stale(scene, files, {})

@@ -306,6 +306,18 @@ def test_files_of_one_content_are_taken_out_together() -> None:
     assert QUIET.path in found.known
 
 
+def test_a_file_that_is_gone_is_taken_out_where_every_run_looks_at_another_of_its_content() -> None:
+    for pattern, folder, taken in (
+        ("in/{host}.log*", "in", True),
+        (f"{NAMED}*", f"in/{FAR:%Y-%m-%d/%H}", False),
+    ):
+        gone = replace(QUIET, path=f"{folder}/a.log")
+        packed = replace(gone, path=f"{folder}/a.log.gz", status="duplicate")
+        found = inventory_of([gone, packed], lying(packed), looked=pattern, of=pattern)
+        assert found.known.keys() == ({gone.path, packed.path} if taken else set())
+        assert inventory_of([gone, packed], lying(gone, packed), looked=pattern, of=pattern).known == {}
+
+
 def test_files_of_hours_in_which_something_is_accepted_are_taken_out() -> None:
     assert QUIET.path in inventory_of([QUIET], lying(QUIET), unlike={FAR}).known
     assert QUIET.path not in inventory_of([QUIET], lying(QUIET), unlike={at(-99)}).known

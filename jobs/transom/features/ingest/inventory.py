@@ -5,6 +5,7 @@ compared with the landing folder. Objects are made of those alone that
 
 - touch an hour near the run, or whose names say one, or that have no hour,
 - lie there and are not as they are known, or are known as something else than ingested,
+- are gone, where a file holds their content whose name says no time: every run looks at that one,
 - hold the content of one of these, under whatever name and in whatever hour.
 
 What a run decides on these depends on no other file: of an hour on the files that touch it, of a content on
@@ -75,6 +76,9 @@ class Inventory:
         first, end = hours.stretches[0].start, hours.stretches[-1].end
         named = pc.and_(pc.less(self._column("hour"), end), pc.greater(self._column(UNTIL), first))
         self._take(self._touching(hours) | (self._hours == number_of(NO_HOUR)) | _bools(named))
+        timeless = self._there & _bools(self._column(UNTIL).is_null())
+        held = self._column("source_id").filter(pa.array(timeless)).drop_null()
+        self._take(~self._there & _bools(pc.is_in(self._column("source_id"), held)))
 
     def alike(self, contents: Iterable[Content]) -> None:
         """Takes out the files that hold some contents."""

@@ -10,7 +10,7 @@ from house import WEB, House, hour, line
 from transom.app.run_chunk import run_chunk
 from transom.core.intervals import Interval
 from transom.engine.gate import judge
-from transom.features.ingest.snapshot import node_of
+from transom.features.ingest.specified import node_of
 
 Make = Callable[..., House]
 SITE = """

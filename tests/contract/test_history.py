@@ -11,7 +11,7 @@ from failpoints import killed_at
 from house import WEB, House, clock, hour, line
 from transom.core.intervals import Interval
 from transom.engine.gate import judge
-from transom.features.ingest import snapshot as scene
+from transom.features.ingest import specified
 
 Make = Callable[..., House]
 
@@ -287,9 +287,9 @@ def test_rows_that_another_version_takes_over_are_not_those_of_files_read_otherw
     stood = day.rows()["events"]
     day.land(1, []).unlink()
     for number in ("VERSION", "READING"):
-        monkeypatch.setattr(scene, number, 99)
+        monkeypatch.setattr(specified, number, 99)
         day.ingest(1, 2)
         assert day.rows()["events"] == stood
-        entry = day.book()[scene.node_of("events", hour(1))]
+        entry = day.book()[specified.node_of("events", hour(1))]
         assert (entry.inputs or {})["version"] == "99"
         assert entry.complete is (number == "VERSION")

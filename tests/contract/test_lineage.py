@@ -13,7 +13,7 @@ from transom.api import NotFresh, read
 from transom.app.freshness import reason, stale_hours
 from transom.core.intervals import Interval
 from transom.engine.gate import judge
-from transom.features.ingest.snapshot import node_of
+from transom.features.ingest.specified import node_of
 from transom.ledger.lineage import Lineage
 from transom.ledger.staleness import Staleness
 from transom.ledger.state import Node

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from transom.features.check_builders import built_in, declared, used_columns
-from transom.features.ingest.file_checks import file_checks
+from transom.features.ingest.checks import file_checks
 from transom.features.ingest.key_checks import held_keys
 from transom.ledger.staleness import completeness, judged_by
 from transom.stream import parse

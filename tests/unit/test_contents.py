@@ -11,7 +11,7 @@ from transom.features.ingest import file_checks as module
 from transom.features.ingest.file_checks import contents
 from transom.features.ingest.file_records import Content, Listed
 from transom.features.ingest.read_files import Read, Reading
-from transom.features.ingest.snapshot import node_of
+from transom.features.ingest.specified import node_of
 from transom.formats.read_file import Summary
 from transom.ledger.state import Verdict
 from transom.stream import parse

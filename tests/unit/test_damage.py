@@ -20,7 +20,8 @@ from transom.features.ingest.file_records import File, Listed
 from transom.features.ingest.kept_rows import cause_of, differing, kept
 from transom.features.ingest.lost_rows import LOST, waiting, with_losses
 from transom.features.ingest.publish import Found
-from transom.features.ingest.snapshot import Scene, node_of
+from transom.features.ingest.snapshot import Scene
+from transom.features.ingest.specified import node_of
 from transom.ledger.damage import Damage
 from transom.ledger.ledger import TOKENS_FROM, Ledger
 from transom.ledger.staleness import Scope, is_stale

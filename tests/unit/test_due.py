@@ -10,7 +10,8 @@ from transom.core.intervals import HOUR, Interval
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import File
 from transom.features.ingest.publish import _Due, _due, _results
-from transom.features.ingest.snapshot import STAGE, Scene, node_of
+from transom.features.ingest.snapshot import Scene
+from transom.features.ingest.specified import STAGE, node_of
 from transom.features.ingest.tables import Tables
 from transom.ledger.staleness import Scope
 from transom.ledger.state import Book, Entry, Node, Status

@@ -6,10 +6,10 @@ import pytest
 
 from transom.core.file_names import split_name
 from transom.core.path_pattern import PathPattern
+from transom.features.ingest.checks import hour_checks
 from transom.features.ingest.equal_files import equal_files, names_of
 from transom.features.ingest.file_records import Content, File, Listed, source_id
 from transom.features.ingest.hour_states import hour_states
-from transom.features.ingest.snapshot import hour_checks
 from transom.stream import Stream, parse
 from unit.some_files import RULES, after, at, content, listed, run
 

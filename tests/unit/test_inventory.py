@@ -23,7 +23,8 @@ from transom.features.ingest.hour_states import hour_states
 from transom.features.ingest.inventory import Inventory, with_names
 from transom.features.ingest.landing import Landing, Names
 from transom.features.ingest.publish import _left_stale, changed_hours
-from transom.features.ingest.snapshot import Scene, node_of
+from transom.features.ingest.snapshot import Scene
+from transom.features.ingest.specified import node_of
 from transom.features.ingest.tables import file_rows
 from transom.ledger.staleness import Scope
 from transom.ledger.state import Book, Entry

@@ -7,8 +7,9 @@ import pytest
 
 from transom.core.intervals import HOUR
 from transom.core.path_pattern import PathPattern
+from transom.features.ingest.checks import hour_checks
 from transom.features.ingest.periods import Periods
-from transom.features.ingest.snapshot import expected_of, hour_checks
+from transom.features.ingest.specified import expected_of
 from transom.stream import SpecificationError, Stream, parse
 
 FIVE = timedelta(minutes=5)

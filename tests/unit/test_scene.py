@@ -10,21 +10,12 @@ from unittest.mock import Mock
 import pytest
 
 from transom.core.intervals import HOUR, NO_HOUR, Interval
+from transom.features.ingest.checks import hour_checks
 from transom.features.ingest.file_records import File, Listed, Rules
 from transom.features.ingest.hour_states import HourState
 from transom.features.ingest.publish import _entries
-from transom.features.ingest.snapshot import (
-    STAGE,
-    Scene,
-    Specified,
-    expected_of,
-    file_shape,
-    hour_checks,
-    late_files,
-    node_of,
-    scene_of,
-    scheduled,
-)
+from transom.features.ingest.snapshot import Scene, late_files, scene_of
+from transom.features.ingest.specified import STAGE, Specified, expected_of, file_shape, node_of, scheduled
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
 from transom.ledger.staleness import Scope

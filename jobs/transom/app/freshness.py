@@ -6,7 +6,7 @@ from datetime import datetime
 from transom.app.definitions import definitions_of
 from transom.core.intervals import Interval, hours_in_words
 from transom.features.check_builders import accepted_of
-from transom.features.ingest import snapshot as scene
+from transom.features.ingest.specified import BLOCK, STAGE, Specified
 from transom.ledger.ledger import Ledger
 from transom.ledger.lineage import Lineage
 from transom.ledger.stage import Stage
@@ -35,7 +35,7 @@ def staleness_of(stream: Stream, book: Book) -> dict[str, Staleness]:
 def lineage_of(
     stream: Stream,
     book: Book,
-    specified: scene.Specified | None = None,
+    specified: Specified | None = None,
     stages: Mapping[str, Staleness] | None = None,
 ) -> Lineage:
     """Return what of a stream is not up to date, as its ledger stands.
@@ -43,9 +43,9 @@ def lineage_of(
     Args:
         stages: as `staleness_of` has them, where they are known.
     """
-    known = specified or scene.Specified(stream)
+    known = specified or Specified(stream)
 
-    events = (scene.STAGE, scene.BLOCK, "events")
+    events = (STAGE, BLOCK, "events")
     stale = {
         node.hour
         for node, entry in book.troubled()
@@ -72,7 +72,7 @@ def stale_hours(stream: Stream, ledger: Ledger, stage: str, interval: Interval) 
 
 def _upstream(stages: Mapping[str, Stage], stage: str) -> tuple[str, ...]:
     """A stage and all that it is made of."""
-    found = {scene.STAGE, stage}
+    found = {STAGE, stage}
     for name in reversed(list(stages)):
         if name in found:
             found.update(stages[name].known)

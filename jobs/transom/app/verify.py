@@ -19,10 +19,10 @@ from transom.core.intervals import NO_HOUR, Interval
 from transom.engine.damage_marks import mark_unreadable, repair
 from transom.engine.ledger_repair import LedgerDamage, examine, repair_ledger
 from transom.engine.verification import Layout, Verification, unreadable, verify
-from transom.features.ingest import snapshot as scene
 from transom.features.ingest.file_records import File, Listed
 from transom.features.ingest.landing import LandingError, listed
 from transom.features.ingest.lost_rows import comes_back
+from transom.features.ingest.specified import BLOCK, STAGE, file_shape
 from transom.features.ingest.tables import Tables
 from transom.ledger.damage import Damage
 from transom.ledger.ledger import Ledger
@@ -65,16 +65,14 @@ class Found:
 
 def layouts_of(stream: Stream) -> list[Layout]:
     """Every table that the stages of a stream write."""
-    expected = cache(lambda hour: scene.file_shape(stream, hour))
+    expected = cache(lambda hour: file_shape(stream, hour))
 
     def ingested(node: Node, entry: Entry) -> bool:
         if node.table not in OF_STREAM:
             return True
         return (entry.inputs or {}).get("specification") == expected(node.hour)
 
-    found = [
-        Layout(scene.STAGE, table, {scene.BLOCK: table.promised()}, ingested) for table in Tables.of(stream)
-    ]
+    found = [Layout(STAGE, table, {BLOCK: table.promised()}, ingested) for table in Tables.of(stream)]
     for stage, definition in all_definitions(stream).items():
         for step in definition.steps:
             shapes = {block: fingerprint(part.shape) for block, part in step.parts.items()}
@@ -132,7 +130,7 @@ def mark(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
     repair(store, ledger, layouts, found, run_id)
     waiting = {node for node, entry in ledger.book().items() if entry.damaged or entry.inputs is None}
     there = _landed(stream)
-    files = _touching(root, {node.hour for node in waiting if node.stage == scene.STAGE})
+    files = _touching(root, {node.hour for node in waiting if node.stage == STAGE})
     taken = (file.touched for file in files if comes_back(file, there))
     hours = frozenset(node.hour for node in waiting).union(*taken) - {NO_HOUR}
     return Marked(notes, sorted(waiting), gone, hours)
@@ -223,7 +221,7 @@ class Marked:
 
 def _gone(stream: Stream, root: str, found: Verification) -> dict[str, int]:
     """The files of damaged hours of the first stage that the landing folder does not hold any more."""
-    damaged = {node for node in found.causes if node.stage == scene.STAGE}
+    damaged = {node for node in found.causes if node.stage == STAGE}
     hours = {node.hour for node in damaged}
     unread = {node.hour for node in damaged if node.table == "files"}
     # Those that a job has marked are known already, and still cannot be read.

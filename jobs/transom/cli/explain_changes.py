@@ -7,7 +7,7 @@ from typing import cast
 
 from transom.cli.freshness import Freshness
 from transom.core.intervals import hours_in_words
-from transom.features.ingest import snapshot as scene
+from transom.features.ingest.specified import STAGE
 from transom.ledger.staleness import CHECKS
 from transom.ledger.state import Node
 from transom.spec.feature import Feature
@@ -59,9 +59,9 @@ def specification(fresh: Freshness, node: Node) -> str:
         if beside and "specification" not in fresh.differs(other):
             # The types that each of them depends on are of other columns.
             names -= set(_shape(fresh.stream, other)) - {"types"}
-    labels = LABELS if node.stage == scene.STAGE else _feature(fresh.stream, node).labels
+    labels = LABELS if node.stage == STAGE else _feature(fresh.stream, node).labels
     parts = list(dict.fromkeys(words for name, words in labels.items() if name in names))
-    if node.stage == scene.STAGE:
+    if node.stage == STAGE:
         parts.append("a check or an `accept` that decides whether files are complete")
     *most, last = parts
     said = f"{', '.join(most)} or {last}" if most else last
@@ -73,7 +73,7 @@ def _feature(stream: Stream, node: Node) -> Feature[Stream]:
 
 
 def _shape(stream: Stream, node: Node) -> Mapping[str, object]:
-    if node.stage == scene.STAGE:
+    if node.stage == STAGE:
         return cast(dict[str, object], json.loads(stream.ingest_shape()))
     feature = _feature(stream, node)
     if node.block not in stream.blocks(feature.block):

@@ -15,7 +15,7 @@ from transom.engine.gate_text import words
 from transom.features.ingest.file_records import File, Listed
 from transom.features.ingest.landing import listed
 from transom.features.ingest.periods import Periods
-from transom.features.ingest.snapshot import STAGE, Specified, node_of, scheduled
+from transom.features.ingest.specified import STAGE, Specified, node_of, scheduled
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import STANDS, Entry, Node
 from transom.ledger.waivers import accepted_in_words, entries_of, entry_for, near_misses

@@ -13,7 +13,7 @@ from transom.core.terminal import counted
 from transom.features.ingest.equal_files import equal_files, names_of
 from transom.features.ingest.file_records import HOLDING, File
 from transom.features.ingest.inventory import BESIDE
-from transom.features.ingest.snapshot import BLOCK, STAGE, scheduled
+from transom.features.ingest.specified import BLOCK, STAGE, scheduled
 from transom.ledger.state import Book
 from transom.spec.stream import Stream
 from transom.storage.driver_io import Stored

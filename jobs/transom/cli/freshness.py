@@ -6,7 +6,7 @@ from functools import cached_property
 
 from transom.app.freshness import lineage_of, staleness_of
 from transom.core.intervals import HOUR, Interval
-from transom.features.ingest import snapshot as scene
+from transom.features.ingest.specified import STAGE, Specified, node_of
 from transom.ledger.lineage import Lineage
 from transom.ledger.stage import Part, Step
 from transom.ledger.staleness import Staleness, among
@@ -26,8 +26,8 @@ class Freshness:
         return staleness_of(self.stream, self.book)
 
     @cached_property
-    def _ingest(self) -> scene.Specified:
-        return scene.Specified(self.stream)
+    def _ingest(self) -> Specified:
+        return Specified(self.stream)
 
     @cached_property
     def _steps(self) -> Mapping[str, Step]:
@@ -36,8 +36,8 @@ class Freshness:
 
     def nodes(self, stage: str, hour: datetime) -> list[Node]:
         """What an hour of a stage consists of, by the stream's file."""
-        if stage == scene.STAGE:
-            return [scene.node_of("events", hour)]
+        if stage == STAGE:
+            return [node_of("events", hour)]
         of_stage = self._of_stages.get(stage)
         return [
             Node(stage, block, step.table.name, hour)
@@ -76,7 +76,7 @@ class Freshness:
 
     def expected(self, node: Node) -> Mapping[str, str] | None:
         """The inputs of a node as they would be now; None for a block that the stream no longer has."""
-        if node.stage == scene.STAGE:
+        if node.stage == STAGE:
             return self._ingest.expected(node.hour)
         if self._part(node) is None:
             return None
@@ -127,7 +127,7 @@ class Freshness:
         """Nodes of blocks that the stream's file has no longer, by stage and hour."""
         found: dict[tuple[str, datetime], list[Node]] = {}
         for node in self.book:
-            if node.stage != scene.STAGE and self._part(node) is None:
+            if node.stage != STAGE and self._part(node) is None:
                 found.setdefault((node.stage, node.hour), []).append(node)
         return found
 

@@ -7,17 +7,18 @@ and in an application that has just started several for its code alone; delta-rs
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, Field
 from deltalake.schema import ArrayType as ArrayField
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StringType
 
 from transom.storage.data_files import hours_of
 from transom.storage.tables import in_hours_sql, query
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 MOST = 8 * 2**20
 """Bytes that the driver takes at most, as Arrow holds them; of files, as they are stored."""
@@ -25,8 +26,11 @@ FIXED = 16
 """Bytes of a value that is no text, generously."""
 
 
-def bytes_of(rows: DataFrame) -> Column:
+def bytes_of(rows: "DataFrame") -> "Column":
     """About how many bytes a row takes as Arrow holds it."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, StringType
+
     sizes = [f"CAST({FIXED * len(rows.columns)} AS bigint)"]
     for field in rows.schema:
         if isinstance(field.dataType, StringType):
@@ -36,7 +40,7 @@ def bytes_of(rows: DataFrame) -> Column:
     return F.expr(" + ".join(sizes))
 
 
-def taken(rows: DataFrame, schema: pa.Schema) -> pa.Table:
+def taken(rows: "DataFrame", schema: pa.Schema) -> pa.Table:
     """Rows on the driver, in a table's own types."""
     return rows.toArrow().select(schema.names).cast(schema)
 

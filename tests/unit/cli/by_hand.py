@@ -12,7 +12,7 @@ from transom import __version__
 from transom.cli.freshness import Freshness
 from transom.engine.damage_marks import damaged, publish_marks
 from transom.features.ingest.file_records import File
-from transom.features.ingest.snapshot import expected_of, file_shape, node_of
+from transom.features.ingest.specified import expected_of, file_shape, node_of
 from transom.ledger.ledger import Ledger, Run
 from transom.ledger.state import EMPTY_DIGEST, Entry, Node
 from transom.storage.tables import Table, create

@@ -11,7 +11,7 @@ from typer.testing import Result
 
 from transom.cli.explain import WHY
 from transom.features.aggregates.stage import VERSION
-from transom.features.ingest.snapshot import expected_of, node_of
+from transom.features.ingest.specified import expected_of, node_of
 from transom.ledger.reasons import Cause
 from transom.ledger.state import Entry, Node, Verdict
 from unit.cli.by_hand import WEB, Lake, at, file_row

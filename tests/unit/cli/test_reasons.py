@@ -10,7 +10,7 @@ import pytest
 from typer.testing import Result
 
 from transom.core.intervals import NO_HOUR
-from transom.features.ingest.snapshot import node_of
+from transom.features.ingest.specified import node_of
 from transom.ledger.staleness import CHECKS
 from transom.ledger.state import Entry, Node, Verdict
 from unit.cli.by_hand import WEB, Lake, at, file_row

@@ -1,5 +1,7 @@
 """What stands, counted from the ledger alone; and which stream files can be used."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +11,7 @@ import pytest
 from typer.testing import Result
 
 from transom.cli.freshness import Freshness
-from transom.features.ingest.snapshot import node_of
+from transom.features.ingest.specified import node_of
 from transom.findings.store import publish
 from transom.ledger.ledger import Ledger
 from transom.ledger.stage import Stage
@@ -215,22 +217,33 @@ def test_streams_of_one_file_name_are_all_said(run: Ask, lake: Lake, tmp_path: P
     ]
 
 
-def test_help_and_what_needs_no_spark_do_not_load_it(tmp_path: Path) -> None:
-    import subprocess
-    import sys
+HEAVY = {"pyspark", "airflow", "great_expectations"}
 
+
+def loaded_by(*commands: list[str]) -> set[str]:
+    """The heavy packages that commands load, in a process of their own."""
+    code = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom transom.cli.__main__ import app\n"
+        f"for command in {commands}:\n"
+        "    result = CliRunner().invoke(app, command)\n"
+        "    assert result.exit_code == 0, result.output\n"
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return HEAVY & {*done.stdout.split()}
+
+
+def test_help_and_what_needs_no_spark_do_not_load_it(tmp_path: Path) -> None:
     log = tmp_path / "a.csv"
     log.write_text("time,host,n\n2024-05-01T10:00:00Z,a,1\n2024-05-01T10:00:01Z,b,2\n")
-    told = (
-        "import sys\nfrom typer.testing import CliRunner\nfrom transom.cli.__main__ import app\n"
-        f"for asked in (['--help'], ['init', {str(log)!r}], ['check'], ['try', '--help']):\n"
-        "    result = CliRunner().invoke(app, asked)\n"
-        "    assert result.exit_code == 0, result.output\n"
-        "loaded = {name.split('.')[0] for name in sys.modules}\n"
-        "print(sorted(loaded & {'pyspark', 'airflow', 'great_expectations'}))"
-    )
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("[]\n", "")
+    assert loaded_by(["--help"], ["init", str(log)], ["check"], ["try", "--help"]) == set()
+
+
+def test_what_is_told_of_a_lake_needs_no_spark(lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    assert loaded_by(["status", "web"], ["explain", "web", "2015-05-17T01:00"]) == set()
 
 
 def test_a_stage_that_waits_for_a_stream_which_has_never_run_is_told_beside_the_others(

@@ -11,17 +11,11 @@ from transom.core.intervals import NO_HOUR, moment_of
 from transom.engine.checks import judge
 from transom.engine.failing_rows import SAMPLE, in_words, sampled
 from transom.engine.staging import PART
-from transom.features.check_builders import (
-    Declared,
-    accepted_of,
-    built_in,
-    declared,
-    met,
-    used_columns,
-)
+from transom.features.check_builders import Declared, accepted_of, declared, met, used_columns
+from transom.features.ingest.checks import CAPTURES, SCATTERED, file_checks
 from transom.features.ingest.file_records import Content, Listed, source_id
 from transom.features.ingest.key_checks import CHECK as KEYS
-from transom.features.ingest.key_checks import HeldKey, held_keys, key_checks
+from transom.features.ingest.key_checks import HeldKey, held_keys
 from transom.features.ingest.landing import LandingError, is_there
 from transom.features.ingest.read_files import Read, Reading
 from transom.features.ingest.staged_rows import ReadRows
@@ -35,7 +29,6 @@ from transom.spec.checks import FEW_LINES
 from transom.spec.stream import Stream
 
 SECOND = timedelta(seconds=1)
-SCATTERED, CAPTURES = "hours_bounded", "captures_filled"
 
 
 def contents(
@@ -329,34 +322,3 @@ def _sample(rules: _Rules, rows: ReadRows, read: Read, check: Check) -> list[str
         return [f"line {line} is the first of them"]
     shown = sampled(rows.rejected([read]), ["source_line", "reason", "raw"], order=["source_line"])
     return [f"line {row['source_line']}: {row['reason']}: {row['raw']}" for row in shown]
-
-
-def file_checks(stream: Stream) -> tuple[Check, ...]:
-    """The checks of one file."""
-    return (
-        *built_in(stream, "lines_accounted", metric="unaccounted", at_least=0, at_most=0),
-        *built_in(stream, "rejected_share", metric="rejected_share"),
-        *(
-            replace(check, severity="warning")
-            for check in built_in(stream, "rejected_share", metric="rejected_share_of_few")
-        ),
-        *built_in(stream, "no_nul_bytes", metric="nul_bytes", at_most=0),
-        *built_in(stream, SCATTERED, metric="hours"),
-        *(built_in(stream, CAPTURES, metric=CAPTURES, at_most=0) if stream.captures else ()),
-        *key_checks(stream),
-        *built_in(stream, "times_inside_hour", metric="seconds_outside", at_most=0),
-        *built_in(stream, "file_readable", metric="broken", at_most=0),
-        *(
-            built_in(stream, "times_unambiguous", metric="ambiguous", at_most=0)
-            if stream.time is not None and stream.time.is_local
-            else ()
-        ),
-        *(
-            built_in(stream, "fields_known", metric="fields_known", at_most=0)
-            if stream.rest == "drop"
-            else ()
-        ),
-        *built_in(stream, "fields_present", metric="fields_present", at_most=0),
-        *built_in(stream, "used_fields_present", metric="used_fields_present", at_most=0),
-        *(rule.check for rule in declared(stream, "ingest")),
-    )

@@ -10,7 +10,8 @@ from datetime import datetime
 from transom.features.ingest.file_records import File
 from transom.features.ingest.lost_rows import WAITS, comes_back, in_words
 from transom.features.ingest.publish import NOTHING, Found, figures_of
-from transom.features.ingest.snapshot import Scene, node_of
+from transom.features.ingest.snapshot import Scene
+from transom.features.ingest.specified import node_of
 from transom.features.ingest.tables import Tables
 from transom.ledger.state import Entry, Node
 from transom.storage.store import conformed

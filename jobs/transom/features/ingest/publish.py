@@ -15,6 +15,7 @@ from transom.engine.failing_rows import SAMPLE
 from transom.engine.publisher import publish, stands
 from transom.engine.runner import Outcome
 from transom.features.check_builders import accepted_of
+from transom.features.ingest.checks import hour_checks
 from transom.features.ingest.deduplicate import REPEATS, compares, marked
 from transom.features.ingest.equal_files import equal_files
 from transom.features.ingest.file_decisions import Decisions
@@ -22,7 +23,8 @@ from transom.features.ingest.file_records import Content, File, with_duplicates
 from transom.features.ingest.hour_states import HourState, hour_states
 from transom.features.ingest.periods import Periods
 from transom.features.ingest.read_files import Read
-from transom.features.ingest.snapshot import BLOCK, STAGE, Scene, hour_checks, node_of, scheduled
+from transom.features.ingest.snapshot import Scene
+from transom.features.ingest.specified import BLOCK, STAGE, node_of, scheduled
 from transom.features.ingest.staged_rows import ReadRows
 from transom.features.ingest.tables import Tables, candidates, file_rows, rejected, repeated_before
 from transom.ledger.ledger import Ledger

@@ -1,6 +1,6 @@
 """What a run of ingest finds, and which hours it sees to."""
 
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -10,9 +10,7 @@ import pyarrow.compute as pc
 
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import NO_HOUR, Interval
-from transom.features.check_builders import accepted_of, built_in
 from transom.features.ingest.equal_files import names_of
-from transom.features.ingest.file_checks import file_checks
 from transom.features.ingest.file_records import (
     HOLDING,
     File,
@@ -24,23 +22,14 @@ from transom.features.ingest.file_records import (
 )
 from transom.features.ingest.inventory import BESIDE, RULES, Inventory, names_rules, with_names
 from transom.features.ingest.landing import Landing, Names
+from transom.features.ingest.specified import BLOCK, STAGE, Specified, node_of
 from transom.features.ingest.tables import Tables
-from transom.ledger.check import Check
 from transom.ledger.ledger import Ledger
-from transom.ledger.staleness import Scope, completeness, fingerprint
+from transom.ledger.staleness import Scope
 from transom.ledger.state import EMPTY_DIGEST, Book, Node
 from transom.spec.stream import Stream
 from transom.storage.packed_copy import SCATTERED, Packed
 from transom.storage.store import Pins, Store
-
-STAGE = "ingest"
-BLOCK = "events"
-OF_SCHEDULE = ("files_expected", "periods_covered")
-"""Checks that no file may fail outside of the stream's schedule."""
-VERSION = 8
-"""Raised when the code changes what comes out, `READING` with it where a file has to be read again for that:
-the rows of one that is gone cannot be made anew."""
-READING = 8
 
 
 @dataclass(frozen=True)
@@ -157,11 +146,6 @@ class Scene:
         return expected if fresh and not mixed else None
 
 
-def node_of(table: str, hour: datetime) -> Node:
-    """A node of the stage."""
-    return Node(STAGE, BLOCK, table, hour)
-
-
 def scene_of(
     store: Store,
     ledger: Ledger,
@@ -205,7 +189,7 @@ def scene_of(
     )  # fmt: skip
 
 
-def _inventory(store: Store, book: Book, pins: Pins, stream: Stream, specified: "Specified") -> Inventory:
+def _inventory(store: Store, book: Book, pins: Pins, stream: Stream, specified: Specified) -> Inventory:
     """All known files and the landing folder."""
     unread = {node.hour for node, entry in book.troubled() if node.table == "files" and entry.damaged}
     names, of_names = Names.of(stream), names_rules(stream)
@@ -224,86 +208,6 @@ def _inventory(store: Store, book: Book, pins: Pins, stream: Stream, specified: 
     return Inventory(rows, landing, specified.usual_shape, of_names, specified.unlike)
 
 
-class Specified:
-    """What the specification says of the hours of ingest: compiled once, whatever the number of hours.
-
-    Only what is accepted of an hour, and whether the schedule has it, differ from hour to hour.
-    """
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self._file_checks, self._hour_checks = file_checks(stream), hour_checks(stream)
-        self._accepted = accepted_of(stream)
-        self._with_accepted = {item.hour for item in self._accepted if item.stage == STAGE}
-        self._of_schedule = any(check.name in OF_SCHEDULE for check in self._hour_checks)
-        self._shape = stream.ingest_shape()
-        self._shapes: dict[datetime | None, str] = {}
-        self._inputs: dict[tuple[datetime | None, bool], Mapping[str, str]] = {}
-
-    @property
-    def unlike(self) -> Set[datetime]:
-        """The hours in which something is accepted: their files may be read under another specification."""
-        return self._with_accepted
-
-    @property
-    def usual_shape(self) -> str:
-        """The shape of all other hours."""
-        return self._shape_of(None)
-
-    def shape(self, hour: datetime) -> str:
-        """A hash of the specification that the files of an hour are read under."""
-        return self._shape_of(hour if hour in self._with_accepted else None)
-
-    def _shape_of(self, unlike: datetime | None) -> str:
-        if unlike not in self._shapes:
-            decided = completeness(STAGE, self._file_checks, self._accepted, unlike)
-            self._shapes[unlike] = fingerprint([self._shape, READING, decided])
-        return self._shapes[unlike]
-
-    def expected(self, hour: datetime) -> Mapping[str, str]:
-        """The inputs of an hour, as this specification and this code have them."""
-        excused = self._of_schedule and not scheduled(self._stream, hour)
-        return self._expected(hour if hour in self._with_accepted else None, excused)
-
-    def like(self, book: Book) -> HourSet:
-        """Hours whose events have the inputs that they should have: most of them."""
-        held = book.recorded_as(STAGE, BLOCK, "events", self._expected(None, False))
-        start, end = self._stream.start, self._stream.until
-        if self._of_schedule and start is not None:
-            held = held.since(start)
-        if self._of_schedule and end is not None:
-            held = held.minus(held.since(end))
-        return held.minus(HourSet.of(self._with_accepted))
-
-    def _expected(self, unlike: datetime | None, excused: bool) -> Mapping[str, str]:
-        if (unlike, excused) not in self._inputs:
-            decided = completeness(STAGE, self._hour_checks, self._accepted, unlike)
-            if excused:
-                decided = fingerprint([decided, "files may be missing"])
-            self._inputs[unlike, excused] = {
-                "specification": self._shape_of(unlike), "version": str(VERSION), "completeness": decided,
-            }  # fmt: skip
-        return self._inputs[unlike, excused]
-
-
-def file_shape(stream: Stream, hour: datetime) -> str:
-    """As `Specified.shape`, of one hour."""
-    return Specified(stream).shape(hour)
-
-
-def expected_of(stream: Stream, hour: datetime) -> Mapping[str, str]:
-    """As `Specified.expected`, of one hour."""
-    return Specified(stream).expected(hour)
-
-
-def scheduled(stream: Stream, hour: datetime) -> bool:
-    """Whether the stream's schedule has an hour: before it and after it a source may well be silent, and no
-    file can come of an hour that no name can say."""
-    before = stream.start is not None and hour < stream.start
-    after = stream.until is not None and hour >= stream.until
-    return hour == NO_HOUR or not (before or after or not stream.path_pattern.can_name(hour))
-
-
 def late_files(scene: Scene, paths: Collection[str]) -> dict[str, File]:
     """Files that came too late for this run, of hours that were asked for before: listed as waiting."""
     return {
@@ -318,22 +222,3 @@ def late_files(scene: Scene, paths: Collection[str]) -> dict[str, File]:
         if path not in paths and path not in scene.known
         and file.hour is not None and scene.asked_before(file.hour) and scene.scope.leaves(file.hour)
     }  # fmt: skip
-
-
-def hour_checks(stream: Stream) -> tuple[Check, ...]:
-    """The checks of an hour, beside those of its files."""
-    expected = stream.source.expect
-    return (
-        *(built_in(stream, "files_expected", metric="files", at_least=expected) if expected else ()),
-        *(
-            built_in(stream, "periods_covered", metric="uncovered", at_most=0)
-            if stream.source.periods_checked
-            else ()
-        ),
-        *built_in(stream, "files_unchanged", metric="conflicts", at_most=0),
-        *(
-            built_in(stream, "files_distinct", metric="equal", at_most=0)
-            if stream.source.equal_files == "keep"
-            else ()
-        ),
-    )

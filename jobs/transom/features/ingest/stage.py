@@ -20,7 +20,8 @@ from transom.features.ingest.landing import absolute
 from transom.features.ingest.lost_rows import waiting, with_losses
 from transom.features.ingest.publish import Found, changed_hours, publish_found, publish_held
 from transom.features.ingest.read_files import Read, Reading
-from transom.features.ingest.snapshot import Scene, late_files, node_of, scene_of
+from transom.features.ingest.snapshot import Scene, late_files, scene_of
+from transom.features.ingest.specified import node_of
 from transom.features.ingest.staged_rows import ReadRows
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger

@@ -1,0 +1,104 @@
+"""What the specification says of the hours of ingest, without a session."""
+
+from collections.abc import Mapping, Set
+from datetime import datetime
+
+from transom.core.hour_sets import HourSet
+from transom.core.intervals import NO_HOUR
+from transom.features.check_builders import accepted_of
+from transom.features.ingest.checks import OF_SCHEDULE, file_checks, hour_checks
+from transom.ledger.staleness import completeness, fingerprint
+from transom.ledger.state import Book, Node
+from transom.spec.stream import Stream
+
+STAGE = "ingest"
+BLOCK = "events"
+VERSION = 8
+"""Raised when the code changes what comes out, `READING` with it where a file has to be read again for that:
+the rows of one that is gone cannot be made anew."""
+READING = 8
+
+
+def node_of(table: str, hour: datetime) -> Node:
+    """A node of the stage."""
+    return Node(STAGE, BLOCK, table, hour)
+
+
+class Specified:
+    """What the specification says of the hours of ingest: compiled once, whatever the number of hours.
+
+    Only what is accepted of an hour, and whether the schedule has it, differ from hour to hour.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._file_checks, self._hour_checks = file_checks(stream), hour_checks(stream)
+        self._accepted = accepted_of(stream)
+        self._with_accepted = {item.hour for item in self._accepted if item.stage == STAGE}
+        self._of_schedule = any(check.name in OF_SCHEDULE for check in self._hour_checks)
+        self._shape = stream.ingest_shape()
+        self._shapes: dict[datetime | None, str] = {}
+        self._inputs: dict[tuple[datetime | None, bool], Mapping[str, str]] = {}
+
+    @property
+    def unlike(self) -> Set[datetime]:
+        """The hours in which something is accepted: their files may be read under another specification."""
+        return self._with_accepted
+
+    @property
+    def usual_shape(self) -> str:
+        """The shape of all other hours."""
+        return self._shape_of(None)
+
+    def shape(self, hour: datetime) -> str:
+        """A hash of the specification that the files of an hour are read under."""
+        return self._shape_of(hour if hour in self._with_accepted else None)
+
+    def _shape_of(self, unlike: datetime | None) -> str:
+        if unlike not in self._shapes:
+            decided = completeness(STAGE, self._file_checks, self._accepted, unlike)
+            self._shapes[unlike] = fingerprint([self._shape, READING, decided])
+        return self._shapes[unlike]
+
+    def expected(self, hour: datetime) -> Mapping[str, str]:
+        """The inputs of an hour, as this specification and this code have them."""
+        excused = self._of_schedule and not scheduled(self._stream, hour)
+        return self._expected(hour if hour in self._with_accepted else None, excused)
+
+    def like(self, book: Book) -> HourSet:
+        """Hours whose events have the inputs that they should have: most of them."""
+        held = book.recorded_as(STAGE, BLOCK, "events", self._expected(None, False))
+        start, end = self._stream.start, self._stream.until
+        if self._of_schedule and start is not None:
+            held = held.since(start)
+        if self._of_schedule and end is not None:
+            held = held.minus(held.since(end))
+        return held.minus(HourSet.of(self._with_accepted))
+
+    def _expected(self, unlike: datetime | None, excused: bool) -> Mapping[str, str]:
+        if (unlike, excused) not in self._inputs:
+            decided = completeness(STAGE, self._hour_checks, self._accepted, unlike)
+            if excused:
+                decided = fingerprint([decided, "files may be missing"])
+            self._inputs[unlike, excused] = {
+                "specification": self._shape_of(unlike), "version": str(VERSION), "completeness": decided,
+            }  # fmt: skip
+        return self._inputs[unlike, excused]
+
+
+def file_shape(stream: Stream, hour: datetime) -> str:
+    """As `Specified.shape`, of one hour."""
+    return Specified(stream).shape(hour)
+
+
+def expected_of(stream: Stream, hour: datetime) -> Mapping[str, str]:
+    """As `Specified.expected`, of one hour."""
+    return Specified(stream).expected(hour)
+
+
+def scheduled(stream: Stream, hour: datetime) -> bool:
+    """Whether the stream's schedule has an hour: before it and after it a source may well be silent, and no
+    file can come of an hour that no name can say."""
+    before = stream.start is not None and hour < stream.start
+    after = stream.until is not None and hour >= stream.until
+    return hour == NO_HOUR or not (before or after or not stream.path_pattern.can_name(hour))

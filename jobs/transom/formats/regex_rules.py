@@ -1,25 +1,17 @@
-r"""Regular expressions of a specification: what every engine reads alike, and none takes for ever over.
+r"""Check regular expressions of a specification: every engine reads them alike.
 
-Arrow and Spark have engines of their own (RE2's and Java's), and Python's checks the text; so a pattern
-holds what all of them know. One that repeats what can be read in several ways is refused, `(a+)+` and
-`(a|a)*` as much as `(\w+\s?)*`: an engine that tries again, as Java's does, would take for ever over some
-lines. `(?:/\w+)+` can be read in one way only, and stays.
-
-RE2 goes through a line once, whatever the pattern. An engine that tries again goes through it a power of its
-length times where repeats without bound follow each other that may take the same text; for it (`linear` is
-false) there may be three such in a row, as in `a.*b.*c.*d`, and not four. What it takes for those that stay
-is up to the lines: next to nothing for an ordinary one, seconds for one that is made for it.
+Arrow and Spark have engines of their own (RE2 and Java's), and Python checks the text. So a pattern holds
+what all of them know. RE2 reads a line once, whatever the pattern. Java's engine tries again: a repeat of a
+repeat, such as `(a+)+`, could take for ever there, and is refused. What the format `regex` reads may hold
+one.
 """
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache, reduce
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
-
-from transom.formats.ambiguity import NOTHING, Automaton, Part, TooTangled
 
 LONGEST = 10_000
 """Characters of the longest pattern."""
@@ -27,14 +19,21 @@ MOST_REPEATS = 1000
 """How many times RE2 repeats a part, also where repeats lie in each other."""
 LARGEST = 200_000
 """Steps of RE2's program for a pattern, roughly: it takes a third of a million."""
-FEW = 10
-"""Turns of a repeat that are told apart where ways to read are counted."""
-IN_A_ROW = 3
-"""Repeats without bound that may take the same text, one after the other, where an engine tries again."""
+MANY = 10
+"""Turns of a repeat above which it counts as one without bound."""
 
-_COUNT = re.compile(r"\{([0-9]+)(,?)([0-9]*)\}")
-_KNOWN = set("afnrtvdDsSwWbBAx0")
-_ZERO_WIDTH = set("bBAZ")
+_TOKEN = re.compile(
+    r"""\\(?:x..|u.{4}|U.{8}|.)                             # an escape
+    |\[\^?\]?(?:\\.|[^\]\\])*\]                             # a class
+    |\((?:\?(?:P<\w+>|[a-zA-Z-]*[:)]|<?[=!]|>|\#[^)]*\)))?  # a group's beginning, flags, a comment
+    |(?P<repeat>[*+?]|\{(?P<least>[0-9]+)(?P<comma>,?)(?P<most>[0-9]*)\})[?+]?
+    |.""",
+    re.VERBOSE | re.DOTALL,
+)
+_PLAIN = re.compile(r"[^\\()\[{.^$]|\\[^\w\s]")
+"""A letter that means itself."""
+_KNOWN = "afnrtvdDsSwWbBAx0"
+_ZERO_WIDTH = re.compile(r"[\^$]|\\[bBAZ1-9]|\((?:.*\)|\?<?[=!])", re.DOTALL)
 _HAS_NOT = {
     "?=": "a look ahead", "?!": "a look ahead", "?<=": "a look behind", "?<!": "a look behind",
     "?P=": "a back reference", "?>": "an atomic group", "?(": "a conditional", "?#": "a comment",
@@ -67,38 +66,9 @@ class Pattern:
     groups: tuple[str, ...]
 
 
-@dataclass
-class _Part:
-    """A part of a pattern.
-
-    Attributes:
-        build: makes its part of an automaton, each time a new one.
-        repeats: how many times something in it is repeated at most, through repeats in each other.
-        size: steps of RE2's program for it, roughly, which writes its repeats out.
-    """
-
-    start: int
-    build: Callable[[Automaton], Part] = lambda automaton: NOTHING
-    repeats: int = 1
-    size: int = 1
-
-    @classmethod
-    def of(cls, start: int, parts: Sequence["_Part"], build: Callable[[Automaton], Part]) -> "_Part":
-        """What some parts are together."""
-        repeats = max((part.repeats for part in parts), default=1)
-        return cls(start, build, repeats, 1 + sum(part.size for part in parts))
-
-
-class _Repeat(NamedTuple):
-    """A repeat, and where it ends in the pattern."""
-
-    part: _Part
-    end: int
-
-
 @lru_cache(maxsize=256)
 def checked(text: str, linear: bool = True) -> Pattern:
-    """Return a pattern that Python compiles and that comes to an end on every line.
+    """Return a pattern that Python compiles.
 
     Args:
         text: the pattern.
@@ -120,13 +90,12 @@ def checked(text: str, linear: bool = True) -> Pattern:
         raise PatternError(error.pos or 0, rule) from None
     except (OverflowError, RecursionError) as error:
         raise PatternError(0, f"no regular expression: {error}") from None
-    scanner = _Scanner(text, linear)
-    whole = scanner.alternatives()
+    walk = _Walk(text, linear)
+    whole = _Part.of(0, len(text), walk.branches())
     if linear and whole.size > LARGEST:
         raise PatternError(0, "is too large with its repeats written out")
-    for part in (whole, *scanner.aside):
-        scanner.judge(part)
-    return Pattern(scanner.plain(), tuple(compiled.groupindex))
+    plain = "".join("(?:" if token[0] == "(" else token[0] for token in _TOKEN.finditer(text))
+    return Pattern(plain, tuple(compiled.groupindex))
 
 
 def beginnings(text: str) -> list[list[tuple[str, str]]]:
@@ -141,248 +110,124 @@ def beginnings(text: str) -> list[list[tuple[str, str]]]:
     """
     flags = re.match(r"(?:\(\?[a-zA-Z-]+\))*", text)
     before = flags[0] if flags else ""
-    scanner = _Scanner(text, linear=True)
-    found = []
-    while True:
-        start, ends, plain = scanner.at, [scanner.at], [False]
-        while scanner.at < len(text) and not scanner.here("|"):
-            first = scanner.at
-            scanner.repeated(scanner.one())
-            ends.append(scanner.at)
-            plain.append(re.fullmatch(r"[^\\()\[{.^$]|\\[^\w\s]", text[first : scanner.at]) is not None)
+    found, start = [], 0
+    for branch in _Walk(text, linear=True).branches():
+        head = before if start else ""
+        plain = [_PLAIN.fullmatch(text[part.start : part.end]) is not None for part in branch]
         parts = []
-        for at, end in enumerate(ends):
+        for at, part in enumerate(branch):
             last = at
-            while last + 1 < len(ends) and plain[last + 1]:
+            while plain[at] and last + 1 < len(branch) and plain[last + 1]:
                 last += 1
-            behind = ends[max(last, min(at + 1, len(ends) - 1))]
-            head = before if start else ""
-            parts.append((head + text[start:end], text[end:behind]))
-        found.append(parts)
-        if scanner.at >= len(text):
-            return found
-        scanner.at += 1
+            parts.append((head + text[start : part.start], text[part.start : branch[last].end]))
+        end = branch[-1].end if branch else start
+        found.append([*parts, (head + text[start:end], "")])
+        start = end + 1
+    return found
 
 
-class _Scanner:
+class _Part(NamedTuple):
+    """A part of a pattern.
+
+    Attributes:
+        start, end: where it stands.
+        repeats: how many times something in it is repeated at most, through repeats in each other.
+        size: steps of RE2's program for it, roughly, which writes its repeats out.
+        endless: whether it may be nothing but a repeat without bound.
+        empty: whether it may take nothing.
+    """
+
+    start: int
+    end: int
+    repeats: int = 1
+    size: int = 1
+    endless: bool = False
+    empty: bool = False
+
+    @classmethod
+    def of(cls, start: int, end: int, branches: Sequence[Sequence["_Part"]]) -> "_Part":
+        """Return what alternatives are together, each a row of parts."""
+        parts = [part for branch in branches for part in branch]
+        endless = empty = False
+        for branch in branches:
+            needed = [part for part in branch if not part.empty]
+            empty |= not needed
+            endless |= len(needed) < 2 and any(part.endless for part in needed or branch)
+        repeats = max((part.repeats for part in parts), default=1)
+        return cls(start, end, repeats, 1 + sum(part.size for part in parts), endless, empty)
+
+
+class _Walk:
     """One walk over a pattern that Python has compiled, so that its brackets and counts are sound."""
 
     def __init__(self, text: str, linear: bool) -> None:
         self.text, self.linear = text, linear
-        self.at = 0
-        self.unnamed: list[int] = []
-        self.repeats: list[_Repeat] = []
-        self.counted: dict[int, _Part] = {}
-        """Those of more than a few turns as if they had no bound, by their ends."""
-        self.aside: list[_Part] = []
-        """What is looked at ahead and behind."""
-        self.others = "".join(sorted({letter for letter in text if letter > "\x7f"}))
-        self.flags = re.ASCII
-        for letter, flag in (("i", re.IGNORECASE), ("s", re.DOTALL)):
-            if re.search(rf"\(\?[a-zA-Z]*{letter}", text):
-                self.flags |= flag
+        self.tokens = _TOKEN.finditer(text)
+        self.end = 0
 
-    def judge(self, part: _Part) -> None:
-        """Refuses a part that some texts can be read by in too many ways.
+    def branches(self) -> list[list[_Part]]:
+        """Return the alternatives up to the end of the group or the pattern, each by its parts."""
+        found: list[list[_Part]] = [[]]
+        for token in self.tokens:
+            self.end = token.end()
+            if token[0] == ")":
+                break
+            if token[0] == "|":
+                found.append([])
+            elif token["repeat"] and found[-1]:
+                found[-1].append(self.repeated(found[-1].pop(), token))
+            else:
+                found[-1].append(self.part(token))
+        return found
 
-        Raises:
-            PatternError: it is such a part.
-        """
-        automaton = Automaton()
-        try:
-            built = part.build(automaton)
-            if automaton.doubles() or self.counted:
-                self.refuse_doubling()
-            if self.linear:
-                return
-            # What stands behind the last letter can fail, and all is tried again.
-            ended = re.search(r"\$|\\[bBZ]|\(\?<?[=!]", self.text) or part in self.aside
-            steps, last = automaton.chain(() if ended else built.last)
-        except TooTangled:
-            if not self.linear:
-                raise PatternError(part.start, "goes on in too many ways to be looked through") from None
-            return
-        if steps >= IN_A_ROW and last is not None:
-            start, what = self.smallest_around(automaton.begins[last])
-            rule = f"at most {IN_A_ROW} without bound may take the same text, one after the other"
-            raise PatternError(start, f"{what} is a repeat too many: {rule}")
-
-    def refuse_doubling(self) -> None:
-        """Refuses the innermost repeat that can be read in too many ways; many turns are like any number.
-
-        Raises:
-            PatternError: there is one.
-        """
-        for part, end in self.repeats:
-            automaton = Automaton()
-            turns = self.counted.get(end, part)
-            built = turns.build(automaton)
-            if automaton.doubles() or (turns is not part and built.empty and built.first):
-                what = self.text[part.start : end]
-                raise PatternError(part.start, f"{what[:40]} repeats what can be read in several ways")
-
-    def smallest_around(self, place: int) -> tuple[int, str]:
-        """Where the smallest repeat around a place begins, and its text."""
-        around = [(part.start, end) for part, end in self.repeats if part.start <= place < end]
-        start, end = min(around, key=lambda span: span[1] - span[0])
-        return start, self.text[start:end][:40]
-
-    def plain(self) -> str:
-        """The pattern with its groups without a name written `(?:`."""
-        cuts = [0, *(at + 1 for at in self.unnamed), len(self.text)]
-        return "?:".join(self.text[low:high] for low, high in pairwise(cuts))
-
-    def here(self, text: str) -> bool:
-        return self.text.startswith(text, self.at)
-
-    def alternatives(self) -> _Part:
-        start, branches = self.at, [self.sequence()]
-        while self.here("|"):
-            self.at += 1
-            branches.append(self.sequence())
-        if len(branches) == 1:
-            return branches[0]
-        return _Part.of(start, branches, lambda a: a.either(branch.build(a) for branch in branches))
-
-    def sequence(self) -> _Part:
-        start, parts = self.at, list[_Part]()
-        while self.at < len(self.text) and not self.here("|") and not self.here(")"):
-            parts.append(self.repeated(self.one()))
-        return _Part.of(start, parts, lambda a: reduce(a.joined, (part.build(a) for part in parts), NOTHING))
-
-    def repeated(self, part: _Part) -> _Part:
-        """What a part is with the repeat that follows it."""
-        at = self.at
-        count = _COUNT.match(self.text, at)
-        if count is not None:
-            least, most = int(count[1]), int(count[3]) if count[3] else None if count[2] else int(count[1])
-            self.at = count.end()
-        elif self.text[at : at + 1] in ("*", "+", "?"):
-            least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[self.text[at]]
-            self.at += 1
+    def repeated(self, part: _Part, token: re.Match[str]) -> _Part:
+        """Return what a part is with the repeat that follows it."""
+        if token["least"] is None:
+            least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[token["repeat"]]
         else:
-            return part
-        if self.linear and self.here("+"):
-            raise PatternError(self.at, "a possessive repeat is not known here")
-        if self.here("?") or self.here("+"):
-            self.at += 1
+            least = int(token["least"])
+            most = least if not token["comma"] else int(token["most"]) if token["most"] else None
+        if self.linear and len(token[0]) > 1 and token[0][-1] == "+":
+            raise PatternError(token.end() - 1, "a possessive repeat is not known here")
         times = max(least, most or 0, 1)
-        if self.linear and part.repeats * times > MOST_REPEATS:
-            rule = f"repeats a part at most {MOST_REPEATS} times; got {part.repeats * times}"
-            raise PatternError(at, rule)
-        whole = _Part(
-            part.start,
-            lambda automaton: _turns(automaton, part, least, most),
-            part.repeats * times,
-            part.size * times,
-        )
-        self.repeats.append(_Repeat(whole, self.at))
-        if most is not None and times > FEW:
-            self.counted[self.at] = _Part(part.start, lambda automaton: _turns(automaton, part, 1, None))
-        return whole
+        repeats = part.repeats * times
+        if self.linear and repeats > MOST_REPEATS:
+            rule = f"repeats a part at most {MOST_REPEATS} times; got {repeats}"
+            raise PatternError(token.start(), rule)
+        if not self.linear and part.endless and (most is None or most > MANY):
+            what = self.text[part.start : token.end()][:40]
+            raise PatternError(part.start, f"{what} repeats a repeat, which may take for ever")
+        endless, empty = part.endless or most is None, part.empty or not least
+        return _Part(part.start, token.end(), repeats, part.size * times, endless, empty)
 
-    def one(self) -> _Part:
-        """A group, a class, an escape or a letter."""
-        start, letter = self.at, self.text[self.at]
-        if letter == "(":
-            return self.group()
-        if letter == "[":
-            end = self.at + (3 if self.here("[^]") else 2 if self.here("[]") else 1)
-            while self.text[end] != "]":
-                if self.text[end] == "\\":
-                    self.escape(end)
-                    end += 1
-                end += 1
-            self.at = end + 1
-            written = self.text[start : self.at]
-            # In UTF-8 a class of other letters than ASCII's is one of bytes after bytes.
-            others = sum(letter > "\x7f" for letter in written)
-            return self.letter(start, written, 10 + 20 * others)
-        if letter == "\\":
-            self.escape(start)
-            kind = self.text[start + 1]
-            self.at += {"x": 4, "u": 6, "U": 10}.get(kind, 2)
-            written = self.text[start : self.at]
-            if kind in _ZERO_WIDTH or kind.isdigit():  # a back reference takes what it takes
-                return _Part(start)
-            return self.letter(start, written, 10 if kind in "DSW" else 1)
-        self.at += 1
-        if letter in "^$":
-            return _Part(start)
-        return self.letter(start, letter, 10) if letter == "." else self.letter(start, re.escape(letter), 1)
+    def part(self, token: re.Match[str]) -> _Part:
+        """Return a group, a class, an escape or a letter."""
+        start, written = token.start(), token[0]
+        self.refuse_unknown(start, written)
+        zero_width = _ZERO_WIDTH.fullmatch(written) is not None
+        if written[0] == "(" and written[-1] != ")":
+            part = _Part.of(start, 0, self.branches())
+            return _Part(start, self.end, empty=True) if zero_width else part._replace(end=self.end)
+        size = 10 if written[0] == "[" or written in (".", r"\D", r"\S", r"\W") else 1
+        # In UTF-8 a class of other letters than ASCII's is one of bytes after bytes.
+        size += 20 * sum(letter > "\x7f" for letter in written[1:])
+        return _Part(start, token.end(), size=size, empty=zero_width)
 
-    def letter(self, start: int, written: str, size: int) -> _Part:
-        """One letter of those that what is written takes."""
-        takes = _taken(written, self.flags, self.others)
-        return _Part(start, lambda automaton: automaton.letter(takes, start), size=size)
+    def refuse_unknown(self, start: int, written: str) -> None:
+        """Refuse flags that one of the engines does not know, and all else that RE2 does not know.
 
-    def escape(self, at: int) -> None:
-        letter = self.text[at + 1]
-        if self.linear and letter.isalnum() and letter not in _KNOWN:
-            what = "a back reference" if letter.isdigit() else f"\\{letter}"
-            raise PatternError(at, f"{what} is not known here")
-
-    def group(self) -> _Part:
-        start = self.at
-        for sign, what in _HAS_NOT.items():
-            if self.linear and self.text.startswith(sign, start + 1):
-                raise PatternError(start, f"{what} is not known here")
-        opening = re.compile(
-            r"\((\?P<\w+>|\?[a-zA-Z-]*:|\?[a-zA-Z-]+\)|\?<?[=!]|\?>|\?P=\w+\)|\?\(\w+\)|\?#)?"
-        )
-        found = opening.match(self.text, start)
-        assert found is not None  # Python has compiled it
-        sign = found[1] or ""
-        self.at = found.end()
-        flags = re.fullmatch(r"\?([a-zA-Z-]*)[:)]", sign)
+        Raises:
+            PatternError: it is such a token.
+        """
+        flags = re.fullmatch(r"\(\?([a-zA-Z-]*)[:)]", written)
         if flags and set(flags[1]) - set("ims-"):
             raise PatternError(start, f"of the flags, i, m and s are known here; got {flags[1]}")
-        if sign == "?#":
-            self.at = self.text.index(")", self.at) + 1
-            return _Part(start)
-        if sign.endswith(")") and not sign.startswith("?("):
-            return _Part(start)
-        if not sign:
-            self.unnamed.append(start)
-        inside = self.alternatives()
-        self.at += 1
-        inside.start = start
-        if sign in ("?=", "?!", "?<=", "?<!"):
-            self.aside.append(inside)
-            return _Part(start)
-        return inside
-
-
-def _turns(automaton: Automaton, part: _Part, least: int, most: int | None) -> Part:
-    """A part some times; of many turns a few, which is no other matter for the ways to read it."""
-    least, limit = min(least, FEW), None if most is None else min(most, FEW)
-    if limit is None:
-        before = [part.build(automaton) for _ in range(least - 1)]
-        turns = automaton.again(part.build(automaton))
-        last = turns if least else replace(turns, empty=1)
-        return reduce(automaton.joined, [*before, last], NOTHING)
-    whole = NOTHING
-    for turn in reversed(range(limit)):
-        whole = automaton.joined(part.build(automaton), whole)
-        whole = whole.maybe() if turn >= least else whole
-    return whole
-
-
-_LETTERS = [chr(code) for code in range(256)] + list("Ω٣漢\u2028")
-"""Letters of every kind that a class may tell apart, beside those that stand in the pattern itself."""
-_ANY = -1
-
-
-@cache
-def _taken(written: str, flags: int, others: str) -> int:
-    """The letters that what is written takes, a bit each."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            atom = re.compile(written, flags)
-    except re.error:  # an escape that goes on
-        return _ANY
-    taken = sum(1 << at for at, letter in enumerate([*_LETTERS, *others]) if atom.fullmatch(letter))
-    if written == "." and not flags & re.DOTALL:
-        taken &= ~(1 << ord("\r"))  # Java's does not take it
-    return taken
+        if not self.linear:
+            return
+        for sign, what in _HAS_NOT.items():
+            if self.text.startswith(f"({sign}", start):
+                raise PatternError(start, f"{what} is not known here")
+        for escape in re.finditer(r"\\(.)", written, re.DOTALL):
+            if escape[1].isalnum() and escape[1] not in _KNOWN:
+                what = "a back reference" if escape[1].isdigit() else escape[0]
+                raise PatternError(start + escape.start(), f"{what} is not known here")

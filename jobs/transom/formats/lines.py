@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats.decompress import PIECE, Broken, unpacked
+from transom.formats.decompress import Broken, unpacked
 
 BLOCK = 8 * 2**20
 """Decompressed bytes that are parsed at a time."""
@@ -66,14 +66,10 @@ class Tally:
         return self._digest.hexdigest()
 
 
-def decompressed(source: BinaryIO, name: str, tally: Tally, largest: int = PIECE) -> Iterator[bytes]:
-    """The decompressed bytes of a file, in pieces; what breaks it is noted, not raised.
-
-    Args:
-        largest: bytes of the largest piece; nothing else depends on it.
-    """
+def decompressed(source: BinaryIO, name: str, tally: Tally) -> Iterator[bytes]:
+    """The decompressed bytes of a file, in pieces; what breaks it is noted, not raised."""
     try:
-        for piece in unpacked(source, name, largest):
+        for piece in unpacked(source, name):
             tally.see(piece)
             yield piece
     except Broken as broken:

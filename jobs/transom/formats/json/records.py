@@ -1,43 +1,31 @@
 """Lines of JSON each of which holds a list of records: a line for every record, as it stands there.
 
-The records are found by their places: what is read of them here is thrown away, and each is read again
-by itself, as a line is. What a column takes from the objects around a record is written into it, under
-its whole path.
+The records are found by their texts, and each is read by itself, as a line is. What a column takes from the
+objects around a record is written into it, under its whole path.
 """
 
-import json
-import re
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
+from msgspec import Raw
 
-from transom.formats.json.lines import (
-    DEEPEST,
-    SURROGATE,
-    Raw,
-    json_text,
-    loaded,
-    refuse_constant,
-    too_deep,
-    value_at,
-    why,
-)
+from transom.formats.json.lines import DEEPEST, json_text, loaded, too_deep, why
+from transom.formats.json.members import elements, members
 from transom.formats.json.record_paths import by_level, lists_of
 from transom.formats.lines import LINES
 from transom.formats.typed_columns import Refusals, detail
 
-BLANK = re.compile(r"[ \t\r\n]*")
 ONE_LINE = "an object a line, not one over several lines"
-# Numbers stay text: how long they are, and whether a double holds them, is for the record's reading to say.
-DECODER = json.JSONDecoder(parse_float=Raw, parse_int=Raw, parse_constant=refuse_constant)
 LONGEST_AROUND = 2**16
 """Characters that may be taken from around a record: each record of the list gets a copy."""
 MOST_CHARACTERS = 2**25
 """Characters of records that are given at a time."""
-KINDS: Mapping[type, str] = {dict: "an object", list: "a list", bool: "true or false", Raw: "a number"}
+KINDS = {
+    "{": "an object", "[": "a list", '"': "a text", "t": "true or false", "f": "true or false", "n": "null",
+}  # fmt: skip
+"""What a value is by its first letter; else it is a number."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +82,9 @@ def spread(lines: Text, path: str, around: Sequence[str] = ()) -> Iterator[Text]
                 held.add_refused(text.encode(), None, 0, "bad_json", _seen(text, path), ONE_LINE)
             else:
                 for group in groups:
-                    members = group.members()
-                    for start, end in zip(group.places[0::2], group.places[1::2], strict=True):
-                        held.add(text[start:end], members)
+                    taken = group.members()
+                    for record in group.records:
+                        held.add(_text(record), taken)
                         if held.is_full:
                             yield held.taken()
         if held.is_full:
@@ -177,60 +165,25 @@ def _around(path: str) -> int:
     return path.count(".") + path.count("[]") + 1
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Group:
     """The records of one list.
 
     Attributes:
-        places: where each begins and ends.
+        records: the text of each.
         around: what is taken from the objects around the list, by its full path.
     """
 
-    places: "array[int]"
-    around: dict[str, Any] = field(default_factory=dict)
+    records: list[Raw]
+    around: Mapping[str, Raw]
 
     def members(self) -> str:
-        """Return what is taken from around, as members of an object; those without a value are left out."""
-        found = {path: value for path, value in sorted(self.around.items()) if value is not None}
-        text = ",".join(f"{json_text(path)}:{json_text(value)}" for path, value in found.items())
-        return SURROGATE.sub("\ufffd", text)
-
-
-@dataclass
-class _Lists:
-    """The lists that an object leads to.
-
-    Attributes:
-        met: levels at which there is a list.
-        lacking: levels at which an object has none.
-    """
-
-    groups: list[_Group] = field(default_factory=list)
-    met: set[int] = field(default_factory=set)
-    lacking: set[int] = field(default_factory=set)
-
-    def add(self, other: "_Lists") -> None:
-        self.groups += other.groups
-        self.met |= other.met
-        self.lacking |= other.lacking
-
-
-@dataclass(frozen=True)
-class _Other:
-    """What stands where a list, or an object that leads to one, is looked for.
-
-    Attributes:
-        seen: the place, and what is there.
-    """
-
-    seen: str
-
-
-_Result = _Lists | _Other | None
+        """Return what is taken from around, as members of an object."""
+        return ",".join(f"{json_text(path)}:{_text(raw)}" for path, raw in sorted(self.around.items()))
 
 
 class _Finder:
-    """Looks for the records of lines, by one walk over the text of each."""
+    """Looks for the records of lines."""
 
     def __init__(self, path: str, around: Sequence[str]) -> None:
         self.path = path
@@ -247,120 +200,66 @@ class _Finder:
         """
         if too_deep(text, DEEPEST + _around(self.path)):
             raise ValueError("too deep")
-        at = _blank(text, 0)
-        if text[at : at + 1] == "{":
-            found, end = self.object(text, at, 0, "")
-        else:
-            found, end = None, DECODER.raw_decode(text, at)[1]
-        if _blank(text, end) != len(text):
-            raise ValueError("more than one value")
-        if isinstance(found, _Other):
-            raise NoRecords(found.seen)
-        if found is None or found.lacking - found.met:
+        try:
+            record = members(text.encode())
+        except msgspec.DecodeError:
+            # Sound, and no object?
+            loaded(text, _around(self.path))
+            raise NoRecords from None
+        self.found: list[_Group] = []
+        self.met: set[int] = set()
+        self.lacking: set[int] = set()
+        self.walk(record, 0, "", {})
+        if self.lacking - self.met:
             raise NoRecords
-        return found.groups
+        return self.found
 
-    def object(self, text: str, at: int, level: int, where: str) -> tuple[_Result, int]:
-        """Return what the object of a level leads to, and where it ends."""
-        wanted = self.wanted[level]
-        found, values, end = self.inside(text, at, self.lists[level], level, where, frozenset(wanted))
-        if isinstance(found, _Lists):
-            for group in found.groups:
-                group.around |= {wanted[path]: value for path, value in values.items()}
-        return found, end
+    def walk(self, record: Mapping[str, Raw], level: int, where: str, around: Mapping[str, Raw]) -> None:
+        """Note the lists that the object of a level leads to.
 
-    def inside(
-        self, text: str, at: int, path: str, level: int, where: str, wanted: frozenset[str]
-    ) -> tuple[_Result, dict[str, Any], int]:
-        """Return what a path leads to in an object, the values at wanted paths, and where the object ends.
-
-        A member named as the whole path goes first; of two members of one name the last counts.
+        Raises:
+            NoRecords: something else is where a list, or an object that leads to one, should be.
         """
-        first, dot, rest = path.partition(".")
-        whole: _Result = None
-        part: _Result = None
-        named = False
-        held: dict[str, Any] = {}
-        below: dict[str, Any] = {}
-        at = _blank(text, at + 1)
-        closed = text[at : at + 1] == "}"
-        while not closed:
-            if text[at : at + 1] != '"':
-                raise ValueError("a name is missing")
-            name, at = DECODER.raw_decode(text, at)
-            at = _blank(text, _after(text, at, ":"))
-            sign = text[at : at + 1]
-            if name == path and sign == "[":
-                whole, at = self.elements(text, at, level, f"{where}{path}")
-            elif name == first and dot and sign == "{":
-                further = frozenset(p.removeprefix(f"{name}.") for p in wanted if p.startswith(f"{name}."))
-                part, below, at = self.inside(text, at, rest, level, f"{where}{name}.", further)
-            else:
-                value, at = DECODER.raw_decode(text, at)
-                if name == path:
-                    whole = _other(value, f"{where}{path}")
-                elif name == first and dot:
-                    part, below = _other(value, f"{where}{name}"), {}
-                if any(p == name or p.startswith(f"{name}.") for p in wanted):
-                    held[name] = value
-            named |= name == path
-            at = _blank(text, at)
-            closed = text[at : at + 1] == "}"
-            if not closed:
-                at = _blank(text, _after(text, at, ","))
-        values = {p: value_at(held, p) for p in wanted}
-        for p, value in below.items():
-            if f"{first}.{p}" not in held:
-                values[f"{first}.{p}"] = value
-        return whole if named else part, values, at + 1
-
-    def elements(self, text: str, at: int, level: int, where: str) -> tuple[_Lists | _Other, int]:
-        """Return the records of a list, or what its objects lead to, and where the list ends."""
-        last = level + 1 == len(self.lists)
-        places = array("q")
-        found = _Lists([_Group(places)] if last else [], {level})
-        other: _Other | None = None
-        at = _blank(text, at + 1)
-        closed = text[at : at + 1] == "]"
-        number = 0
-        while not closed:
-            if last:
-                end = DECODER.raw_decode(text, at)[1]
-                places.extend((at, end))
-            elif text[at : at + 1] == "{":
-                inner, end = self.object(text, at, level + 1, f"{where}[{number}].")
-                if isinstance(inner, _Lists):
-                    found.add(inner)
-                elif inner is None:
-                    found.lacking.add(level + 1)
-                else:
-                    other = other or inner
-            else:
-                value, end = DECODER.raw_decode(text, at)
-                other = other or _Other(f"{where}[{number}] is {_kind(value)}")
-            number += 1
-            at = _blank(text, end)
-            closed = text[at : at + 1] == "]"
-            if not closed:
-                at = _blank(text, _after(text, at, ","))
-        return other or found, at + 1
+        for inside, whole in self.wanted[level].items():
+            value, place = _at(record, inside)
+            if value is not None and place == inside:
+                around = {**around, whole: value}
+        found, place = _at(record, self.lists[level])
+        if found is None:
+            self.lacking.add(level)
+            return
+        if place != self.lists[level] or _kind(found) != "a list":
+            raise NoRecords(f"{where}{place} is {_kind(found)}")
+        self.met.add(level)
+        inner = elements(found)
+        if level + 1 == len(self.lists):
+            self.found.append(_Group(inner, around))
+            return
+        for number, element in enumerate(inner):
+            here = f"{where}{place}[{number}]"
+            if _kind(element) != "an object":
+                raise NoRecords(f"{here} is {_kind(element)}")
+            self.walk(members(element), level + 1, f"{here}.", around)
 
 
-def _other(value: Any, where: str) -> _Other | None:
-    return None if value is None else _Other(f"{where} is {_kind(value)}")
+def _at(record: Mapping[str, Raw], path: str) -> tuple[Raw | None, str]:
+    """Return what is at a path, or at a beginning of it that leads no further, and that place; None of null.
+
+    A name with dots goes first.
+    """
+    first, dot, rest = path.partition(".")
+    if dot and path not in record and first in record:
+        if _kind(record[first]) == "an object":
+            found, place = _at(members(record[first]), rest)
+            return found, f"{first}.{place}"
+        path = first
+    found = record.get(path)
+    return (None if found is None or _kind(found) == "null" else found), path
 
 
-def _kind(value: Any) -> str:
-    return "null" if value is None else KINDS.get(type(value), "a text")
+def _kind(value: Raw) -> str:
+    return KINDS.get(chr(memoryview(value)[0]), "a number")
 
 
-def _after(text: str, at: int, sign: str) -> int:
-    at = _blank(text, at)
-    if text[at : at + 1] != sign:
-        raise ValueError(f"{sign} is missing")
-    return at + 1
-
-
-def _blank(text: str, at: int) -> int:
-    found = BLANK.match(text, at)
-    return at if found is None else found.end()
+def _text(value: Raw) -> str:
+    return bytes(value).decode()

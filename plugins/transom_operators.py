@@ -159,6 +159,7 @@ def _judged(
     from transom.app.command_lines import submit
     from transom.app.freshness import stale_hours
     from transom.engine.gate import judge
+    from transom.features.registry import BUILT_IN
     from transom.ledger.ledger import Ledger
     from transom.ledger.waivers import entries_of
     from transom.storage.tables import LakeError
@@ -171,7 +172,7 @@ def _judged(
         stale = stale_hours(load(stream_file), ledger, stage, interval)
     except (LakeError, SpecificationError) as error:
         log.warning("stale hours are not looked for: %s", error)
-    judgement = judge(ledger, stage, stream, interval, command, heal, entries_of(accept), stale)
+    judgement = judge(ledger, stage, stream, interval, command, heal, entries_of(accept), stale, BUILT_IN)
     for warning in judgement.warnings:
         log.warning(warning)
     return judgement

@@ -22,9 +22,9 @@ from transom.features.aggregates import stage as aggregate_stage
 from transom.features.fills import stage as fill_stage
 from transom.features.frames import stage as frame_stage
 from transom.features.patterns import stage as widen_stage
+from transom.features.registry import BUILT_IN
 from transom.ledger.stage import Stage
 from transom.ledger.state import Node
-from transom.spec.checks import BUILT_IN
 
 Make = Callable[..., House]
 

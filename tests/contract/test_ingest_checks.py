@@ -21,10 +21,10 @@ from transom.features.ingest.file_checks import contents
 from transom.features.ingest.file_records import Listed
 from transom.features.ingest.read_files import Read, Reading
 from transom.features.ingest.staged_rows import ReadRows
+from transom.features.registry import BUILT_IN
 from transom.formats.read_file import Summary
 from transom.formats.record_format import Span
 from transom.ledger.state import Node
-from transom.spec.checks import BUILT_IN
 from transom.storage.data_files import written
 from transom.storage.store import Store
 from transom.storage.tables import ARROW_TYPES

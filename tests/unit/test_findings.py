@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.core.intervals import NO_HOUR
+from transom.features.registry import BUILT_IN
 from transom.findings.from_ledger import Finding, from_ledger, identity
 from transom.ledger.chain import cause_of
 from transom.ledger.reasons import Cause
 from transom.ledger.state import Book, Entry, Node, Verdict
-from transom.spec.checks import BUILT_IN
 from unit.small_ledger import (
     GOOD,
     PARTIAL,

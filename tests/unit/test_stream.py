@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from transom.core.path_pattern import Match
 from transom.features.aggregates.spec import Level, check_levels, common_granule
+from transom.features.registry import BUILT_IN
 from transom.formats.record_format import ByLines, EventTime, Field, Layout, Span
-from transom.spec.checks import BUILT_IN
 from transom.stream import SpecificationError, load, parse
 from unit.small_stream import HOUR, TEN, base, changed
 

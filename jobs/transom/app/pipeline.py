@@ -122,7 +122,7 @@ def _judged(ledger: Ledger, stage: str, stream: Stream, interval: Interval, comm
     """What the gate of a stage says."""
     stale = stale_hours(stream, ledger, stage, interval)
     accepted = entries_of(stream.accept)
-    return judge(ledger, stage, stream.name, interval, command, stream.heal, accepted, stale)
+    return judge(ledger, stage, stream.name, interval, command, stream.heal, accepted, stale, stream.built_in)
 
 
 def _past_damage(

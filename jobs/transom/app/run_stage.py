@@ -162,12 +162,12 @@ def tell(ledger: Ledger, stream: Stream, stage: str, stale: Mapping[Node, Entry 
     Args:
         stale: as in `findings.publish`.
     """
-    findings.publish(ledger, stream.name, stage, stale)
+    findings.publish(ledger, stream.name, stage, stale, stream.built_in)
     told = {stage}
     if stage == FIRST:
         told |= findings.stages(ledger.root) - {*stream.stages}
         for gone in told - {stage}:
-            findings.publish(ledger, stream.name, gone, {})
+            findings.publish(ledger, stream.name, gone, {}, stream.built_in)
     for mirrored in (episodes, alerts, frames, persistent, frequent):
         if mirrored.STAGE in told:
             mirrored.publish(ledger, stream)

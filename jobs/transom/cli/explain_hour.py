@@ -19,7 +19,6 @@ from transom.features.ingest.specified import STAGE, Specified, node_of, schedul
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import STANDS, Entry, Node
 from transom.ledger.waivers import accepted_in_words, entries_of, entry_for, near_misses
-from transom.spec.checks import BUILT_IN
 from transom.spec.stream import Stream
 
 MEND = "mend the data, or accept the value in the stream's file"
@@ -229,7 +228,7 @@ class Reasons:
         for verdict in verdicts:
             same = (verdict.node.block, verdict.node.table) == (node.block, node.table)
             if same and not verdict.success and verdict.severity == "error":
-                built_in = BUILT_IN.get(verdict.check)
+                built_in = self.stream.built_in.get(verdict.check)
                 self._mend = (built_in and built_in.mended) or self._mend
                 yield from words(verdict).split("\n")
                 yield from near_misses(verdict, entries_of(self.stream.accept), verdicts)

@@ -15,6 +15,7 @@ from transom.findings.store import findings
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import FIRST, STANDS, Book, Entry, Node, Verdict
 from transom.ledger.waivers import Accepted, accepted_in_words
+from transom.spec.checks import OF_INGEST, BuiltIn
 from transom.storage.tables import Table
 
 
@@ -49,6 +50,7 @@ def judge(
     heal: timedelta = timedelta(days=2),
     accepted: Sequence[Accepted] = (),
     stale: Mapping[str, Sequence[datetime]] | None = None,
+    rules: Mapping[str, BuiltIn] = OF_INGEST,
 ) -> Judgement:
     """Judges one stage over an interval.
 
@@ -58,6 +60,7 @@ def judge(
         accepted: what the stream file accepts, to say where it misses the value that a check saw.
         stale: hours of the interval that are not up to date, with all that they are computed from, by the
             reason in words.
+        rules: the checks that transom makes, by name.
     """
     book = ledger.book([stage])
     around = interval.widen(before=heal, after=heal)
@@ -66,7 +69,7 @@ def judge(
     without_hour = (node for node, _ in book.within(Interval.of_hour(NO_HOUR)))
     own = sorted({*without_hour, *(node for node in nodes if node.hour in interval)})
     verdicts = ledger.checks(book, stage, {node.hour for node in [*own, *nearby]})
-    failures = _failures(book, own, verdicts, command, interval, accepted)
+    failures = _failures(book, own, verdicts, command, interval, accepted, rules)
     due = ledger.book([FIRST]).due
     left_out = [hour for hour in interval.hours() if stage != FIRST and hour not in due]
     if left_out:
@@ -77,7 +80,7 @@ def judge(
     missing = sorted(hour for hour in {*interval.hours()} - {*left_out} if not _made(book, stage, hour))
     if missing:
         failures.append(f"{stage} has not run for {hours_in_words(missing)}; {filled(command, missing)}")
-    warnings = _failures(book, nearby, verdicts, command, interval, accepted)
+    warnings = _failures(book, nearby, verdicts, command, interval, accepted, rules)
     warnings += incomplete_remarks(book, [node for node in own if _lacks(book[node])])
     of_own = [v for v in verdicts if v.node.hour in interval or v.node.hour == NO_HOUR]
     warned = [v for v in of_own if v.severity == "warning" and not v.success and v.node.hour != NO_HOUR]
@@ -133,11 +136,12 @@ def _failures(
     command: str,
     interval: Interval,
     accepted: Sequence[Accepted],
+    rules: Mapping[str, BuiltIn],
 ) -> list[str]:
     """A paragraph for each cause for which nodes are not published, of many causes the first ones."""
     groups = _bad(book, nodes)
     hours = list(interval.hours())
-    said = [failure(book, some, verdicts, command, hours, accepted) for some in groups[:SHOWN]]
+    said = [failure(book, some, verdicts, command, hours, accepted, rules) for some in groups[:SHOWN]]
     left = sorted({node.hour for some in groups[SHOWN:] for node in some})
     if left:
         more = (

@@ -1,7 +1,7 @@
 """What a gate says, in lines that fit a page: hours, checks, causes and what helps."""
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from transom.core.intervals import HOUR, NO_HOUR, format_hour, hours_in_words
@@ -10,7 +10,7 @@ from transom.ledger.check import shortened
 from transom.ledger.reasons import Cause
 from transom.ledger.state import Book, Node, Verdict
 from transom.ledger.waivers import Accepted, entry_for, near_misses, seen
-from transom.spec.checks import BUILT_IN
+from transom.spec.checks import BuiltIn
 
 SHOWN = 5
 """How many hours, stretches of hours or checks are named one by one."""
@@ -146,6 +146,7 @@ def failure(
     command: str,
     hours: Sequence[datetime],
     accepted: Sequence[Accepted],
+    rules: Mapping[str, BuiltIn],
 ) -> str:
     """Return a paragraph on nodes that are not published for one cause: what helps, then what was seen.
 
@@ -153,6 +154,7 @@ def failure(
         command: what runs the stage again, with `{from}` and `{to}`.
         hours: what to run where the nodes belong to no hour.
         accepted: what the stream file accepts.
+        rules: the checks that transom makes, by name.
     """
     entry = book[nodes[0]]
     own = sorted({node.hour for node in nodes})
@@ -174,7 +176,7 @@ def failure(
     if entry.status == "blocked":
         lines += ["  when nothing is in its way any more:", run]
     elif entry.status == "quarantined":
-        other = next((of.mended for v in wrong if (of := BUILT_IN.get(v.check)) and of.mended), None)
+        other = next((of.mended for v in wrong if (of := rules.get(v.check)) and of.mended), None)
         mend = other or "mend the data (or accept the value)"
         lines += [f"  what was published before stays; {mend}, then:", run]
         lines += [] if other else _acceptance(wrong, accepted, verdicts)

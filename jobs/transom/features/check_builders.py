@@ -10,7 +10,6 @@ from transom.formats.record_format import FieldType
 from transom.ledger.check import Check
 from transom.ledger.waivers import Accepted, entries_of
 from transom.spec.block_columns import Use
-from transom.spec.checks import BUILT_IN
 from transom.spec.expressions import condition
 from transom.spec.stream import Stream
 
@@ -54,7 +53,7 @@ def built_in(
             at_least,
             at_most if gate.at_most is None else gate.at_most,
             ABOUT.get(metric),
-            BUILT_IN[name].advice,
+            stream.built_in[name].advice,
         )
         for gate in stream.gates
         if gate.name == name and gate.built_in

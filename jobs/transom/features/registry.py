@@ -7,7 +7,7 @@ from transom.features.frequency import feature as frequency
 from transom.features.patterns import feature as patterns
 from transom.features.persistence import feature as persistence
 from transom.spec.feature import Feature
-from transom.spec.stream import Stream
+from transom.spec.stream import Stream, built_in_of
 
 FEATURES: tuple[Feature[Stream], ...] = (
     patterns.FEATURE,
@@ -19,3 +19,5 @@ FEATURES: tuple[Feature[Stream], ...] = (
 )
 STAGES = ("ingest", *dict.fromkeys(feature.stage for feature in FEATURES))
 """Every stage, in the order in which they run."""
+BUILT_IN = built_in_of(FEATURES)
+"""Every check that transom makes, by name."""

@@ -20,7 +20,7 @@ from transom.findings.lines import about
 from transom.ledger.check import shortened, written
 from transom.ledger.reasons import Cause
 from transom.ledger.state import Book, Entry, Node, Verdict
-from transom.spec.checks import BUILT_IN
+from transom.spec.checks import OF_INGEST, BuiltIn
 
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
@@ -151,7 +151,12 @@ class _Sign:
 
 
 def from_ledger(
-    stream: str, stage: str, book: Book, failures: Sequence[Verdict], stale: Collection[Node] = ()
+    stream: str,
+    stage: str,
+    book: Book,
+    failures: Sequence[Verdict],
+    stale: Collection[Node] = (),
+    rules: Mapping[str, BuiltIn] = OF_INGEST,
 ) -> list[Finding]:
     """The findings of a stage as its ledger stands, the worst first.
 
@@ -162,6 +167,7 @@ def from_ledger(
         book: the ledger; of other stages, what withholds something that this one needs.
         failures: failed checks of the stage, by the run that each node stands by.
         stale: nodes of the stage that are out of date, and that no run near them makes again.
+        rules: the checks that transom makes, by name.
     """
     counted = [verdict for verdict in failures if _counts(verdict, book.get(verdict.node))]
     troubled = list(book.troubled())
@@ -170,8 +176,8 @@ def from_ledger(
     found = {node.key for node, entry in troubled if entry.status in roots}
     own = sorted((t for t in troubled if t[0].stage == stage), key=itemgetter(0))
     signs = chain(
-        map(_of_check, counted),
-        _of_nodes(own, counted, found, stale),
+        (_of_check(verdict, rules) for verdict in counted),
+        _of_nodes(own, counted, found, stale, rules),
         _of_stale({node: book.get(node) for node in stale}, found),
     )
     by_cause: dict[_Cause, dict[datetime, list[_Sign]]] = {}
@@ -179,7 +185,7 @@ def from_ledger(
         by_cause.setdefault(sign.cause, {}).setdefault(sign.hour, []).append(sign)
     last = book.hours(stage).last or NO_HOUR
     findings = [
-        _finding(stream, stage, [sign for hour in hours for sign in by_hour[hour]], last)
+        _finding(stream, stage, [sign for hour in hours for sign in by_hour[hour]], last, rules)
         for by_hour in by_cause.values()
         for hours in _in_a_row(by_hour)
     ]
@@ -198,13 +204,13 @@ def _matters(node: Node, entry: Entry) -> bool:
     return entry.asked or node.hour == NO_HOUR
 
 
-def _of_check(verdict: Verdict) -> _Sign:
+def _of_check(verdict: Verdict, rules: Mapping[str, BuiltIn]) -> _Sign:
     severity, fate = FATES[verdict.severity]
     # A source without any file is another matter than one of several that is late.
     silent = verdict.check == "files_expected" and verdict.observed == 0
     kind = "silent" if silent else "incomplete" if verdict.severity == "incomplete" else "gate"
     column = f" on {verdict.column}" if verdict.column else ""
-    built_in = BUILT_IN.get(verdict.check)
+    built_in = rules.get(verdict.check)
     where = f"{_hours([verdict.node.hour])}{f' {verdict.subject}' if verdict.subject else ''}"
     return _Sign(
         _Cause(kind, verdict.node.block, f"{verdict.check}{column}"),
@@ -223,12 +229,15 @@ def _of_nodes(
     counted: Sequence[Verdict],
     found: Collection[str],
     stale: Collection[Node],
+    rules: Mapping[str, BuiltIn],
 ) -> Iterator[_Sign]:
     """What nodes say of themselves and no check of theirs does."""
     checks: dict[tuple[str, datetime], list[Verdict]] = {}
     for verdict in counted:
         checks.setdefault((verdict.node.block, verdict.node.hour), []).append(verdict)
-    files = {v.subject: _of_check(v).cause for v in counted if v.subject and v.severity == "incomplete"}
+    files = {
+        v.subject: _of_check(v, rules).cause for v in counted if v.subject and v.severity == "incomplete"
+    }
     for node, entry in nodes:
         seen = checks.get((node.block, node.hour), [])
         cause = entry.cause or "something is missing"
@@ -301,7 +310,9 @@ def _in_a_row(hours: Collection[datetime]) -> list[list[datetime]]:
     return alone + [list(stretch.hours()) for stretch in ranges(set(hours) - {NO_HOUR})]
 
 
-def _finding(stream: str, stage: str, signs: Sequence[_Sign], last: datetime) -> Finding:
+def _finding(
+    stream: str, stage: str, signs: Sequence[_Sign], last: datetime, rules: Mapping[str, BuiltIn]
+) -> Finding:
     cause, hours = signs[0].cause, sorted({sign.hour for sign in signs})
     worst = min(signs, key=lambda sign: SEVERITIES.index(sign.severity))
     stretch = None if hours == [NO_HOUR] else Interval(hours[0], hours[-1] + HOUR)
@@ -319,7 +330,7 @@ def _finding(stream: str, stage: str, signs: Sequence[_Sign], last: datetime) ->
         start=start,
         end=end,
         ongoing=ongoing,
-        evidence=_evidence(stage, cause, worst, signs, hours),
+        evidence=_evidence(stage, cause, worst, signs, hours, rules),
         first_hour=start,
     )
 
@@ -337,9 +348,14 @@ def _title(
 
 
 def _evidence(
-    stage: str, cause: _Cause, worst: _Sign, signs: Sequence[_Sign], hours: Sequence[datetime]
+    stage: str,
+    cause: _Cause,
+    worst: _Sign,
+    signs: Sequence[_Sign],
+    hours: Sequence[datetime],
+    rules: Mapping[str, BuiltIn],
 ) -> tuple[str, ...]:
-    built_in = BUILT_IN.get(cause.name.partition(" ")[0])
+    built_in = rules.get(cause.name.partition(" ")[0])
     said = list(dict.fromkeys(sign.evidence for sign in signs))
     more = [f"and {len(said) - SHOWN} more"] if len(said) > SHOWN else []
     rows = list(dict.fromkeys(row[:200] for sign in signs for row in sign.sample))[:SHOWN]

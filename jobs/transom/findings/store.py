@@ -18,6 +18,7 @@ from transom.core.intervals import Interval
 from transom.findings.from_ledger import KINDS, SEVERITIES, Finding, from_ledger
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import Entry, Node
+from transom.spec.checks import OF_INGEST, BuiltIn
 from transom.storage.tables import ATTEMPTS, Table, instant, query, read_rows
 
 NAME = "findings"
@@ -144,7 +145,13 @@ def _asked(interval: Interval | None, kinds: Iterable[str] | None) -> str:
     return where
 
 
-def publish(ledger: Ledger, stream: str, stage: str, stale: Mapping[Node, Entry | None]) -> bool:
+def publish(
+    ledger: Ledger,
+    stream: str,
+    stage: str,
+    stale: Mapping[Node, Entry | None],
+    rules: Mapping[str, BuiltIn] = OF_INGEST,
+) -> bool:
     """Brings a stage's findings up to date with its ledger.
 
     The table is opened before the ledger is read, and a commit that meets another one is made again from
@@ -153,6 +160,7 @@ def publish(ledger: Ledger, stream: str, stage: str, stale: Mapping[Node, Entry 
 
     Args:
         stale: what the run saw to be out of date and left; what has changed since is not.
+        rules: the checks that transom makes, by name.
 
     Returns:
         Whether something was written.
@@ -162,7 +170,7 @@ def publish(ledger: Ledger, stream: str, stage: str, stale: Mapping[Node, Entry 
     written = False
     for _ in range(ATTEMPTS):
         held = ledger.open(NAME)
-        wanted = _wanted(ledger, stream, stage, stale)
+        wanted = _wanted(ledger, stream, stage, stale, rules)
         if sorted(_read(held, _of_ledger(stage)), key=lambda finding: finding.rank) == wanted:
             return written
         try:
@@ -173,12 +181,14 @@ def publish(ledger: Ledger, stream: str, stage: str, stale: Mapping[Node, Entry 
     raise CommitFailedError(f"{stage}: findings were written by others at every one of {ATTEMPTS} attempts")
 
 
-def _wanted(ledger: Ledger, stream: str, stage: str, stale: Mapping[Node, Entry | None]) -> list[Finding]:
+def _wanted(
+    ledger: Ledger, stream: str, stage: str, stale: Mapping[Node, Entry | None], rules: Mapping[str, BuiltIn]
+) -> list[Finding]:
     book = ledger.book([stage])
     if any(entry.status == "blocked" for _, entry in book.troubled()):
         book = ledger.book()
     left = [node for node, seen in stale.items() if book.get(node) == seen]
-    return from_ledger(stream, stage, book, ledger.failures(book, stage), left)
+    return from_ledger(stream, stage, book, ledger.failures(book, stage), left, rules)
 
 
 def _of_ledger(stage: str) -> str:

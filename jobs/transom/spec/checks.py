@@ -1,15 +1,12 @@
-"""Checks of a stage's output: the built-in ones, their defaults, and a stream's own.
+"""Checks of a stage's output: the built-in ones, their defaults, and a stream's own."""
 
-This table is the only place that names the built-in checks and their bounds.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 
-from transom.spec.base import Hour, Model, Name, Number, Text, finite
+from transom.spec.base import Hour, Model, Number, Text, finite
 from transom.spec.errors import Problem, nearest
 
 Severity = Literal["error", "incomplete", "warning"]
@@ -41,7 +38,7 @@ class BuiltIn:
     mended: str | None = None
 
 
-BUILT_IN: dict[str, BuiltIn] = {
+OF_INGEST: Mapping[str, BuiltIn] = {
     "lines_accounted": BuiltIn(
         "ingest", "error", "lines of a file = events + rejected + duplicates + header lines"
     ),
@@ -126,114 +123,8 @@ BUILT_IN: dict[str, BuiltIn] = {
         advice="these events count in the first of the two hours: a log in UTC, or with offsets, tells",
     ),
     "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
-    "ends_inside_hour": BuiltIn("aggregate", "error", "every window ends inside the hour that reports it"),
-    "wide_covers_narrow": BuiltIn(
-        "aggregate", "error", "a window counts at least what a narrower one with the same end counts"
-    ),
-    "wide_holds_extremes": BuiltIn(
-        "aggregate", "error", "a window's extremes are at least those of a narrower one with the same end"
-    ),
-    "granules_add_up": BuiltIn(
-        "aggregate", "error", "an hour's granules count every event of the hour that the block takes"
-    ),
-    "sums_exact": BuiltIn(
-        "aggregate",
-        "error",
-        "no sum is left out, which one is where it might not be exact",
-        advice="rows whose largest magnitude times their number of values reaches 2**62 units: a coarser "
-        "resolution or unit helps",
-    ),
-    "lines_exact": BuiltIn(
-        "aggregate",
-        "error",
-        "no line is left out, which one is where it might not be exact",
-        advice="windows with a unit whose value reaches 2**42 steps of its column's resolution: a coarser "
-        "resolution helps",
-    ),
-    "recurring_in_every_ring": BuiltIn(
-        "aggregate", "error", "no item is recurring that is missing in a ring between neighbouring levels"
-    ),
-    "lines_of_two": BuiltIn("aggregate", "error", "no line goes through fewer than two units"),
-    "batches_within_bound": BuiltIn("widen", "error", "no batch above level 0 has more than 2 max_records"),
-    "windows_within_bound": BuiltIn(
-        "widen", "error", "no window of batches that keep to 2 max_records has more than 4 max_records"
-    ),
-    "work_within_bound": BuiltIn(
-        "widen",
-        "error",
-        "detectors are shown no more records than theory allows, those of windows at level 0 with longer "
-        "batches apart",
-    ),
-    "detector_ran": BuiltIn(
-        "widen",
-        "error",
-        "a detector raises nowhere, and returns what it was shown",
-        mended="mend the detector",
-    ),
-    "episodes_inside_hour": BuiltIn(
-        "widen", "error", "no episode that an hour tells of goes on after the hour"
-    ),
-    "frames_keep_rules": BuiltIn(
-        "frame", "error", "every frame is of its kind: its lengths, and what its values come to together"
-    ),
-    "fills_counted": BuiltIn(
-        "fill", "error", "a few fills have as many rows as a plain filter finds between their ends"
-    ),
-    "frames_counted": BuiltIn(
-        "frame",
-        "error",
-        "frames hold as many readings as lie between their ends, all of which meet a threshold",
-    ),
-    "sums_grow": BuiltIn(
-        "frame",
-        "warning",
-        "of frames that end when their sum has come to something, no value leads away from it",
-        advice="values of the other sign, with which the sum may never get there, are in the sample",
-    ),
-    "frames_apart": BuiltIn(
-        "frame", "error", "no two frames of a key overlap, where they are of a kind that cannot"
-    ),
-    "frames_exact": BuiltIn(
-        "frame",
-        "error",
-        "no mean is left out, which one is where the sum might not be exact",
-        advice="frames whose largest magnitude times their number of values reaches 2**62 steps of the "
-        "column's resolution: a coarser one helps",
-    ),
-    "tuples_expected": BuiltIn(
-        "sketch",
-        "error",
-        "an hour starts as many tuples as chance has it of its pairs of an item and a slot, at most six "
-        "deviations off",
-    ),
-    "tuples_in_window": BuiltIn(
-        "sketch", "error", "every tuple starts in the window that ends with its hour's slot"
-    ),
-    "slots_counted": BuiltIn("sketch", "error", "every tuple counts as many slots as it has bits"),
-    "items_short": BuiltIn(
-        "sketch",
-        "warning",
-        "no item has more than 4,096 bytes; longer ones are passed over",
-        advice="the beginnings of long ones are in the sample: a shorter column may be derived of them",
-    ),
-    "persistence_bounded": BuiltIn(
-        "sketch",
-        "error",
-        "what is told of an item is in its bounds: seen in no more slots than the window has, and in as many "
-        "as the guarantee asks for",
-    ),
-    "rows_counted": BuiltIn(
-        "sketch", "error", "every row of a tick's matrix holds all records of the tick, each once"
-    ),
-    "sub_cells_bounded": BuiltIn("sketch", "error", "cells have no more sub-cells than theory allows"),
-    "frequency_bounded": BuiltIn(
-        "sketch", "error", "what is told of an item is in its bounds, and no more than the window's records"
-    ),
-    "totals_kept": BuiltIn(
-        "sketch", "error", "every row of a window's matrix adds up to the window's records; of splitter, may"
-    ),
-    "matches_in_episodes": BuiltIn("widen", "error", "an hour's episodes take every match of the hour once"),
 }
+"""The checks that transom makes of ingest; those of features are in `features/<noun>/check_list.py`."""
 
 Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(finite)]
 Rows = Annotated[StrictInt, Field(ge=0)]
@@ -299,7 +190,7 @@ class Gate:
         stage: whose output is checked.
         severity: what a failure does.
         block: the block that it is of; None is every block of the stage.
-        built_in: whether it is one of `BUILT_IN`; then `every` and `rows` are None.
+        built_in: whether transom makes it unasked; then `every` and `rows` are None.
         at_most: the largest figure that passes, for built-in checks with a tolerance.
         every: the condition on the rows, as written.
         share: how much of the rows must meet it.
@@ -317,10 +208,10 @@ class Gate:
     rows: RowBounds | None = None
 
 
-def resolve(declared: dict[Name, Check]) -> tuple[Gate, ...]:
+def resolve(declared: Mapping[str, Check], built_in: Mapping[str, BuiltIn]) -> tuple[Gate, ...]:
     """Return every check of a stream: the built-in ones that are not off, then its own."""
     gates = []
-    for name, default in BUILT_IN.items():
+    for name, default in built_in.items():
         change = declared.get(name, Check())
         if not change.off:
             told = change.hours if default.tolerance == "hours" else change.at_most
@@ -334,7 +225,7 @@ def resolve(declared: dict[Name, Check]) -> tuple[Gate, ...]:
                 )
             )
     for name, check in declared.items():
-        if name not in BUILT_IN:
+        if name not in built_in:
             assert check.stage is not None  # refused by `problems` before
             share = 1.0 if check.share is None else check.share
             severity = check.severity or "error"
@@ -352,36 +243,42 @@ def resolve(declared: dict[Name, Check]) -> tuple[Gate, ...]:
     return tuple(gates)
 
 
-def allowed(name: str) -> set[str]:
+def allowed(default: BuiltIn) -> set[str]:
     """Return what a stream may say of a built-in check."""
-    default = BUILT_IN[name]
     return {"severity", "off"} | ({default.tolerance} if default.at_most is not None else set())
 
 
-def only_allowed(name: str) -> str:
+def only_allowed(name: str, default: BuiltIn) -> str:
     """Return the rule that anything else of a built-in check breaks."""
-    return f"{name} is built in, only {', '.join(sorted(allowed(name)))} may be set"
+    return f"{name} is built in, only {', '.join(sorted(allowed(default)))} may be set"
 
 
 def problems(
-    name: str, check: Check, stages: Sequence[str], feature: str, blocks: Sequence[str]
+    name: str,
+    check: Check,
+    built_in: Mapping[str, BuiltIn],
+    stages: Sequence[str],
+    feature: str,
+    blocks: Sequence[str],
 ) -> list[Problem]:
     """Return what is wrong with one check; paths are relative to it. Conditions are not read here.
 
     Args:
+        built_in: every check that transom makes.
         stages: those of which a stream may have checks of its own.
         feature, blocks: of the check's stage.
     """
     given = set(check.model_fields_set)
-    if name in BUILT_IN:
-        return [Problem(field, only_allowed(name)) for field in sorted(given - allowed(name))]
+    default = built_in.get(name)
+    if default is not None:
+        return [Problem(field, only_allowed(name, default)) for field in sorted(given - allowed(default))]
     found = [
-        Problem(field, f"only built-in checks have it{nearest(name, BUILT_IN)}")
+        Problem(field, f"only built-in checks have it{nearest(name, built_in)}")
         for field in ("at_most", "hours", "off")
         if field in given
     ]
     if check.stage is None:
-        found.append(Problem("stage", f"is required, one of {', '.join(stages)}{_meant(name)}"))
+        found.append(Problem("stage", f"is required, one of {', '.join(stages)}{_meant(name, built_in)}"))
     elif check.stage not in stages:
         found.append(Problem("stage", f"must be one of {', '.join(map(repr, stages))}; got {check.stage!r}"))
     if (check.every is None) == (check.rows is None):
@@ -408,6 +305,6 @@ def problems(
     return found
 
 
-def _meant(name: str) -> str:
-    hint = nearest(name, BUILT_IN)
+def _meant(name: str, built_in: Mapping[str, BuiltIn]) -> str:
+    hint = nearest(name, built_in)
     return f" (or is it a built-in check{hint})" if "nearest" in hint else ""

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from transom.formats.record_format import FieldType
 from transom.spec.base import Model
 from transom.spec.block_columns import BlockColumns
+from transom.spec.checks import BuiltIn
 from transom.spec.errors import Problem
 from transom.spec.impossible_conditions import Tested
 
@@ -59,6 +60,7 @@ class Feature(Generic[S]):
         labels: what the keys of these texts are called in the stream's file.
         optional_keys: keys of these texts, by table, that are only there where the block has them.
         conditions: its conditions, for the warning about those that no row meets.
+        checks: the checks that transom makes of its tables.
         definition: the stage with the tables of this feature, `ledger.stage.Stage`.
         gauges: what the ledger notes of each run of the stage beside its work.
         render: prints the first rows of its results for `transom try`, of a stream and its folder.
@@ -81,6 +83,7 @@ class Feature(Generic[S]):
     fingerprints: Mapping[str, Callable[[S, str], str]]
     labels: Mapping[str, str]
     conditions: Callable[[S], Iterator[Tested]]
+    checks: Mapping[str, BuiltIn]
     summary: Callable[[S, str], str]
     facts: Callable[[S, str], str]
     inherits: Callable[[Mapping[str, Any]], frozenset[str]] = lambda block: frozenset(("key", "where"))

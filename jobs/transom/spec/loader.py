@@ -11,8 +11,9 @@ from pydantic import ValidationError
 
 from transom.formats.record_format import REST
 from transom.spec import checks
+from transom.spec.checks import BuiltIn
 from transom.spec.errors import Location, Problem, SpecificationError, problems_of, unknown_fields
-from transom.spec.stream import Stream
+from transom.spec.stream import Stream, built_in_of
 from transom.spec.yaml_file import read_mapping
 
 
@@ -41,10 +42,13 @@ def parse(data: Mapping[str, Any], of: type[Stream], name: str = "stream") -> St
         sound, problems = _spelled(data, of)
     # Rules between fields are only looked at where each field is sound, and some of them only where others
     # are kept. Take the unsound parts out, and look again, so that a person sees all problems at once.
-    rest = _Rest(dict(sound), NAMED | {feature.name for feature in of.features})
+    built_in = built_in_of(of.features)
+    rest = _Rest(dict(sound), NAMED | {feature.name for feature in of.features}, built_in)
     while found := _found(rest.data, of):
         problems += [
-            _of_built_in(location, problem) for location, problem in found if not rest.explains(problem)
+            _of_built_in(location, problem, built_in)
+            for location, problem in found
+            if not rest.explains(problem)
         ]
         if not rest.take_out(found):
             break
@@ -87,12 +91,12 @@ def _spelled(data: Mapping[str, Any], of: type[Stream]) -> tuple[Mapping[str, An
                 place.setdefault(near, value)
 
 
-def _of_built_in(location: Location, problem: Problem) -> Problem:
+def _of_built_in(location: Location, problem: Problem, built_in: Mapping[str, BuiltIn]) -> Problem:
     """Return the problem, or that the field is none of a built-in check, whatever its value."""
-    if len(location) > 2 and location[0] == "checks" and location[1] in checks.BUILT_IN:
+    if len(location) > 2 and location[0] == "checks" and location[1] in built_in:
         name, field = str(location[1]), str(location[2])
-        if field not in checks.allowed(name):
-            return Problem(f"checks.{name}.{field}", checks.only_allowed(name))
+        if field not in checks.allowed(built_in[name]):
+            return Problem(f"checks.{name}.{field}", checks.only_allowed(name, built_in[name]))
     return problem
 
 
@@ -115,12 +119,14 @@ class _Rest:
 
     Attributes:
         named: the fields whose parts have names.
+        built_in: every check that transom makes.
         said: the fields of which problems have been seen; each is judged once.
         removed: the parts that were taken out.
     """
 
     data: dict[str, Any]
     named: frozenset[str]
+    built_in: Mapping[str, BuiltIn]
     said: set[str] = field(default_factory=set)
     removed: set[Location] = field(default_factory=set)
 
@@ -151,12 +157,7 @@ class _Rest:
             self.removed.add((name, first))
             kept = {key: value for key, value in part.items() if str(key) != first}
             check = part.get(first)
-            if (
-                name == "checks"
-                and first in checks.BUILT_IN
-                and len(inside) > 1
-                and isinstance(check, Mapping)
-            ):
+            if name == "checks" and first in self.built_in and len(inside) > 1 and isinstance(check, Mapping):
                 kept[first] = {key: value for key, value in check.items() if key != inside[1]}
             changed = {**self.data, name: kept}
         elif name in self.named or name in INDEPENDENT or name == "time":

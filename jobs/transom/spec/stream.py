@@ -17,7 +17,7 @@ from transom.spec import fingerprints as shapes
 from transom.spec import validate as rules
 from transom.spec.base import Hour, Model, Name, Text
 from transom.spec.block_columns import BlockColumns
-from transom.spec.checks import Accept, Check, Gate, resolve
+from transom.spec.checks import OF_INGEST, Accept, BuiltIn, Check, Gate, resolve
 from transom.spec.deduplicate import Unique
 from transom.spec.errors import Problems
 from transom.spec.event_time import Time
@@ -179,7 +179,7 @@ class Stream(Model):
     @cached_property
     def gates(self) -> tuple[Gate, ...]:
         """Every check of every stage, with defaults and changes applied."""
-        return resolve(self.checks)
+        return resolve(self.checks, self.built_in)
 
     @property
     def own_key(self) -> tuple[str, ...]:
@@ -192,6 +192,11 @@ class Stream(Model):
     def columns_read(self) -> tuple[BlockColumns, ...]:
         """What every block of every feature needs of the events. Blocks that read none are not among them."""
         return tuple(block for feature in self.features for block in feature.columns_read(self))
+
+    @cached_property
+    def built_in(self) -> dict[str, BuiltIn]:
+        """Every check that transom makes, by name."""
+        return built_in_of(self.features)
 
     def where_of(self, block: HasWhere) -> Expression | None:
         """Return the compiled `where` of a block, None where it takes every event."""
@@ -221,6 +226,11 @@ class Stream(Model):
     def ingest_shape(self) -> str:
         """Return the canonical JSON of what shapes the tables of ingest."""
         return shapes.ingest(self)
+
+
+def built_in_of(features: Iterable[Feature[Any]]) -> dict[str, BuiltIn]:
+    """Return every check that transom makes, of ingest and of some features."""
+    return {**OF_INGEST, **{name: of for feature in features for name, of in feature.checks.items()}}
 
 
 def stream_type(name: str, module: str, features: Iterable[Feature[Stream]]) -> type[Stream]:

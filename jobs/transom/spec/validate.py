@@ -141,7 +141,7 @@ def _checks(stream: "Stream") -> Iterator[Problem]:
         place, feature = f"checks.{name}", owners.get(check.stage or "")
         blocks = [] if feature is None else list(stream.blocks(feature.block))
         of = "ingest" if feature is None else feature.name
-        found = checks.problems(name, check, ["ingest", *owners], of, blocks)
+        found = checks.problems(name, check, stream.built_in, ["ingest", *owners], of, blocks)
         yield from (replace(problem, path=join(place, problem.path)) for problem in found)
         if feature is not None and not blocks:
             yield Problem(f"{place}.stage", f"the stream has no block of {feature.name}", ((feature.name,),))
@@ -158,7 +158,7 @@ def _checks(stream: "Stream") -> Iterator[Problem]:
 
 
 def _accept(stream: "Stream") -> Iterator[Problem]:
-    stages = {name: default.stage for name, default in checks.BUILT_IN.items()}
+    stages = {name: default.stage for name, default in stream.built_in.items()}
     stages |= {
         name: check.stage for name, check in stream.checks.items() if name not in stages and check.stage
     }

@@ -1,6 +1,6 @@
 """What the rest of transom knows of the feature."""
 
-from transom.features.fills import describe, fingerprints, validate
+from transom.features.fills import check_list, describe, fingerprints, validate
 from transom.features.fills.spec import Fill
 from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
@@ -23,6 +23,7 @@ FEATURE: Feature[Stream] = Feature(
         "fills": fingerprints.fills,
     },
     labels=describe.LABELS,
+    checks=check_list.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
     inherits=lambda block: frozenset(),

@@ -1,7 +1,7 @@
 """What the rest of transom knows of the feature."""
 
 from transom.features.aggregates.spec import Aggregation
-from transom.features.frames import describe, fingerprints, spec_rules, validate
+from transom.features.frames import check_list, describe, fingerprints, spec_rules, validate
 from transom.features.frames.spec import Frame
 from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
@@ -26,6 +26,7 @@ FEATURE: Feature[Stream] = Feature(
         "frames": fingerprints.frames,
     },
     labels=describe.LABELS,
+    checks=check_list.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
     render=lazy("transom.features.frames.render:print_frames"),

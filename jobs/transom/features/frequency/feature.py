@@ -1,6 +1,6 @@
 """What the rest of transom knows of the feature."""
 
-from transom.features.frequency import describe, fingerprints, validate
+from transom.features.frequency import check_list, describe, fingerprints, validate
 from transom.features.frequency.spec import Frequency
 from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
@@ -25,6 +25,7 @@ FEATURE: Feature[Stream] = Feature(
         "frequencies": fingerprints.frequencies,
     },
     labels=describe.LABELS,
+    checks=check_list.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
     render=lazy("transom.features.frequency.render:print_frequencies"),

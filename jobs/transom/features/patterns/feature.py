@@ -1,6 +1,6 @@
 """What the rest of transom knows of the feature."""
 
-from transom.features.patterns import describe, fingerprints, spec_rules, validate
+from transom.features.patterns import check_list, describe, fingerprints, spec_rules, validate
 from transom.features.patterns.spec import Pattern
 from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
@@ -26,6 +26,7 @@ FEATURE: Feature[Stream] = Feature(
         "episodes": fingerprints.episodes,
     },
     labels=describe.LABELS,
+    checks=check_list.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
     render=lazy("transom.features.patterns.render:print_episodes"),

@@ -1,6 +1,6 @@
 """What the rest of transom knows of the feature."""
 
-from transom.features.persistence import describe, fingerprints, validate
+from transom.features.persistence import check_list, describe, fingerprints, validate
 from transom.features.persistence.spec import Persistence
 from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
@@ -24,6 +24,7 @@ FEATURE: Feature[Stream] = Feature(
         "persistent_items": fingerprints.persistent_items,
     },
     labels=describe.LABELS,
+    checks=check_list.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
     render=lazy("transom.features.persistence.render:print_persistent_items"),

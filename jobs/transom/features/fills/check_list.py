@@ -1,0 +1,9 @@
+"""The checks that transom makes of fills, with their severities and bounds."""
+
+from transom.spec.checks import BuiltIn
+
+CHECKS = {
+    "fills_counted": BuiltIn(
+        "fill", "error", "a few fills have as many rows as a plain filter finds between their ends"
+    ),
+}

@@ -1,0 +1,28 @@
+"""The checks that transom makes of persistence, with their severities and bounds."""
+
+from transom.spec.checks import BuiltIn
+
+CHECKS = {
+    "tuples_expected": BuiltIn(
+        "sketch",
+        "error",
+        "an hour starts as many tuples as chance has it of its pairs of an item and a slot, at most six "
+        "deviations off",
+    ),
+    "tuples_in_window": BuiltIn(
+        "sketch", "error", "every tuple starts in the window that ends with its hour's slot"
+    ),
+    "slots_counted": BuiltIn("sketch", "error", "every tuple counts as many slots as it has bits"),
+    "items_short": BuiltIn(
+        "sketch",
+        "warning",
+        "no item has more than 4,096 bytes; longer ones are passed over",
+        advice="the beginnings of long ones are in the sample: a shorter column may be derived of them",
+    ),
+    "persistence_bounded": BuiltIn(
+        "sketch",
+        "error",
+        "what is told of an item is in its bounds: seen in no more slots than the window has, and in as many "
+        "as the guarantee asks for",
+    ),
+}

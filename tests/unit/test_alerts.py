@@ -11,8 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from transom.core.intervals import Interval
 from transom.engine import compaction as tidying
-from transom.features.aggregates import findings as alerts
-from transom.findings import sync as mirroring
+from transom.features.aggregates.findings import SOURCE
+from transom.findings import sync
 from transom.findings.from_ledger import Finding
 from transom.findings.store import findings, how_many
 from transom.findings.store import publish as publish_ledger
@@ -80,6 +80,10 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(str(tmp_path))
 
 
+def publish(ledger: Ledger, stream: Stream) -> bool:
+    return sync.publish(ledger, stream, SOURCE)
+
+
 def version(ledger: Ledger) -> int:
     return DeltaTable(f"{ledger.root}/findings").version()
 
@@ -98,7 +102,7 @@ def test_a_finding_is_of_an_alert_a_key_and_hours_that_follow_each_other(ledger:
         row(2, "growing", 30, user="other"),
     ]
     hold(ledger, stream, rows)
-    assert alerts.publish(ledger, stream)
+    assert publish(ledger, stream)
     first, other, many = findings(ledger.root)
     assert first == Finding(
         stage="aggregate",
@@ -137,15 +141,14 @@ def test_a_finding_is_of_an_alert_a_key_and_hours_that_follow_each_other(ledger:
         "some of the reports are of hours that are incomplete",
     )
     assert len({f.finding_id for f in (first, other, many)}) == 3
-    # The worst first, as many as are asked for; of an interval, what its hours report.
-    assert findings(ledger.root, most=2) == [first, other]
+    # Of an interval, what its hours report.
     assert findings(ledger.root, kinds=["stale"]) == []
     own = [findings(ledger.root, Interval(at(n), at(n + 1))) for n in range(4)]
     assert own == [[], [first, many], [first, other], []]
     assert [how_many(ledger.root, Interval(at(0), at(n))) for n in (1, 2, 3)] == [0, 2, 3]
     # Nothing is written without need; what the ledger finds leaves it alone, and the other way round.
     stood = version(ledger)
-    assert not alerts.publish(Ledger(ledger.root), stream)
+    assert not publish(Ledger(ledger.root), stream)
     publish_ledger(ledger, stream.name, "aggregate", {})
     assert version(ledger) == stood
 
@@ -169,7 +172,7 @@ def test_hours_follow_each_other_that_lie_a_slide_apart(
     )
     stream = parse(declared)
     hold(ledger, stream, [row(number, "many", 60, level=level) for number in hours])
-    alerts.publish(ledger, stream)
+    publish(ledger, stream)
     found = sorted(findings(ledger.root), key=lambda finding: finding.hour)
     assert [(f.start, f.hour) for f in found] == [(at(first), at(last)) for first, last in spells]
 
@@ -177,38 +180,38 @@ def test_hours_follow_each_other_that_lie_a_slide_apart(
 def test_a_spell_that_grows_keeps_its_id_and_one_that_loses_its_middle_is_two(ledger: Ledger) -> None:
     stream = stream_of()
     hold(ledger, stream, [row(1, "growing", 20)])
-    alerts.publish(ledger, stream)
+    publish(ledger, stream)
     (begun,) = findings(ledger.root)
     hold(ledger, stream, [row(number, "growing", 20) for number in (1, 2, 3)])
-    alerts.publish(ledger, stream)
+    publish(ledger, stream)
     (grown,) = findings(ledger.root)
     assert (grown.finding_id, grown.start, grown.hour) == (begun.finding_id, at(1), at(3))
     hold(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
-    alerts.publish(ledger, stream)
+    publish(ledger, stream)
     assert sorted((f.start, f.hour) for f in findings(ledger.root)) == [(at(1), at(1)), (at(3), at(3))]
     # Rows that a run has begun to replace stand as they were.
     before = findings(ledger.root)
     hold(ledger, stream, [row(1, "growing", 20, n=8), row(3, "growing", 20)], status="writing")
-    assert not alerts.publish(ledger, stream)
+    assert not publish(ledger, stream)
     assert findings(ledger.root) == before
 
 
 def test_words_are_told_anew_and_rows_of_another_condition_are_marked(ledger: Ledger) -> None:
     hold(ledger, stream_of(), [row(1, "growing", 20)])
-    alerts.publish(ledger, stream_of())
+    publish(ledger, stream_of())
     (before,) = findings(ledger.root)
     worse = stream_of({"growing": {**GROWING, "severity": "low", "title": "{{{user}}}"}, "many": "n >= 7"})
-    alerts.publish(ledger, worse)
+    publish(ledger, worse)
     (after,) = findings(ledger.root)
     assert after == replace(before, severity="low", title="app: {o'brien}", made_of=after.made_of)
     # The rows are of the old condition until a run computes them.
-    alerts.publish(ledger, stream_of({"growing": "n > 3"}))
+    publish(ledger, stream_of({"growing": "n > 3"}))
     (marked,) = findings(ledger.root)
     assert marked.evidence[-1] == (
         "some of the reports were made by an earlier form of the stream file; their hours are stale"
     )
     # A block that has none any more is told nothing of.
-    alerts.publish(ledger, stream_of({}))
+    publish(ledger, stream_of({}))
     assert told(ledger) == []
 
 
@@ -218,23 +221,23 @@ def test_keys_of_several_columns_and_of_none(ledger: Ledger) -> None:
     hold(
         ledger, of_two, [row(1, "many", 20, status=404), row(1, "many", 20), row(1, "many", 20, user="null")]
     )
-    alerts.publish(ledger, of_two)
+    publish(ledger, of_two)
     found = findings(ledger.root)
     assert sorted(f.key or "" for f in found) == [
         "user=null, status=null", "user=o'brien, status=404", "user=o'brien, status=null"
     ]  # fmt: skip
     of_none = stream_of(said, ())
     hold(ledger, of_none, [row(1, "many", 20)])
-    alerts.publish(ledger, of_none)
+    publish(ledger, of_none)
     title = "app: many of load, 2015-05-17T01:00 to 2015-05-17T01:20, 1 hour every 10 minutes, n 5"
     assert told(ledger) == [(None, title, at(1), at(1) + 20 * MINUTES)]
 
 
 def test_many_rows_are_told_by_several_commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirroring, "MOST", 1)
+    monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
     stream = stream_of()
     hold(ledger, stream, [row(number, "growing", end) for number in (1, 3) for end in (10, 20)])
-    alerts.publish(ledger, stream)
+    publish(ledger, stream)
     assert sorted(f.hour for f in findings(ledger.root)) == [at(1), at(3)]
     assert version(ledger) == 2
 
@@ -245,15 +248,15 @@ def test_findings_say_the_same_when_their_files_are_brought_together(
     def files() -> int:
         return len(DeltaTable(f"{ledger.root}/findings").file_uris())
 
-    monkeypatch.setattr(mirroring, "MOST", 1)
+    monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
     monkeypatch.setattr(tidying, "SCATTERED", 1)
     stream = stream_of()
     # Before anything was found there is no table.
     tidying.tidy(ledger, "aggregate")
     hold(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
-    alerts.publish(ledger, stream)
+    publish(ledger, stream)
     found = findings(ledger.root)
     assert (len(found), files()) == (2, 2)
     tidying.tidy(ledger, "aggregate")
     assert (findings(ledger.root), files()) == (found, 1)
-    assert not alerts.publish(ledger, stream)
+    assert not publish(ledger, stream)

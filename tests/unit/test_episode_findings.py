@@ -13,10 +13,10 @@ from deltalake.exceptions import CommitFailedError
 
 from transom.core.intervals import Interval
 from transom.features.aggregates import findings as alerts
-from transom.features.patterns import findings as episodes
-from transom.findings import sync as mirroring
+from transom.features.patterns.findings import SOURCE
+from transom.findings import sync
 from transom.findings.from_ledger import Finding
-from transom.findings.store import findings
+from transom.findings.store import findings, to_arrow
 from transom.findings.store import publish as publish_ledger
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import Entry, Node
@@ -74,6 +74,10 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(str(tmp_path))
 
 
+def publish(ledger: Ledger, stream: Stream) -> bool:
+    return sync.publish(ledger, stream, SOURCE)
+
+
 def version(ledger: Ledger) -> int:
     return DeltaTable(f"{ledger.root}/findings").version()
 
@@ -81,7 +85,7 @@ def version(ledger: Ledger) -> int:
 @pytest.mark.parametrize("title", ["{user}", None])
 def test_a_title_is_one_line_whatever_it_names(ledger: Ledger, title: str | None) -> None:
     hold(ledger, [row(2, "a", user="o'\n\tbrien\x1b[2J")], range(1, 3))
-    episodes.publish(ledger, stream_of(title=title))
+    publish(ledger, stream_of(title=title))
     (found,) = findings(ledger.root)
     assert "o' brien [2J" in found.title
     assert found.title.isprintable()
@@ -99,7 +103,7 @@ def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> N
         row(2, "c", user=None, start=at(0)),
     ]
     hold(ledger, rows, range(1, 5))
-    assert episodes.publish(ledger, stream)
+    assert publish(ledger, stream)
     first, second = findings(ledger.root)
     assert first == Finding(
         stage="widen",
@@ -124,13 +128,13 @@ def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> N
     )
     assert (second.key, second.hour, second.title[:20]) == ("null", at(2), "app: it's null, 1 ti")
     stood = version(ledger)
-    assert not episodes.publish(Ledger(ledger.root), stream)
+    assert not publish(Ledger(ledger.root), stream)
     publish_ledger(ledger, stream.name, "widen", {})
     assert version(ledger) == stood
 
     # An hour that says only that it is over is no news: it belongs to the hour that showed the last match.
     hold(ledger, [*rows, grown | {"hour": at(7), "state": "final", "new_matches": 0}])
-    assert episodes.publish(ledger, stream)
+    assert publish(ledger, stream)
     assert version(ledger) == stood + 1
     over = [
         replace(
@@ -146,22 +150,22 @@ def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> N
 
 def test_only_what_differs_is_written(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[list[Any]] = []
-    replaced = mirroring._replace
+    replaced = sync._replace
 
-    def noted(now: Any, table: Any, mirror: Any, hours: Any) -> None:
+    def noted(state: Any, source: Any, hours: Any, findings: Any) -> None:
         written.append([hour for _, hour in hours])
-        replaced(now, table, mirror, hours)
+        replaced(state, source, hours, findings)
 
-    monkeypatch.setattr(mirroring, "_replace", noted)
+    monkeypatch.setattr(sync, "_replace", noted)
     stream = stream_of()
     rows = [row(number, f"e{number}") for number in range(1, 6)]
     hold(ledger, rows)
-    episodes.publish(ledger, stream)
+    publish(ledger, stream)
     before = findings(ledger.root)
     # One has grown, of one nothing is left, and one has come.
     changed = [*rows[:1], *rows[2:], row(4, "e3", matches=2), row(7, "e7")]
     hold(ledger, changed)
-    episodes.publish(ledger, stream)
+    publish(ledger, stream)
     assert written == [[at(n) for n in range(1, 6)], [at(2), at(3), at(4), at(7)]]
     after = findings(ledger.root)
     assert {f.finding_id for f in before} - {f.finding_id for f in after} == {
@@ -176,58 +180,58 @@ def test_only_what_differs_is_written(ledger: Ledger, monkeypatch: pytest.Monkey
     ]
     anew = Ledger(f"{ledger.root}/anew")
     hold(anew, changed)
-    episodes.publish(anew, stream)
+    publish(anew, stream)
     assert findings(anew.root) == after
 
 
 def test_what_a_killed_run_has_begun_is_not_told(ledger: Ledger) -> None:
     stream = stream_of()
-    episodes.publish(ledger, stream)
+    publish(ledger, stream)
     hold(ledger, [row(2, "a"), row(3, "a", matches=2), row(4, "b")])
-    episodes.publish(ledger, stream)
+    publish(ledger, stream)
     stood = findings(ledger.root)
     assert len(stood) == 2
     hold(ledger, [row(3, "a", matches=9), row(4, "b")], range(2, 4), killed=True)
-    assert not episodes.publish(ledger, stream)
+    assert not publish(ledger, stream)
     # Nor does the next one's claim make them what stands.
     hold(ledger, [row(4, "b", user="eve")], range(3, 4), killed=True)
-    assert episodes.publish(ledger, stream)
+    assert publish(ledger, stream)
     assert {(f.key, f.hour) for f in findings(ledger.root)} == {("o'brien", at(3)), ("eve", at(4))}
     hold(ledger, [row(2, "a", matches=9)], range(2, 4))
-    episodes.publish(ledger, stream)
+    publish(ledger, stream)
     assert [f.title[:24] for f in findings(ledger.root)] == ["app: it's o'brien, 9 tim"]
 
 
 def test_words_are_told_anew_and_a_pattern_that_is_gone_is_told_nothing_of(ledger: Ledger) -> None:
     hold(ledger, [row(2, "a")])
-    episodes.publish(ledger, stream_of())
+    publish(ledger, stream_of())
     (before,) = findings(ledger.root)
     other = stream_of(title="{{{user}}}", severity="low", steps=[*STEPS[:1], ALIKE])
-    episodes.publish(ledger, other)
+    publish(ledger, other)
     (after,) = findings(ledger.root)
     said = ("the pattern: look, then one and other in any order, within 1 hour", *before.evidence[1:])
     assert after == replace(
         before, severity="low", title="app: {o'brien}", evidence=said, made_of=after.made_of
     )
     assert before.made_of != after.made_of
-    episodes.publish(ledger, stream_of(steps=..., detector="math.floor", title=None))
+    publish(ledger, stream_of(steps=..., detector="math.floor", title=None))
     (own,) = findings(ledger.root)
     assert own.evidence[0] == "the pattern: what math.floor finds, within 1 hour"
     assert own.title == "app: x of o'brien, 2015-05-17T01:00:01 to 2015-05-17T01:20:00"
     gone = stream_of().model_copy(update={"patterns": {}})
-    assert episodes.publish(ledger, gone)
-    assert (findings(ledger.root), episodes.publish(ledger, gone)) == ([], False)
+    assert publish(ledger, gone)
+    assert (findings(ledger.root), publish(ledger, gone)) == ([], False)
 
 
 def test_keys_of_several_columns_and_of_none(ledger: Ledger) -> None:
     rows = [row(2, "a", status=404), row(2, "b"), row(2, "c", user="null", level=9)]
     hold(ledger, rows)
-    episodes.publish(ledger, stream_of(key=["user", "status"]))
+    publish(ledger, stream_of(key=["user", "status"]))
     assert sorted(f.key or "" for f in findings(ledger.root)) == [
         "user=null, status=null", "user=o'brien, status=404", "user=o'brien, status=null"
     ]  # fmt: skip
     hold(ledger, rows[:1])
-    episodes.publish(ledger, stream_of(key=[], title=None))
+    publish(ledger, stream_of(key=[], title=None))
     (found,) = findings(ledger.root)
     assert (found.key, found.title) == (None, "app: x, 2015-05-17T01:00:01 to 2015-05-17T01:20:00")
     assert found.evidence[1] == "1 match; its records are in the table matches, of block x"
@@ -237,36 +241,36 @@ def test_one_that_no_hour_can_close_any_more_goes_on_no_longer(ledger: Ledger) -
     """Further than top and within behind one that says that it is open, a later one does not look for it."""
     for last, ongoing in ((3, True), (4, True), (5, False)):
         hold(ledger, [row(2, "a")], range(last, last + 1))
-        episodes.publish(ledger, stream_of(batch="1 hour"))
+        publish(ledger, stream_of(batch="1 hour"))
         assert [f.ongoing for f in findings(ledger.root)] == [ongoing]
         # Hours that wait for others have not looked.
         waits = {Node("widen", "x", "episodes", at(20)): Entry("blocked", "run", cause="of another")}
         ledger.claim("widen", waits, "run")
         ledger.publish("widen", waits, "run")
-        assert not episodes.publish(ledger, stream_of(batch="1 hour"))
+        assert not publish(ledger, stream_of(batch="1 hour"))
 
 
 def test_many_are_told_by_several_commits_and_one_that_meets_another_is_made_again(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mirroring, "MOST", 1)
+    monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
     hold(ledger, [row(number, f"{number}{name}") for number in (1, 2) for name in "ab"])
-    episodes.publish(ledger, stream_of())
+    publish(ledger, stream_of())
     assert sorted(f.hour for f in findings(ledger.root)) == [at(1), at(1), at(2), at(2)]
     assert version(ledger) == 2
 
     def met(*arguments: Any) -> None:
         raise CommitFailedError("another commit came first")
 
-    monkeypatch.setattr(mirroring, "_replace", met)
+    monkeypatch.setattr(sync, "_replace", met)
     hold(ledger, [])
     with pytest.raises(CommitFailedError, match="widen: findings were written by others at every one of"):
-        episodes.publish(ledger, stream_of())
+        publish(ledger, stream_of())
 
 
 def test_the_worst_come_first_and_an_interval_has_what_its_hours_show(ledger: Ledger) -> None:
     hold(ledger, [row(2, "a"), row(5, "b", start=at(3), end=at(3)), row(5, "c", start=at(3), state="final")])
-    episodes.publish(ledger, stream_of())
+    publish(ledger, stream_of())
     found = findings(ledger.root)
     # Of those that go on, the latest.
     assert [(f.start, f.ongoing) for f in found] == [
@@ -285,10 +289,8 @@ def test_the_worst_come_first_and_an_interval_has_what_its_hours_show(ledger: Le
             product(("episode", "gate", "alert"), ("high", "low"), (True, False), (at(1), at(2), None))
         )
     ]
-    rows = [vars(finding) | {"evidence": list(finding.evidence)} for finding in kinds]
-    table = pa.Table.from_pylist(rows, Table.load("findings").arrow_schema())
-    write_deltalake(f"{ledger.root}/findings", table, mode="overwrite")
-    ranked = sorted(kinds, key=lambda finding: finding.rank)
+    write_deltalake(f"{ledger.root}/findings", to_arrow(kinds), mode="overwrite")
+    ranked = findings(ledger.root)
     order = [(f.severity, f.kind, f.ongoing) for f in ranked]
     assert list(dict.fromkeys((s, k, o if k == "episode" else None) for s, k, o in order)) == [
         ("high", "episode", True),
@@ -300,12 +302,15 @@ def test_the_worst_come_first_and_an_interval_has_what_its_hours_show(ledger: Le
         ("low", "episode", False),
         ("low", "alert", None),
     ]
-    for most in (1, 5, 8, 14, 20, 30):
-        assert findings(ledger.root, most=most) == ranked[:most]
+    for kind, starts in (
+        ("episode", [at(2), at(1), None]),
+        ("gate", [None, None, at(1), at(1), at(2), at(2)]),
+    ):
+        assert [f.start for f in ranked if f.kind == kind][: len(starts)] == starts
 
 
 def test_nothing_is_told_where_there_is_nothing(ledger: Ledger) -> None:
-    assert not episodes.publish(ledger, stream_of())
-    assert not alerts.publish(ledger, stream_of())
+    assert not publish(ledger, stream_of())
+    assert not sync.publish(ledger, stream_of(), alerts.SOURCE)
     hold(ledger, [])
-    assert (episodes.publish(ledger, stream_of()), version(ledger)) == (False, 0)
+    assert (publish(ledger, stream_of()), version(ledger)) == (False, 0)

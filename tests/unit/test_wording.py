@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-
 from transom.findings.sql_text import ranged, shown
+
 from transom.storage.tables import query
 
 

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pkgutil import resolve_name
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -19,12 +20,8 @@ from transom.core.intervals import Interval
 from transom.core.terminal import counted
 from transom.engine.compaction import tidy
 from transom.engine.runner import Outcome
-from transom.features.aggregates import findings as alerts
-from transom.features.frames import findings as frames
-from transom.features.frequency import findings as frequent
-from transom.features.patterns import findings as episodes
-from transom.features.persistence import findings as persistent
 from transom.findings import store as findings
+from transom.findings import sync
 from transom.ledger.ledger import Ledger, Run
 from transom.ledger.state import FIRST, Entry, Node
 from transom.spec.stream import Stream
@@ -168,9 +165,9 @@ def tell(ledger: Ledger, stream: Stream, stage: str, stale: Mapping[Node, Entry 
         told |= findings.stages(ledger.root) - {*stream.stages}
         for gone in told - {stage}:
             findings.publish(ledger, stream.name, gone, {}, stream.built_in)
-    for mirrored in (episodes, alerts, frames, persistent, frequent):
-        if mirrored.STAGE in told:
-            mirrored.publish(ledger, stream)
+    for feature in stream.features:
+        if feature.stage in told and feature.findings is not None:
+            sync.publish(ledger, stream, resolve_name(feature.findings))
 
 
 def record_audit(stage: str, root: str, interval: Interval, work: Mapping[str, int], began: float) -> None:

@@ -10,10 +10,9 @@ from deltalake import DeltaTable
 from transom.core.intervals import HOUR, NO_HOUR, Interval, hours_in_words
 from transom.core.terminal import counted
 from transom.engine.gate_text import named
-from transom.findings.sql_text import text
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import FIRST, Book
-from transom.storage.tables import in_hours_sql, read_rows
+from transom.storage.tables import in_hours_sql, literal, read_rows
 
 COUNTED: Mapping[str, tuple[str, str]] = {
     "files_read": ("file read", "files read"),
@@ -33,7 +32,7 @@ def done(ledger: Ledger, run: str, interval: Interval, settle: timedelta) -> lis
         interval: the run's own.
         settle: how long after its hour a file may arrive without being late.
     """
-    runs = ledger.runs(f"starts_with(run_id, {text(f'{run} ')})")
+    runs = ledger.runs(f"starts_with(run_id, {literal(f'{run} ')})")
     book = ledger.book()
     lines = [_line(of, repaired(book, of, interval)) for of in runs]
     outside = {hour for of in runs if of["stage"] == FIRST for hour in repaired(book, of, interval)}

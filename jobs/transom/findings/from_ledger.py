@@ -13,7 +13,6 @@ from itertools import chain
 from operator import itemgetter
 from typing import Literal
 
-from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
 from transom.core.terminal import counted
 from transom.findings.lines import about
@@ -91,16 +90,6 @@ class Finding:
         """One line: how bad, of what kind, what, of which key or item, and when."""
         beside = about(self.title, self.key, self.item, self.start, self.end)
         return f"{self.severity} {self.kind}: {self.title}{beside}"
-
-    @property
-    def rank(self) -> tuple[int, int, int, str]:
-        """Its place among others: the worst first. Of those an episode of high severity that still goes on,
-        then what is the matter, before what the log says: episodes, the latest first, and alerts."""
-        worst = SEVERITIES.index(self.severity)
-        episode = self.kind == "episode"
-        place = 3 if self.kind == "alert" else 1 if not episode else 0 if self.ongoing and not worst else 2
-        time = microseconds((self.start or NO_HOUR) - NO_HOUR)
-        return worst, place, -time if episode else time, self.finding_id
 
 
 def identity(
@@ -189,7 +178,9 @@ def from_ledger(
         for by_hour in by_cause.values()
         for hours in _in_a_row(by_hour)
     ]
-    return sorted(findings, key=lambda finding: finding.rank)
+    return sorted(
+        findings, key=lambda one: (SEVERITIES.index(one.severity), one.start or NO_HOUR, one.finding_id)
+    )
 
 
 def _counts(verdict: Verdict, entry: Entry | None) -> bool:

@@ -8,6 +8,7 @@ runs have nothing to write.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -22,24 +23,23 @@ from transom.spec.checks import OF_INGEST, BuiltIn
 from transom.storage.tables import ATTEMPTS, Table, instant, query, read_rows
 
 NAME = "findings"
+_ID = attrgetter("finding_id")
 COLUMNS = tuple(field.name for field in fields(Finding))
 
 
 def findings(
-    root: str, interval: Interval | None = None, most: int | None = None, kinds: Iterable[str] | None = None
+    root: str, interval: Interval | None = None, kinds: Iterable[str] | None = None
 ) -> list[Finding]:
-    """What has been found, the worst first.
+    """Return what is found, the worst first; of alerts there may be millions.
 
     Args:
         root: the stream's folder in the lake.
         interval: only what its hours reported, from the first hour that reported it to the last or to its
             end, and what belongs to no hour; None is everything.
-        most: how many of them; None is all, of which there may be millions where many meet a condition.
         kinds: only these; None is all.
     """
-    limit = "" if most is None else f" LIMIT {most}"
-    rows = _ask(root, f"SELECT * FROM t WHERE {_asked(interval, kinds)} ORDER BY {_RANK}{limit}")
-    return sorted(map(_of_row, rows), key=lambda finding: finding.rank)
+    rows = _ask(root, f"SELECT * FROM t WHERE {_asked(interval, kinds)} ORDER BY {_RANK}")
+    return list(map(_of_row, rows))
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def selected(root: str, most: int, each: int, interval: Interval | None = None) 
     rows = _ask(
         root,
         f"SELECT * FROM (SELECT *, row_number() OVER (ORDER BY __place, {_RANK}) AS __turn FROM ({groups}) "
-        f"WHERE __place <= {each}) WHERE __turn <= {most} OR __place = 1",
+        f"WHERE __place <= {each}) WHERE __turn <= {most} OR __place = 1 ORDER BY {_RANK}",
     )
     left = {(row["kind"], row["block"]): row["__many"] for row in rows}
     for row in rows:
@@ -90,7 +90,7 @@ def selected(root: str, most: int, each: int, interval: Interval | None = None) 
         ((kind, block, number) for (kind, block), number in left.items() if number),
         key=lambda group: (-group[2], group[0], group[1] or ""),
     )
-    return Selection(tuple(sorted(map(_of_row, rows), key=lambda found: found.rank)), tuple(more))
+    return Selection(tuple(map(_of_row, rows)), tuple(more))
 
 
 def how_many(root: str, interval: Interval | None = None) -> int:
@@ -127,7 +127,8 @@ _RANK = (
     f"WHEN ongoing AND severity = '{SEVERITIES[0]}' THEN 0 ELSE 2 END, "
     'CASE WHEN kind = \'episode\' THEN "start" END DESC NULLS LAST, "start" NULLS FIRST, finding_id'
 )
-"""As `Finding.rank` has it."""
+"""The worst first: an episode of high severity that still goes on, then what is the matter, before what the
+log says: episodes, the latest first, and alerts."""
 
 
 def _asked(interval: Interval | None, kinds: Iterable[str] | None) -> str:
@@ -171,7 +172,7 @@ def publish(
     for _ in range(ATTEMPTS):
         held = ledger.open(NAME)
         wanted = _wanted(ledger, stream, stage, stale, rules)
-        if sorted(_read(held, _of_ledger(stage)), key=lambda finding: finding.rank) == wanted:
+        if sorted(_read(held, _of_ledger(stage)), key=_ID) == sorted(wanted, key=_ID):
             return written
         try:
             _replace(held, table, stage, wanted)
@@ -197,15 +198,20 @@ def _of_ledger(stage: str) -> str:
 
 
 def _replace(held: DeltaTable, table: Table, stage: str, wanted: Iterable[Finding]) -> None:
-    rows = [vars(finding) | {"evidence": list(finding.evidence)} for finding in wanted]
     write_deltalake(
         held,
-        pa.Table.from_pylist(rows, schema=table.arrow_schema()),
+        to_arrow(wanted),
         mode="overwrite",
         predicate=_of_ledger(stage),
         # Only what was made from the ledger as it is after this version may follow it.
         commit_properties=CommitProperties(max_commit_retries=0),
     )
+
+
+def to_arrow(some: Iterable[Finding]) -> pa.Table:
+    """Return findings as rows of the table."""
+    rows = [vars(finding) | {"evidence": list(finding.evidence)} for finding in some]
+    return pa.Table.from_pylist(rows, schema=Table.load(NAME).arrow_schema())
 
 
 def _read(table: DeltaTable, where: str = "TRUE") -> list[Finding]:

@@ -1,53 +1,46 @@
-"""Rows of a result table as findings: brought up to date hour by hour, whoever has changed them. No Spark.
+"""Findings of rows of a table: brought up to date hour by hour, whoever has changed the rows. No Spark.
 
-What an hour of a block is to say follows from the table's rows and the stream's words. Each finding carries a
-hash of what it is made of, so that any run sees which hours say something else than what stands, and writes
-these alone: a run that has no other work mends what a killed one has left.
+The findings of an hour of a block are a function of the table's rows and of the stream's words. Each finding
+has a hash of both. A run compares hashes and rewrites only the hours that differ, so a run without other work
+repairs what a killed run has left.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol, TypeVar
+from datetime import UTC, datetime
+from itertools import accumulate, chain, groupby
+from operator import itemgetter
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from transom.findings.store import NAME
+from transom.core.intervals import NO_HOUR
+from transom.findings.from_ledger import Finding
+from transom.findings.source import HOUR, IDENTITY, MOMENT, FindingSource, FindingTemplate
+from transom.findings.store import NAME, to_arrow
+from transom.findings.text import short_hash
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Book
-from transom.storage.tables import ATTEMPTS, Table, in_hours_sql
+from transom.ledger.state import STANDS, Book, Entry
+from transom.spec.stream import Stream
+from transom.storage.tables import ATTEMPTS, Table, in_hours_sql, literal, query
 
-MOST = 250_000
-"""Rows of a table that one commit is made of, where an hour alone has not more."""
+MAX_ROWS_PER_COMMIT = 250_000
+"""The findings of a commit, unless a single hour has more."""
 
-M = TypeVar("M")
-At = tuple[str, datetime]
-"""An hour of a block."""
-
-
-@dataclass(frozen=True)
-class Telling:
-    """What an hour of a block is to say.
-
-    Attributes:
-        mark: a hash of it, None where that is nothing.
-        rows: of how many rows of the table it is made.
-    """
-
-    mark: str | None
-    rows: int = 0
+BlockHour = tuple[str, datetime]
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What findings are made of.
+class SyncState:
+    """What a commit is made from.
 
     Attributes:
         book: the ledger of the stage.
-        rows: the table as it stood then; None where there is none.
-        findings: what has been told.
+        rows: the table at that moment; None if there is none.
+        findings: the findings before that moment.
     """
 
     book: Book
@@ -55,100 +48,177 @@ class Standing:
     findings: DeltaTable
 
 
-class Mirror(Protocol):
-    """The findings of one kind, of the rows of one table."""
+@dataclass(frozen=True)
+class Summary:
+    """The findings of a template, before they are put in words.
 
-    stage: str
-    table: str
-    kind: str
+    Attributes:
+        rows: a row for each, as `FindingTemplate.summarize` makes it.
+        marks: for each its id, and a hash of its row and of all else that its words depend on.
+    """
 
-    def differing(self, now: Standing) -> Mapping[At, Telling]:
-        """The hours that say something else than what stands, in order."""
+    template: FindingTemplate
+    rows: pa.Table
+    marks: pa.Array
 
-    def made(self, now: Standing, hours: Mapping[At, str]) -> Iterable[pa.Table]:
-        """What some hours are to say, by their marks."""
+    def of(self, hours: Iterable[BlockHour]) -> "Summary":
+        """Return the findings of some hours."""
+        own = [hour for block, hour in hours if block == self.template.block]
+        chosen = pc.is_in(self.rows[HOUR], pa.array(own, MOMENT)).combine_chunks()
+        return Summary(self.template, self.rows.filter(chosen), self.marks.filter(chosen))
 
 
-def own(mirror: Mirror) -> str:
-    """A condition on findings that they are of a mirror."""
-    return f"stage = '{mirror.stage}' AND kind = '{mirror.kind}'"
-
-
-def publish(ledger: Ledger, mirror: Mirror) -> bool:
-    """Brings findings up to date with the rows that they are made of.
+def publish(ledger: Ledger, stream: Stream, source: FindingSource) -> bool:
+    """Bring the findings of a source up to date with the rows that they are made of.
 
     A commit that meets another one is made again from the start.
 
     Returns:
         Whether something was written.
     """
-    table = Table.load(NAME)
-    ledger.create(table)
-    written = False
-    refused = 0
-    done: set[tuple[At, str | None]] = set()
+    ledger.create(Table.load(NAME))
+    refused, book = 0, None
+    # A run of another version may write the same hours: each writes what it has to say once.
+    done: set[tuple[BlockHour, str]] = set()
     while refused < ATTEMPTS:
-        now = _consistent(ledger, mirror)
-        found = mirror.differing(now)
-        differing = {at: telling for at, telling in found.items() if (at, telling.mark) not in done}
-        if not differing:
-            return written
-        some = _first(differing)
+        state = _consistent(ledger, source)
+        if state.book is not book:
+            summaries, book = list(_summaries(state, stream, source)), state.book
+        changed = _changed(state, source, summaries)
+        due = {hour: marks for hour, marks in changed.items() if (hour, _hash(marks)) not in done}
+        if not due:
+            return bool(done)
+        totals = accumulate(map(len, due.values()))
+        first, *more = zip(due, totals, strict=True)
+        hours = [first[0], *(hour for hour, total in more if total <= MAX_ROWS_PER_COMMIT)]
         try:
-            _replace(now, table, mirror, some)
-            written = True
-            done.update(some.items())
+            _replace(state, source, hours, _render(stream, source, summaries, hours))
+            done.update((hour, _hash(due[hour])) for hour in hours)
         except CommitFailedError:
             refused += 1
     raise CommitFailedError(
-        f"{mirror.stage}: findings were written by others at every one of {ATTEMPTS} attempts"
+        f"{source.stage}: findings were written by others at every one of {ATTEMPTS} attempts"
     )
 
 
-def _consistent(ledger: Ledger, mirror: Mirror) -> Standing:
-    """The findings, then a ledger, and the table as it stood then: a change of the rows lies between a claim
-    and a publication, and one of them would show."""
+def _hash(marks: Collection[str]) -> str:
+    return short_hash(" ".join(sorted(marks)))
+
+
+def _consistent(ledger: Ledger, source: FindingSource) -> SyncState:
+    """The findings, then a ledger, and the table at that moment: a change of rows lies between a claim and a
+    publication, and one of these would show."""
     findings = ledger.open(NAME)
     while True:
-        book = ledger.book([mirror.stage])
-        uri = f"{ledger.root}/{mirror.table}"
+        book = ledger.book([source.stage])
+        uri = f"{ledger.root}/{source.table}"
         rows = DeltaTable(uri) if DeltaTable.is_deltatable(uri) else None
-        if ledger.book([mirror.stage]) is book:
-            return Standing(book, rows, findings)
+        if ledger.book([source.stage]) is book:
+            return SyncState(book, rows, findings)
 
 
-def _first(differing: Mapping[At, Telling]) -> dict[At, str | None]:
-    """As many of some hours as one commit takes, at least one."""
-    taken: dict[At, str | None] = {}
-    total = 0
-    for at, telling in differing.items():
-        total += telling.rows
-        if taken and total > MOST:
-            break
-        taken[at] = telling.mark
-    return taken
+def _summaries(state: SyncState, stream: Stream, source: FindingSource) -> Iterator[Summary]:
+    if state.rows is None:
+        return
+    for template in source.templates(stream):
+        rows = template.summarize(*_block_rows(state, state.rows, source, template))
+        block = f"{stream.name}/{source.stage}/{source.kind}/{template.block}"
+        words = source.words(stream.name, template)
+        # Times as numbers: as texts they take long.
+        plain = (c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in rows.columns)
+        hashes = (short_hash(f"{words}{row}") for row in zip(*(c.to_pylist() for c in plain), strict=True))
+        ids = (short_hash(f"{block}/{identity}") for identity in rows[IDENTITY].to_pylist())
+        marks = [f"{id} {made_of}" for id, made_of in zip(ids, hashes, strict=True)]
+        yield Summary(template, rows, pa.array(marks, pa.string()))
 
 
-def _replace(now: Standing, table: Table, mirror: Mirror, hours: Mapping[At, str | None]) -> None:
-    schema = table.arrow_schema()
-    told = {at: mark for at, mark in hours.items() if mark is not None}
-    made = [found.cast(schema) for found in mirror.made(now, told)]
+def _block_rows(
+    state: SyncState, table: DeltaTable, source: FindingSource, template: FindingTemplate
+) -> tuple[pa.Table, Mapping[datetime, Entry], datetime]:
+    """Read what `FindingTemplate.summarize` takes."""
+    entries = state.book.series(source.stage, template.block, source.table)
+    last = (hour for hour in reversed(list(entries)) if entries[hour].before().status in STANDS)
+    # What a run has begun to replace is read as it was.
+    replaced: dict[int, list[datetime]] = {}
+    for node, entry in state.book.having(["writing"], [source.table]):
+        if node.block == template.block and entry.stood_at is not None:
+            replaced.setdefault(entry.stood_at, []).append(node.hour)
+    parts = [_read(table, template, f"NOT {in_hours_sql(chain(*replaced.values()))}")]
+    for version, hours in replaced.items():
+        parts.append(_read(DeltaTable(table.table_uri, version=version), template, in_hours_sql(hours)))
+    rows = _with_plain_texts(pa.concat_tables(parts, promote_options="default"))
+    return rows, entries, next(last, NO_HOUR)
+
+
+def _read(table: DeltaTable, template: FindingTemplate, where: str) -> pa.Table:
+    existing = {field.name for field in table.schema().fields}
+    names = dict.fromkeys(("hour", *template.columns, *template.key, *template.item))
+    columns = (f'"{name}"' if name in existing else f'NULL AS "{name}"' for name in names)
+    where = f"block = {literal(template.block)} AND {template.condition} AND {where}"
+    return query(table, f"SELECT {', '.join(columns)} FROM t WHERE {where}")
+
+
+def _with_plain_texts(rows: pa.Table) -> pa.Table:
+    """Texts, and columns of nothing, in the form that most functions of Arrow take."""
+    views = (pa.string_view(), pa.null())
+    fields = [field.with_type(pa.string()) if field.type in views else field for field in rows.schema]
+    return rows.cast(pa.schema(fields))
+
+
+def _changed(
+    state: SyncState, source: FindingSource, summaries: Collection[Summary]
+) -> dict[BlockHour, list[str]]:
+    """Return the hours whose findings are out of date, in order, with the marks of what they are to be."""
+    marks = "concat(finding_id, ' ', made_of) AS mark"
+    sql = f"SELECT block, hour, {marks} FROM t WHERE {source.condition}"
+    published = _with_plain_texts(query(state.findings, sql))
+    known = published["mark"]
+    wanted = pa.chunked_array([summary.marks for summary in summaries], pa.string())
+    gone = published.filter(pc.invert(pc.is_in(known, wanted)))
+    hours = set(zip(gone["block"].to_pylist(), gone["hour"].to_pylist(), strict=True))
+    for summary in summaries:
+        new = summary.rows[HOUR].filter(pc.invert(pc.is_in(summary.marks, known)))
+        hours |= {(summary.template.block, hour) for hour in pc.unique(new).to_pylist()}
+    changed: dict[BlockHour, list[str]] = {hour: [] for hour in sorted(hours)}
+    for summary in summaries:
+        own = summary.of(changed)
+        for hour, mark in zip(own.rows[HOUR].to_pylist(), own.marks.to_pylist(), strict=True):
+            changed[summary.template.block, hour].append(mark)
+    return changed
+
+
+def _render(
+    stream: Stream, source: FindingSource, summaries: Collection[Summary], hours: Collection[BlockHour]
+) -> Iterator[Finding]:
+    for summary in summaries:
+        own = summary.of(hours)
+        names, columns = own.rows.column_names, map(_values, own.rows.columns)
+        for mark, *values in zip(own.marks.to_pylist(), *columns, strict=True):
+            row = dict(zip(names, values, strict=True))
+            yield source.finding(stream.name, summary.template, row, *mark.split(" "))
+
+
+def _values(column: pa.ChunkedArray) -> Iterator[Any]:
+    if not pa.types.is_timestamp(column.type):
+        return iter(column.to_pylist())
+    # Many rows have few times, and it takes long to make one.
+    encoded = column.combine_chunks().dictionary_encode()
+    times = [time.astimezone(UTC) for time in encoded.dictionary.to_pylist()]
+    return (None if place is None else times[place] for place in encoded.indices.to_pylist())
+
+
+def _replace(
+    state: SyncState, source: FindingSource, hours: Collection[BlockHour], findings: Iterable[Finding]
+) -> None:
     where = " OR ".join(
-        f"(block = '{block}' AND {in_hours_sql(of_block)})" for block, of_block in by_block(hours)
+        f"(block = {literal(block)} AND {in_hours_sql(hour for _, hour in own)})"
+        for block, own in groupby(hours, itemgetter(0))
     )
     write_deltalake(
-        now.findings,
-        pa.concat_tables([schema.empty_table(), *made]),
+        state.findings,
+        to_arrow(findings),
         mode="overwrite",
-        predicate=f"{own(mirror)} AND ({where})",
-        # Only what was made of the rows as they are after this version may follow it.
+        predicate=f"{source.condition} AND ({where})",
+        # Only what is made of the rows as they are after this version may follow it.
         commit_properties=CommitProperties(max_commit_retries=0),
     )
-
-
-def by_block(hours: Mapping[At, M]) -> Iterator[tuple[str, dict[datetime, M]]]:
-    """Hours with what is said of them, by their blocks."""
-    blocks: dict[str, dict[datetime, M]] = {}
-    for (block, hour), mark in hours.items():
-        blocks.setdefault(block, {})[hour] = mark
-    yield from blocks.items()

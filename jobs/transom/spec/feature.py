@@ -62,6 +62,7 @@ class Feature(Generic[S]):
         conditions: its conditions, for the warning about those that no row meets.
         checks: the checks that transom makes of its tables.
         definition: the stage with the tables of this feature, `ledger.stage.Stage`.
+        findings: where the `findings.source.FindingSource` of its findings is, as `module:name`.
         gauges: what the ledger notes of each run of the stage beside its work.
         render: prints the first rows of its results for `transom try`, of a stream and its folder.
         summary: a block in a line, for `transom check`.
@@ -91,5 +92,6 @@ class Feature(Generic[S]):
     input_table: str | None = None
     row_types: Callable[[S, str], Mapping[str, FieldType] | None] | None = None
     optional_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    findings: str | None = None
     gauges: Callable[[S], Mapping[str, int]] = lambda stream: {}
     render: Callable[[S, str], None] | None = None

@@ -243,6 +243,12 @@ def instant(moment: datetime) -> str:
     return f"""arrow_cast('{moment.astimezone(UTC).isoformat()}', 'Timestamp(Microsecond, Some("UTC"))')"""
 
 
+def literal(text: str) -> str:
+    """A text as a condition of `read_rows` writes it."""
+    escaped = text.replace("'", "''")
+    return f"'{escaped}'"
+
+
 def in_terms(hours: Iterable[datetime]) -> tuple[list[Interval], list[datetime]]:
     """Hours as a condition says them: as a few stretches, and one by one where they are scattered.
 

@@ -31,6 +31,7 @@ FEATURE: Feature[Stream] = Feature(
     checks=check_list.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
+    findings="transom.features.aggregates.findings:SOURCE",
     render=lazy("transom.features.aggregates.render:print_figures"),
     input_table="granules",
     row_types=lambda stream, block: report_types(stream, block) if sound(stream, block) else None,

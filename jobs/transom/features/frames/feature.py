@@ -29,6 +29,7 @@ FEATURE: Feature[Stream] = Feature(
     checks=check_list.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
+    findings="transom.features.frames.findings:SOURCE",
     render=lazy("transom.features.frames.render:print_frames"),
     input_table="frames",
     # Frames over an aggregation have its key, and `where` is their own.

@@ -1,61 +1,70 @@
-"""Frames as findings: how each is told, by the stream's words. No Spark."""
+"""Frames as findings."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from transom.core.intervals import HOUR
+from transom.core.terminal import counted
 from transom.features.frames import validate as frame_columns
 from transom.features.frames.spec import Frame
-from transom.findings import sync as mirroring
-from transom.findings.entities import Lasting, Told
-from transom.findings.sql_text import shown, text
-from transom.ledger.ledger import Ledger
+from transom.findings.entities import EntityFindings, plain_title
+from transom.findings.source import ONGOING, FindingSource, Row
+from transom.findings.text import as_decimal, as_text, as_time, rounded
 from transom.spec.stream import Stream
 
-STAGE, TABLE, KIND = "frame", "frames", "frame"
-TIMES = ("start", "end", "peak_time")
 
+@dataclass(frozen=True, kw_only=True)
+class FrameFindings(EntityFindings):
+    """How the frames of a kind are put in words.
 
-def publish(ledger: Ledger, stream: Stream) -> bool:
-    """Brings the findings up to date with the frames, as they stand.
-
-    Returns:
-        Whether something was written.
+    Attributes:
+        rule: what delimits one.
+        value: the name of the figure; None if there is none.
+        known: whether a missing reading may begin one.
     """
-    told = {name: _told(stream, name, said) for name, said in stream.blocks(Frame).items() if said.is_finding}
-    return mirroring.publish(ledger, Lasting(STAGE, TABLE, KIND, stream.name, told))
 
+    id: str = "frame_id"
+    new: str = "new_records"
+    columns: tuple[str, ...] = (
+        "frame_id", "start", "end", "length_s", "records", "missing", "new_records", "state", "peak",
+        "peak_time", "mean",
+    )  # fmt: skip
+    times: tuple[str, ...] = ("start", "end", "peak_time")
+    rule: str
+    value: str | None
+    known: bool
 
-def _told(stream: Stream, name: str, said: Frame) -> Told:
-    key = frame_columns.key(stream, name)
-    title = said.title
-    if title is None:
-        of = f" of {', '.join(f'{{{column}}}' for column in key)}" if key else ""
-        title = f"{name}{of}, {{start}} to {{end}}"
-    value = frame_columns.value(stream, name)
-    return Told(
-        name=name,
-        key=key,
-        id="frame_id",
-        new="new_records",
-        columns=("length_s", "records", "missing", "peak", "peak_time", "mean"),
-        times=TIMES,
-        severity=said.severity,
-        title=title,
-        evidence=_evidence(said, value),
-        reach=-(-said.silence // HOUR),
-    )
-
-
-def _evidence(said: Frame, value: str | None) -> list[str]:
-    so_far = "CASE WHEN __ongoing THEN ' so far' ELSE '' END"
-    readings = "CASE records WHEN 1 THEN '1 reading' ELSE concat(records, ' readings') END"
-    between = "" if said.known else " between them"
-    missing = f"CASE missing WHEN 0 THEN '' ELSE concat(', ', missing, ' missing{between}') END"
-    if said.known:
-        silent = f"concat('no reading since ', {shown('start', TIMES)})"
-        readings = f"CASE records WHEN 0 THEN {silent} ELSE {readings} END"
-    told = [text(f"the rule: {said.rule}"), f"concat({readings}, {missing}, {so_far})"]
-    if value is not None:
-        peak = f"'{value}: at most ', {shown('peak')}, ' at ', {shown('peak_time', TIMES)}"
-        figures = f"concat({peak}, ', on average ', cast(round(mean, 3) AS varchar))"
+    def evidence(self, row: Row) -> list[str]:
+        """Return the rule, the readings and the figure."""
+        readings = counted(row["records"], "reading")
+        if self.known and not row["records"]:
+            readings = f"no reading since {as_time(row['start'])}"
+        between = "" if self.known else " between them"
+        missing = f", {row['missing']} missing{between}" if row["missing"] else ""
+        figure = ""
         # Readings may be without a value, and a frame without a reading.
-        told.append(f"CASE WHEN peak IS NULL THEN '' ELSE {figures} END")
-    return told
+        if self.value is not None and row["peak"] is not None:
+            peak = f"at most {as_text(row['peak'])} at {as_time(row['peak_time'])}"
+            figure = f"{self.value}: {peak}, on average {as_decimal(rounded(row['mean'], 3))}"
+        so_far = " so far" if row[ONGOING] else ""
+        return [f"the rule: {self.rule}", f"{readings}{missing}{so_far}", figure]
+
+
+def templates(stream: Stream) -> Iterator[FrameFindings]:
+    """Yield the kinds of frames of a stream that are findings."""
+    for name, frame in stream.blocks(Frame).items():
+        if frame.is_finding:
+            key = frame_columns.key(stream, name)
+            yield FrameFindings(
+                block=name,
+                severity=frame.severity,
+                key=key,
+                titled=frame.title or plain_title(name, key),
+                reach=-(-frame.silence // HOUR),
+                rule=frame.rule,
+                value=frame_columns.value(stream, name),
+                known=bool(frame.known),
+            )
+
+
+SOURCE = FindingSource("frame", "frames", "frame", templates)

@@ -28,6 +28,7 @@ FEATURE: Feature[Stream] = Feature(
     checks=check_list.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
+    findings="transom.features.frequency.findings:SOURCE",
     render=lazy("transom.features.frequency.render:print_frequencies"),
     inherits=lambda block: frozenset(("where",)),
     optional_keys={"cells": ("splitter",), "frequencies": ("splitter",)},

@@ -1,42 +1,52 @@
-"""Heavy items as findings: each as long as it is heavy, by the stream's words. No Spark."""
+"""Heavy items as findings."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from transom.core.durations import spoken
 from transom.features.frequency.spec import Frequency
-from transom.features.items import findings as items
-from transom.findings import sync as mirroring
-from transom.findings.entities import Lasting, Told
-from transom.findings.sql_text import text
-from transom.ledger.ledger import Ledger
+from transom.features.items.findings import ItemFindings, common
+from transom.findings.source import FindingSource, Row
+from transom.findings.text import as_decimal, rounded
 from transom.spec.stream import Stream
 
-STAGE, TABLE, KIND = "sketch", "frequencies", "top"
 
+@dataclass(frozen=True, kw_only=True)
+class HeavyFindings(ItemFindings):
+    """How the heavy items of a block are put in words.
 
-def publish(ledger: Ledger, stream: Stream) -> bool:
-    """Brings the findings up to date with the items, as they stand.
-
-    Returns:
-        Whether something was written.
+    Attributes:
+        window: which records are counted.
     """
-    told = {name: _told(name, said) for name, said in stream.blocks(Frequency).items() if said.finding}
-    return mirroring.publish(ledger, Lasting(STAGE, TABLE, KIND, stream.name, told))
+
+    id: str = "heavy_id"
+    condition: str = "heavy_id IS NOT NULL"
+    columns: tuple[str, ...] = (
+        "window_end", "heavy_id", "rank", "estimate", "low", "high", "window_records", "state", "entered",
+        "since",
+    )  # fmt: skip
+    reach: int = 0
+    window: str
+
+    def seen(self, row: Row) -> str:
+        """Return how many of the records are the item's."""
+        share = as_decimal(rounded(100.0 * row["estimate"] / max(row["window_records"], 1), 1))
+        records = f"{row['estimate']} of {row['window_records']} {self.window}"
+        return f"about {records}, {share} %; place {row['rank']}"
 
 
-def _told(name: str, said: Frequency) -> Told:
-    ever = said.variant == "vanilla"
-    of = "records since the start" if ever else f"records of the last {spoken(said.window)}"
-    share = "cast(round(100.0 * estimate / window_records, 1) AS varchar)"
-    seen = (
-        f"concat('about ', estimate, ' of ', window_records, {text(f' {of}')}, ', ', {share}, "
-        "' %; place ', rank)"
-    )
-    return items.told(
-        name,
-        said,
-        stay="heavy_id",
-        is_so="is among the most frequent",
-        columns=("low", "high", "estimate", "rank", "window_records"),
-        evidence=[seen],
-        no_more=f"below {100 * said.heavy:g} % of the {of}",
-        left="guaranteed" if said.never_below else "estimated",
-    )
+def templates(stream: Stream) -> Iterator[HeavyFindings]:
+    """Yield the blocks of a stream whose items are findings."""
+    for name, block in stream.blocks(Frequency).items():
+        if block.finding:
+            ever = block.variant == "vanilla"
+            window = "records since the start" if ever else f"records of the last {spoken(block.window)}"
+            yield HeavyFindings(
+                **common(name, block, "is among the most frequent"),
+                gone=f"below {100 * block.heavy:g} % of the {window}",
+                gone_exactness="guaranteed" if block.never_below else "estimated",
+                window=window,
+            )
+
+
+SOURCE = FindingSource("sketch", "frequencies", "top", templates)

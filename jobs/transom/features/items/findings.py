@@ -1,55 +1,54 @@
-"""Items as findings: each is told as long as it stays what it is, by the stream's words. No Spark."""
+"""Items as findings: each one for as long as it stays what it is."""
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
 
 from transom.features.frequency.spec import Frequency
 from transom.features.persistence.spec import Persistence
-from transom.findings.entities import Told
-from transom.findings.sql_text import shown, text
+from transom.findings.entities import EntityFindings
+from transom.findings.source import Row
+from transom.findings.text import as_time
 
-TIMES = ("since", "window_end")
+
+@dataclass(frozen=True, kw_only=True)
+class ItemFindings(EntityFindings):
+    """How the items of a block are put in words.
+
+    Attributes:
+        gone: what an item that has left is no more, up to a time.
+        gone_exactness: how exact that is.
+    """
+
+    new: str = "entered"
+    start: str = "since"
+    end: str = "window_end"
+    times: tuple[str, ...] = ("since", "window_end")
+    gone: str
+    gone_exactness: str = "guaranteed"
+
+    @abstractmethod
+    def seen(self, row: Row) -> str:
+        """Return how often an item is seen that has not left."""
+
+    def evidence(self, row: Row) -> list[str]:
+        """Return how often it is seen; of an item that has left there are no figures."""
+        return [f"{self.gone} up to {as_time(row['window_end'])}" if row["low"] is None else self.seen(row)]
+
+    def exactness(self, row: Row) -> str:
+        """Return the bounds of how often it is seen."""
+        low, high = row["low"], row["high"]
+        if low is None:
+            return self.gone_exactness
+        return "exact" if low == high else f"{low}..{high}"
 
 
-def told(
-    name: str,
-    said: Persistence | Frequency,
-    stay: str,
-    is_so: str,
-    columns: Sequence[str],
-    evidence: Sequence[str],
-    no_more: str,
-    left: str = "guaranteed",
-    reach: int = 0,
-) -> Told:
-    """How the items of a block are told.
+def common(name: str, block: Persistence | Frequency, is_so: str) -> dict[str, Any]:
+    """Return what the block of a stream gives the findings of its items.
 
     Args:
-        stay: the column that says which stay it is.
         is_so: what an item is, for a title where the stream's file has none.
-        columns: those of the figures.
-        evidence: texts, as SQL; the first one is of an item that has not left.
-        no_more: what one that has left is not any more, up to a time.
-        left: how exact that is.
-        reach: after how many hours without a row nobody knows any more whether it stays.
     """
-    item = ", ".join(f"{{{column}}}" for column in said.item)
-    not_now = f"concat({text(f'{no_more} up to ')}, {shown('window_end', TIMES)})"
-    # Of an item that has left there are no figures.
-    bounds = "WHEN low = high THEN 'exact' ELSE concat(low, '..', high)"
-    seen, *more = evidence
-    return Told(
-        name=name,
-        key=(),
-        item=said.item,
-        id=stay,
-        new="entered",
-        columns=tuple(columns),
-        times=TIMES,
-        severity=said.severity,
-        title=said.title or f"{name}: {item} {is_so}, since {{since}}",
-        evidence=[f"CASE WHEN low IS NULL THEN {not_now} ELSE {seen} END", *more],
-        reach=reach,
-        start="since",
-        end="window_end",
-        exactness=f"CASE WHEN low IS NULL THEN {text(left)} {bounds} END",
-    )
+    item = ", ".join(f"{{{column}}}" for column in block.item)
+    titled = block.title or f"{name}: {item} {is_so}, since {{since}}"
+    return {"block": name, "severity": block.severity, "item": block.item, "titled": titled}

@@ -29,5 +29,6 @@ FEATURE: Feature[Stream] = Feature(
     checks=check_list.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
+    findings="transom.features.patterns.findings:SOURCE",
     render=lazy("transom.features.patterns.render:print_episodes"),
 )

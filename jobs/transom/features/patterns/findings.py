@@ -1,75 +1,73 @@
-"""Episodes as findings: how each is told, by the stream's words. No Spark."""
+"""Episodes as findings."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
 
 from transom.core.durations import format_duration, microseconds, spoken
+from transom.core.terminal import counted
 from transom.features.patterns.algorithm.episodes import Merging
 from transom.features.patterns.spec import AnyOrder, Pattern, Step
-from transom.findings import sync as mirroring
-from transom.findings.entities import Lasting, Told
-from transom.findings.sql_text import shown, text
-from transom.ledger.ledger import Ledger
+from transom.findings.entities import EntityFindings, plain_title
+from transom.findings.source import ONGOING, FindingSource, Row
+from transom.findings.text import as_time
 from transom.spec.stream import Stream
 
-STAGE, TABLE, KIND = "widen", "episodes", "episode"
-TIMES = ("start", "end", "detected_at")
 
+@dataclass(frozen=True, kw_only=True)
+class EpisodeFindings(EntityFindings):
+    """How the episodes of a pattern are put in words.
 
-def publish(ledger: Ledger, stream: Stream) -> bool:
-    """Brings the findings up to date with the episodes, as they stand.
-
-    Returns:
-        Whether something was written.
+    Attributes:
+        rule: the pattern.
+        windows: the lengths of the windows of each level.
     """
-    told = {name: _told(name, pattern) for name, pattern in stream.blocks(Pattern).items()}
-    return mirroring.publish(ledger, Lasting(STAGE, TABLE, KIND, stream.name, told))
+
+    id: str = "episode_id"
+    new: str = "new_matches"
+    columns: tuple[str, ...] = (
+        "episode_id", "start", "end", "matches", "new_matches", "detected_at", "level", "state",
+    )  # fmt: skip
+    times: tuple[str, ...] = ("start", "end", "detected_at")
+    rule: str
+    windows: tuple[str, ...]
+
+    def evidence(self, row: Row) -> list[str]:
+        """Return the pattern, how many matches, and when the first one was detected."""
+        single = row["matches"] == 1
+        matches = f"{counted(row['matches'], 'match', 'matches')}{' so far' if row[ONGOING] else ''}"
+        table = f"the table matches, of block {self.block}{' and this key' if self.key else ''}"
+        # The table does not say where the first one of several matches ends.
+        since, record = (row["end"], "its last record") if single else (row["start"], "the first record")
+        minutes, seconds = divmod((row["detected_at"] - since) // timedelta(seconds=1), 60)
+        after = f"{minutes // 60} h {minutes % 60} min {seconds} s after {record}"
+        known = row["level"] < len(self.windows)
+        windows = f"windows of {self.windows[row['level']]} (level {row['level']})" if known else "windows"
+        return [
+            f"the pattern: {self.rule}",
+            f"{matches}; {'its' if single else 'their'} records are in {table}",
+            f"first detected at {as_time(row['detected_at'])} in {windows}, {after}",
+        ]
 
 
-def _told(name: str, pattern: Pattern) -> Told:
-    title = pattern.title
-    if title is None:
-        of = f" of {', '.join(f'{{{column}}}' for column in pattern.key)}" if pattern.key else ""
-        title = f"{name}{of}, {{start}} to {{end}}"
-    return Told(
-        name=name,
-        key=pattern.key,
-        id="episode_id",
-        new="new_matches",
-        columns=("matches", "detected_at", "level"),
-        times=TIMES,
-        severity=pattern.severity,
-        title=title,
-        evidence=_evidence(name, pattern),
-        reach=Merging(*map(microseconds, (pattern.merge, pattern.within, pattern.top))).reach,
-    )
+def templates(stream: Stream) -> Iterator[EpisodeFindings]:
+    """Yield the patterns of a stream."""
+    for name, pattern in stream.blocks(Pattern).items():
+        yield EpisodeFindings(
+            block=name,
+            severity=pattern.severity,
+            key=pattern.key,
+            titled=pattern.title or plain_title(name, pattern.key),
+            reach=Merging(*map(microseconds, (pattern.merge, pattern.within, pattern.top))).reach,
+            rule=_rule(pattern),
+            windows=tuple(spoken(2 * pattern.batch * (1 << level)) for level in range(pattern.levels)),
+        )
 
 
-def _evidence(name: str, pattern: Pattern) -> list[str]:
-    longest = f"CASE level {_windows(pattern)} ELSE 'windows' END"
-    # Of several matches nobody has noted where the first one ends.
-    since = 'CASE matches WHEN 1 THEN "end" ELSE start END'
-    which = "CASE matches WHEN 1 THEN ' after its last record' ELSE ' after the first record' END"
-    seconds = f"((arrow_cast(detected_at, 'Int64') - arrow_cast({since}, 'Int64')) / 1000000)"
-    after = f"concat({seconds} / 3600, ' h ', {seconds} % 3600 / 60, ' min ', {seconds} % 60, ' s')"
-    so_far = "CASE WHEN __ongoing THEN ' so far' ELSE '' END"
-    matches = f"concat(CASE matches WHEN 1 THEN '1 match' ELSE concat(matches, ' matches') END, {so_far}"
-    where = f"records are in the table matches, of block {name}{' and this key' if pattern.key else ''}"
-    return [
-        text(f"the pattern: {_in_words(pattern)}"),
-        f"{matches}, CASE matches WHEN 1 THEN '; its ' ELSE '; their ' END, {text(where)})",
-        f"concat('first detected at ', {shown('detected_at', TIMES)}, ' in ', {longest}, ', ', {after}, "
-        f"{which})",
-    ]
+SOURCE = FindingSource("widen", "episodes", "episode", templates)
 
 
-def _windows(pattern: Pattern) -> str:
-    """What the windows of each level are, as cases."""
-    lengths = (2 * pattern.batch * (1 << level) for level in range(pattern.levels))
-    return " ".join(
-        f"WHEN {level} THEN {text(f'windows of {spoken(length)} (level {level})')}"
-        for level, length in enumerate(lengths)
-    )
-
-
-def _in_words(pattern: Pattern) -> str:
+def _rule(pattern: Pattern) -> str:
     whole = f"within {format_duration(pattern.within)}"
     if pattern.detector:
         return f"what {pattern.detector} finds, {whole}"

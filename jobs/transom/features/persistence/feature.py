@@ -27,6 +27,7 @@ FEATURE: Feature[Stream] = Feature(
     checks=check_list.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
+    findings="transom.features.persistence.findings:SOURCE",
     render=lazy("transom.features.persistence.render:print_persistent_items"),
     gauges=lazy("transom.features.persistence.stage:epsilons"),
     inherits=lambda block: frozenset(("where",)),

@@ -1,51 +1,62 @@
-"""Persistent items as findings: each as long as it stays, by the stream's words. No Spark."""
+"""Persistent items as findings."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from transom.core.durations import spoken
 from transom.core.intervals import HOUR
-from transom.features.items import findings as items
+from transom.features.items.findings import ItemFindings, common
 from transom.features.persistence.spec import Persistence
-from transom.findings import sync as mirroring
-from transom.findings.entities import Lasting, Told
-from transom.findings.sql_text import text
-from transom.ledger.ledger import Ledger
+from transom.findings.source import FindingSource, Row
+from transom.findings.text import as_decimal, rounded
 from transom.spec.stream import Stream
 
-STAGE, TABLE, KIND = "sketch", "persistent_items", "persistent"
 
+@dataclass(frozen=True, kw_only=True)
+class PersistentFindings(ItemFindings):
+    """How the persistent items of a block are put in words.
 
-def publish(ledger: Ledger, stream: Stream) -> bool:
-    """Brings the findings up to date with the items, as they stand.
-
-    Returns:
-        Whether something was written.
+    Attributes:
+        window: the slots of a window.
     """
-    told = {name: _told(name, said) for name, said in stream.blocks(Persistence).items() if said.finding}
-    return mirroring.publish(ledger, Lasting(STAGE, TABLE, KIND, stream.name, told))
+
+    id: str = "stay_id"
+    condition: str = "stay_id IS NOT NULL"
+    columns: tuple[str, ...] = (
+        "window_end", "stay_id", "low", "high", "estimate", "state", "entered", "since", "slots", "records",
+        "gap_mean_s", "gap_cv",
+    )  # fmt: skip
+    window: str
+
+    def seen(self, row: Row) -> str:
+        """Return in how many slots an item is seen."""
+        about = as_decimal(rounded(row["estimate"], 1))
+        return f"in {row['low']} to {row['high']} of {self.window}, about {about}; {row['records']} records"
+
+    def evidence(self, row: Row) -> list[str]:
+        """Return the slots and the time between them."""
+        gaps = ""
+        if row["gap_mean_s"] is not None:
+            mean, deviation = rounded(row["gap_mean_s"], 1), rounded(100 * (row["gap_cv"] or 0.0), 1)
+            gaps = (
+                f"on average {as_decimal(mean)} s from the first contact of a slot to that of the next one, "
+                f"with a deviation of {as_decimal(deviation)} %"
+            )
+        return [*super().evidence(row), row["slots"] or "", gaps]
 
 
-def _told(name: str, said: Persistence) -> Told:
-    slots = f"{said.slots} slots of {spoken(said.slot)}"
-    seen = (
-        f"concat('in ', low, ' to ', high, {text(f' of {slots}, about ')}, "
-        f"cast(round(estimate, 1) AS varchar), '; ', records, ' records')"
-    )
-    gaps = (
-        "concat('on average ', cast(round(gap_mean_s, 1) AS varchar), ' s from the first contact of a slot "
-        "to that of the next one, with "
-        "a deviation of ', cast(round(100 * coalesce(gap_cv, 0), 1) AS varchar), ' %')"
-    )
-    return items.told(
-        name,
-        said,
-        stay="stay_id",
-        is_so="is there again and again",
-        columns=("low", "high", "estimate", "slots", "records", "gap_mean_s", "gap_cv"),
-        evidence=[
-            seen,
-            "coalesce(slots, '')",
-            f"CASE WHEN gap_mean_s IS NULL THEN '' ELSE {gaps} END",
-        ],
-        no_more=f"no more in enough of the {slots}",
-        # Of longer slots not every hour reports.
-        reach=max(said.slot // HOUR - 1, 0),
-    )
+def templates(stream: Stream) -> Iterator[PersistentFindings]:
+    """Yield the blocks of a stream whose items are findings."""
+    for name, block in stream.blocks(Persistence).items():
+        if block.finding:
+            window = f"{block.slots} slots of {spoken(block.slot)}"
+            yield PersistentFindings(
+                **common(name, block, "is there again and again"),
+                gone=f"no more in enough of the {window}",
+                # Of longer slots not every hour reports.
+                reach=max(block.slot // HOUR - 1, 0),
+                window=window,
+            )
+
+
+SOURCE = FindingSource("sketch", "persistent_items", "persistent", templates)

@@ -1,0 +1,100 @@
+"""Values as text in titles and evidence."""
+
+import hashlib
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from transom.spec.titles import parts_of
+
+_parts_of = lru_cache(parts_of)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+
+
+def as_text(value: Any) -> str:
+    """Return a value as text: a whole number without decimals, `null` for None."""
+    if value is None:
+        return "null"
+    if isinstance(value, float):
+        return as_decimal(value).removesuffix(".0")
+    if isinstance(value, datetime):
+        some = value.microsecond % 1000 == 0 and value.microsecond > 0
+        return f"{as_time(value, 'milliseconds' if some else 'auto')}Z"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def as_time(moment: datetime | None, to: str = "seconds") -> str:
+    """Return a time, which is in UTC, without its zone; empty for None.
+
+    Args:
+        to: seconds or minutes.
+    """
+    return "" if moment is None else moment.isoformat(timespec=to).removesuffix("+00:00")
+
+
+def as_decimal(value: float) -> str:
+    """Return a number as the shortest decimal that reads back as it: `3.0`, `0.00001`, `1e16`."""
+    text = repr(value)
+    if "e" in text:
+        digits, exponent = text.split("e")
+        return f"{Decimal(text):f}" if exponent == "-05" else f"{digits}e{int(exponent)}"
+    return "NaN" if math.isnan(value) else text
+
+
+def rounded(value: float, digits: int) -> float:
+    """Return a number to some digits after the point; what is halfway goes away from zero."""
+    scaled = value * 10.0**digits
+    if not math.isfinite(scaled):
+        return scaled
+    whole = math.trunc(scaled)
+    if abs(scaled - whole) >= 0.5:
+        whole += 1 if scaled > 0 else -1
+    return math.copysign(whole / 10.0**digits, value)
+
+
+def as_range(least: Any, most: Any) -> str:
+    """Return two values of one type as text, floats with four digits: `3 to 12`, or `3` for equal texts."""
+    low = _in_short(least)
+    high = low if least == most else _in_short(most)
+    return low if low == high else f"{low} to {high}"
+
+
+def _in_short(value: Any) -> str:
+    if not isinstance(value, float) or not math.isfinite(value):
+        return as_text(value)
+    # Zero has no first digit, and no sign here.
+    digits = 3 - math.floor(math.log10(abs(value))) if value else 0
+    return as_text(rounded(value or 0.0, min(15, max(0, digits))))
+
+
+def key_text(columns: Sequence[str], row: Mapping[str, Any]) -> str | None:
+    """Return a key: its value, or of several columns `name=value` each; None for no column."""
+    if len(columns) < 2:
+        return as_text(row[columns[0]]) if columns else None
+    return ", ".join(f"{column}={as_text(row[column])}" for column in columns)
+
+
+def filled(title: str, row: Mapping[str, Any], times: Collection[str]) -> str:
+    """Return a title with the values of the columns that it names in braces.
+
+    Args:
+        times: the columns to write as `as_time` does.
+    """
+    return "".join(
+        text + ("" if column is None else (as_time if column in times else as_text)(row[column]))
+        for text, column in _parts_of(title)
+    )
+
+
+def one_line(text: str) -> str:
+    """Return a text with blanks for line ends and for what moves a terminal's cursor."""
+    return _CONTROL.sub(" ", text)
+
+
+def short_hash(text: str) -> str:
+    """Return a short stable hash of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:24]

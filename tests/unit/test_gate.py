@@ -9,6 +9,7 @@ import pytest
 from transom.core.intervals import NO_HOUR, Interval
 from transom.engine.gate import judge
 from transom.engine.gate_text import wrapped
+from transom.features.registry import BUILT_IN
 from transom.findings.store import publish
 from transom.ledger.ledger import Ledger
 from transom.ledger.reasons import Cause
@@ -148,7 +149,8 @@ def test_what_is_to_be_mended_is_the_detector_where_that_has_raised(ledger: Ledg
         ledger.claim("ingest", [node(0)], check)
         ledger.record_checks("ingest", [Verdict(node(0), check, "error", 2, "0", False)], check)
         ledger.publish("ingest", {node(0): replace(published(check), status="quarantined")}, check)
-        (failure,) = judge(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run").failures
+        judged = judge(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run", rules=BUILT_IN)
+        (failure,) = judged.failures
         assert f"\n  what was published before stays; {mend}, then:\n  run" in failure
 
 

@@ -1,43 +1,68 @@
-"""What is said of values in titles and evidence, by the engine that makes them."""
+"""Values as text in titles and evidence."""
 
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
-from transom.findings.sql_text import ranged, shown
 
-from transom.storage.tables import query
+from transom.findings.text import as_decimal, as_range, as_text, as_time, filled, key_text, one_line, rounded
 
-
-def said(folder: Path, expression: str, **columns: Any) -> object:
-    write_deltalake(str(folder / "t"), pa.table({name: [value] for name, value in columns.items()}))
-    return query(DeltaTable(str(folder / "t")), f"SELECT {expression} AS said FROM t").to_pylist()[0]["said"]
+MOMENT = datetime(2015, 5, 17, 1, 2, 3, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "text"),
     [
         (3000.0, "3000"), (-2.0, "-2"), (0.5, "0.5"), (1e-9, "1e-9"), (10, "10"), (True, "true"),
+        (1.5e-5, "0.000015"), (1e15, "1000000000000000"), (1.5e16, "1.5e16"), (float("nan"), "NaN"),
         # A text stays as it is, whatever it looks like.
-        ("3000.0", "3000.0"), ("1.0", "1.0"),
+        ("3000.0", "3000.0"), ("1.0", "1.0"), (None, "null"), (MOMENT, "2015-05-17T01:02:03Z"),
+        (MOMENT.replace(microsecond=500_000), "2015-05-17T01:02:03.500Z"),
+        (MOMENT.replace(microsecond=1), "2015-05-17T01:02:03.000001Z"),
     ],
 )  # fmt: skip
-def test_a_whole_number_has_no_decimals(tmp_path: Path, value: Any, words: str) -> None:
-    assert said(tmp_path, shown("length_s"), length_s=value) == words
+def test_value_is_shortest_text_that_names_it(value: Any, text: str) -> None:
+    assert as_text(value) == text
+
+
+def test_time_is_to_second_or_minute() -> None:
+    late = MOMENT.replace(microsecond=999_999)
+    assert [as_time(late), as_time(late, "minutes"), as_time(None)] == [
+        "2015-05-17T01:02:03", "2015-05-17T01:02", ""
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "words"),
+    ("value", "digits", "text"),
     [
-        (0.0101234, 0.2, "0.01012 to 0.2"),
-        (3000.0, 123456.7, "3000 to 123457"),
-        (0.0, -0.0, "0"),
-        (2.00001, 2.00002, "2"),
-        (3, 12, "3 to 12"),
-        (7, 7, "7"),
+        (0.25, 1, "0.3"), (-0.25, 1, "-0.3"), (2.0, 1, "2.0"), (-0.04, 1, "-0.0"), (1 / 3, 3, "0.333"),
+        (float("inf"), 1, "inf"),
     ],
+)  # fmt: skip
+def test_half_is_rounded_away_from_zero(value: float, digits: int, text: str) -> None:
+    assert as_decimal(rounded(value, digits)) == text
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "text"),
+    [
+        (0.0101234, 0.2, "0.01012 to 0.2"), (3000.0, 123456.7, "3000 to 123457"), (0.0, -0.0, "0"),
+        (2.00001, 2.00002, "2"), (3, 12, "3 to 12"), (7, 7, "7"), (None, None, "null"), ("a", "b", "a to b"),
+    ],
+)  # fmt: skip
+def test_range_has_four_digits(least: Any, most: Any, text: str) -> None:
+    assert as_range(least, most) == text
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [((), None), (("user",), "o'brien"), (("user", "status"), "user=o'brien, status=null")],
 )
-def test_extremes_are_told_with_four_digits(tmp_path: Path, least: Any, most: Any, words: str) -> None:
-    assert said(tmp_path, ranged('"least"', '"most"'), least=least, most=most) == words
+def test_key_of_several_columns_names_them(columns: tuple[str, ...], text: str | None) -> None:
+    assert key_text(columns, {"user": "o'brien", "status": None}) == text
+
+
+def test_title_is_one_line_whatever_it_names() -> None:
+    row = {"user": "o'\n\tbrien\x1b[2J", "start": MOMENT, "seen": MOMENT}
+    title = one_line(filled("{{it}}: {user}, {start}, {seen}", row, ("start",)))
+    assert title == "{it}: o' brien [2J, 2015-05-17T01:02:03, 2015-05-17T01:02:03Z"

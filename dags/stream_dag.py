@@ -169,7 +169,7 @@ def build(stream: Stream, file: Path) -> DAG:
                     accept=stream.accept,
                     doc_md=Gate.__doc__,
                 )
-                before = stream.before(task.stage)
+                before = stream.upstream_stage(task.stage)
                 inside = before in {other.stage for other in job.stages}
                 if before is not None:
                     gates[before] >> (gate if inside else submit)

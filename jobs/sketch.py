@@ -36,7 +36,7 @@ def audited(spark: SparkSession, stream: Stream, interval: Interval, root: str) 
         SystemExit: one has told what is not so.
     """
     began = time.monotonic()
-    found: list[persistence_audit.Audited | frequency_audit.Audited] = [
+    found: list[persistence_audit.PersistenceAudit | frequency_audit.FrequencyAudit] = [
         *persistence_audit.audit(spark, stream, interval, root),
         *frequency_audit.audit(spark, stream, interval, root),
     ]

@@ -14,8 +14,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleExcept
 from transom.core.intervals import Interval, format_hour
 
 if TYPE_CHECKING:
-    from transom.engine.gate import Judgement
-    from transom.ledger.state import Book
+    from transom.engine.gate import GateResult
+    from transom.ledger.state import LedgerSnapshot
     from transom.spec.checks import Accept
 
 CONNECTION = "transom_spark"
@@ -122,19 +122,19 @@ class SubmitStage(SparkSubmitOperator):
         from transom.ledger.ledger import Ledger
 
         interval = _of_context(context)
-        book = Ledger(f"{lake()}/{self.stream}").book()
+        book = Ledger(f"{lake()}/{self.stream}").snapshot()
         for asset in self.outlets:
             table = asset.uri.rpartition("/")[2]
             context["outlet_events"][asset].extra = _asset_facts(self.stream, table, interval, book)
 
 
-def _asset_facts(stream: str, table: str, interval: Interval, book: "Book") -> dict[str, Any]:
+def _asset_facts(stream: str, table: str, interval: Interval, book: "LedgerSnapshot") -> dict[str, Any]:
     """What an asset event says of a table: the interval, and hours and rows that stand in it."""
-    from transom.findings.store import NAME, how_many
+    from transom.findings.store import NAME, count_findings
 
     facts: dict[str, Any] = {"from": format_hour(interval.start), "to": format_hour(interval.end)}
     if table == NAME:
-        return {**facts, "findings": how_many(f"{lake()}/{stream}", interval)}
+        return {**facts, "findings": count_findings(f"{lake()}/{stream}", interval)}
     entries = [
         (node.hour, entry) for node, entry in book.items() if node.table == table and node.hour in interval
     ]
@@ -154,11 +154,11 @@ def _judged(
     heal: timedelta,
     accept: Sequence["Accept"],
     context: Any,
-) -> "Judgement":
+) -> "GateResult":
     """What the ledger says of one stage of a run; its warnings are logged."""
     from transom.app.command_lines import submit
     from transom.app.freshness import stale_hours
-    from transom.engine.gate import judge
+    from transom.engine.gate import evaluate_gate
     from transom.features.registry import BUILT_IN
     from transom.ledger.ledger import Ledger
     from transom.ledger.waivers import entries_of
@@ -172,7 +172,9 @@ def _judged(
         stale = stale_hours(load(stream_file), ledger, stage, interval)
     except (LakeError, SpecificationError) as error:
         log.warning("stale hours are not looked for: %s", error)
-    judgement = judge(ledger, stage, stream, interval, command, heal, entries_of(accept), stale, BUILT_IN)
+    judgement = evaluate_gate(
+        ledger, stage, stream, interval, command, heal, entries_of(accept), stale, BUILT_IN
+    )
     for warning in judgement.warnings:
         log.warning(warning)
     return judgement
@@ -269,8 +271,8 @@ class Report(BaseOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Logs and returns the lines."""
-        from transom.engine.run_report import done
-        from transom.findings.store import selected
+        from transom.engine.run_report import format_run
+        from transom.findings.store import select_findings
         from transom.ledger.ledger import Ledger
 
         judged = [
@@ -280,9 +282,9 @@ class Report(BaseOperator):
         root, interval = f"{lake()}/{self.stream}", _of_context(context)
         lines = [judgement.summary for judgement in judged]
         lines += [line for judgement in judged for line in judgement.accepted]
-        lines += done(Ledger(root), str(context["run_id"]), interval, self.settle)
-        found = selected(root, MOST, EACH, interval)
-        lines += map(str, found.shown)
+        lines += format_run(Ledger(root), str(context["run_id"]), interval, self.settle)
+        found = select_findings(root, MOST, EACH, interval)
+        lines += map(str, found.findings)
         lines += [found.rest] if found.rest else []
         for line in lines:
             logging.getLogger(__name__).info(line)

@@ -7,7 +7,7 @@ from typing import ParamSpec
 
 from house import House
 from transom.features.registry import BUILT_IN
-from transom.ledger.state import Verdict
+from transom.ledger.state import CheckResult
 
 P = ParamSpec("P")
 
@@ -15,13 +15,13 @@ _SEEN: set[str] = set()
 """The checks that have failed in the test that runs."""
 
 
-def failed(house: House, stage: str) -> dict[str, Verdict]:
+def failed(house: House, stage: str) -> dict[str, CheckResult]:
     """The checks of a stage that failed, by name."""
     hours = {node.hour for node in house.book()}
     return {v.check: v for v in noted(house.ledger.checks(house.book(), stage, hours), stage)}
 
 
-def noted(verdicts: Iterable[Verdict], stage: str) -> list[Verdict]:
+def noted(verdicts: Iterable[CheckResult], stage: str) -> list[CheckResult]:
     """The failures among some verdicts of a stage, noted for the test that runs."""
     failures = [verdict for verdict in verdicts if not verdict.success]
     names = {verdict.check for verdict in failures}

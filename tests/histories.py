@@ -35,7 +35,7 @@ from house import House, hour, line
 from transom.app.run_chunk import run_chunk
 from transom.core.intervals import Interval
 from transom.features.ingest.file_records import source_id
-from transom.ledger.ledger import Overtaken
+from transom.ledger.ledger import RunSuperseded
 from transom.storage import driver_io as small
 from transom.storage.tables import read_rows
 
@@ -273,8 +273,8 @@ def assert_histories_leave_no_trace(
     def one(history: History) -> None:
         number = next(numbers)
         # The rows of every fifth lake go through Spark, as many rows do.
-        most = 0 if number % 5 == 4 else small.MOST
-        with patch.dict(os.environ), patch.object(small, "MOST", most):
+        most = 0 if number % 5 == 4 else small.MAX_DRIVER_BYTES
+        with patch.dict(os.environ), patch.object(small, "MAX_DRIVER_BYTES", most):
             day, landing = lived(history, make, folder / f"{number}-lived", kinds)
             anew = told_anew(day, landing, make, folder / f"{number}-anew")
         day.assert_same(anew)
@@ -364,5 +364,5 @@ def _befalling(run: Run, make: Make, landing: Landing, folder: Path, kinds: Coun
             yield
     except Killed:
         pass
-    except Overtaken:
+    except RunSuperseded:
         kinds["run overtaken"] += 1

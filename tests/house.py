@@ -29,7 +29,7 @@ from transom.features.ingest.tables import Tables
 from transom.findings import store as findings
 from transom.findings.from_ledger import Finding
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import EMPTY_DIGEST, Book, Node, Verdict
+from transom.ledger.state import EMPTY_DIGEST, CheckResult, LedgerSnapshot, PartitionKey
 from transom.storage.digest import digest_of, row_hash, total_hash
 from transom.storage.store import Store
 from transom.storage.tables import Table, read_rows
@@ -77,7 +77,7 @@ class Standing(NamedTuple):
     inputs: Mapping[str, str] | None
     cause: str | None
     asked: bool
-    checks: tuple[Verdict, ...]
+    checks: tuple[CheckResult, ...]
 
 
 class House:
@@ -143,7 +143,7 @@ class House:
         outcome = Outcome()
         for context in contexts:
             outcome.add(run_chunk(stage, context))
-        job.tell(self.ledger, self.stream, stage, outcome.stale)
+        job.sync_findings(self.ledger, self.stream, stage, outcome.stale)
         return outcome
 
     def run(self, start: int, end: int) -> None:
@@ -155,9 +155,9 @@ class House:
         for stage in self.stream.stages:
             self._stage(stage, self.context_of(interval))
 
-    def book(self) -> Book:
+    def book(self) -> LedgerSnapshot:
         """The ledger."""
-        return self.ledger.book()
+        return self.ledger.snapshot()
 
     def findings(self) -> list[Finding]:
         """What a person is told, the worst first."""
@@ -174,7 +174,7 @@ class House:
     def state(self) -> Mapping[str, Standing]:
         """What the promise is about: all that the ledger says of every node but who said it."""
         book = self.book()
-        seen: dict[Node, list[Verdict]] = {node: [] for node in book}
+        seen: dict[PartitionKey, list[CheckResult]] = {node: [] for node in book}
         for stage in {node.stage for node in book}:
             for verdict in self.ledger.checks(book, stage, {node.hour for node in book}):
                 seen[verdict.node].append(verdict)
@@ -201,7 +201,7 @@ class House:
             for step in stage.steps
             for block, part in step.parts.items()
         }
-        of_ingest = {table.name: (table, table.promised()) for table in Tables.of(self.stream)}
+        of_ingest = {table.name: (table, table.digest_columns()) for table in Tables.of(self.stream)}
         series = {(node.table, node.block) for node in self.book()}
         found = self._digests({of: hashed.get(of) or of_ingest[of[0]] for of in series})
         for node, entry in self.book().items():
@@ -257,7 +257,7 @@ class House:
         return {name: self._rows(name) for name in names if name not in self.ledger.tables}
 
     def _rows(self, name: str) -> list[Row]:
-        outside = Table.load(name).outside
+        outside = Table.load(name).excluded_from_digest
         # A lake keeps the columns that its specification has had, without a value in them.
         rows = [
             {column: value for column, value in row.items() if column not in outside and value is not None}

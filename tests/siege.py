@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 
 from histories import Landing
 from transom.core.intervals import Interval, format_hour
-from transom.features.ingest.file_records import File
+from transom.features.ingest.file_records import FileRecord
 from transom.ledger.ledger import Ledger
 from transom.storage.tables import read_rows
 
@@ -72,9 +72,11 @@ class Siege:
         """The ledger as it stands."""
         return Ledger(str(self.lake / "web"))
 
-    def files(self) -> Mapping[str, File]:
+    def files(self) -> Mapping[str, FileRecord]:
         """The rows of `files` by path."""
-        return {row["path"]: File.of_row(row) for row in read_rows(DeltaTable(str(self.lake / "web/files")))}
+        return {
+            row["path"]: FileRecord.of_row(row) for row in read_rows(DeltaTable(str(self.lake / "web/files")))
+        }
 
     def run(self, stage: str, interval: Interval) -> None:
         """A run that nobody disturbs."""
@@ -113,7 +115,7 @@ class Siege:
         if driver.returncode == 0 or not at_work:
             self.say(f"{interval}: {stage} had come to its end, or not begun ({made} commits)")
             return False
-        writing = any(e.status == "writing" and its_own(e.run_id) for e in ledger.book().values())
+        writing = any(e.status == "writing" and its_own(e.run_id) for e in ledger.snapshot().values())
         self.kills.append(Kill(stage, made, writing))
         self.say(f"{interval}: {self.kills[-1]}")
         return True

@@ -13,19 +13,20 @@ from pyspark.sql import functions as F
 
 from transom.core.intervals import number_of
 from transom.engine import runner as refresh
-from transom.ledger.stage import Computed, Request, Share, Stage, Step
-from transom.ledger.state import Node, Verdict
-from transom.ledger.task_counters import Tally
+from transom.ledger.stage import BlockTask, Stage, StepRequest, StepResult, TableStep
+from transom.ledger.state import CheckResult, PartitionKey
+from transom.ledger.task_counters import TaskCounters
 
 
 def tampered(stage: Stage, table: str, change: Callable[[DataFrame], DataFrame]) -> Stage:
     """A stage whose rows of one table are changed before they are audited."""
 
-    def of(step: Step) -> Callable[[Request], Computed]:
-        def run(request: Request) -> Computed:
+    def of(step: TableStep) -> Callable[[StepRequest], StepResult]:
+        def run(request: StepRequest) -> StepResult:
             computed = step.compute(request)
             return replace(
-                computed, shares=[Share(share.block, change(made(step, share))) for share in computed.shares]
+                computed,
+                tasks=[BlockTask(share.block, change(made(step, share))) for share in computed.tasks],
             )
 
         return run
@@ -41,36 +42,36 @@ def overcounted(stage: Stage, table: str, more: Mapping[str, int], hours: Collec
         hours: since the epoch; others of which they do.
     """
 
-    def of(share: Share) -> Share:
-        counted = share.counted
+    def of(share: BlockTask) -> BlockTask:
+        counted = share.compute_counting
         assert counted is not None
 
-        def run(batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
+        def run(batches: Iterable[pa.RecordBatch], tally: TaskCounters) -> Iterator[pa.RecordBatch]:
             yield from counted(batches, tally)
-            for hour in {*hours, *(hour for hour, _ in (*tally.sums, *tally.most))}:
+            for hour in {*hours, *(hour for hour, _ in (*tally.sums, *tally.maxima))}:
                 for name, amount in more.items():
-                    (tally.at_least if name.startswith("longest") else tally.add)(name, [hour], [amount])
+                    (tally.set_max if name.startswith("longest") else tally.add)(name, [hour], [amount])
 
-        return replace(share, counted=run)
+        return replace(share, compute_counting=run)
 
-    def run(request: Request) -> Computed:
+    def run(request: StepRequest) -> StepResult:
         computed = step.compute(request)
-        return replace(computed, shares=[of(share) for share in computed.shares])
+        return replace(computed, tasks=[of(share) for share in computed.tasks])
 
     (step,) = (step for step in stage.steps if step.table.name == table)
     steps = (replace(step, compute=run) if one is step else one for one in stage.steps)
     return replace(stage, steps=tuple(steps))
 
 
-def made(step: Step, share: Share) -> DataFrame:
+def made(step: TableStep, share: BlockTask) -> DataFrame:
     """The rows of a block, in Spark's hands."""
     # Tasks are not sent the share, which holds the session.
-    make, count, columns = share.made, share.counted, list(step.parts[share.block].columns)
+    make, count, columns = share.compute, share.compute_counting, list(step.parts[share.block].columns)
     if make is None and count is None:
         return share.frame
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = count(batches, Tally()) if count else make(batches) if make else ()
+        rows = count(batches, TaskCounters()) if count else make(batches) if make else ()
         return (batch.select(columns) for batch in rows)
 
     return share.frame.mapInArrow(run, ", ".join(f"`{name}` {step.table.columns[name]}" for name in columns))
@@ -96,35 +97,35 @@ class Audit:
         counted: what the tasks have counted, by block.
     """
 
-    step: Step
+    step: TableStep
     rows: DataFrame
-    computed: Computed
-    nodes: tuple[Node, ...]
-    counted: Mapping[str, Tally]
+    computed: StepResult
+    nodes: tuple[PartitionKey, ...]
+    counted: Mapping[str, TaskCounters]
 
-    def node(self, block: str, hour: datetime) -> Node:
+    def node(self, block: str, hour: datetime) -> PartitionKey:
         """The node of a block and an hour."""
         (node,) = (node for node in self.nodes if (node.block, node.hour) == (block, hour))
         return node
 
-    def with_rows(self, node: Node, change: Callable[[DataFrame], DataFrame]) -> "Audit":
+    def with_rows(self, node: PartitionKey, change: Callable[[DataFrame], DataFrame]) -> "Audit":
         """The same, with the rows of one node changed."""
         of_node = (F.col("block") == node.block) & (F.col("hour") == F.lit(node.hour))
         return replace(self, rows=self.rows.where(~of_node).unionByName(change(self.rows.where(of_node))))
 
-    def with_counts(self, node: Node, more: Mapping[str, int]) -> "Audit":
+    def with_counts(self, node: PartitionKey, more: Mapping[str, int]) -> "Audit":
         """The same, where the tasks say that they have counted more of one node."""
-        tally = Tally.of_json(self.counted.get(node.block, Tally()).to_json())
+        tally = TaskCounters.of_json(self.counted.get(node.block, TaskCounters()).to_json())
         for name, amount in more.items():
-            (tally.at_least if name.startswith("longest") else tally.add)(
+            (tally.set_max if name.startswith("longest") else tally.add)(
                 name, [number_of(node.hour)], [amount]
             )
         return replace(self, counted={**self.counted, node.block: tally})
 
-    def failures(self) -> list[Verdict]:
+    def failures(self) -> list[CheckResult]:
         """What the step's own figures and checks find wrong."""
         figures = refresh.measure(self.step, self.rows, self.computed, self.nodes, self.counted)
-        return [verdict for verdict in refresh.audit(self.step, figures, ()) if not verdict.success]
+        return [verdict for verdict in refresh.evaluate(self.step, figures, ()) if not verdict.success]
 
 
 @contextmanager
@@ -134,12 +135,12 @@ def audits() -> Iterator[dict[str, Audit]]:
     measure = refresh.measure
 
     def watched(
-        step: Step,
+        step: TableStep,
         rows: DataFrame,
-        computed: Computed,
-        nodes: Iterable[Node],
-        counted: Mapping[str, Tally],
-    ) -> dict[Node, dict[str, Any]]:
+        computed: StepResult,
+        nodes: Iterable[PartitionKey],
+        counted: Mapping[str, TaskCounters],
+    ) -> dict[PartitionKey, dict[str, Any]]:
         nodes = tuple(nodes)
         # The files that tasks have written are the table's afterwards, or gone.
         there = rows.sparkSession.createDataFrame(rows.toArrow(), rows.schema)

@@ -23,7 +23,7 @@ def main(lake: str, start: str, end: str) -> None:
     try:
         for hour in Interval.parse(start, end).hours():
             for stage in stream.stages:
-                job.perform(spark, stage, stream, Interval(hour, hour + HOUR), lake=lake)
+                job.run_stage(spark, stage, stream, Interval(hour, hour + HOUR), lake=lake)
     finally:
         spark.stop()
 

@@ -40,8 +40,8 @@ from transom.findings import store as findings
 from transom.findings.from_ledger import Finding
 from transom.formats.record_format import FieldType
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Book, Node
-from transom.spec.errors import nearest
+from transom.ledger.state import LedgerSnapshot, PartitionKey
+from transom.spec.errors import did_you_mean
 from transom.storage.store import Store
 from transom.storage.tables import ATTEMPTS, in_hours_sql, instant, query
 from transom.stream import Stream, load
@@ -64,12 +64,12 @@ RESULTS = (
 )
 """The tables that carry a promise of form; those of state are private."""
 
-ASKED: dict[FieldType, type] = {**item_rules.TYPES, "timestamp": datetime}
+ITEM_PYTHON_TYPES: dict[FieldType, type] = {**item_rules.TYPES, "timestamp": datetime}
 """Types of the values of an item that is asked for."""
 T = TypeVar("T")
 
 
-class NotFresh(LookupError):
+class StaleDataError(LookupError):
     """What is asked for is not there, or is out of date; the message says which hour, and why."""
 
 
@@ -112,7 +112,7 @@ class Results:
             NotFresh: no run has made it.
         """
         if name not in RESULTS:
-            raise KeyError(f"no table of results {name!r}{nearest(name, RESULTS)}")
+            raise KeyError(f"no table of results {name!r}{did_you_mean(name, RESULTS)}")
         bounds = ((">=", start), ("<", end))
         terms = [f"hour {sign} {instant(_with_zone(moment))}" for sign, moment in bounds if moment]
         return self._rows(name, terms)
@@ -231,7 +231,7 @@ class Results:
         """A block, and the hour with which the window ends."""
         if sketch not in self.stream.blocks(Frequency):
             known = self.stream.blocks(Frequency)
-            raise ValueError(f"sketch: frequency has no block {sketch!r}{nearest(sketch, known)}")
+            raise ValueError(f"sketch: frequency has no block {sketch!r}{did_you_mean(sketch, known)}")
         end = _with_zone(at)
         if end != hour_of(end):
             raise ValueError(f"at: must be the end of an hour; got {at.isoformat()}")
@@ -243,8 +243,8 @@ class Results:
         """The rows of the hours of a window, of items that meet every one of some conditions; and what cells
         hold."""
         hours = [last - back * HOUR for back in range(block.back, -1, -1)]
-        nodes = [Node("sketch", block.name, "tick_matrices", hour) for hour in hours]
-        held = [Node("sketch", block.name, "cells", last)] if block.chained else []
+        nodes = [PartitionKey("sketch", block.name, "tick_matrices", hour) for hour in hours]
+        held = [PartitionKey("sketch", block.name, "cells", last)] if block.chained else []
         of_block = f"block = {_literal(block.name)}"
         wanted = f"(\"row\" IN ('hour', 'rest') OR (\"row\" = 'item' AND {' AND '.join(is_item)}))"
 
@@ -253,7 +253,7 @@ class Results:
             left = self._rows("cells", [of_block, in_hours_sql([last])]) if held else None
             return rows, left
 
-        found, _ = self._steadily([*nodes, *held], take)
+        found, _ = self._read_consistently([*nodes, *held], take)
         return found
 
     def _rows(self, name: str, terms: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
@@ -261,7 +261,9 @@ class Results:
         try:
             stored = DeltaTable(f"{self.root}/{name}")
         except TableNotFoundError:
-            raise NotFresh(f"no run of {self.stream.name} has made a table {name}: {self.root}") from None
+            raise StaleDataError(
+                f"no run of {self.stream.name} has made a table {name}: {self.root}"
+            ) from None
         schema = pa.schema(stored.schema().to_arrow())
         if columns is not None:
             schema = pa.schema([schema.field(column) for column in columns])
@@ -276,54 +278,54 @@ class Results:
             raise ValueError(f"block: must be one of aggregate's: {', '.join(blocks) or 'it has none'}")
         name = block or blocks[0]
         if name not in blocks:
-            raise ValueError(f"block: aggregate has no block {name!r}{nearest(name, blocks)}")
+            raise ValueError(f"block: aggregate has no block {name!r}{did_you_mean(name, blocks)}")
         back = parse_duration(h) if isinstance(h, str) else h
         return Horizon.of(block_of(self.stream, name), _with_zone(until), back)
 
     def _of_granules(self, window: Horizon, take: Callable[[], T]) -> tuple[T, Int64s]:
-        """The same as `_steadily` of the granules of a window."""
-        nodes = [Node("aggregate", window.block.name, "granules", hour) for hour in window.hours]
-        return self._steadily(nodes, take)
+        """The same as `_read_consistently` of the granules of a window."""
+        nodes = [PartitionKey("aggregate", window.block.name, "granules", hour) for hour in window.hours]
+        return self._read_consistently(nodes, take)
 
-    def _steadily(self, nodes: Sequence[Node], take: Callable[[], T]) -> tuple[T, Int64s]:
+    def _read_consistently(self, nodes: Sequence[PartitionKey], take: Callable[[], T]) -> tuple[T, Int64s]:
         """What is taken of nodes that stand, and stood when it had been taken; the last one is due.
 
         Returns:
             And which of their hours are incomplete, in microseconds.
         """
         if not DeltaTable.is_deltatable(f"{self.root}/hours"):
-            raise NotFresh(f"no run of {self.stream.name} is in this lake: {self.root}")
+            raise StaleDataError(f"no run of {self.stream.name} is in this lake: {self.root}")
         ledger = Ledger(self.root)
-        book = ledger.book()
+        book = ledger.snapshot()
         for _ in range(ATTEMPTS):
             self._require_fresh(book, nodes)
             taken, before = take(), [book.get(node) for node in nodes]
-            book = ledger.book()
+            book = ledger.snapshot()
             if before == [book.get(node) for node in nodes]:
                 incomplete = [node.hour for node in nodes if node in book and not book[node].complete]
                 return taken, np.array([micros(hour) for hour in incomplete], dtype=np.int64)
-        raise NotFresh(f"{nodes[0]} and later hours were replaced {ATTEMPTS} times meanwhile")
+        raise StaleDataError(f"{nodes[0]} and later hours were replaced {ATTEMPTS} times meanwhile")
 
-    def _require_fresh(self, book: Book, nodes: Sequence[Node]) -> None:
+    def _require_fresh(self, book: LedgerSnapshot, nodes: Sequence[PartitionKey]) -> None:
         last = nodes[-1].hour
-        if last not in book.due:
-            raise NotFresh(f"nobody has asked for {last:%Y-%m-%dT%H:%M}, in which the window ends")
+        if last not in book.required_hours:
+            raise StaleDataError(f"nobody has asked for {last:%Y-%m-%dT%H:%M}, in which the window ends")
         lineage = lineage_of(self.stream, book)
         for node in nodes:
             # An hour before it that nobody asked for counts as empty, as in every table.
-            if node.hour not in book.due:
+            if node.hour not in book.required_hours:
                 continue
             entry = book.get(node)
             if entry is None:
-                raise NotFresh(f"{node.table} of {node} have not been computed")
+                raise StaleDataError(f"{node.table} of {node} have not been computed")
             if entry.status != "published":
-                raise NotFresh(
+                raise StaleDataError(
                     f"{node.table} of {node} are {entry.status}{f': {entry.cause}' if entry.cause else ''}"
                 )
             root = lineage.root(node)
             if root is not None:
                 upstream = "" if root == node else f", as {reason(root, book)}"
-                raise NotFresh(
+                raise StaleDataError(
                     f"{node.table} of {node} are out of date{upstream}; `transom explain` says why"
                 )
 
@@ -350,11 +352,11 @@ def _values(item: Any, block: FrequencyBlock, stream: Stream) -> tuple[Any, ...]
         raise ValueError(f"item: must have a value for each of {', '.join(block.item)}; got {item!r}")
     for name, value in zip(block.item, values, strict=True):
         kind = stream.event_types[name]
-        if type(value) is not ASKED[kind]:
-            raise ValueError(f"item: must be {item_rules.a(kind)} for {name}; got {value!r}")
-        for rule in item_rules.unwritable(name, value):
+        if type(value) is not ITEM_PYTHON_TYPES[kind]:
+            raise ValueError(f"item: must be {item_rules.with_article(kind)} for {name}; got {value!r}")
+        for rule in item_rules.why_invalid(name, value):
             raise ValueError(f"item: {rule}")
-    for rule in item_rules.passed_over(values):
+    for rule in item_rules.why_skipped(values):
         raise ValueError(f"item: {rule}")
     return values
 
@@ -381,7 +383,7 @@ def _require_type(name: str, value: Any, kind: FieldType) -> None:
         "timestamp": isinstance(value, datetime),
     }
     if value is not None and not fits[kind]:
-        raise ValueError(f"key: must be {item_rules.a(kind)} for {name}; got {value!r}")
+        raise ValueError(f"key: must be {item_rules.with_article(kind)} for {name}; got {value!r}")
 
 
 def _name(column: str) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 
 from transom.features.registry import FEATURES
 from transom.spec import loader
-from transom.spec.errors import Problem, SpecificationError
+from transom.spec.errors import Issue, SpecificationError
 from transom.spec.stream import Stream, stream_type
 
-__all__ = ["Problem", "SpecificationError", "Stream", "StreamFile", "load", "parse"]
+__all__ = ["Issue", "SpecificationError", "Stream", "StreamFile", "load", "parse"]
 
 StreamFile = stream_type("StreamFile", __name__, FEATURES)
 """The type of a stream's file, with the blocks of every feature."""

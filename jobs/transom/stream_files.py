@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from transom.spec.errors import Problem, SpecificationError
+from transom.spec.errors import Issue, SpecificationError
 from transom.spec.stream import Stream
 from transom.spec.yaml_file import declared_name
 from transom.stream import load
@@ -35,7 +35,7 @@ def streams() -> tuple[dict[Path, Stream], list[SpecificationError]]:
         if len(named) > 1:
             rule = f"must be that of one stream alone; got {name!r} in each of these files"
             paths = [str(file) for file in named]
-            wrong.append(SpecificationError(", ".join(paths), [Problem("name", rule)], paths))
+            wrong.append(SpecificationError(", ".join(paths), [Issue("name", rule)], paths))
             for file in named:
                 del sound[file]
     return sound, wrong

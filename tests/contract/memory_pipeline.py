@@ -19,9 +19,9 @@ from transom.app.definitions import definition, shared_state
 from transom.engine.runner import Outcome
 from transom.features.registry import STAGES
 from transom.ledger.check import Check
-from transom.ledger.stage import Computed, Part, Reads, Request, Share, Stage, Step
-from transom.ledger.staleness import Staleness, reached_by
-from transom.ledger.state import FILLER, Book, Node
+from transom.ledger.stage import BlockOutput, BlockTask, InputRange, Stage, StepRequest, StepResult, TableStep
+from transom.ledger.staleness import Staleness, partitions_read
+from transom.ledger.state import EXTERNAL_STAGE, LedgerSnapshot, PartitionKey
 from transom.stream import Stream, parse
 from unit.small_lake import EventLake, Outside, Row, Rows, digest
 
@@ -111,19 +111,19 @@ class Double:
         defined = definition(self.stream, self.name)
         return replace(defined, steps=tuple(self._step(defined, step) for step in defined.steps))
 
-    def _step(self, definition: Stage, step: Step) -> Step:
+    def _step(self, definition: Stage, step: TableStep) -> TableStep:
         checks = (
             Check("small", "value", "incomplete", at_least=self.at_least),
             Check("large", "value", "error", at_most=self.at_most),
         )
 
-        def compute(request: Request) -> Computed:
-            return Computed([self._share(definition, step, request, block) for block in request.targets])
+        def compute(request: StepRequest) -> StepResult:
+            return StepResult([self._share(definition, step, request, block) for block in request.targets])
 
-        return Step(step.table, step.parts, compute, checks)
+        return TableStep(step.table, step.parts, compute, checks)
 
-    def _share(self, definition: Stage, step: Step, request: Request, block: str) -> Share:
-        part, targets, others = step.parts[block], request.targets[block], step.others(block)
+    def _share(self, definition: Stage, step: TableStep, request: StepRequest, block: str) -> BlockTask:
+        part, targets, others = step.parts[block], request.targets[block], step.external_inputs(block)
         assert list(targets) == sorted(set(targets))
         sources = {reads: _rows_read(definition, step, request, reads, targets) for reads in part.reads}
         frame = Rows()
@@ -136,12 +136,14 @@ class Double:
             ]
             # Incomplete hours of several tables are told together: only a step that reads one goes by them.
             lacking = _among(others[0], hour, request.incomplete[block]) if len(others) == 1 else []
-            row = _row(hour, (definition.version, block, part.shape, hour, read, lacking), bool(read))
+            row = _row(
+                hour, (definition.version, block, part.spec_fingerprint, hour, read, lacking), bool(read)
+            )
             frame += row
             for reads in part.reads:
                 if reads.table == step.table.name:
                     sources[reads] |= {hour: row} if row else {}
-        return Share(block, frame)
+        return BlockTask(block, frame)
 
 
 def _row(hour: datetime, said: object, read: bool) -> list[Row]:
@@ -151,17 +153,17 @@ def _row(hour: datetime, said: object, read: bool) -> list[Row]:
     return [{"hour": hour, "value": number // EMPTY % VALUES, "of": f"{number:x}"}]
 
 
-def _among(reads: Reads, hour: datetime, hours: Collection[datetime]) -> list[datetime]:
+def _among(reads: InputRange, hour: datetime, hours: Collection[datetime]) -> list[datetime]:
     first, last = reads.span(hour)
     return sorted(of for of in hours if first <= of <= last)
 
 
 def _rows_read(
-    definition: Stage, step: Step, request: Request, reads: Reads, targets: Sequence[datetime]
+    definition: Stage, step: TableStep, request: StepRequest, reads: InputRange, targets: Sequence[datetime]
 ) -> dict[datetime, list[Row]]:
     """The rows of what some hours read of a table, by hour."""
-    hours = {node.hour for hour in targets for node in reached_by(reads, hour)}
-    if reads.stage == FILLER:
+    hours = {node.hour for hour in targets for node in partitions_read(reads, hour)}
+    if reads.stage == EXTERNAL_STAGE:
         filler = next(filler for filler in definition.fillers if filler.series[1] == reads.block)
         if filler.table is None:
             # Of another stream, too, nothing is read of an hour that is not due.
@@ -269,13 +271,13 @@ class Pipeline(EventLake):
         lake.run(0, 100, stages=stages)
         return lake
 
-    def book(self, stage: str) -> Book:
+    def book(self, stage: str) -> LedgerSnapshot:
         """The ledger, with what a stage reads beside it."""
-        return Outside(self.outside, self.doubles[stage].stage.fillers).beside(self.ledger.book())
+        return Outside(self.outside, self.doubles[stage].stage.fillers).beside(self.ledger.snapshot())
 
-    def state(self) -> dict[Node, LedgerRow]:
+    def state(self) -> dict[PartitionKey, LedgerRow]:
         """What the promise is about: what the ledger says of each node."""
-        seen: dict[tuple[str, Node], list[tuple[str, bool, float | None]]] = {}
+        seen: dict[tuple[str, PartitionKey], list[tuple[str, bool, float | None]]] = {}
         for run, verdict in self.ledger.verdicts:
             seen.setdefault((run, verdict.node), []).append(
                 (verdict.check, verdict.success, verdict.observed)
@@ -283,46 +285,46 @@ class Pipeline(EventLake):
         return {
             node: LedgerRow(
                 entry.status, entry.complete, entry.digest, entry.inputs, entry.rows, entry.cause,
-                entry.asked, tuple(seen.get((entry.stood_by, node), ())),
+                entry.asked, tuple(seen.get((entry.previous_run, node), ())),
             )
-            for node, entry in self.ledger.book().items()
+            for node, entry in self.ledger.snapshot().items()
         }  # fmt: skip
 
-    def stale(self) -> set[Node]:
+    def stale(self) -> set[PartitionKey]:
         """Every node that its own stage would compute anew."""
         found = set()
         for name, double in self.doubles.items():
             staleness = Staleness(double.stage, self.book(name), ())
             nodes = (
-                Node(name, block, step.table.name, hour)
+                PartitionKey(name, block, step.table.name, hour)
                 for step in double.stage.steps
                 for block in step.parts
-                for hour in staleness.due
+                for hour in staleness.required_hours
             )
             found.update(filter(staleness.stale, nodes))
         return found
 
-    def fresh(self) -> set[Node]:
+    def fresh(self) -> set[PartitionKey]:
         """Every node that is up to date, as is all that it is made of, to the events."""
-        stale, found = self.stale(), set[Node]()
+        stale, found = self.stale(), set[PartitionKey]()
         for name, double in self.doubles.items():
             for step in double.stage.steps:
                 for block, part in step.parts.items():
-                    for hour in sorted(self.ledger.book().due):
-                        node = Node(name, block, step.table.name, hour)
+                    for hour in sorted(self.ledger.snapshot().required_hours):
+                        node = PartitionKey(name, block, step.table.name, hour)
                         if node not in stale and all(of in found for of in self._made_of(part, hour)):
                             found.add(node)
         return found
 
-    def _made_of(self, part: Part, hour: datetime) -> Iterator[Node]:
-        due = self.ledger.book().due
+    def _made_of(self, part: BlockOutput, hour: datetime) -> Iterator[PartitionKey]:
+        due = self.ledger.snapshot().required_hours
         for reads in part.reads:
             if reads.stage in self.doubles:
-                yield from (node for node in reached_by(reads, hour) if node.hour in due)
+                yield from (node for node in partitions_read(reads, hour) if node.hour in due)
 
     def assert_ledger_true(self) -> None:
         """Assert that the ledger's digests are those of the rows, and that there are no other rows."""
-        book = self.ledger.book()
+        book = self.ledger.snapshot()
         for node, entry in book.items():
             if entry.status not in ("writing", "expired"):
                 # What is withheld holds what it held.

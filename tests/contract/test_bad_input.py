@@ -14,10 +14,10 @@ from pyarrow import RecordBatch
 
 from house import House, clock, hour, line
 from transom.app.run_chunk import Context, run_chunk
-from transom.features.ingest.landing import Landing, LandingError, Names
+from transom.features.ingest.landing import FileNames, Landing, LandingError
 from transom.features.ingest.tables import Tables
-from transom.ledger.ledger import Overtaken
-from transom.ledger.state import Node
+from transom.ledger.ledger import RunSuperseded
+from transom.ledger.state import PartitionKey
 from transom.storage import driver_io as small
 from transom.storage.store import Store, Write
 
@@ -91,7 +91,7 @@ def test_a_file_that_is_still_being_written_is_taken_again_when_it_has_grown(hou
     # A line that has not ended yet, in a gzip that has not ended yet.
     path.write_bytes(gzip.compress("\n".join([*lines[:10], lines[10][:30]]).encode())[:-8])
     day.run(2, 3)
-    entry = day.book()[Node("ingest", "events", "events", hour(2))]
+    entry = day.book()[PartitionKey("ingest", "events", "events", hour(2))]
     assert (entry.status, entry.complete, entry.rows) == ("published", False, 10)
     day.land(2, lines)
     day.run(2, 3)
@@ -108,7 +108,7 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_li
     looked_into = Landing.looked_into
 
     def ingest_without(goes: Path) -> None:
-        def listed_then_gone(names: Names) -> Landing:
+        def listed_then_gone(names: FileNames) -> Landing:
             found = looked_into(names)
             goes.unlink()
             return found
@@ -182,7 +182,7 @@ def test_two_runs_of_one_stream_at_once_cannot_both_be_right(
         return claim(*arguments)
 
     monkeypatch.setattr(day.ledger, "claim", overtaken)
-    with pytest.raises(Overtaken, match=r"run run .* came in between; run run .* wrote nothing"):
+    with pytest.raises(RunSuperseded, match=r"run run .* came in between; run run .* wrote nothing"):
         run_chunk("ingest", first)
     day.run(0, 2)
     alone = house(lake="alone")
@@ -213,7 +213,7 @@ def test_a_write_that_another_overtakes_is_said_in_one_line(house: Make, tmp_pat
             time.sleep(0.05)
         day.store.write(Write(table, none, {None: [hour(1)]}), stage="ingest", token=2, run_id="second")
         go.touch()
-        with pytest.raises(Overtaken, match="table rejected holds a later run's write; run first wrote"):
+        with pytest.raises(RunSuperseded, match="table rejected holds a later run's write; run first wrote"):
             first.result(timeout=60)
 
 
@@ -244,7 +244,13 @@ aggregate: {all: {key: [], measures: {total: sum(n)}, levels: RANGES 1 HOUR SLID
 @pytest.mark.full
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of another process are Linux's")
 @pytest.mark.parametrize(
-    ("table", "most"), [("events", small.MOST), ("granules", 0), ("events", 0), ("aggregates", small.MOST)]
+    ("table", "most"),
+    [
+        ("events", small.MAX_DRIVER_BYTES),
+        ("granules", 0),
+        ("events", 0),
+        ("aggregates", small.MAX_DRIVER_BYTES),
+    ],
 )
 def test_a_full_disk_loses_nothing(
     house: Make, monkeypatch: pytest.MonkeyPatch, table: str, most: int
@@ -253,7 +259,7 @@ def test_a_full_disk_loses_nothing(
 
     Slow (20 seconds each): a run that fails, and two whole ones.
     """
-    monkeypatch.setattr(small, "MOST", most)
+    monkeypatch.setattr(small, "MAX_DRIVER_BYTES", most)
     day = house()
     for number in (0, 1):
         day.land(number, [line(number * 3600 + i, f"10.0.{i % 7}.1") for i in range(50)])

@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from house import WEB, House, hour, line
 from transom.core.intervals import HOUR
-from transom.engine.runner import Outcome, refresh
+from transom.engine.runner import Outcome, run_steps
 from transom.ledger.check import Check
-from transom.ledger.stage import Computed, Part, Reads, Request, Share, Stage, Step
+from transom.ledger.stage import BlockOutput, BlockTask, InputRange, Stage, StepRequest, StepResult, TableStep
 from transom.storage.tables import Table
 
 Make = Callable[..., House]
@@ -29,19 +29,22 @@ class Chained:
 
     def stage(self) -> Stage:
         many = Check("many", "most", "error", at_most=20)
-        reads = (Reads("toy", "all", "chain", back=REACH, forward=-1), Reads("toy", "all", "counts"))
+        reads = (
+            InputRange("toy", "all", "chain", back=REACH, forward=-1),
+            InputRange("toy", "all", "counts"),
+        )
         return Stage(
             "toy",
             1,
             (
-                Step(
+                TableStep(
                     Table("counts", COLUMNS, ("hour",), frozenset(), state=True),
-                    {"all": Part((Reads("ingest", "events", "events"),), "", ("hour", "value"))},
+                    {"all": BlockOutput((InputRange("ingest", "events", "events"),), "", ("hour", "value"))},
                     self._counts,
                 ),
-                Step(
+                TableStep(
                     Table("chain", COLUMNS, ("hour",), frozenset(), state=True),
-                    {"all": Part(reads, "", ("hour", "value"))},
+                    {"all": BlockOutput(reads, "", ("hour", "value"))},
                     self._chain,
                     checks=(many,),
                     metrics={"most": "max(value)"},
@@ -54,13 +57,13 @@ class Chained:
         context = day.context(start, end)
         stage = self.stage()
         day.store.create(step.table for step in stage.steps)
-        return refresh(day.store, day.ledger, stage, context.interval, HOUR, context.run_id)
+        return run_steps(day.store, day.ledger, stage, context.interval, HOUR, context.run_id)
 
-    def _counts(self, request: Request) -> Computed:
+    def _counts(self, request: StepRequest) -> StepResult:
         rows = ((hour, request.pins.read("events", [hour]).count()) for hour in request.targets["all"])
         return self._made("counts", request, rows)
 
-    def _chain(self, request: Request) -> Computed:
+    def _chain(self, request: StepRequest) -> StepResult:
         targets = list(request.targets["all"])
         reach = [n * HOUR for n in range(1, REACH + 1)]
         read = {target - back for target in targets for back in reach} - set(targets)
@@ -74,11 +77,11 @@ class Chained:
 
         return self._made("chain", request, rows())
 
-    def _made(self, name: str, request: Request, rows: Iterable[tuple[datetime, int]]) -> Computed:
+    def _made(self, name: str, request: StepRequest, rows: Iterable[tuple[datetime, int]]) -> StepResult:
         self.computed += [(name, target.hour) for target in request.targets["all"]]
         found = [row for row in rows if row[1]]
         frame = request.pins.store.spark.createDataFrame(found, "hour timestamp, value bigint")
-        return Computed([Share("all", frame)])
+        return StepResult([BlockTask("all", frame)])
 
 
 def _values(rows: DataFrame) -> dict[datetime, int]:

@@ -16,15 +16,15 @@ from spark import test_stage_checks
 from tampering import overcounted, tampered
 from transom.app.definitions import definition
 from transom.core.intervals import Interval
-from transom.engine.gate import judge
-from transom.engine.runner import refresh
+from transom.engine.gate import evaluate_gate
+from transom.engine.runner import run_steps
 from transom.features.aggregates import stage as aggregate_stage
 from transom.features.fills import stage as fill_stage
 from transom.features.frames import stage as frame_stage
 from transom.features.patterns import stage as widen_stage
 from transom.features.registry import BUILT_IN
 from transom.ledger.stage import Stage
-from transom.ledger.state import Node
+from transom.ledger.state import PartitionKey
 
 Make = Callable[..., House]
 
@@ -80,7 +80,7 @@ def run(day: House, stage: Stage) -> None:
     """Runs a stage, with faults perhaps, over both hours."""
     day.store.create(step.table for step in stage.steps)
     interval = Interval(hour(1), hour(3))
-    refresh(day.store, day.ledger, stage, interval, day.stream.heal, "run x")
+    run_steps(day.store, day.ledger, stage, interval, day.stream.heal, "run x")
 
 
 def rows_of_hour(day: House, table: str, block: str) -> int:
@@ -91,7 +91,7 @@ def rows_of_hour(day: House, table: str, block: str) -> int:
 @pytest.mark.xdist_group("checks of a lake")
 def gate_words(day: House, start: int, end: int) -> str:
     """What the gate of aggregate says of an interval that it does not let pass, in one line."""
-    failures = judge(day.ledger, "aggregate", "web", Interval(hour(start), hour(end)), "").failures
+    failures = evaluate_gate(day.ledger, "aggregate", "web", Interval(hour(start), hour(end)), "").failures
     return " ".join(" ".join(failures).split())
 
 
@@ -171,11 +171,11 @@ def test_table_with_a_fault_is_withheld_and_others_are_published(
     run(day, changed)
     failures = [v for v in day.ledger.failures(day.book(), stage.name) if v.node.hour == hour(2)]
     assert [(verdict.check, len(verdict.sample)) for verdict in failures] == [(check, samples)]
-    assert day.book()[Node(stage.name, block, table, hour(2))].status == "quarantined"
+    assert day.book()[PartitionKey(stage.name, block, table, hour(2))].status == "quarantined"
     assert rows_of_hour(day, table, block) == 0
     if good is not None:
         good_block, good_table = good
-        assert day.book()[Node(stage.name, good_block, good_table, hour(2))].status == "published"
+        assert day.book()[PartitionKey(stage.name, good_block, good_table, hour(2))].status == "published"
         assert rows_of_hour(day, good_table, good_block) > 0
 
 
@@ -190,7 +190,8 @@ def test_block_with_a_fault_is_withheld_and_others_are_published(day: House) -> 
     found = {name: (of.node.block, of.observed) for name, of in failed(day, "widen").items()}
     assert found == {"episodes_inside_hour": ("of_client", 1), "matches_in_episodes": ("of_all", 1)}
     statuses = {
-        block: day.book()[Node("widen", block, "episodes", hour(2))].status for block in day.stream.patterns
+        block: day.book()[PartitionKey("widen", block, "episodes", hour(2))].status
+        for block in day.stream.patterns
     }
     assert statuses == {"of_client": "quarantined", "of_all": "quarantined", "sound": "published"}
     (row,) = day.rows_of("episodes")
@@ -207,7 +208,7 @@ def test_hour_with_a_fault_is_withheld_until_a_run_without_it(day: House) -> Non
     run(day, tampered(stage, "recurring", without_the_last))
     (verdict,) = failed(day, "aggregate").values()
     assert (verdict.check, verdict.observed) == ("recurring_in_every_ring", 1)
-    statuses = [day.book()[Node("aggregate", "site", "recurring", hour(n))].status for n in (1, 2)]
+    statuses = [day.book()[PartitionKey("aggregate", "site", "recurring", hour(n))].status for n in (1, 2)]
     assert statuses == ["published", "quarantined"]
     assert day.rows_of("recurring") == []
     day.aggregate(1, 3)
@@ -231,7 +232,7 @@ def test_value_that_leads_away_from_a_sum_is_reported(house: Make) -> None:
     day.land(2, ["at,user,n", "2015-05-17T02:10:00Z,a,5", "2015-05-17T02:20:00Z,b,-7"])
     day.land(3, ["at,user,n", "2015-05-17T03:10:00Z,a,6"])
     day.run(2, 4)
-    node = Node("frame", "enough", "open_frames", hour(2))
+    node = PartitionKey("frame", "enough", "open_frames", hour(2))
     seen = failed(day, "frame")
     assert {name: (check.node, check.observed) for name, check in seen.items()} == {"sums_grow": (node, 1)}
     assert seen["sums_grow"].sample == ("2015-05-17T02:20:00.000000 b: -7 steps",)
@@ -331,7 +332,7 @@ def test_line_that_might_not_be_exact_is_withheld(house: Make) -> None:
     day.run(2, 5)
     book = day.book()
     assert set(failed(day, "aggregate")) == {"lines_exact"}
-    statuses = [book[Node("aggregate", "sent", "aggregates", hour(n))].status for n in (2, 3, 4)]
+    statuses = [book[PartitionKey("aggregate", "sent", "aggregates", hour(n))].status for n in (2, 3, 4)]
     assert statuses == ["published", "published", "quarantined"]
     words = gate_words(day, 4, 5)
     helps = "expected at most 0 (windows with a unit whose value reaches 2**42 steps of its column's "

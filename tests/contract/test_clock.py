@@ -47,7 +47,7 @@ def test_a_clock_that_jumps_leaves_no_trace(
     def performed(day: House, start: int, end: int) -> None:
         for stage in day.stream.stages:
             lake, interval = str(Path(day.root).parent), day.context(start, end).interval
-            run_stage.perform(spark, stage, day.stream, interval, lake=lake)
+            run_stage.run_stage(spark, stage, day.stream, interval, lake=lake)
 
     files = [steady.land(number, [line(3600 * number + 5, f"10.0.0.{number}")]) for number in range(2)]
     performed(steady, 0, 2)

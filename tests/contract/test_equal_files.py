@@ -9,7 +9,7 @@ from failing import failed, makes_fail, noted
 from house import WEB, House, hour, line
 from transom.app.run_chunk import run_chunk
 from transom.core.intervals import Interval
-from transom.engine.gate import judge
+from transom.engine.gate import evaluate_gate
 from transom.features.ingest.specified import node_of
 
 Make = Callable[..., House]
@@ -46,7 +46,7 @@ def test_equal_files_of_two_hosts_both_count_and_a_packed_copy_does_not(house: M
         land(day, name, [line(7200 + 60 * number, sent=int(name[3])) for number in range(60)])
     day.run(1, 3)
     assert counts(day) == {1: 120, 2: 120}
-    verdict = judge(day.ledger, "ingest", "web", Interval(hour(1), hour(3)), "")
+    verdict = evaluate_gate(day.ledger, "ingest", "web", Interval(hour(1), hour(3)), "")
     (warning,) = verdict.warnings
     assert {check: seen.observed for check, seen in failed(day, "ingest").items()} == {"files_distinct": 1}
     assert "files_distinct" in warning

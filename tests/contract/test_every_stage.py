@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from failpoints import killed_at
 from house import House, line
-from transom.engine.gate import judge
+from transom.engine.gate import evaluate_gate
 from transom.features.registry import STAGES
 
 Make = Callable[..., House]
@@ -83,7 +83,7 @@ def test_random_history_leaves_tables_of_one_run(house: Make, dice: random.Rando
     assert lived.findings() == whole.findings()
     lived.assert_ledger_true()
     for stage in STAGES:
-        assert judge(lived.ledger, stage, "web", lived.context(0, HOURS).interval, "").passed
+        assert evaluate_gate(lived.ledger, stage, "web", lived.context(0, HOURS).interval, "").passed
     # Every table is put to the test, and all that is reported to a person.
     empty = {name for name, rows in lived.rows().items() if not rows}
     assert empty == {"rejected", "duplicates"}

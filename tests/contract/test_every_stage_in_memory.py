@@ -21,7 +21,7 @@ from transom.core.intervals import Interval
 from transom.engine import retention
 from transom.engine.runner import Outcome
 from transom.features.registry import STAGES
-from transom.ledger.ledger import Overtaken
+from transom.ledger.ledger import RunSuperseded
 from transom.ledger.staleness import Scope
 from unit.small_lake import HOUR, Killed, at
 
@@ -118,10 +118,10 @@ def test_run_overtaken_at_any_commit_leaves_one_of_two_truths(stage: str, side: 
         with lake.commits.struck(point, side, lambda lake=lake: others(lake)):
             try:
                 lake.run(*hours, stages=[stage])
-            except Overtaken:
+            except RunSuperseded:
                 overtaken += 1
         lake.assert_ledger_true()
-        for node, entry in lake.ledger.book().items():
+        for node, entry in lake.ledger.snapshot().items():
             if node.stage == stage and entry.status == "published":
                 assert lake.rows(node) in (alone.rows(node), new.rows(node)), (point, node)
         lake.run(0, 4, stages=stages)
@@ -139,7 +139,7 @@ def run_with_retention(lake: Pipeline, start: int, end: int, stage: str) -> None
 def expired(lake: Pipeline) -> set[tuple[str, datetime]]:
     """Table and hour of all state that was dropped."""
     return {
-        (node.table, node.hour) for node, entry in lake.ledger.book().items() if entry.status == "expired"
+        (node.table, node.hour) for node, entry in lake.ledger.snapshot().items() if entry.status == "expired"
     }
 
 
@@ -176,7 +176,7 @@ def test_state_is_dropped_and_made_again_whatever_the_cuts(stage: str) -> None:
 def test_state_that_killed_run_was_dropping_is_dropped_by_next_run(
     stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "SILENT", timedelta(0))
+    monkeypatch.setattr(retention, "DEAD_CLAIM_AFTER", timedelta(0))
     never = Pipeline()
     for number in range(6):
         never.tell(number, [number])
@@ -210,7 +210,7 @@ def test_state_that_another_run_drops_meanwhile_is_not_taken_for_empty() -> None
         with lake.commits.struck(point, "before", others):
             try:
                 lake.run(1, 2, stages=["aggregate"])
-            except Overtaken as overtaken:
+            except RunSuperseded as overtaken:
                 said.append(str(overtaken))
         lake.assert_ledger_true()
         lake.run(0, 6, stages=["aggregate"])
@@ -242,7 +242,9 @@ def test_state_that_expired_before_others_read_it_is_made_again_or_waited_for() 
     lake.run(0, 12, retention=4, stages=["aggregate"])
     lake.specify(STREAM)
     lake.run(6, 12, heal=0, retention=4)
-    causes = {node: entry.cause for node, entry in lake.ledger.book().items() if entry.status == "blocked"}
+    causes = {
+        node: entry.cause for node, entry in lake.ledger.snapshot().items() if entry.status == "blocked"
+    }
     assert {node.stage for node in causes} == {"frame", "fill"}
     assert any(" has expired: run aggregate over that hour again" in str(cause) for cause in causes.values())
     lake.run(0, 12, retention=4)
@@ -344,7 +346,7 @@ def happened(lake: Pipeline, turn: Turn, stages: Sequence[str]) -> Mapping[str, 
         if strike.by == "kill":
             raise Killed
 
-    with suppress(Killed, Overtaken), lake.commits.struck(strike.commit, strike.side, befall):
+    with suppress(Killed, RunSuperseded), lake.commits.struck(strike.commit, strike.side, befall):
         turn.run.happen(lake, stages)
     return None
 
@@ -371,7 +373,7 @@ def assert_kept(
         elif outcomes is not None and node in stale and not turn.run.alone:
             run = turn.run
             stretch = Interval(at(run.start), at(run.start + run.hours))
-            if Scope.within(stretch, stretch, run.heal * HOUR).leaves(node.hour):
+            if Scope.within(stretch, stretch, run.heal * HOUR).out_of_reach(node.hour):
                 assert node in outcomes[node.stage].stale, node
             else:
                 assert held is not None, node
@@ -394,9 +396,9 @@ def test_any_history_comes_to_what_one_run_makes(stage: str, turns: list[Turn], 
         lake.tell(number, [number])
     lake.run(0, HOURS, 0, last, stages=stages)
     truth = lake.anew(stages)
-    for node, wanted in truth.ledger.book().items():
-        entry = lake.ledger.book()[node]
-        held = entry.before()
+    for node, wanted in truth.ledger.snapshot().items():
+        entry = lake.ledger.snapshot()[node]
+        held = entry.state_before_claim()
         assert (held.digest, held.complete, held.cause, held.inputs) == (
             wanted.digest, wanted.complete, wanted.cause, wanted.inputs
         ), node  # fmt: skip

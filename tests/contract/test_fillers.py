@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from contract.test_promise import assert_equal
 from house import House, hour, line
-from transom.cli.explain_hour import Reasons
+from transom.cli.explain_hour import HourExplanation
 from transom.storage.tables import LakeError
 
 Make = Callable[..., House]
@@ -93,7 +93,7 @@ def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(house: Make, tmp
     assert {finding.kind for finding in lived.findings()} == {"frame"}
 
     append(tmp_path / "history", LATE)
-    stale = Reasons(lived.stream, lived.ledger, hour(2)).lines
+    stale = HourExplanation(lived.stream, lived.ledger, hour(2)).lines
     changed_since = (
         f"the rows of {tmp_path / 'history'} of 2015-05-16T23:00 to 2015-05-17T03:00, which it reads now"
     )

@@ -14,8 +14,8 @@ import pytest
 
 from contract.test_promise import assert_equal
 from house import House, hour, line
-from transom.features.frames.algorithm.reference import Reading, alone, reports
-from transom.features.frames.resolve import FrameBlock, frame_block_of
+from transom.features.frames.algorithm.reference import Reading, frames_of_period, reports
+from transom.features.frames.resolve import ResolvedFrames, frame_block_of
 
 Make = Callable[..., House]
 Event = dict[str, Any]
@@ -122,7 +122,7 @@ def micros(moment: datetime) -> int:
 
 
 def readings(
-    events: Sequence[Event], name: str, block: FrameBlock
+    events: Sequence[Event], name: str, block: ResolvedFrames
 ) -> Iterator[tuple[tuple[str, ...], list[Reading]]]:
     """The readings of each key, in order."""
     said, every = SAID[name], block.framing.every
@@ -162,14 +162,14 @@ def expected(house: House, name: str, events: Sequence[Event]) -> list[tuple[obj
     framing, hours = block.framing, sorted(ASKED)
     found = []
     for key, ones in readings(events, name, block):
-        if block.stretch is None:
+        if block.period is None:
             told = [(*report[:3], report.frame) for report in reports(framing, ones, hours, HOUR)]
         else:
             told = list(of_stretches(block, ones))
         for at, state, fragment, frame in told:
             if at not in ASKED:
                 continue
-            new = [one for one in frame.readings if block.stretch or at <= one.time < at + HOUR]
+            new = [one for one in frame.readings if block.period or at <= one.time < at + HOUR]
             values = frame.values
             top = next((r.time for r in frame.readings if values and r.value == max(values)), None)
             found.append(
@@ -182,12 +182,12 @@ def expected(house: House, name: str, events: Sequence[Event]) -> list[tuple[obj
     return sorted(found, key=repr)
 
 
-def of_stretches(block: FrameBlock, ones: Sequence[Reading]) -> Iterator[tuple[int, str, int, Any]]:
-    assert block.stretch is not None
-    length = block.stretch * HOUR
+def of_stretches(block: ResolvedFrames, ones: Sequence[Reading]) -> Iterator[tuple[int, str, int, Any]]:
+    assert block.period is not None
+    length = block.period * HOUR
     for begin in sorted({one.time // length * length for one in ones}):
         inside = [one for one in ones if begin <= one.time < begin + length]
-        frames = alone(block.framing, inside, begin + length, block.overlap)
+        frames = frames_of_period(block.framing, inside, begin + length, block.overlap)
         most = max((frame.length(block.framing.every) for frame in frames), default=0)
         for frame in frames:
             if not block.longest or frame.length(block.framing.every) == most:

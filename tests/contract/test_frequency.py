@@ -15,7 +15,7 @@ from contract import sketched
 from contract.sketched import HOUR, Event, by_item, bytes_of, events_of, live, micros
 from house import House, hour, line
 from sketch import audited
-from transom.api import NotFresh, frequency, read
+from transom.api import StaleDataError, frequency, read
 from transom.features.frequency.algorithm.reference import (
     Perfect,
     Proportional,
@@ -23,7 +23,7 @@ from transom.features.frequency.algorithm.reference import (
     Vanilla,
     WindowedCountMin,
 )
-from transom.features.frequency.algorithm.splitter_reference import FixedPoint
+from transom.features.frequency.algorithm.splitter_reference import FixedPointSplitter
 from transom.features.frequency.audit import audit
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
 
@@ -82,7 +82,7 @@ def requests(dice: random.Random) -> list[list[str]]:
 def listing_of(block: FrequencyBlock, first: int) -> WindowedCountMin:
     """The listing, as of the end of the tick before the first."""
     if block.variant == "splitter":
-        return FixedPoint(block.shape, block.steps, first - 1, block.tau, block.mu)
+        return FixedPointSplitter(block.shape, block.steps, first - 1, block.tau, block.mu)
     return LISTINGS[block.variant](block.shape, block.steps, first - 1)
 
 
@@ -198,7 +198,7 @@ def told_of(
             high = min(high, estimate)
         elif block.variant == "vanilla":
             high = estimate
-        elif isinstance(listing, FixedPoint):
+        elif isinstance(listing, FixedPointSplitter):
             raw, (least, most) = estimate, listing.bounds(item)
             high = min(high, int(most))
             margin = min(margin + max(raw - int(least), 0), records)
@@ -338,7 +338,9 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
             frequency(whole.folder / "whole", whole.stream, sketch, item, at)
-    with pytest.raises(NotFresh, match=r"^nobody has asked for 2015-05-17T12:00, in which the window ends"):
+    with pytest.raises(
+        StaleDataError, match=r"^nobody has asked for 2015-05-17T12:00, in which the window ends"
+    ):
         frequency(whole.folder / "whole", whole.stream, "clients", "a", hour(HOURS + 1))
 
 

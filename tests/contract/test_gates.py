@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from house import WEB, House, hour, line
 from transom.core.intervals import Interval
-from transom.engine.gate import judge
+from transom.engine.gate import evaluate_gate
 
 Make = Callable[..., House]
 
@@ -23,7 +23,7 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
     day.aggregate(0, 3)
     counts = day.table("events").groupBy(F.hour("hour")).count().collect()
     assert {tuple(row) for row in counts} == {(0, 20), (2, 20)}
-    verdict = judge(
+    verdict = evaluate_gate(
         day.ledger, "ingest", "web", Interval(hour(0), hour(3)), "jobs/ingest.py --from {from} --to {to}"
     )
     (failure,) = verdict.failures
@@ -49,7 +49,7 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
     mended.run(0, 3)
     assert day.state() == mended.state()
     assert day.findings() == []
-    assert judge(day.ledger, "ingest", "web", Interval(hour(0), hour(3)), "").passed
+    assert evaluate_gate(day.ledger, "ingest", "web", Interval(hour(0), hour(3)), "").passed
 
 
 def test_an_accepted_value_passes_and_lapses_with_the_value(house: Make) -> None:
@@ -82,5 +82,5 @@ def test_a_declared_check_withholds_reports_and_keeps_what_stood(house: Make) ->
     assert day.aggregate(0, 1).quarantined == 1
     rows = day.table("aggregates").where("block = 'site'").collect()
     assert [row.n for row in rows] == [4]
-    verdict = judge(day.ledger, "aggregate", "web", Interval(hour(0), hour(1)), "")
+    verdict = evaluate_gate(day.ledger, "aggregate", "web", Interval(hour(0), hour(1)), "")
     assert "not_too_many, column n: observed 0, expected at least 1" in verdict.failures[0]

@@ -10,7 +10,7 @@ import pytest
 from failpoints import killed_at
 from house import WEB, House, clock, hour, line
 from transom.core.intervals import Interval
-from transom.engine.gate import judge
+from transom.engine.gate import evaluate_gate
 from transom.features.ingest import specified
 
 Make = Callable[..., House]
@@ -174,7 +174,7 @@ def test_a_file_that_differs_is_a_warning_and_what_it_lacks_stays_lacking(house:
     day.ingest(0, 1)
     (entry,) = {e.cause for n, e in day.book().items() if n.table == "events"}
     assert "file_readable: truncated: after" in str(entry)
-    verdict = judge(day.ledger, "ingest", "web", Interval(hour(0), hour(1)), "")
+    verdict = evaluate_gate(day.ledger, "ingest", "web", Interval(hour(0), hour(1)), "")
     assert verdict.passed
     assert any("files_unchanged" in warning and "bytes now differ" in warning for warning in verdict.warnings)
 
@@ -218,7 +218,9 @@ def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(house: Mak
         "empty.log": "ingested",
         "/junk.log": "withheld",
     }
-    verdict = judge(nameless.ledger, "ingest", "web", Interval(hour(0), hour(2)), "--from {from} --to {to}")
+    verdict = evaluate_gate(
+        nameless.ledger, "ingest", "web", Interval(hour(0), hour(2)), "--from {from} --to {to}"
+    )
     (failure,) = verdict.failures
     assert "files without an hour" in failure
     assert "landing/web/junk.log" in failure
@@ -228,7 +230,7 @@ def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(house: Mak
     with killed_at(4):
         nameless.ingest(0, 2)
     nameless.ingest(0, 2)
-    assert judge(nameless.ledger, "ingest", "web", Interval(hour(0), hour(2)), "").passed
+    assert evaluate_gate(nameless.ledger, "ingest", "web", Interval(hour(0), hour(2)), "").passed
     assert nameless.table("events").count() == 3
     # Nobody asked for the hour of files without one.
     fresh = house(NAMELESS, "fresh")

@@ -16,16 +16,16 @@ from pyspark.sql import SparkSession
 
 from failing import failed, makes_fail, noted
 from house import House, hour, line
-from transom.core.intervals import NO_HOUR
-from transom.features.ingest.file_checks import contents
-from transom.features.ingest.file_records import Listed
-from transom.features.ingest.read_files import Read, Reading
-from transom.features.ingest.staged_rows import ReadRows
+from transom.core.intervals import UNKNOWN_HOUR
+from transom.features.ingest.file_checks import check_files
+from transom.features.ingest.file_records import ListedFile
+from transom.features.ingest.read_files import FileReadResult, FileReadTask
+from transom.features.ingest.staged_rows import StagedRows
 from transom.features.registry import BUILT_IN
-from transom.formats.read_file import Summary
+from transom.formats.read_file import FileSummary
 from transom.formats.record_format import Span
-from transom.ledger.state import Node
-from transom.storage.data_files import written
+from transom.ledger.state import PartitionKey
+from transom.storage.data_files import write_data_files
 from transom.storage.store import Store
 from transom.storage.tables import ARROW_TYPES
 
@@ -118,7 +118,7 @@ def test_file_fails_its_check_alone(landed: House, number: int) -> None:
     sample = [row for verdict in verdicts for row in verdict.sample]
     assert len(sample) == len(case.sample)
     assert all(re.match(words, row) for words, row in zip(case.sample, sample, strict=True))
-    entry = landed.book()[Node("ingest", "events", "events", hour(number))]
+    entry = landed.book()[PartitionKey("ingest", "events", "events", hour(number))]
     assert (entry.status, entry.complete) == (case.status, not case.observed)
     assert all(check in (entry.cause or "") for check in case.observed)
 
@@ -147,7 +147,7 @@ def test_changed_file_warns_and_is_published(house: Make) -> None:
     assert (verdict.check, verdict.severity, verdict.observed) == ("files_unchanged", "warning", 1)
     (row,) = verdict.sample
     assert row.startswith(f"{PATH}: ")
-    entry = day.book()[Node("ingest", "events", "events", hour(2))]
+    entry = day.book()[PartitionKey("ingest", "events", "events", hour(2))]
     assert (entry.status, entry.complete) == ("published", True)
 
 
@@ -170,9 +170,11 @@ def test_file_of_too_many_hours_touches_none_of_them(house: Make, tmp_path: Path
     found = failed(day, "ingest")
     assert found.keys() == {"hours_bounded"}
     verdict = found["hours_bounded"]
-    assert (verdict.subject, verdict.node.hour, verdict.observed) == ("landing/random.log", NO_HOUR, 4)
+    assert (verdict.subject, verdict.node.hour, verdict.observed) == ("landing/random.log", UNKNOWN_HOUR, 4)
     assert verdict.sample[0] == "line 1: event_time 2015-05-17T00:00:00"
-    assert {node.hour for node, entry in day.book().items() if entry.status == "quarantined"} == {NO_HOUR}
+    assert {node.hour for node, entry in day.book().items() if entry.status == "quarantined"} == {
+        UNKNOWN_HOUR
+    }
     assert len(day.rows_of("events")) == 3
     passed = "hour: 1970-01-01T00:00, stage: ingest, check: hours_bounded, observed: 4, who: a, why: b"
     accepting = f"{SCATTERING}accept: [{{{passed}}}]"
@@ -220,7 +222,7 @@ def test_new_and_missing_fields_fail_their_checks(house: Make, tmp_path: Path) -
     assert (row.kib, row.mib, row.note, row.rest) == (2.0, None, None, '{"and":{"more":2},"more":1}')
     used = DRIFTING + 'checks: {noted: {stage: ingest, every: "mib is null"}, fields_known: {"off": true}}\n'
     assert observed(used) == {"fields_present": absent, "used_fields_present": (1, "error", ("kept",))}
-    entry = house(used).book()[Node("ingest", "events", "events", hour(2))]
+    entry = house(used).book()[PartitionKey("ingest", "events", "events", hour(2))]
     assert (entry.status, entry.cause) == (
         "quarantined",
         "landing/2015-05-17-02.json: used_fields_present: observed 1, expected at most 0 "
@@ -286,7 +288,7 @@ def judged(
     spark: SparkSession, house: House, times: list[int], claimed: int, span: Span
 ) -> dict[str, float | None]:
     """What the checks of a file say of events at some seconds, under a summary that claims so many."""
-    rows = ReadRows(Store(spark, str(house.root)), house.stream)
+    rows = StagedRows(Store(spark, str(house.root)), house.stream)
     events = [
         {
             "event_time": hour(0) + timedelta(seconds=second),
@@ -299,15 +301,15 @@ def judged(
     ]
     schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in rows.columns.items()])
     batch = pa.RecordBatch.from_pylist(events, schema=schema)
-    parts = tuple(written(rows.store.uri("events"), "read", "part", [batch], "event_time"))
-    summary = Summary("0", 1, claimed, 0, claimed, 0, (), None, {})
+    parts = tuple(write_data_files(rows.store.uri("events"), "read", "part", [batch], "event_time"))
+    summary = FileSummary("0", 1, claimed, 0, claimed, 0, (), None, {})
     moments = [event["event_time"] for event in events]
     touched = np.array([hour(2).timestamp() // 3600], dtype=np.int64)
-    read = Read(summary, None, touched, min(moments), max(moments), parts)
-    listed = Listed(PATH, 1, hour(2), {}, hour(2), hour(2), hour(3))
-    reading = Reading(PATH, PATH, 1, {}, span, ())
-    node = Node("ingest", "events", "events", hour(2))
-    _, verdicts = contents(house.stream, node, {PATH: listed}, [reading], {PATH: read}, rows)
+    read = FileReadResult(summary, None, touched, min(moments), max(moments), parts)
+    listed = ListedFile(PATH, 1, hour(2), {}, hour(2), hour(2), hour(3))
+    reading = FileReadTask(PATH, PATH, 1, {}, span, ())
+    node = PartitionKey("ingest", "events", "events", hour(2))
+    _, verdicts = check_files(house.stream, node, {PATH: listed}, [reading], {PATH: read}, rows)
     return {verdict.check: verdict.observed for verdict in noted(verdicts, "ingest")}
 
 
@@ -345,7 +347,7 @@ def test_share_of_few_lines_and_nul_bytes_before_lines_are_warnings(house: Make)
         # Of these not one line is an event: that is no matter of a share.
         (hour(3), "rejected_share", "error", 1),
     }
-    entries = [day.book()[Node("ingest", "events", "events", hour(number))] for number in range(4)]
+    entries = [day.book()[PartitionKey("ingest", "events", "events", hour(number))] for number in range(4)]
     assert [(entry.status, entry.complete, entry.rows) for entry in entries] == [
         ("published", True, 10), ("published", True, 10), ("published", False, 0), ("quarantined", False, 0),
     ]  # fmt: skip
@@ -372,7 +374,7 @@ def test_file_in_whose_name_a_capture_is_empty_is_withheld_by_name(house: Make) 
         )  # fmt: skip
         assert verdict.subject == f"landing/web/2015-05-17/access.{number:02}.log.gz"
         assert verdict.sample == (f"{rule}it is empty in this one",)
-    entries = [day.book()[Node("ingest", "events", "events", hour(number))] for number in range(3)]
+    entries = [day.book()[PartitionKey("ingest", "events", "events", hour(number))] for number in range(3)]
     # The hour's other file stands: the hour is withheld all the same.
     assert [(entry.status, entry.rows) for entry in entries] == [
         ("published", 10), ("quarantined", 0), ("quarantined", 10),
@@ -380,5 +382,5 @@ def test_file_in_whose_name_a_capture_is_empty_is_withheld_by_name(house: Make) 
     assert f"access.01.log.gz: captures_filled: {rule}it is empty in this one" in (entries[1].cause or "")
     path.rename(path.with_name("access.01.south.log.gz"))
     day.ingest(1, 2)
-    entry = day.book()[Node("ingest", "events", "events", hour(1))]
+    entry = day.book()[PartitionKey("ingest", "events", "events", hour(1))]
     assert (entry.status, entry.complete, entry.rows) == ("published", True, 10)

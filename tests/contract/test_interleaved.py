@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 
 from failpoints import Side, watched
 from house import House, line
-from transom.ledger.ledger import Overtaken
-from transom.ledger.state import Node
+from transom.ledger.ledger import RunSuperseded
+from transom.ledger.state import PartitionKey
 from transom.storage.tables import instant, read_rows
 
 Make = Callable[..., House]
@@ -27,7 +27,7 @@ aggregate: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 """
 LENIENT = f"{ONE}checks: {{rejected_share: {{at_most: 1}}}}\n"
 BEFORE, AFTER = [line(1, "10.0.0.1"), line(2, "10.0.0.2")], [line(1, "10.0.0.1"), line(3, "10.0.0.3")]
-Published = Mapping[Node, tuple[str, Sequence[str]]]
+Published = Mapping[PartitionKey, tuple[str, Sequence[str]]]
 
 
 def published(house: House) -> Published:
@@ -74,7 +74,7 @@ def test_ingest_run_between_any_two_steps_of_another(house: Make) -> None:
         with watched(meanwhile):
             try:
                 one.ingest(0, 1)
-            except Overtaken:
+            except RunSuperseded:
                 overtaken += 1
         for node, fresh in published(one).items():
             assert fresh in [truth[node] for truth in truths if node in truth], (lake, node)
@@ -108,7 +108,7 @@ def test_two_runs_of_hours_that_bear_on_each_other(house: Make, second: int, tex
     with watched(meanwhile):
         try:
             one.run(0, 1)
-        except Overtaken as overtaken:
+        except RunSuperseded as overtaken:
             told = str(overtaken)
             one.run(0, 1)
     whole.run(0, second + 1)

@@ -62,9 +62,9 @@ def full(stage: str, again: bool, most: int) -> ParameterSet:
         # Ingest has a control flow of its own. That of the stages behind it is killed with the steps of each
         # in `contract.test_every_stage_in_memory`; here it is what Delta and Spark leave: rows by Spark
         # alone, chains, and, in `test_alerts`, rows by the driver and by tasks.
-        ("ingest", True, small.MOST, 4),
-        full("ingest", True, small.MOST),
-        full("ingest", False, small.MOST),
+        ("ingest", True, small.MAX_DRIVER_BYTES, 4),
+        full("ingest", True, small.MAX_DRIVER_BYTES),
+        full("ingest", False, small.MAX_DRIVER_BYTES),
         full("widen", True, 0),
     ],
 )
@@ -76,7 +76,7 @@ def test_a_stage_killed_between_any_two_commits_is_made_good(
 
     Slow where every state is looked at (half a minute): a run of the stage for each of a dozen commits.
     """
-    monkeypatch.setattr(small, "MOST", most)
+    monkeypatch.setattr(small, "MAX_DRIVER_BYTES", most)
     start, end = (1, 2) if again else (0, 1)
     never = house(TEXTS[stage], "never")
     first(never)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from contract.memory_pipeline import CHANGED, STREAM, Pipeline
 from contract.test_every_stage_in_memory import OUTSIDE, initial
-from transom.api import NotFresh, read
+from transom.api import StaleDataError, read
 from transom.app.freshness import reason, stale_hours
 from transom.core.intervals import Interval
-from transom.engine.gate import judge
+from transom.engine.gate import evaluate_gate
 from transom.features.ingest.specified import node_of
 from transom.ledger.lineage import Lineage
 from transom.ledger.staleness import Staleness
-from transom.ledger.state import Node
+from transom.ledger.state import PartitionKey
 from transom.stream import parse
 from unit.cli import by_hand as hand
 from unit.cli.by_hand import WEB, Lake
@@ -33,10 +33,10 @@ def lineage(lake: Pipeline) -> Lineage:
     return Lineage(book, stages, lambda hour: False)
 
 
-def nodes(lake: Pipeline) -> set[Node]:
-    due = lake.ledger.book().due
+def nodes(lake: Pipeline) -> set[PartitionKey]:
+    due = lake.ledger.snapshot().required_hours
     return {
-        Node(name, block, step.table.name, hour)
+        PartitionKey(name, block, step.table.name, hour)
         for name, double in lake.doubles.items()
         for step in double.stage.steps
         for block in step.parts
@@ -91,12 +91,12 @@ def test_the_reason_lies_upstream() -> None:
     assert all(lineage(lake).root(node) is None for node in nodes(lake))
     lake.tell(2, [1, 2, 3])
     found = lineage(lake)
-    frames = Node("frame", "busy", "frames", at(2))
-    granules = Node("aggregate", "site", "granules", at(2))
+    frames = PartitionKey("frame", "busy", "frames", at(2))
+    granules = PartitionKey("aggregate", "site", "granules", at(2))
     # Frames over granules equal their inputs: what these are computed from has changed.
     assert frames not in lake.stale()
     assert found.root(frames) == found.root(granules) == granules
-    assert reason(granules, lake.ledger.book()) == (
+    assert reason(granules, lake.ledger.snapshot()) == (
         f"aggregate site (granules) of {at(2):%Y-%m-%dT%H:%M} is out of date"
     )
     assert set(found.of_stage("frame")) >= {at(2)}
@@ -121,7 +121,7 @@ def test_a_gate_says_what_is_stale_and_for_what_reason(tmp_path: Path) -> None:
     fresh = stale_hours(parse(yaml.safe_load(WEB)), lake.ledger, "aggregate", interval)
     assert fresh == {}
     stale = stale_hours(lake.stream, lake.ledger, "aggregate", interval)
-    judged = judge(lake.ledger, "aggregate", "web", interval, "run", stale=stale)
+    judged = evaluate_gate(lake.ledger, "aggregate", "web", interval, "run", stale=stale)
     assert judged.passed
     assert judged.warnings == (f"stale: aggregate of 2015-05-17T00:00 to 2015-05-17T03:00, as {REASON}",)
     assert judged.summary.endswith(f"3 of 3 hours published, 3 of them stale, as {REASON}, 1 warning")
@@ -129,7 +129,9 @@ def test_a_gate_says_what_is_stale_and_for_what_reason(tmp_path: Path) -> None:
 
 def test_what_is_computed_from_stale_hours_is_not_read(tmp_path: Path) -> None:
     lake = changed_lake(tmp_path)
-    with pytest.raises(NotFresh, match=r"are out of date, as ingest events .* of 2015-05-17T01:00 is out of"):
+    with pytest.raises(
+        StaleDataError, match=r"are out of date, as ingest events .* of 2015-05-17T01:00 is out of"
+    ):
         read(lake.uri, lake.stream).horizon({"client": "x"}, hand.at(2), "1 hour")
 
 
@@ -154,6 +156,6 @@ def test_what_is_computed_from_damage_is_not_read(tmp_path: Path) -> None:
     lake.aggregate(range(3))
     lake.mark(node_of("events", hand.at(1)))
     with pytest.raises(
-        NotFresh, match=r"are out of date, as ingest events .* of 2015-05-17T01:00 is damaged"
+        StaleDataError, match=r"are out of date, as ingest events .* of 2015-05-17T01:00 is damaged"
     ):
         read(lake.uri, lake.stream).horizon({"client": "x"}, hand.at(2), "1 hour")

@@ -6,7 +6,7 @@ from typing import Any
 
 from house import House, hour
 from transom.features.registry import FEATURES
-from transom.ledger.state import Node
+from transom.ledger.state import PartitionKey
 
 STREAM = """
 name: web
@@ -88,5 +88,7 @@ def test_a_file_that_lacks_what_a_block_needs_is_an_error(house: Any) -> None:
         hour(number): [("used_fields_present", (column,))] for number, (_, column, _) in LACKS.items()
     }
     assert found == expected | {hour(number): [("keys_not_null", "user")] for number in KEYED}
-    statuses = {n: book[Node("ingest", "events", "events", hour(n))].status for n in range(1, FINE + 1)}
+    statuses = {
+        n: book[PartitionKey("ingest", "events", "events", hour(n))].status for n in range(1, FINE + 1)
+    }
     assert statuses == {n: "published" if n == FINE else "quarantined" for n in range(1, FINE + 1)}

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from house import WEB, House, line
-from transom.engine.staging import Spool
+from transom.engine.staging import StagedOutput
 from transom.features.ingest.file_decisions import Decisions, decide
 from transom.features.ingest.landing import LandingError
 from transom.storage.tables import LakeError
@@ -152,15 +152,15 @@ def test_rows_that_are_lost_after_they_were_made_are_not_left_out(
     for number in range(2):
         day.land(number, [line(3600 * number)])
     day.ingest(0, 2)
-    found = Spool.rows
+    found = StagedOutput.rows
 
-    def loses(spool: Spool) -> DataFrame:
+    def loses(spool: StagedOutput) -> DataFrame:
         for path in list(Path(day.root, table).glob("made-*/*.parquet"))[:1]:
             path.unlink()
         return found(spool)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Spool, "rows", loses)
+        patch.setattr(StagedOutput, "rows", loses)
         with pytest.raises(
             LakeError, match=rf"lake: 1 of \d+ files that were written for {table} cannot be found; run the"
         ):

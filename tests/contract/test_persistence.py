@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from contract import sketched
 from contract.sketched import HOUR, MICROS, Event, by_item, bytes_of, events_of, live, micros
 from house import House, hour, line
-from transom.features.persistence.algorithm.item_slot_hash import hashed
+from transom.features.persistence.algorithm.item_slot_hash import item_slot_hash
 from transom.features.persistence.algorithm.reference import Exact, SlidingWindow
 from transom.features.persistence.audit import audit
 from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
@@ -59,9 +59,9 @@ def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[i
     block = persistence_block_of(house.stream, name)
     taken = [e for e in events if name != "pairs" or (e["bytes"] or 0) > 0]
     taken.sort(key=lambda event: event["event_time"])
-    tracking, of = block.tracking, block.tracking.asked
+    tracking, of = block.tracking, block.tracking.params
     windows = [
-        SlidingWindow(of, lambda item, slot, seed=seed: hashed(item, slot, seed))  # type: ignore[misc]
+        SlidingWindow(of, lambda item, slot, seed=seed: item_slot_hash(item, slot, seed))  # type: ignore[misc]
         for seed in block.seeds
     ]
     exact, named = Exact(of.slots), dict[bytes, int]()
@@ -114,7 +114,7 @@ def told_of(
     since: int | None,
     watched: bool,
 ) -> Event:
-    length, of = block.tracking.length, block.tracking.asked
+    length, of = block.tracking.length, block.tracking.params
     first = end // length - of.slots
     times: dict[int, list[int]] = {}
     for event in events:
@@ -145,7 +145,7 @@ def told_of(
 def told(house: House, name: str) -> Iterator[Event]:
     block = persistence_block_of(house.stream, name)
     for said, row in sketched.told(house, "persistent_items", name, block.item):
-        assert row["certain"] or row["low"] is None or row["low"] < block.tracking.asked.certain
+        assert row["certain"] or row["low"] is None or row["low"] < block.tracking.params.min_certain
         if row["change"] != "left":
             said |= {name: row[name] for name in ("low", "high", "estimate", "certain", "records", "slots")}
             said |= {
@@ -208,7 +208,7 @@ def test_items_are_what_the_listing_says_whatever_the_history(house: Make) -> No
 def recounted(house: House, name: str, events: Sequence[Event], rows: Sequence[Event]) -> dict[str, int]:
     """What an audit has to count of a block, over all windows."""
     block = persistence_block_of(house.stream, name)
-    tracking, asked = block.tracking, block.tracking.asked
+    tracking, asked = block.tracking, block.tracking.params
     exact, counts = (
         Exact(asked.slots),
         dict.fromkeys(("items", "pairs", "persistent", "missed", "transient", "named_wrongly"), 0),
@@ -230,7 +230,7 @@ def recounted(house: House, name: str, events: Sequence[Event], rows: Sequence[E
             and row["low"] is not None
         }
         for item, many in exact.persistence(end // tracking.length - 1).items():
-            persistent = many >= asked.certain
+            persistent = many >= asked.min_certain
             counts["items"] += 1
             counts["pairs"] += many
             counts["persistent"] += persistent

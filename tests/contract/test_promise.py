@@ -14,7 +14,7 @@ import pytest
 from failpoints import killed_at
 from house import WEB, House, clock, hour, line
 from transom.core.intervals import Interval
-from transom.engine.gate import judge
+from transom.engine.gate import evaluate_gate
 
 Make = Callable[..., House]
 
@@ -86,7 +86,7 @@ def test_the_same_interval_again_writes_nothing(house: Make) -> None:
     assert once.store.pin(tables).versions == versions
     # A file whose time alone has changed is read, once, and comes to the rows that stand.
     os.utime(next(once.folder.glob("landing/**/*.gz")), (1, 1))
-    assert [once.ingest(0, 2).work["files_read"] for _ in range(2)] == [1, 0]
+    assert [once.ingest(0, 2).counters["files_read"] for _ in range(2)] == [1, 0]
     assert once.store.pin(["events"]).versions["events"] == versions["events"]
 
 
@@ -236,7 +236,7 @@ def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(house: Make)
     before = lived.state()
     lived.aggregate(0, 6)
     assert lived.state() == before
-    told = judge(lived.ledger, "aggregate", "web", Interval(hour(0), hour(6)), "jobs/aggregate.py")
+    told = evaluate_gate(lived.ledger, "aggregate", "web", Interval(hour(0), hour(6)), "jobs/aggregate.py")
     assert told.failures == (
         "aggregate leaves out 2015-05-17T02:00, 2015-05-17T05:00, which ingest has not been asked for; "
         "jobs/run.py over these hours runs them all",
@@ -268,7 +268,9 @@ def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(ho
     outcome = lived.aggregate(7, 8)
     # The widest window is of six hours; 3, 4 and 5 reach it too, and lie beyond healing.
     assert sorted({node.hour for node in outcome.stale}) == [hour(3), hour(4), hour(5)]
-    told = judge(lived.ledger, "aggregate", "web", Interval(hour(7), hour(8)), "--from {from} --to {to}")
+    told = evaluate_gate(
+        lived.ledger, "aggregate", "web", Interval(hour(7), hour(8)), "--from {from} --to {to}"
+    )
     assert told.failures == ()
     assert "stale since 2015-05-17T03:00: --from 2015-05-17T03:00 --to 2015-05-17T06:00" in told.warnings
     whole = house(text, "whole")

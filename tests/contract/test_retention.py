@@ -11,8 +11,8 @@ import pytest
 
 from house import House, clock, hour, line
 from transom.core.intervals import Interval
-from transom.engine.gate import judge
-from transom.ledger.state import Entry, Node
+from transom.engine.gate import evaluate_gate
+from transom.ledger.state import PartitionKey, PartitionState
 
 Make = Callable[..., House]
 
@@ -76,7 +76,7 @@ def test_state_older_than_its_retention_is_dropped_whatever_the_cuts(house: Make
     assert hourly.state() == whole.state()
     hourly.assert_ledger_true()
     # What is gone is no failure, and nothing is stale for it.
-    assert judge(hourly.ledger, "aggregate", "web", Interval(hour(0), hour(7)), "").passed
+    assert evaluate_gate(hourly.ledger, "aggregate", "web", Interval(hour(0), hour(7)), "").passed
     versions = hourly.store.pin(["granules", "aggregates"]).versions
     hourly.run(0, 7)
     assert hourly.store.pin(["granules", "aggregates"]).versions == versions
@@ -187,9 +187,11 @@ def test_hours_that_are_not_due_are_forgotten(house: Make) -> None:
     day = house(SHORT)
     day.land(0, [line(60)])
     day.run(0, 1)
-    beyond = Node("aggregate", "site", "granules", hour(3))
+    beyond = PartitionKey("aggregate", "site", "granules", hour(3))
     day.ledger.claim("aggregate", [beyond], "earlier")
-    day.ledger.publish("aggregate", {beyond: Entry("published", "earlier", digest="1:5", rows=1)}, "earlier")
+    day.ledger.publish(
+        "aggregate", {beyond: PartitionState("published", "earlier", digest="1:5", rows=1)}, "earlier"
+    )
     day.aggregate(0, 1)
     assert beyond not in day.book()
     day.assert_ledger_true()

@@ -7,7 +7,7 @@ import pytest
 
 from failpoints import Side, killed_at, watched
 from house import WEB, House, Standing, hour, line
-from transom.cli.explain_hour import Reasons
+from transom.cli.explain_hour import HourExplanation
 from transom.cli.freshness import Freshness
 
 Make = Callable[..., House]
@@ -50,8 +50,8 @@ def test_rows_that_stay_under_another_specification_are_what_they_were_when_it_i
     plain.ingest(3, 4)
     # What file 5 has in hour 3 is of the other specification, and nobody calls that hour fresh.
     assert stale(plain) == {0, 1, 3, 5}
-    told = Reasons(plain.stream, plain.ledger, hour(3))
-    assert (told.troubled, told.files(), told.stretch) == (True, [], (hour(3), hour(5)))
+    told = HourExplanation(plain.stream, plain.ledger, hour(3))
+    assert (told.troubled, told.files(), told.run_interval) == (True, [], (hour(3), hour(5)))
     shutil.copytree(plain.root, plain.folder / "again" / "web")
     again, one = house(BRIEF, "again"), house(BRIEF, "one")
     again.ingest(3, 6)

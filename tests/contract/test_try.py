@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from house import line
-from transom.cli.arguments import Refusal
+from transom.cli.arguments import UsageError
 from transom.cli.try_command import try_in
 from transom.core.intervals import Interval
 from transom.findings.store import findings
@@ -103,7 +103,7 @@ def test_what_try_advises_for_an_odd_time_works(
     file = tmp_path / "odd.log"
     odd = line(0).replace("/2015:", "/2011:")
     file.write_text("".join(f"{text}\n" for text in [odd, *(line(60 * number) for number in range(8))]))
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(UsageError) as refused:
         try_in(tmp_path, f"{tmp_path}/lake", stream, [file], spark)
     start, end = str(refused.value).rpartition(" --from ")[2].split(" --to ")
     hours = Interval.parse(start, end)

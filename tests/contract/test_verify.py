@@ -16,7 +16,7 @@ from transom.cli.verify import verify_in
 from transom.core.intervals import Interval
 from transom.features.ingest.specified import node_of
 from transom.ledger.ledger import Run
-from transom.ledger.state import Node
+from transom.ledger.state import PartitionKey
 
 Make = Callable[..., House]
 HOURS = 3
@@ -222,10 +222,12 @@ def test_job_that_meets_damage_says_so_and_goes_on(house: Make) -> None:
     assert file in first
     assert "marked as damaged" in second
     assert "transom verify web" in third
-    book = lake.ledger.book()
+    book = lake.ledger.snapshot()
     assert book[node_of("events", hour(0))].status == "damaged"
     waiting = {node for node, entry in book.items() if entry.status == "blocked"}
-    assert waiting == {Node("fill", "around", "fills", hour(2))}, "all else needs no events of that hour"
+    assert waiting == {PartitionKey("fill", "around", "fills", hour(2))}, (
+        "all else needs no events of that hour"
+    )
     all_stages(lake)
     whole = house(STREAM, "whole", ready=build)
     whole.run(0, HOURS)

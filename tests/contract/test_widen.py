@@ -12,7 +12,7 @@ import pytest
 from contract.test_promise import assert_equal
 from house import House, hour, line
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.patterns.algorithm.pattern import NULL, Instance, Stretch, minimal_instances
+from transom.features.patterns.algorithm.pattern import NULL, Instance, RecordSequence, minimal_instances
 from transom.features.patterns.resolve import PatternBlock, block_of
 
 Make = Callable[..., House]
@@ -93,7 +93,7 @@ def expected(house: House, name: str, asked: Iterable[int]) -> list[tuple[object
         micros = [int(moment.total_seconds()) * 1_000_000 for moment in time]
         codes = {column: coded(r[column] for r in records) for column in pattern.columns}
         bits = [sum(bool(r[f"met_{b}"]) << b for b in range(len(block.conditions))) for r in records]
-        for match in minimal_instances(pattern, Stretch(micros, bits, codes)):
+        for match in minimal_instances(pattern, RecordSequence(micros, bits, codes)):
             first, last = match.places[0], match.places[-1]
             level = widening.level_of(micros[first], micros[last])
             end = widening.end_of(level, micros[last])

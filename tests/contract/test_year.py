@@ -9,10 +9,10 @@ from house import WEB, House, hour, line
 from transom.app.freshness import stale_hours
 from transom.core.intervals import Interval
 from transom.core.path_pattern import PathPattern
-from transom.engine.gate import judge
-from transom.features.ingest.file_records import File
+from transom.engine.gate import evaluate_gate
+from transom.features.ingest.file_records import FileRecord
 from transom.ledger import columnar_state as stored_nodes
-from transom.storage.driver_io import Stored
+from transom.storage.driver_io import TableReader
 
 Make = Callable[..., House]
 
@@ -25,15 +25,15 @@ class Looks:
         # An entry alone, and not with those beside it.
         monkeypatch.setattr(stored_nodes, "AT_A_TIME", 1)
         monkeypatch.setattr(stored_nodes, "_entry", self._counted("entries", stored_nodes._entry))
-        monkeypatch.setattr(File, "of_row", self._counted("files", File.of_row))
+        monkeypatch.setattr(FileRecord, "of_row", self._counted("files", FileRecord.of_row))
         monkeypatch.setattr(PathPattern, "match", self._counted("names", PathPattern.match))
-        rows = Stored.rows
+        rows = TableReader.rows
 
-        def opened(stored: Stored, hours: Any) -> Any:
+        def opened(stored: TableReader, hours: Any) -> Any:
             self.counts["hours opened"] = self.counts.get("hours opened", 0) + len(hours)
             return rows(stored, hours)
 
-        monkeypatch.setattr(Stored, "rows", opened)
+        monkeypatch.setattr(TableReader, "rows", opened)
 
     def _counted(self, name: str, act: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*arguments: Any) -> Any:
@@ -64,7 +64,7 @@ def an_hour(made: House, number: int) -> None:
         made._stage(stage, made.context(number, number + 1))
         interval = Interval(hour(number), hour(number + 1))
         stale = stale_hours(made.stream, made.ledger, stage, interval)
-        verdict = judge(made.ledger, stage, "web", interval, "", made.stream.heal, (), stale)
+        verdict = evaluate_gate(made.ledger, stage, "web", interval, "", made.stream.heal, (), stale)
         assert (verdict.failures, verdict.warnings) == ((), ())
 
 

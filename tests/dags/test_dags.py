@@ -224,15 +224,15 @@ def test_gates_look_as_far_around_as_the_stream_heals(
 ) -> None:
     from stream_dag import build
     from transom.ledger.ledger import Ledger
-    from transom.ledger.state import Entry, Node
+    from transom.ledger.state import PartitionKey, PartitionState
     from transom.stream import load
 
     hours = [datetime(2015, 5, day, 10, tzinfo=UTC) for day in (12, 17)]
-    bad, good = (Node("ingest", "events", "events", hour) for hour in hours)
+    bad, good = (PartitionKey("ingest", "events", "events", hour) for hour in hours)
     ledger = Ledger(str(tmp_path / "web"))
     ledger.claim("ingest", [bad, good], "a")
-    withheld = Entry("quarantined", "a", complete=False, cause="f: rejected_share")
-    ledger.publish("ingest", {bad: withheld, good: Entry("published", "a")}, "a")
+    withheld = PartitionState("quarantined", "a", complete=False, cause="f: rejected_share")
+    ledger.publish("ingest", {bad: withheld, good: PartitionState("published", "a")}, "a")
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     context = {"params": {}, "run_id": "r", "dag_run": run_of(hours[1], hours[1] + timedelta(hours=1))}
     file = ROOT / "schemas/streams/web.yaml"
@@ -254,15 +254,15 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
     from stream_dag import build
     from transom.findings.store import publish
     from transom.ledger.ledger import Ledger
-    from transom.ledger.state import Entry, Node
+    from transom.ledger.state import PartitionKey, PartitionState
     from transom.stream import load
 
     hours = [datetime(2015, 5, 17, hour, tzinfo=UTC) for hour in (8, 10, 11)]
-    nodes = [Node("ingest", "events", "events", hour) for hour in hours]
+    nodes = [PartitionKey("ingest", "events", "events", hour) for hour in hours]
     ledger = Ledger(str(tmp_path / "web"))
     ledger.claim("ingest", nodes, "a")
-    partial = Entry("published", "a", complete=False, cause="landing/f.log: cut")
-    withheld = Entry("quarantined", "a", complete=False, cause="landing/g.log: junk")
+    partial = PartitionState("published", "a", complete=False, cause="landing/f.log: cut")
+    withheld = PartitionState("quarantined", "a", complete=False, cause="landing/g.log: junk")
     ledger.publish("ingest", dict(zip(nodes, (withheld, partial, withheld), strict=True)), "a")
     publish(ledger, "web", "ingest", {})
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
@@ -296,18 +296,18 @@ def test_the_report_says_what_the_run_did(
 
     from stream_dag import build
     from transom.ledger.ledger import Ledger, Run
-    from transom.ledger.state import Entry, Node, Verdict
+    from transom.ledger.state import CheckResult, PartitionKey, PartitionState
     from transom.storage.tables import Table
     from transom.stream import load
 
     hours = [datetime(2015, 5, 17, hour, tzinfo=UTC) for hour in (7, 8, 10)]
-    nodes = [Node("ingest", "events", "events", hour) for hour in hours]
+    nodes = [PartitionKey("ingest", "events", "events", hour) for hour in hours]
     ledger = Ledger(str(tmp_path / "web"))
     mine, other = "manual ingest 1 0a", "manual2 ingest 1 0b"
     for name, of in ((other, nodes[:1]), (mine, nodes[1:])):
         ledger.claim("ingest", of, name)
-        ledger.publish("ingest", dict.fromkeys(of, Entry("published", name, rows=5)), name)
-    passed = Verdict(
+        ledger.publish("ingest", dict.fromkeys(of, PartitionState("published", name, rows=5)), name)
+    passed = CheckResult(
         nodes[2], "few_errors", "error", 0.97, "at least 0.99", True, accepted="ops: a bad release"
     )
     ledger.record_checks("ingest", [passed], mine)
@@ -361,13 +361,16 @@ def test_asset_events_carry_the_interval_and_what_stands_in_it(
     from airflow.sdk.execution_time.context import OutletEventAccessors
 
     from transom.ledger.ledger import Ledger
-    from transom.ledger.state import Entry, Node
+    from transom.ledger.state import PartitionKey, PartitionState
 
     hours = [datetime(2015, 5, 17, hour, tzinfo=UTC) for hour in (9, 10, 11, 12)]
-    nodes = [Node("ingest", "events", "events", hour) for hour in hours]
+    nodes = [PartitionKey("ingest", "events", "events", hour) for hour in hours]
     ledger = Ledger(str(tmp_path / "web"))
     ledger.claim("ingest", nodes, "a")
-    good, bad = Entry("published", "a", rows=5), Entry("quarantined", "a", complete=False, cause="f: junk")
+    good, bad = (
+        PartitionState("published", "a", rows=5),
+        PartitionState("quarantined", "a", complete=False, cause="f: junk"),
+    )
     ledger.publish("ingest", dict(zip(nodes, (good, good, good, bad), strict=True)), "a")
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     events = OutletEventAccessors()

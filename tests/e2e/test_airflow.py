@@ -20,7 +20,7 @@ from transom.features.patterns.algorithm.reference import Widening
 from transom.features.registry import STAGES
 from transom.findings.store import findings
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Book
+from transom.ledger.state import LedgerSnapshot
 from transom.storage.tables import instant, read_rows
 
 # One Airflow serves all tests: they stay on one worker.
@@ -189,7 +189,7 @@ def behind(*stages: str) -> list[str]:
     return [task for stage in stages for task in (stage, f"{stage}_gate")]
 
 
-def not_published(book: Book) -> set[tuple[str, datetime]]:
+def not_published(book: LedgerSnapshot) -> set[tuple[str, datetime]]:
     return {(node.table, node.hour) for node, entry in book.items() if entry.status != "published"}
 
 
@@ -213,7 +213,7 @@ def test_green_run_goes_through_every_stage_and_publishes_what_the_log_says(
     server.trigger("green", run, **interval)
     gates = {f"{stage}_gate" for stage in STAGES}
     assert server.wait("green", run, 600) == dict.fromkeys(["settle", "run", *gates, "report"], "success")
-    book = ledger(folder, "green").book()
+    book = ledger(folder, "green").snapshot()
     assert {node.stage for node in book} == {*STAGES}
     assert not_published(book) == set()
     assert_recounted(folder, "green", hours)
@@ -237,7 +237,7 @@ def test_run_stops_at_the_gate_of_ingest_until_the_file_is_replaced(folder: Path
     said = server.task_log("web", run, "ingest_gate")
     for words in (format_hour(JUNK), "rejected_share", "observed 1, expected at most 0.05", "no_match"):
         assert words in said
-    book = ledger(folder).book()
+    book = ledger(folder).snapshot()
     assert {hour for _, hour in not_published(book)} == {JUNK}
     assert {node.stage for node in book} == {"ingest"}
     assert told(folder, "web") == [("ingest", "gate", JUNK, JUNK + HOUR)]
@@ -245,7 +245,7 @@ def test_run_stops_at_the_gate_of_ingest_until_the_file_is_replaced(folder: Path
     land(folder, WEB, JUNK, hours[JUNK])
     server.clear("web", run, "ingest")
     assert set(server.wait("web", run, 900).values()) == {"success"}
-    assert not_published(ledger(folder).book()) == set()
+    assert not_published(ledger(folder).snapshot()) == set()
     assert told(folder, "web") == []
     assert_recounted(folder, "web", hours)
     episodes = [f for f in findings(str(folder / "lake/web")) if f.kind == "episode"]
@@ -272,7 +272,7 @@ def test_application_of_all_stages_stops_at_the_gate_that_fails_and_leaves_the_s
         format_hour(CROWDED), "nobody_alone", "expected at least 1", f"client {loud}, count 30", "jobs/run.py"
     ):  # fmt: skip
         assert words in said, said
-    assert not_published(ledger(folder, "together").book()) == {("aggregates", CROWDED)}
+    assert not_published(ledger(folder, "together").snapshot()) == {("aggregates", CROWDED)}
     assert told(folder, "together") == [("aggregate", "gate", CROWDED, CROWDED + HOUR)]
     assert figures(folder, 0, CROWDED + HOUR, "together") == {}
     # The next hour's reports hold the crowd in their wider windows, and are published.
@@ -290,6 +290,6 @@ def test_application_of_all_stages_stops_at_the_gate_that_fails_and_leaves_the_s
     assert told(folder, "together") == []
     promised, stands = (
         {node: (entry.status, entry.digest, entry.inputs) for node, entry in book.items()}
-        for book in (ledger(folder).book(), own.book())
+        for book in (ledger(folder).snapshot(), own.snapshot())
     )
     assert stands == promised

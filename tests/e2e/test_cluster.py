@@ -15,7 +15,7 @@ from sample_logs import HOUR, WEB, land
 from transom.app.pipeline import run_stages
 from transom.core.intervals import Interval
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Entry, Node
+from transom.ledger.state import PartitionKey, PartitionState
 from transom.stream import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,11 +26,11 @@ OF_SET_UP = ("TRANSOM_", "PYTHONPATH", "PYSPARK_SUBMIT_ARGS")
 """What of the environment a job on a cluster must not need."""
 
 
-def standing(lake: Path) -> dict[Node, tuple[object, ...]]:
-    def told(entry: Entry) -> tuple[object, ...]:
+def standing(lake: Path) -> dict[PartitionKey, tuple[object, ...]]:
+    def told(entry: PartitionState) -> tuple[object, ...]:
         return entry.status, entry.complete, entry.digest, entry.rows, entry.inputs
 
-    return {node: told(entry) for node, entry in Ledger(str(lake / "web")).book().items()}
+    return {node: told(entry) for node, entry in Ledger(str(lake / "web")).snapshot().items()}
 
 
 @pytest.mark.full

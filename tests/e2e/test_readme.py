@@ -22,7 +22,7 @@ from transom.core.intervals import Interval
 from transom.features.registry import BUILT_IN
 from transom.formats.record_format import FormatName
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Entry, Node, Verdict
+from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 from transom.spec.expressions import FUNCTIONS
 from transom.stream import parse
 
@@ -124,15 +124,15 @@ def test_the_join_is_used_as_shown(spark: SparkSession) -> None:
 
 def test_what_is_wrong_is_found_as_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ledger = Ledger(str(tmp_path / "web"))
-    node = Node("ingest", "events", "events", datetime(2015, 5, 17, 10, tzinfo=UTC))
+    node = PartitionKey("ingest", "events", "events", datetime(2015, 5, 17, 10, tzinfo=UTC))
     ledger.claim("ingest", [node], "a")
     seen = [
-        Verdict(node, "rejected_share", "error", 0.5, "at most 0.05", False, sample=("junk", "more")),
-        Verdict(node, "lines_accounted", "error", 0.0, "0", True),
+        CheckResult(node, "rejected_share", "error", 0.5, "at most 0.05", False, sample=("junk", "more")),
+        CheckResult(node, "lines_accounted", "error", 0.0, "0", True),
     ]
     ledger.record_checks("ingest", seen, "a")
     ledger.record_checks("ingest", seen, "an earlier run")
-    ledger.publish("ingest", {node: Entry("quarantined", "a")}, "a")
+    ledger.publish("ingest", {node: PartitionState("quarantined", "a")}, "a")
     exec(compile(block("failed_checks").replace(".transom/lake", str(tmp_path)), "README.md", "exec"), {})
     head, *rows = capsys.readouterr().out.splitlines()
     assert head.split() == ["hour", "stage", "check", "severity", "observed", "expected", "subject", "first"]

@@ -20,7 +20,7 @@ from histories import told_anew
 from house import House
 from siege import Siege
 from transom.core.intervals import HOUR, Interval
-from transom.features.ingest.file_records import File
+from transom.features.ingest.file_records import FileRecord
 from transom.features.registry import STAGES
 
 FIRST = datetime(2015, 5, 18, 0, tzinfo=UTC)
@@ -66,7 +66,7 @@ frequency:
 WHOLE = Interval(FIRST, FIRST + HOURS * HOUR)
 assert HOURS >= 6, "of each hour, another one has to be further away than `heal`"
 
-Files = Mapping[str, File]
+Files = Mapping[str, FileRecord]
 
 
 class Fate:

@@ -35,7 +35,7 @@ KEY = ["shape", "host"]
 def number_of_frames(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames that go to where the rows are, and frames that are too many for that."""
     if request.param == "many":
-        monkeypatch.setattr(between, "FEW", 0)
+        monkeypatch.setattr(between, "BROADCAST_LIMIT", 0)
 
 
 def drawn(spark: SparkSession, longest: int) -> tuple[DataFrame, DataFrame]:
@@ -106,9 +106,9 @@ def test_frames_match_the_rows_of_a_plain_join_and_their_aggregates(
     )
     aggregated = sorted(map(tuple, expected.collect()))
     assert len(aggregated) == 80
-    for few in (between.FEW, 0):
+    for few in (between.BROADCAST_LIMIT, 0):
         # Frames go to where the rows are; and frames are too many for that.
-        monkeypatch.setattr(between, "FEW", few)
+        monkeypatch.setattr(between, "BROADCAST_LIMIT", few)
         found = between_join(frames, rows, on=ON, by=by, how=AGGREGATES, **times)
         assert found.columns == ["shape", "id", "host", "start", "end", *AGGREGATES]
         assert sorted(map(tuple, found.select("id", *AGGREGATES).collect())) == aggregated

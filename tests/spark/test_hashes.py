@@ -7,7 +7,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from transom.engine.hours import granule, quoted
-from transom.features.aggregates.algorithm.distinct_count import SIZE, Sample
+from transom.features.aggregates.algorithm.distinct_count import SIZE, AdaptiveSample
 from transom.features.aggregates.distinct_hashes import with_hashes
 from transom.features.aggregates.resolve import block_of
 from transom.stream import parse
@@ -52,7 +52,7 @@ def test_a_granule_holds_the_smallest_hashes_of_its_values(spark: SparkSession, 
         return [max(row[0] & (2**63 - 1), 1) for row in drawn.select(F.xxhash64(column)).collect()]
 
     assert held == {
-        at: (len(many), list(Sample.of(hashes(many)).hashes) if set(many) != {None} else None)
+        at: (len(many), list(AdaptiveSample.of(hashes(many)).hashes) if set(many) != {None} else None)
         for at, many in values.items()
     }
     assert len(held["many", 0][1]) == SIZE + 1

@@ -12,7 +12,7 @@ import yaml
 from pyspark.sql import SparkSession
 
 from house import House, hour, line
-from transom.api import RESULTS, NotFresh, Results, UnknownKey, _literal, read
+from transom.api import RESULTS, Results, StaleDataError, UnknownKey, _literal, read
 from transom.storage.tables import Table, descriptions
 from transom.stream import parse
 
@@ -137,21 +137,25 @@ def test_what_is_not_fresh_is_not_told(lived: House) -> None:
     whole = web.horizon(one, hour(5), "2 hours")
     lived.land(4, [line(3600 * 4 + 5, "it's1")], ".late")
     lived.ingest(4, 5)
-    with pytest.raises(NotFresh, match="granules of aggregate traffic 2015-05-17T04:00 are out of date"):
+    with pytest.raises(
+        StaleDataError, match="granules of aggregate traffic 2015-05-17T04:00 are out of date"
+    ):
         web.horizon(one, hour(5), "2 hours")
     lived.aggregate(4, 5)
     healed = web.horizon(one, hour(5), "2 hours")
     assert whole is not None
     assert healed is not None
     assert healed["n"] == whole["n"] + 1
-    with pytest.raises(NotFresh, match="nobody has asked for 2015-05-17T05:00, in which the window ends"):
+    with pytest.raises(
+        StaleDataError, match="nobody has asked for 2015-05-17T05:00, in which the window ends"
+    ):
         web.horizon(one, hour(6), "2 hours")
     lived.land(6, [line(3600 * 6, "it's1")])
     lived.run(5, 7)
     found = web.horizon(one, hour(7), "2 hours")
     assert found is not None
     assert (found["n"], found["complete"]) == (1, False)
-    with pytest.raises(NotFresh, match="granules of aggregate traffic 2015-05-17T00:00 are expired"):
+    with pytest.raises(StaleDataError, match="granules of aggregate traffic 2015-05-17T00:00 are expired"):
         web.horizon(one, hour(2), "2 hours")
 
 
@@ -185,9 +189,9 @@ def test_what_cannot_be_asked_is_refused_in_words(lived: House) -> None:
 
 def test_what_no_run_has_made_is_not_made_by_asking(tmp_path: Path) -> None:
     web = read(tmp_path / "lake", parse(yaml.safe_load(STREAM)))
-    with pytest.raises(NotFresh, match="no run of web is in this lake: "):
+    with pytest.raises(StaleDataError, match="no run of web is in this lake: "):
         web.horizon({"client": "x"}, hour(5), "1 hour")
-    with pytest.raises(NotFresh, match="no run of web has made a table recurring: "):
+    with pytest.raises(StaleDataError, match="no run of web has made a table recurring: "):
         web.table("recurring")
     assert not (tmp_path / "lake").exists()
 

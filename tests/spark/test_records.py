@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from transom.features.ingest.deduplicate import REPEATS, compares, marked
+from transom.features.ingest.deduplicate import IS_DUPLICATE, compares, mark_duplicates
 from transom.features.ingest.derived_columns import with_derived
 from transom.stream import parse
 
@@ -116,7 +116,7 @@ def test_which_records_repeat_others(
     ]
     ddl = "source_line bigint, event_time timestamp, uid string, site string, took double, source_id string"
     frame = spark.createDataFrame(rows, ddl).selectExpr("*", "date_trunc('hour', event_time) AS hour")
-    found = {row.source_line for row in marked(frame, stream).where(REPEATS).collect()}
+    found = {row.source_line for row in mark_duplicates(frame, stream).where(IS_DUPLICATE).collect()}
     assert found == {record.source_line for record in expected}
     assert compares(stream) is bool(plain)
     assert bool(expected) is bool(plain)

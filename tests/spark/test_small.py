@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from house import House, hour, line
-from transom.ledger.ledger import Overtaken
+from transom.ledger.ledger import RunSuperseded
 from transom.storage import driver_io as small
 from transom.storage import tables
 from transom.storage.store import Store, Write
@@ -30,8 +30,8 @@ def table(root: Path, texts: list[str]) -> None:
 
 
 def taken(root: Path, *numbers: int) -> pa.Table | None:
-    return small.held(
-        [(small.Stored(DeltaTable(f"{root}/lines", version=0)), {hour(number) for number in numbers})]
+    return small.read_if_small(
+        [(small.TableReader(DeltaTable(f"{root}/lines", version=0)), {hour(number) for number in numbers})]
     )
 
 
@@ -49,7 +49,7 @@ def test_rows_of_the_hours_that_are_asked_for_are_taken_in_the_tables_own_types(
 def test_rows_that_lie_in_many_files_are_one_batch_for_spark(tmp_path: Path) -> None:
     for _ in range(4):
         table(tmp_path, ["one", "two"])
-    rows = small.held([(small.Stored(DeltaTable(f"{tmp_path}/lines")), {hour(0), hour(1)})])
+    rows = small.read_if_small([(small.TableReader(DeltaTable(f"{tmp_path}/lines")), {hour(0), hour(1)})])
     assert rows is not None
     assert sorted(rows["raw"].to_pylist()) == ["one"] * 4 + ["two"] * 4
     assert rows["raw"].num_chunks == 1
@@ -60,15 +60,15 @@ def test_many_rows_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyP
     table(tmp_path, ["x" * 1000] * 2000)
     stored = sum(file.stat().st_size for file in (tmp_path / "lines").rglob("*.parquet"))
     assert stored < 20_000
-    monkeypatch.setattr(small, "MOST", 500_000)
+    monkeypatch.setattr(small, "MAX_DRIVER_BYTES", 500_000)
     assert taken(tmp_path, 0) is None
-    monkeypatch.setattr(small, "MOST", 1_200_000)
+    monkeypatch.setattr(small, "MAX_DRIVER_BYTES", 1_200_000)
     assert taken(tmp_path, 0) is not None
     assert taken(tmp_path, 0, 1) is None
     # However many versions they are read at.
-    versions = [small.Stored(DeltaTable(f"{tmp_path}/lines")) for _ in range(2)]
-    assert small.held([(stored, {hour(at)}) for at, stored in enumerate(versions)]) is None
-    monkeypatch.setattr(small, "MOST", stored // 3)
+    versions = [small.TableReader(DeltaTable(f"{tmp_path}/lines")) for _ in range(2)]
+    assert small.read_if_small([(stored, {hour(at)}) for at, stored in enumerate(versions)]) is None
+    monkeypatch.setattr(small, "MAX_DRIVER_BYTES", stored // 3)
     assert taken(tmp_path, 0, 1) is None
 
 
@@ -76,7 +76,9 @@ def test_lists_take_what_they_hold(tmp_path: Path) -> None:
     hours = pa.array([hour(0)] * 3, pa.timestamp("us", "UTC"))
     lists = pa.table({"hour": hours, "hashes": pa.array([[7] * 1000, None, []], pa.list_(pa.int64()))})
     write_deltalake(str(tmp_path / "lines"), lists, partition_by=["hour"])
-    assert small.Stored(DeltaTable(f"{tmp_path}/lines")).unpacked({hour(0)}) == (3 * 2 + 1000) * small.FIXED
+    assert (
+        small.TableReader(DeltaTable(f"{tmp_path}/lines")).unpacked({hour(0)}) == (3 * 2 + 1000) * small.FIXED
+    )
 
 
 def test_what_rows_take_is_known_before_they_are_taken(spark: SparkSession) -> None:
@@ -91,9 +93,9 @@ def test_what_rows_take_is_known_before_they_are_taken(spark: SparkSession) -> N
 def test_both_ways_leave_the_same_lake(house: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     lakes = {}
     # By Spark the hours are named one by one, as scattered ones are.
-    for lake, most, few in (("few", small.MOST, tables.FEW), ("many", 0, 0)):
-        monkeypatch.setattr(small, "MOST", most)
-        monkeypatch.setattr(tables, "FEW", few)
+    for lake, most, few in (("few", small.MAX_DRIVER_BYTES, tables.MAX_COMPARED_RANGES), ("many", 0, 0)):
+        monkeypatch.setattr(small, "MAX_DRIVER_BYTES", most)
+        monkeypatch.setattr(tables, "MAX_COMPARED_RANGES", few)
         lakes[lake] = house(lake=lake)
         for number in range(3):
             lakes[lake].land(number, [line(number * 3600 + i, f"10.0.0.{i % 5}") for i in range(30)])
@@ -128,19 +130,21 @@ def test_rows_of_other_blocks_are_written_again_by_spark_where_they_are_many(
         (Write(of, rows("a", 4), {"a": [hour(0)]}), "Apach"),
         (Write(of, rows("c"), {"a": [hour(1)]}), "Apach"),
     ]
-    monkeypatch.setattr(small, "MOST", 1)
+    monkeypatch.setattr(small, "MAX_DRIVER_BYTES", 1)
     for token, (write, writer) in enumerate(writes):
         store.write(write, stage="stage", token=token, run_id="run")
         assert writers_of(str(tmp_path), "lines")[0] == writer, token
     stands = read_rows(DeltaTable(str(tmp_path / "lines")))
     assert sorted((row["block"], row["n"]) for row in stands) == [("a", 4), *(("b", n) for n in range(6))]
-    monkeypatch.setattr(small, "MOST", 100_000)
+    monkeypatch.setattr(small, "MAX_DRIVER_BYTES", 100_000)
     store.write(Write(of, rows("a", 1), {"a": [hour(1)]}), stage="stage", token=len(writes), run_id="run")
     assert writers_of(str(tmp_path), "lines")[0] == "delta"
     # A later write stands, whoever makes the earlier one.
     version = DeltaTable(str(tmp_path / "lines")).version()
     for late in (rows("d", 0), spark.createDataFrame(rows("d", 0))):
-        with pytest.raises(Overtaken, match="table lines holds a later run's write; run late wrote nothing"):
+        with pytest.raises(
+            RunSuperseded, match="table lines holds a later run's write; run late wrote nothing"
+        ):
             store.write(Write(of, late, {None: both}), stage="stage", token=2, run_id="late")
     assert DeltaTable(str(tmp_path / "lines")).version() == version
 

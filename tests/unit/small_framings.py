@@ -9,7 +9,7 @@ from transom.features.frames.algorithm.reference import (
     Aggregate,
     Boundary,
     Delta,
-    Framing,
+    FrameSpec,
     Kind,
     Marked,
     Reading,
@@ -38,14 +38,14 @@ KINDS: dict[str, st.SearchStrategy[Kind]] = {
 
 
 @st.composite
-def framings(draw: st.DrawFn, kind: str) -> Framing:
+def framings(draw: st.DrawFn, kind: str) -> FrameSpec:
     """One of a kind, with whatever may be said beside it."""
     begins = kind == "threshold" and draw(st.booleans())
     scheduled = begins or draw(st.booleans())
     every = TURN if scheduled or draw(st.booleans()) else 1
     least = 1 if begins else draw(st.one_of(st.just(1), st.integers(1, 4)))
     least_time = draw(st.one_of(st.just(0), st.integers(0, 8))) * TURN
-    return Framing(
+    return FrameSpec(
         draw(KINDS[kind]),
         every,
         scheduled,
@@ -67,7 +67,7 @@ def framings(draw: st.DrawFn, kind: str) -> Framing:
 
 
 @st.composite
-def readings(draw: st.DrawFn, framing: Framing) -> list[Reading]:
+def readings(draw: st.DrawFn, framing: FrameSpec) -> list[Reading]:
     """Of one key, in order, with gaps and with what is missing."""
     turns = draw(st.lists(st.integers(0, HOURS * 4 - 1), unique=True, max_size=24).map(sorted))
     starting, ending = not framing.begins and draw(st.booleans()), draw(st.booleans())

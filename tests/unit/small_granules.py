@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from transom.features.aggregates.algorithm.granules import Granules, Summary
+from transom.features.aggregates.algorithm.granules import ColumnSummary, Granules
 
 Record = tuple[int, int, dict[str, int | None]]
 """Key, time and the values of columns."""
@@ -25,7 +25,7 @@ def granules(records: list[Record], base: int) -> Granules:
         column([start for _, start in grouped]),
         column([len(values) for values in grouped.values()]),
         {
-            "v": Summary(
+            "v": ColumnSummary(
                 column([len(v) for v in known]),
                 column([(sum(v) + 2**63) % 2**64 - 2**63 for v in known]),
                 column([min(v, default=0) for v in known]),

@@ -1,7 +1,7 @@
 """A lake in memory, in which the lake's own control flow runs toy stages: ledger, pins, claims, writes.
 
 Rows are dictionaries, and no JVM is there to hold them; what Spark does with rows is done in a few lines. All
-else is `refresh` and what it calls. `Lake` has one stage of three steps; `contract.memory_pipeline` has the
+else is `run_steps` and what it calls. `Lake` has one stage of three steps; `contract.memory_pipeline` has the
 steps of every real stage.
 """
 
@@ -19,15 +19,15 @@ import pyarrow as pa
 from transom.core.intervals import HOUR, Interval
 from transom.engine import runner as module
 from transom.engine.retention import Series
-from transom.engine.runner import Outcome, refresh
-from transom.ledger.check import Check, Finding
-from transom.ledger.ledger import Ledger, Overtaken
-from transom.ledger.stage import Computed, Part, Reads, Request, Share, Stage, Step
-from transom.ledger.state import EMPTY_DIGEST, Book, Entry, Node, Verdict
-from transom.ledger.task_counters import Tally
-from transom.storage.external import Filler
+from transom.engine.runner import Outcome, run_steps
+from transom.ledger.check import Check, MetricResult
+from transom.ledger.ledger import Ledger, RunSuperseded
+from transom.ledger.stage import BlockOutput, BlockTask, InputRange, Stage, StepRequest, StepResult, TableStep
+from transom.ledger.state import EMPTY_DIGEST, CheckResult, LedgerSnapshot, PartitionKey, PartitionState
+from transom.ledger.task_counters import TaskCounters
+from transom.storage.external import ExternalSource
 from transom.storage.external import Rows as OutsideRows
-from transom.storage.store import Pins, Store, Write
+from transom.storage.store import PinnedTables, Store, Write
 from transom.storage.tables import Table
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
@@ -72,26 +72,31 @@ class Kept(Ledger):
     """A ledger in memory."""
 
     def __init__(self, commits: "Commits") -> None:
-        self.root, self._now, self.commits, self.version = "", Book({}), commits, 0
-        self.verdicts: list[tuple[str, Verdict]] = []
+        self.root, self._now, self.commits, self.version = "", LedgerSnapshot({}), commits, 0
+        self.verdicts: list[tuple[str, CheckResult]] = []
 
-    def book(self, stages: Sequence[str] | None = None) -> Book:
+    def snapshot(self, stages: Sequence[str] | None = None) -> LedgerSnapshot:
         if stages is None:
             return self._now
-        return Book({node: entry for node, entry in self._now.items() if node.stage in stages})
+        return LedgerSnapshot({node: entry for node, entry in self._now.items() if node.stage in stages})
 
-    def _commit(self, stage: str, entries: Callable[[Book], Mapping[Node, Entry | None]], run_id: str) -> int:
+    def _commit(
+        self,
+        stage: str,
+        entries: Callable[[LedgerSnapshot], Mapping[PartitionKey, PartitionState | None]],
+        run_id: str,
+    ) -> int:
         with self.commits.one():
             self._now = self._now.updated(entries(self._now))
             self.version += 1
             return self.version
 
-    def record_checks(self, stage: str, verdicts: Sequence[Verdict], run_id: str) -> None:
+    def record_checks(self, stage: str, verdicts: Sequence[CheckResult], run_id: str) -> None:
         if verdicts:
             with self.commits.one():
                 self.verdicts += [(run_id, verdict) for verdict in verdicts]
 
-    def silence(self, run_id: str) -> timedelta:
+    def idle_time(self, run_id: str) -> timedelta:
         return timedelta(0)
 
 
@@ -142,21 +147,27 @@ class Shelves(Store):
     def pin(
         self,
         tables: Iterable[str],
-        book: Book | None = None,
-        fillers: Mapping[Filler, OutsideRows] | None = None,
-    ) -> Pins:
+        book: LedgerSnapshot | None = None,
+        fillers: Mapping[ExternalSource, OutsideRows] | None = None,
+    ) -> PinnedTables:
         # Others may come in between here, too.
         with self.commits.one():
             versions = {name: len(self.versions.setdefault(name, [Rows()])) - 1 for name in tables}
             return Pinned(self, versions, fillers=fillers or {})
 
     def write(
-        self, write: Write, *, stage: str, token: int, run_id: str, known: Iterable[Node] | None = None
+        self,
+        write: Write,
+        *,
+        stage: str,
+        token: int,
+        run_id: str,
+        known: Iterable[PartitionKey] | None = None,
     ) -> None:
         name = write.table.name
         with self.commits.one():
             if self.tokens.get((name, stage), -1) >= token:
-                raise Overtaken(f"run {run_id} was overtaken")
+                raise RunSuperseded(f"run {run_id} was overtaken")
             self.tokens[name, stage] = token
             replaced = within(write.targets)
             rows = Rows() if isinstance(write.rows, pa.Table) else write.rows
@@ -165,12 +176,12 @@ class Shelves(Store):
             self.versions[name].append(Rows([*stay, *rows]))
 
 
-class Pinned(Pins):
+class Pinned(PinnedTables):
     def read(self, table: str, hours: Iterable[datetime]) -> Any:
         wanted = set(hours)
         return self.store.versions[table][self.versions[table]].where(lambda row: row["hour"] in wanted)
 
-    def read_filler(self, filler: Filler, hours: Collection[datetime]) -> Any:
+    def read_filler(self, filler: ExternalSource, hours: Collection[datetime]) -> Any:
         # No session is there that could read it.
         return self.fillers[filler](None, hours)  # type: ignore[arg-type]
 
@@ -182,27 +193,31 @@ class Outside:
         tables: a value for each hour of each, by its name.
     """
 
-    def __init__(self, tables: Mapping[str, Mapping[datetime, int]], declared: Sequence[Filler]) -> None:
+    def __init__(
+        self, tables: Mapping[str, Mapping[datetime, int]], declared: Sequence[ExternalSource]
+    ) -> None:
         self._tables = tables
-        self._seen: dict[Filler, Mapping[datetime, int]] = {filler: {} for filler in declared}
+        self._seen: dict[ExternalSource, Mapping[datetime, int]] = {filler: {} for filler in declared}
 
-    def beside(self, book: Book) -> Book:
+    def beside(self, book: LedgerSnapshot) -> LedgerSnapshot:
         # What is pinned is what was seen last, as in `transom.storage.external`.
         self._seen = {filler: dict(self._tables.get(filler.name, {})) for filler in self._seen}
-        return book.beside(
+        return book.with_external(
             {filler.series: self._hours(filler, held, book) for filler, held in self._seen.items()}
         )
 
-    def _hours(self, filler: Filler, held: Mapping[datetime, int], book: Book) -> dict[datetime, Entry]:
+    def _hours(
+        self, filler: ExternalSource, held: Mapping[datetime, int], book: LedgerSnapshot
+    ) -> dict[datetime, PartitionState]:
         if filler.table is not None and filler.time is None:
             # Rows of all time: every hour reads all of them.
             said = digest({"hour": hour, "value": value} for hour, value in held.items())
-            return dict.fromkeys(book.due, Entry("published", "", digest=said))
+            return dict.fromkeys(book.required_hours, PartitionState("published", "", digest=said))
         # Of another stream, hours that are due in this one.
-        hours = held.keys() if filler.table is not None else held.keys() & book.due
-        return {hour: Entry("published", "", digest=f"1:{held[hour]}") for hour in hours}
+        hours = held.keys() if filler.table is not None else held.keys() & book.required_hours
+        return {hour: PartitionState("published", "", digest=f"1:{held[hour]}") for hour in hours}
 
-    def pinned(self) -> Mapping[Filler, OutsideRows]:
+    def pinned(self) -> Mapping[ExternalSource, OutsideRows]:
         def rows(
             held: Mapping[datetime, int], listed: bool, session: object, hours: Collection[datetime]
         ) -> Any:
@@ -217,14 +232,14 @@ class Outside:
 class Tray:
     """What stands for a spool."""
 
-    def __init__(self, store: Store, table: Table, shares: Sequence[Share], hours: int) -> None:
+    def __init__(self, store: Store, table: Table, shares: Sequence[BlockTask], hours: int) -> None:
         self._rows = Rows({"block": share.block, **row} for share in shares for row in share.frame)
-        self.counted: dict[str, Tally] = {}
+        self.counted: dict[str, TaskCounters] = {}
 
     def rows(self) -> Rows:
         return self._rows
 
-    def take(self, good: object) -> None:
+    def adopt_files(self, good: object) -> None:
         return None
 
     def discard(self) -> None:
@@ -232,8 +247,12 @@ class Tray:
 
 
 def measured(
-    step: Step, rows: Rows, computed: Computed, nodes: Iterable[Node], counted: Mapping[str, Tally]
-) -> dict[Node, Row]:
+    step: TableStep,
+    rows: Rows,
+    computed: StepResult,
+    nodes: Iterable[PartitionKey],
+    counted: Mapping[str, TaskCounters],
+) -> dict[PartitionKey, Row]:
     figures = {}
     nodes = list(nodes)
     asked = {(node.block, node.hour) for node in nodes}
@@ -245,7 +264,7 @@ def measured(
     return figures
 
 
-def judged(checks: Sequence[Check], metrics: Sequence[Row]) -> list[Finding]:
+def judged(checks: Sequence[Check], metrics: Sequence[Row]) -> list[MetricResult]:
     found = []
     for check in checks:
         for number, row in enumerate(metrics):
@@ -253,21 +272,22 @@ def judged(checks: Sequence[Check], metrics: Sequence[Row]) -> list[Finding]:
             if value is not None:
                 low, high = check.at_least, check.at_most
                 good = (low is None or value >= low) and (high is None or value <= high)
-                found.append(Finding(check, number, value, good))
+                found.append(MetricResult(check, number, value, good))
     return found
 
 
 @contextmanager
 def without_spark(outside: Mapping[str, Mapping[datetime, int]]) -> Iterator[None]:
-    """Inside, `refresh` takes rows as they are here.
+    """Inside, `run_steps` takes rows as they are here.
 
     Args:
         outside: what is not the stream's own, as in `Outside`.
     """
     instead: dict[str, object] = {
-        "DataFrame": Rows, "Spool": Tray, "Pins": Pinned, "measure": measured, "judge": judged, "_in": within,
+        "DataFrame": Rows, "StagedOutput": Tray, "PinnedTables": Pinned, "measure": measured,
+        "evaluate_checks": judged, "_in": within,
         "_hashed": lambda step, rows: rows,
-        "Fillers": lambda root, declared: Outside(outside, declared),
+        "ExternalSources": lambda root, declared: Outside(outside, declared),
     }  # fmt: skip
     with patch.multiple(module, **instead):
         yield
@@ -307,26 +327,27 @@ class Toy:
             "toy",
             1,
             (
-                self._step("sums", self._sums, Reads("ingest", "events", "events", back=3)),
+                self._step("sums", self._sums, InputRange("ingest", "events", "events", back=3)),
                 self._step(
-                    "chain", self._chain, Reads("toy", "", "chain", -1, -1), Reads("toy", "", "sums", back=1),
+                    "chain", self._chain, InputRange("toy", "", "chain", -1, -1),
+                    InputRange("toy", "", "sums", back=1),
                     checks=(few, many),
                 ),
-                self._step("told", self._told, Reads("toy", "", "chain", back_of=self._back_of_told)),
+                self._step("told", self._told, InputRange("toy", "", "chain", back_of=self._back_of_told)),
             ),
         )  # fmt: skip
 
     def _step(
         self,
         name: str,
-        compute: Callable[[Request], Iterator[tuple[str, Row]]],
-        *reads: Reads,
+        compute: Callable[[StepRequest], Iterator[tuple[str, Row]]],
+        *reads: InputRange,
         checks: tuple[Check, ...] = (),
-    ) -> Step:
+    ) -> TableStep:
         kinds = {"block": "string", "hour": "timestamp", "value": "bigint"}
         table = Table(name, kinds, ("hour",), frozenset(), state=name != "told")
         parts = {
-            block: Part(
+            block: BlockOutput(
                 tuple(replace(r, block=r.block or block, back=back if r.back < 0 else r.back) for r in reads),
                 str(self.shape),
                 ("hour", "value"),
@@ -334,7 +355,7 @@ class Toy:
             for block, back in BACK.items()
         }
 
-        def computed(request: Request) -> Computed:
+        def computed(request: StepRequest) -> StepResult:
             rows: dict[str, Rows] = {block: Rows() for block in request.targets}
             for block, row in compute(request):
                 rows[block].append(row)
@@ -342,23 +363,23 @@ class Toy:
                 assert list(hours) == sorted(hours)
                 self.computed.extend((name, block, hour) for hour in hours)
                 self.passes.append((name, block, list(hours)))
-            return Computed([Share(block, frame) for block, frame in rows.items()])
+            return StepResult([BlockTask(block, frame) for block, frame in rows.items()])
 
-        return Step(table, parts, computed, checks)
+        return TableStep(table, parts, computed, checks)
 
-    def _sums(self, request: Request) -> Iterator[tuple[str, Row]]:
+    def _sums(self, request: StepRequest) -> Iterator[tuple[str, Row]]:
         for block, hours in request.targets.items():
             for hour in hours:
                 parts = [self._events(request, hour - n * HOUR) for n in (3, 2, 1, 0)]
                 if any(parts):
                     yield block, {"hour": hour, "value": sum(parts) + self.shape, "parts": tuple(parts)}
 
-    def _events(self, request: Request, hour: datetime) -> int:
+    def _events(self, request: StepRequest, hour: datetime) -> int:
         # An hour that nobody asked for is empty, whatever files of other hours have put there.
         due = request.rows["events", "events"].keys() & {hour}
         return sum(row["value"] for row in request.pins.read("events", due))
 
-    def _chain(self, request: Request) -> Iterator[tuple[str, Row]]:
+    def _chain(self, request: StepRequest) -> Iterator[tuple[str, Row]]:
         for block, hours in request.targets.items():
             reach = [timedelta(hours=n) for n in range(1, BACK[block] + 1)]
             read = {hour - back for hour in hours for back in reach} - set(hours)
@@ -377,7 +398,7 @@ class Toy:
     def _back_of_told(self, hour: datetime) -> int:
         return -1 if self.told and hour.hour % 4 == 3 else self.told - hour.hour % 2 * (self.told // 2)
 
-    def _told(self, request: Request) -> Iterator[tuple[str, Row]]:
+    def _told(self, request: StepRequest) -> Iterator[tuple[str, Row]]:
         for block, hours in request.targets.items():
             read = {hour: [hour - n * HOUR for n in range(self._back_of_told(hour) + 1)] for hour in hours}
             chain = _values(request, "chain", block, set().union(*read.values()), "value")
@@ -387,7 +408,7 @@ class Toy:
 
 
 def _values(
-    request: Request, table: str, block: str, hours: Collection[datetime], name: str
+    request: StepRequest, table: str, block: str, hours: Collection[datetime], name: str
 ) -> dict[datetime, Any]:
     rows = request.pins.read(table, hours)
     return {row["hour"]: row[name] for row in rows if row["block"] == block}
@@ -417,24 +438,24 @@ class EventLake:
     ) -> None:
         """Lets ingest publish an hour, or withhold what it now has of it."""
         hour = at(number)
-        node = Node("ingest", "events", "events", hour)
+        node = PartitionKey("ingest", "events", "events", hour)
         rows = Rows({"block": "events", "hour": hour, "value": value} for value in values)
-        before = self.ledger.book().get(node)
+        before = self.ledger.snapshot().get(node)
         asked = asked or (before is not None and before.asked)
         if held:
             stood = before.digest if before else EMPTY_DIGEST
-            entry = Entry(
+            entry = PartitionState(
                 "quarantined", "ingest", False, stood, {"of": digest(rows)}, cause="bad", asked=asked
             )
         else:
             cause = None if complete else "files_expected"
-            entry = Entry(
+            entry = PartitionState(
                 "published", "ingest", complete, digest(rows), {}, len(rows), cause=cause, asked=asked
             )
             held_rows = self.store.versions.setdefault("events", [Rows()])[-1]
             stay = held_rows.where(lambda row: row["hour"] != hour)
             self.store.versions["events"].append(Rows([*stay, *rows]))
-        self.ledger._now = self.ledger.book().updated({node: entry})
+        self.ledger._now = self.ledger.snapshot().updated({node: entry})
 
     def refreshed(
         self,
@@ -454,21 +475,21 @@ class EventLake:
             for number, part in enumerate(stretch.chunks(chunk * HOUR)):
                 name = f"run {self.runs} {number}"
                 outcome.add(
-                    refresh(
+                    run_steps(
                         self.store, self.ledger, stage, part, heal * HOUR, name, (), stretch, kept, shared
                     )
                 )
         return outcome
 
-    def rows(self, node: Node) -> Rows:
+    def rows(self, node: PartitionKey) -> Rows:
         """What stands of a node."""
         rows = self.store.versions.get(node.table, [Rows()])[-1]
         return Rows(sorted(rows.where(within({node.block: [node.hour]})), key=repr))
 
     def take_events(self, other: "EventLake") -> None:
         """Makes the events of another lake, and what is outside of it, those of this one, which is new."""
-        events = {node: entry for node, entry in other.ledger.book().items() if node.stage == "ingest"}
-        self.ledger._now = Book(events)
+        events = {node: entry for node, entry in other.ledger.snapshot().items() if node.stage == "ingest"}
+        self.ledger._now = LedgerSnapshot(events)
         self.store.versions["events"] = [other.store.versions.get("events", [Rows()])[-1]]
         self.outside = {name: dict(hours) for name, hours in other.outside.items()}
 

@@ -4,24 +4,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from transom.findings.from_ledger import Finding, from_ledger
-from transom.ledger.reasons import Cause, in_words
-from transom.ledger.state import Book, Entry, Node, Verdict
+from transom.ledger.reasons import Cause, format_causes
+from transom.ledger.state import CheckResult, LedgerSnapshot, PartitionKey, PartitionState
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
-GOOD = Entry("published", "a")
-WITHHELD = Entry("quarantined", "a", complete=False, cause="checks say so")
+GOOD = PartitionState("published", "a")
+WITHHELD = PartitionState("quarantined", "a", complete=False, cause="checks say so")
 
 
-def lacking(*causes: Cause) -> Entry:
+def lacking(*causes: Cause) -> PartitionState:
     """An hour that lacks something."""
-    return Entry("published", "a", complete=False, cause=in_words(causes), causes=causes)
+    return PartitionState("published", "a", complete=False, cause=format_causes(causes), causes=causes)
 
 
-def waiting(cause: Cause | None) -> Entry:
+def waiting(cause: Cause | None) -> PartitionState:
     """An hour that waits for another one."""
     assert cause is not None
-    return Entry("blocked", "b", complete=False, cause=cause.text, causes=(cause,))
+    return PartitionState("blocked", "b", complete=False, cause=cause.text, causes=(cause,))
 
 
 PARTIAL = lacking(Cause("check", "files_expected", "files_expected"))
@@ -31,32 +31,36 @@ def at(number: int) -> datetime:
     return DAY + number * HOUR
 
 
-def node(number: int, block: str = "events", stage: str = "ingest", of: str = "events") -> Node:
-    return Node(stage, block, of, at(number))
+def node(number: int, block: str = "events", stage: str = "ingest", of: str = "events") -> PartitionKey:
+    return PartitionKey(stage, block, of, at(number))
 
 
-def book(entries: Mapping[int, Entry], block: str = "events", stage: str = "ingest") -> Book:
-    return Book({node(number, block, stage): entry for number, entry in entries.items()})
+def book(
+    entries: Mapping[int, PartitionState], block: str = "events", stage: str = "ingest"
+) -> LedgerSnapshot:
+    return LedgerSnapshot({node(number, block, stage): entry for number, entry in entries.items()})
 
 
-def junk(number: int, name: str = "") -> Verdict:
+def junk(number: int, name: str = "") -> CheckResult:
     """A file of which too many lines were rejected."""
     path = f"landing/{number:02}{name}.log"
     rows = (f"line {number}: no_match: junk",)
-    return Verdict(
+    return CheckResult(
         node(number), "rejected_share", "error", 1 / 3, "at most 0.05", False, subject=path, sample=rows
     )
 
 
-def files(number: int, observed: int, expected: int = 1) -> Verdict:
+def files(number: int, observed: int, expected: int = 1) -> CheckResult:
     """How many files came."""
     wanted = f"at least {expected}"
-    return Verdict(node(number), "files_expected", "incomplete", observed, wanted, observed >= expected)
+    return CheckResult(node(number), "files_expected", "incomplete", observed, wanted, observed >= expected)
 
 
 def told(found: Iterable[Finding]) -> list[str]:
     return [str(finding) for finding in found]
 
 
-def of_ingest(book: Book, failures: Sequence[Verdict] = (), stale: Sequence[Node] = ()) -> list[Finding]:
+def of_ingest(
+    book: LedgerSnapshot, failures: Sequence[CheckResult] = (), stale: Sequence[PartitionKey] = ()
+) -> list[Finding]:
     return from_ledger("web", "ingest", book, failures, stale)

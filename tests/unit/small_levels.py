@@ -2,15 +2,15 @@
 
 from hypothesis import strategies as st
 
-from transom.features.aggregates.algorithm.granules import Level
+from transom.features.aggregates.algorithm.granules import WindowLevel
 
 
 @st.composite
-def nested_levels(draw: st.DrawFn, base: int) -> list[Level]:
+def nested_levels(draw: st.DrawFn, base: int) -> list[WindowLevel]:
     """One to four levels, the finest first, each slide a multiple of the one below."""
-    levels: list[Level] = []
+    levels: list[WindowLevel] = []
     for _ in range(draw(st.integers(1, 4))):
         slide = (levels[-1].slide if levels else base) * draw(st.integers(1, 3))
         least = levels[-1].range // slide + 1 if levels else 1
-        levels.append(Level(slide * draw(st.integers(least, least + 3)), slide))
+        levels.append(WindowLevel(slide * draw(st.integers(least, least + 3)), slide))
     return levels

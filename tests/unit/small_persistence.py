@@ -9,14 +9,19 @@ from hypothesis import strategies as st
 
 from transom.core.exact_sums import Bools
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.persistence.algorithm.item_slot_hash import hashed
-from transom.features.persistence.algorithm.reference import Exact, Persistence, SlidingWindow, Tracked
+from transom.features.persistence.algorithm.item_slot_hash import item_slot_hash
+from transom.features.persistence.algorithm.reference import (
+    Exact,
+    PersistenceParams,
+    SlidingWindow,
+    TrackedItem,
+)
 from transom.features.persistence.algorithm.vectorised import (
     WATCHED,
     Reported,
-    Sightings,
-    State,
-    Tracking,
+    SlotObservations,
+    TrackerConfig,
+    TrackerState,
     Tuples,
     advance,
 )
@@ -33,7 +38,7 @@ At = tuple[int, bytes, int]
 class Case:
     """What is tracked, records in order, the hours that are asked for, and which of them runs begin with."""
 
-    tracking: Tracking
+    tracking: TrackerConfig
     records: Sequence[Record]
     watched: frozenset[bytes]
     due: Sequence[int]
@@ -53,8 +58,8 @@ def cases(draw: st.DrawFn) -> Case:
     # Large enough that not every item is tracked.
     low, high = Fraction(2, slots), alpha * Fraction(19, 20)
     epsilon = low + (high - low) * draw(st.fractions(0, 1, max_denominator=6))
-    asked = Persistence(slots, alpha, epsilon, draw(st.integers(1, 3)))
-    tracking = Tracking(asked, draw(st.sampled_from([15, 20, 30, 60, 120, 180])) * MINUTE)
+    asked = PersistenceParams(slots, alpha, epsilon, draw(st.integers(1, 3)))
+    tracking = TrackerConfig(asked, draw(st.sampled_from([15, 20, 30, 60, 120, 180])) * MINUTE)
     first = draw(st.integers(400_000, 400_006))
     due = [first + n for n in range(draw(st.integers(1, 24))) if n == 0 or draw(st.integers(0, 5))]
     records = []
@@ -72,11 +77,11 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(tracking, sorted(records), watched, due, runs)
 
 
-def plain(case: Case) -> Iterator[tuple[int, dict[At, Tracked], dict[bytes, int] | None, set[bytes]]]:
+def plain(case: Case) -> Iterator[tuple[int, dict[At, TrackedItem], dict[bytes, int] | None, set[bytes]]]:
     """Of each hour: the tuples; and where it reports, since when which items are named, and which left."""
-    tracking, asked = case.tracking, case.tracking.asked
+    tracking, asked = case.tracking, case.tracking.params
     windows = [
-        SlidingWindow(asked, lambda item, slot, seed=seed: hashed(item, slot, seed))  # type: ignore[misc]
+        SlidingWindow(asked, lambda item, slot, seed=seed: item_slot_hash(item, slot, seed))  # type: ignore[misc]
         for seed in range(asked.instances)
     ]
     exact = Exact(asked.slots)
@@ -92,14 +97,15 @@ def plain(case: Case) -> Iterator[tuple[int, dict[At, Tracked], dict[bytes, int]
                 if item not in case.watched:
                     window.take(item, slot)
         last = tracking.slot(hour)
-        tuples: dict[At, Tracked] = {}
+        tuples: dict[At, TrackedItem] = {}
         for seed, window in enumerate(windows):
             window.move_to(last)
             tuples |= {(seed, item, start): tracked for (item, start), tracked in window.tuples.items()}
         for item in case.watched:
             seen = sorted(s for s in exact.seen.get(item, ()) if last - asked.slots < s <= last)
             tuples |= {
-                (WATCHED, item, slot): Tracked(len(seen) - place, seen[-1]) for place, slot in enumerate(seen)
+                (WATCHED, item, slot): TrackedItem(len(seen) - place, seen[-1])
+                for place, slot in enumerate(seen)
             }
         if not tracking.reports(hour):
             yield hour, tuples, None, set()
@@ -118,9 +124,9 @@ def plain(case: Case) -> Iterator[tuple[int, dict[At, Tracked], dict[bytes, int]
         yield hour, tuples, named, left
 
 
-def fast(case: Case) -> Iterator[State]:
+def fast(case: Case) -> Iterator[TrackerState]:
     """The same by many items at once, run by run."""
-    state = State(case.due[0] - 1, Tuples.empty(case.tracking.width), Reported.none())
+    state = TrackerState(case.due[0] - 1, Tuples.empty(case.tracking.width), Reported.none())
     for place, begin in enumerate(case.runs):
         until = case.runs[place + 1] if place + 1 < len(case.runs) else case.due[-1] + 1
         hours = [hour for hour in case.due if begin <= hour < until]
@@ -132,9 +138,9 @@ def fast(case: Case) -> Iterator[State]:
                 state = now
 
 
-def sightings(case: Case, hours: range) -> tuple[Sightings, Bools]:
+def sightings(case: Case, hours: range) -> tuple[SlotObservations, Bools]:
     """The pairs of some hours, and which of their hashes are below tau."""
-    tracking, asked = case.tracking, case.tracking.asked
+    tracking, asked = case.tracking, case.tracking.params
     times: dict[tuple[int, int, int], list[int]] = {}
     for time, item in case.records:
         if time // HOUR_LENGTH in hours:
@@ -144,9 +150,10 @@ def sightings(case: Case, hours: range) -> tuple[Sightings, Bools]:
     keys = sorted(times)
     item, hour, slot = (np.array([key[n] for key in keys], dtype=np.int64) for n in range(3))
     starts = [
-        [hashed(ITEMS[key[0]], key[2], seed) < asked.below for key in keys] for seed in range(asked.instances)
+        [item_slot_hash(ITEMS[key[0]], key[2], seed) < asked.hash_threshold for key in keys]
+        for seed in range(asked.instances)
     ]
-    return Sightings(
+    return SlotObservations(
         item, hour, slot,
         np.array([len(times[key]) for key in keys], dtype=np.int64),
         np.array([min(times[key]) // tracking.unit for key in keys], dtype=np.int64),

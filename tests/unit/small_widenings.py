@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from examples import rare_case
 from transom.features.patterns.algorithm.pattern import (
     Element,
+    EventPattern,
+    ForbiddenRecord,
     Instance,
-    Never,
-    Pattern,
-    Step,
-    Stretch,
+    PatternStep,
+    RecordSequence,
     minimal_instances,
 )
 from transom.features.patterns.algorithm.reference import Widening
@@ -39,34 +39,36 @@ def records_of(rows: Sequence[tuple[int, int]]) -> list[Record]:
 class Detector:
     """A black box, which knows neither how long an instance may take nor how much it may span."""
 
-    pattern: Pattern
-    instances: Callable[[Pattern, Stretch], Sequence[Instance] | Iterator[Instance]] = minimal_instances
+    pattern: EventPattern
+    instances: Callable[[EventPattern, RecordSequence], Sequence[Instance] | Iterator[Instance]] = (
+        minimal_instances
+    )
 
     def __call__(self, records: Sequence[Record]) -> list[tuple[int, ...]]:
-        unbound = replace(self.pattern, longest=10**6, most=10**6)
-        stretch = Stretch([r.time for r in records], [r.bits for r in records], {})
+        unbound = replace(self.pattern, max_length=10**6, max_records=10**6)
+        stretch = RecordSequence([r.time for r in records], [r.bits for r in records], {})
         return sorted({instance.places for instance in self.instances(unbound, stretch)})
 
 
-A, B, C = (Step(name, bit) for bit, name in enumerate("abc"))
+A, B, C = (PatternStep(name, bit) for bit, name in enumerate("abc"))
 ELEMENTS = {
     "a": (Element((A,)),),
     "ab": (Element((A,)), Element((B,))),
-    "aab": (Element((Step("a", 0, 2),)), Element((B,))),
+    "aab": (Element((PatternStep("a", 0, 2),)), Element((B,))),
     "a|b c": (Element((A, B)), Element((C,))),
-    "a a": (Element((Step("a", 0, 2),)),),
+    "a a": (Element((PatternStep("a", 0, 2),)),),
 }
 
 
 @st.composite
-def widenings(draw: st.DrawFn) -> tuple[Pattern, Widening]:
+def widenings(draw: st.DrawFn) -> tuple[EventPattern, Widening]:
     elements = ELEMENTS[draw(st.sampled_from(sorted(ELEMENTS)))]
-    nevers = (Never(3, elements[0].steps[0].name, elements[-1].steps[0].name),)
+    nevers = (ForbiddenRecord(3, elements[0].steps[0].name, elements[-1].steps[0].name),)
     batch = draw(st.integers(1, 4))
     longest = draw(st.integers(batch, 9 * batch))
     slots = sum(step.times for element in elements for step in element.steps)
     most = draw(st.one_of(st.integers(slots, slots + 1), st.integers(slots, 6)))
-    return Pattern(elements, nevers, longest, most), Widening(batch, longest, most)
+    return EventPattern(elements, nevers, longest, most), Widening(batch, longest, most)
 
 
 ROW = st.tuples(
@@ -84,8 +86,8 @@ def everywhere(detector: Detector, widening: Widening, records: list[Record]) ->
     return [
         tuple(records[place] for place in places)
         for places in detector(records)
-        if places[-1] - places[0] < widening.most
-        and records[places[-1]].time - records[places[0]].time <= widening.longest
+        if places[-1] - places[0] < widening.max_records
+        and records[places[-1]].time - records[places[0]].time <= widening.max_length
     ]
 
 

@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.core.intervals import Interval
-from transom.engine.gate import judge
-from transom.features.check_builders import accepted_of
+from transom.engine.gate import evaluate_gate
+from transom.features.check_builders import waivers_of
 from transom.features.ingest.file_checks import _marked
-from transom.features.ingest.file_records import Content
-from transom.ledger.check import written
+from transom.features.ingest.file_records import FileContent
+from transom.ledger.check import format_exact
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Entry, Node, Verdict
+from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 from transom.ledger.waivers import accept
 from transom.spec.yaml_file import parse_mapping
 from transom.stream import parse
 
 HOUR = datetime(2015, 5, 17, 10, tzinfo=UTC)
-NODE = Node("ingest", "events", "events", HOUR)
+NODE = PartitionKey("ingest", "events", "events", HOUR)
 STREAM = """
 name: app
 source: {path: "in/%Y-%m-%dT%H.json", format: json}
@@ -33,13 +33,13 @@ accept:
 """
 
 
-def failed(observed: float) -> Verdict:
-    return Verdict(NODE, "rejected_share", "error", observed, "at most 0.05", False)
+def failed(observed: float) -> CheckResult:
+    return CheckResult(NODE, "rejected_share", "error", observed, "at most 0.05", False)
 
 
-def passes(verdict: Verdict, text: str) -> bool:
+def passes(verdict: CheckResult, text: str) -> bool:
     stream = parse(parse_mapping(STREAM.replace("OBSERVED", text), "app.yaml"))
-    return accept(verdict, accepted_of(stream)).success
+    return accept(verdict, waivers_of(stream)).success
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def passes(verdict: Verdict, text: str) -> bool:
     ],
 )
 def test_a_value_is_written_whole_and_plainly(observed: float | None, text: str) -> None:
-    assert written(observed) == text
+    assert format_exact(observed) == text
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_written_value_reads_back_as_it_was(observed: float) -> None:
-    assert passes(failed(observed), written(observed))
+    assert passes(failed(observed), format_exact(observed))
     assert not passes(
-        replace(failed(observed), observed=observed + max(1.0, abs(observed))), written(observed)
+        replace(failed(observed), observed=observed + max(1.0, abs(observed))), format_exact(observed)
     )
 
 
@@ -72,15 +72,17 @@ def test_what_the_gate_prints_can_be_pasted(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     ledger.claim("ingest", [NODE], "a")
     ledger.record_checks("ingest", [failed(3 / 13)], "a")
-    ledger.publish("ingest", {NODE: Entry("quarantined", "a", complete=False, cause="f")}, "a")
-    (failure,) = judge(ledger, "ingest", "app", Interval(HOUR, HOUR + timedelta(hours=1)), "").failures
+    ledger.publish("ingest", {NODE: PartitionState("quarantined", "a", complete=False, cause="f")}, "a")
+    (failure,) = evaluate_gate(
+        ledger, "ingest", "app", Interval(HOUR, HOUR + timedelta(hours=1)), ""
+    ).failures
     shown = re.search(r"observed (\S+), expected at most 0\.05", failure)
     assert shown is not None
     assert passes(failed(3 / 13), shown[1])
 
 
 def test_so_can_what_a_file_is_withheld_for() -> None:
-    content = Content("", "", 0, 0, 0, 0, 0, None, None, (), (), {})
+    content = FileContent("", "", 0, 0, 0, 0, 0, None, None, (), (), {})
     assert _marked(content, failed(3 / 13)).failed == (
         "rejected_share: observed 0.23076923076923078, expected at most 0.05"
     )

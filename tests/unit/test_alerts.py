@@ -14,11 +14,11 @@ from transom.engine import compaction as tidying
 from transom.features.aggregates.findings import SOURCE
 from transom.findings import sync
 from transom.findings.from_ledger import Finding
-from transom.findings.store import findings, how_many
+from transom.findings.store import count_findings, findings
 from transom.findings.store import publish as publish_ledger
 from transom.ledger.ledger import Ledger
 from transom.ledger.staleness import fingerprint
-from transom.ledger.state import Entry, Node
+from transom.ledger.state import PartitionKey, PartitionState
 from transom.stream import Stream, parse
 from unit.small_ledger import at
 from unit.small_stream import changed
@@ -68,8 +68,10 @@ def hold(ledger: Ledger, stream: Stream, rows: list[dict[str, Any]], status: str
     for number in sorted({1, 2, *(1 + (r["hour"] - at(1)) // (60 * MINUTES) for r in rows)}):
         own = [r for r in rows if r["hour"] == at(number)]
         inputs = {"specification": fingerprint(stream.fingerprint("alerts", "load"))}
-        entry = Entry("published", "run", digest=f"{len(own)}:{hash(str(own))}", inputs=inputs, rows=len(own))
-        entries[Node("aggregate", "load", "alerts", at(number))] = entry
+        entry = PartitionState(
+            "published", "run", digest=f"{len(own)}:{hash(str(own))}", inputs=inputs, rows=len(own)
+        )
+        entries[PartitionKey("aggregate", "load", "alerts", at(number))] = entry
     ledger.claim("aggregate", entries, "run", versions=before)
     if status == "published":
         ledger.publish("aggregate", entries, "run")
@@ -145,7 +147,7 @@ def test_a_finding_is_of_an_alert_a_key_and_hours_that_follow_each_other(ledger:
     assert findings(ledger.root, kinds=["stale"]) == []
     own = [findings(ledger.root, Interval(at(n), at(n + 1))) for n in range(4)]
     assert own == [[], [first, many], [first, other], []]
-    assert [how_many(ledger.root, Interval(at(0), at(n))) for n in (1, 2, 3)] == [0, 2, 3]
+    assert [count_findings(ledger.root, Interval(at(0), at(n))) for n in (1, 2, 3)] == [0, 2, 3]
     # Nothing is written without need; what the ledger finds leaves it alone, and the other way round.
     stood = version(ledger)
     assert not publish(Ledger(ledger.root), stream)
@@ -252,11 +254,11 @@ def test_findings_say_the_same_when_their_files_are_brought_together(
     monkeypatch.setattr(tidying, "SCATTERED", 1)
     stream = stream_of()
     # Before anything was found there is no table.
-    tidying.tidy(ledger, "aggregate")
+    tidying.compact(ledger, "aggregate")
     hold(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
     publish(ledger, stream)
     found = findings(ledger.root)
     assert (len(found), files()) == (2, 2)
-    tidying.tidy(ledger, "aggregate")
+    tidying.compact(ledger, "aggregate")
     assert (findings(ledger.root), files()) == (found, 1)
     assert not publish(ledger, stream)

@@ -8,9 +8,16 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from transom.ledger.ledger import Ledger
-from transom.ledger.reasons import Cause, Kind, in_words, read, write
+from transom.ledger.reasons import Cause, Kind, format_causes, read, write
 from transom.ledger.staleness import is_stale
-from transom.ledger.state import CARRIED, Book, Entry, Node, Status, content
+from transom.ledger.state import (
+    CARRIED_INCOMPLETE,
+    LedgerSnapshot,
+    PartitionKey,
+    PartitionState,
+    Status,
+    partition_hash,
+)
 from transom.storage.tables import Table
 from unit.small_ledger import GOOD, at, book, lacking, node, of_ingest
 
@@ -18,10 +25,12 @@ EARLIER = Cause("earlier", "2 earlier incomplete hours, first 2015-05-17T03:00")
 OWN = Cause("inputs", "1 incomplete hours, first 2015-05-17T03:00")
 
 
-@pytest.mark.parametrize("path", ["in/a; b.log", "in/a: b; run x.log", f"in/1 {CARRIED} 2.log", "a; run me"])
+@pytest.mark.parametrize(
+    "path", ["in/a; b.log", "in/a: b; run x.log", f"in/1 {CARRIED_INCOMPLETE} 2.log", "a; run me"]
+)
 def test_a_path_garbles_nothing(path: str) -> None:
     lacks = lacking(Cause("file", f"{path}: cut; after 5 lines", path))
-    assert lacks.lacks
+    assert lacks.has_own_gap
     (found,) = of_ingest(book({1: lacks, 2: lacks, 3: GOOD}))
     assert (found.kind, found.start, found.end) == ("incomplete", at(1), at(3))
     assert found.title.endswith(f"are incomplete: {path}: cut; after 5 lines")
@@ -58,9 +67,9 @@ def test_another_check_makes_another_finding() -> None:
     [((EARLIER,), False), ((EARLIER, OWN), True), ((OWN,), True), ((), True), (None, True)],
 )
 def test_what_later_hours_go_by_is_the_kind_of_a_cause(causes: tuple[Cause, ...] | None, lacks: bool) -> None:
-    entry = Entry("published", "a", complete=False, digest="1:2", cause="x", causes=causes)
-    assert entry.lacks == lacks
-    assert not replace(entry, complete=True).lacks
+    entry = PartitionState("published", "a", complete=False, digest="1:2", cause="x", causes=causes)
+    assert entry.has_own_gap == lacks
+    assert not replace(entry, complete=True).has_own_gap
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -68,8 +77,8 @@ def test_other_words_make_nothing_stale(own: bool) -> None:
     for causes in ((EARLIER,), (OWN,), (EARLIER, OWN)):
         entry = replace(lacking(*causes), digest="1:2")
         others = [replace(cause, text="said otherwise; at length") for cause in causes]
-        otherwise = replace(entry, cause=in_words(others), causes=tuple(others))
-        assert content(node(1), entry, own) == content(node(1), otherwise, own)
+        otherwise = replace(entry, cause=format_causes(others), causes=tuple(others))
+        assert partition_hash(node(1), entry, own) == partition_hash(node(1), otherwise, own)
         inputs = {"specification": "s"}
         assert not is_stale(replace(otherwise, inputs=inputs), inputs, "checks")
 
@@ -81,11 +90,11 @@ def test_causes_are_kept_as_they_are(tmp_path: Path) -> None:
     entries = {node(1): lacking(*causes), node(2): GOOD}
     ledger.claim("ingest", entries, "a")
     ledger.publish("ingest", entries, "a")
-    assert Ledger(str(tmp_path)).book() == entries
+    assert Ledger(str(tmp_path)).snapshot() == entries
     # A run has begun to replace them, and is killed.
     ledger.claim("ingest", entries, "b")
-    writing = Ledger(str(tmp_path)).book()
-    assert {of: entry.before() for of, entry in writing.items()} == entries
+    writing = Ledger(str(tmp_path)).snapshot()
+    assert {of: entry.state_before_claim() for of, entry in writing.items()} == entries
 
 
 def test_a_lake_of_earlier_code_is_read_and_what_only_words_say_is_computed_again(tmp_path: Path) -> None:
@@ -101,15 +110,20 @@ def test_a_lake_of_earlier_code_is_read_and_what_only_words_say_is_computed_agai
             "cause": cause, "run_id": "old",
         }  # fmt: skip
 
-    rows = [row(1, None), row(2, f"in/a; {CARRIED}.log: cut"), row(3, f"1 {CARRIED} x"), row(4, "f: bad")]
+    rows = [
+        row(1, None),
+        row(2, f"in/a; {CARRIED_INCOMPLETE}.log: cut"),
+        row(3, f"1 {CARRIED_INCOMPLETE} x"),
+        row(4, "f: bad"),
+    ]
     rows[3]["status"] = "quarantined"
     write_deltalake(f"{tmp_path}/hours", pa.Table.from_pylist(rows, schema=schema), partition_by=["stage"])
     ledger = Ledger(str(tmp_path))
     assert "causes" in {field.name for field in DeltaTable(f"{tmp_path}/hours").schema().fields}
-    found = ledger.book()
-    entries = [found[Node("frame", "busy", "open_frames", at(number))] for number in (1, 2, 3, 4)]
+    found = ledger.snapshot()
+    entries = [found[PartitionKey("frame", "busy", "open_frames", at(number))] for number in (1, 2, 3, 4)]
     assert [entry.in_old_form for entry in entries] == [False, True, True, True]
     # One that lacks something counts as lacking it itself, until it is computed again.
-    assert [entry.lacks for entry in entries] == [False, True, True, True]
+    assert [entry.has_own_gap for entry in entries] == [False, True, True, True]
     assert [is_stale(entry, {}, "checks") for entry in entries[:3]] == [False, True, True]
-    assert isinstance(found, Book)
+    assert isinstance(found, LedgerSnapshot)

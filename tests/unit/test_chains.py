@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from transom.core.intervals import Interval
 from transom.engine.runner import Outcome
-from transom.ledger.ledger import Overtaken
+from transom.ledger.ledger import RunSuperseded
 from transom.ledger.staleness import Scope, Staleness
-from transom.ledger.state import Node
+from transom.ledger.state import PartitionKey
 from unit.small_lake import BACK, HOUR, Killed, Lake, Toy, at, digest
 
 HOURS = 14
@@ -98,7 +98,7 @@ def lived(lake: Lake, step: Step) -> Outcome | None:
         if struck.by == "kill":
             raise Killed
 
-    with suppress(Killed, Overtaken), lake.commits.struck(struck.commit, struck.side, befall):
+    with suppress(Killed, RunSuperseded), lake.commits.struck(struck.commit, struck.side, befall):
         step.run.happen(lake)
     return None
 
@@ -107,9 +107,9 @@ def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = No
     """What is called fresh is what one run over everything makes; what is not lies too far, and is told, or
     waits for what is withheld."""
     truth = lake.anew()
-    book, true = lake.ledger.book(), truth.ledger.book()
+    book, true = lake.ledger.snapshot(), truth.ledger.snapshot()
     staleness = Staleness(lake.toy.stage(), book, ())
-    assert all(node.hour in book.due for node in book if node.stage == "toy")
+    assert all(node.hour in book.required_hours for node in book if node.stage == "toy")
     for node, entry in book.items():
         if entry.status not in ("writing", "expired"):
             # What is withheld holds what it held.
@@ -126,7 +126,7 @@ def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = No
                 assert lake.rows(node) == (truth.rows(node) if entry.status != "expired" else []), node
         elif run is not None and outcome is not None:
             stretch = Interval(at(run.start), at(run.start + run.hours))
-            if Scope.within(stretch, stretch, run.heal * HOUR).leaves(node.hour):
+            if Scope.within(stretch, stretch, run.heal * HOUR).out_of_reach(node.hour):
                 assert node in outcome.stale, node
             else:
                 assert entry is not None, node
@@ -158,17 +158,17 @@ def test_any_history_of_runs_comes_to_what_one_run_makes(steps: list[Step], last
     everything = Run(0, HOURS, 0, last.chunk, None)
     everything.happen(lake)
     truth = lake.anew()
-    expired = {node for node, entry in lake.ledger.book().items() if entry.status == "expired"}
-    for node, entry in truth.ledger.book().items():
-        held = lake.ledger.book()[node].before()
+    expired = {node for node, entry in lake.ledger.snapshot().items() if entry.status == "expired"}
+    for node, entry in truth.ledger.snapshot().items():
+        held = lake.ledger.snapshot()[node].state_before_claim()
         assert (held.digest, held.complete, held.cause, held.inputs) == (
             entry.digest, entry.complete, entry.cause, entry.inputs
         )  # fmt: skip
         assert lake.rows(node) == ([] if node in expired else truth.rows(node))
 
 
-def of(number: int, table: str = "chain", block: str = "one") -> Node:
-    return Node("toy", block, table, at(number))
+def of(number: int, table: str = "chain", block: str = "one") -> PartitionKey:
+    return PartitionKey("toy", block, table, at(number))
 
 
 def day(values: Sequence[int], toy: Toy | None = None) -> Lake:
@@ -181,7 +181,7 @@ def day(values: Sequence[int], toy: Toy | None = None) -> Lake:
 
 def causes(lake: Lake, block: str = "one") -> list[str | None]:
     """Of each hour of a chain; of what is published without a cause, None."""
-    found = lake.ledger.book().series("toy", block, "chain")
+    found = lake.ledger.snapshot().series("toy", block, "chain")
     return [found[hour].cause for hour in sorted(found)]
 
 
@@ -208,9 +208,9 @@ def test_a_chain_is_incomplete_as_far_as_it_reaches_and_no_further() -> None:
         "1 earlier incomplete hours, first 2015-05-17T04:00",
     ]
     assert causes(lake) == [*others, *own, None, None]
-    book = lake.ledger.book()
+    book = lake.ledger.snapshot()
     assert [book[of(n)].complete for n in range(9)] == [False] * 7 + [True] * 2
-    assert [book[of(n)].lacks for n in range(9)] == [True] * 5 + [False] * 4
+    assert [book[of(n)].has_own_gap for n in range(9)] == [True] * 5 + [False] * 4
 
 
 def test_what_lacks_something_itself_tells_others_than_what_follows_such_an_hour() -> None:
@@ -312,9 +312,9 @@ def test_an_hour_is_out_of_date_with_the_last_that_it_reaches() -> None:
     lake.run(0, 6)
     # Hour 2 reaches hour 0, of which a killed run has left that it was writing; hour 5 reaches neither.
     lake.ledger.claim("toy", [of(0)], "killed")
-    found = Staleness(lake.toy.stage(), lake.ledger.book(), ())
+    found = Staleness(lake.toy.stage(), lake.ledger.snapshot(), ())
     assert [found.stale_state(of(n)) for n in (0, 2, 5)] == [[], [of(0)], []]
-    assert [found.needed(of(n)) for n in (0, 2, 5)] == [[], [], []]
+    assert [found.hours_to_compute(of(n)) for n in (0, 2, 5)] == [[], [], []]
     lake.toy.computed.clear()
     lake.run(5, 6, heal=0)
     assert made(lake) == []
@@ -335,7 +335,7 @@ def test_rows_that_a_killed_run_has_replaced_come_back_where_an_hour_is_blocked(
         lake.run(2, 3, heal=0)
     lake.tell(1, [99])
     lake.run(0, 5)
-    book = lake.ledger.book()
+    book = lake.ledger.snapshot()
     assert [book[of(n)].status for n in range(5)] == ["published", "quarantined", *["blocked"] * 3]
     # What the ledger says of them is what stands.
     assert_kept(lake)
@@ -351,7 +351,7 @@ def test_what_changes_while_a_run_looks_at_it_is_seen(point: int, side: str) -> 
         lake.tell(0, [2])
         lake.run(0, 4, heal=0)
 
-    with suppress(Overtaken), lake.commits.struck(point, side, others):
+    with suppress(RunSuperseded), lake.commits.struck(point, side, others):
         lake.run(4, 5, heal=0)
     assert_kept(lake)
 
@@ -363,7 +363,7 @@ def test_what_a_chain_reads_of_itself_does_not_expire() -> None:
         lake.run(number, number + 1, heal=0, retention=1)
     assert made(lake) == list(range(8))
     assert made(lake, "two") == list(range(8))
-    book = lake.ledger.book()
+    book = lake.ledger.snapshot()
     gone = {node for node, entry in book.items() if entry.status == "expired"}
     expired = {block: [n for n in range(8) if of(n, "chain", block) in gone] for block in BACK}
     assert expired == {"one": [0, 1, 2, 3, 4], "two": [0, 1, 2, 3]}

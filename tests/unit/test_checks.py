@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from transom.features.check_builders import built_in, declared, used_columns
+from transom.features.check_builders import built_in, columns_read, declared
 from transom.features.ingest.checks import file_checks
-from transom.features.ingest.key_checks import held_keys
-from transom.ledger.staleness import completeness, judged_by
+from transom.features.ingest.key_checks import required_keys
+from transom.ledger.staleness import checks_fingerprint, completeness
 from transom.stream import parse
 
 LEVELS = "RANGES 1 HOUR SLIDES 1 HOUR"
@@ -56,7 +56,7 @@ def test_a_check_of_a_file_names_the_columns_that_it_is_about() -> None:
 def held(**changes: Any) -> list[tuple[str, str | None, str]]:
     """The columns that may not be null: of which events, and for whom."""
     stream = parse({**data(), "checks": {}, **changes})
-    return [(key.column, key.where, key.of) for key in held_keys(stream)]
+    return [(key.column, key.where, key.of) for key in required_keys(stream)]
 
 
 def test_a_key_is_held_against_the_events_that_a_block_takes() -> None:
@@ -103,10 +103,10 @@ def test_a_stream_may_need_its_key_itself() -> None:
 def test_a_column_of_a_block_that_takes_nothing_is_not_used() -> None:
     block = {"key": ["user"], "where": "site = 'a'", "measures": {"n": "sum(status)"}, "levels": LEVELS}
     stream = parse({**data(), "key": [], "aggregate": {"load": block}, "checks": {}})
-    assert used_columns(stream) == {"user", "site", "status"}
+    assert columns_read(stream) == {"user", "site", "status"}
     # No event meets the condition, and one may: what decides is used, and nothing else.
-    assert used_columns(stream, lambda use: use.decides) == {"site"}
-    assert used_columns(stream, lambda use: False) == set()
+    assert columns_read(stream, lambda use: use.decides) == {"site"}
+    assert columns_read(stream, lambda use: False) == set()
 
 
 def test_a_check_of_reports_names_the_columns_that_it_is_about() -> None:
@@ -118,7 +118,7 @@ def test_a_check_of_reports_names_the_columns_that_it_is_about() -> None:
 
 def test_the_columns_that_something_is_computed_from() -> None:
     def used(**more: Any) -> set[str]:
-        return used_columns(parse({**data(), **more}))
+        return columns_read(parse({**data(), **more}))
 
     plain = used()
     assert plain == {"user", "site", "status"}
@@ -152,7 +152,9 @@ def test_a_check_with_another_condition_is_another_check(stage: str, severity: s
             }
         )  # fmt: skip
         checks = [rule.check for rule in declared(stream, stage)]
-        return judged_by(checks, []), completeness(stage, checks, [], datetime(2015, 5, 17, tzinfo=UTC))
+        return checks_fingerprint(checks, []), completeness(
+            stage, checks, [], datetime(2015, 5, 17, tzinfo=UTC)
+        )
 
     same, other = hashes(100), hashes(1000)
     assert same == hashes(100)

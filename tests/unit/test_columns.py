@@ -4,12 +4,12 @@ import math
 
 import pyarrow as pa
 
-from transom.arrays.arrow import by_value, codes, common_codes, in_portions
+from transom.arrays.arrow import by_value, common_codes, encode_keys, rebatch
 
 
 def test_values_are_one_where_spark_takes_them_for_one() -> None:
     values = pa.chunked_array([[0.0, -0.0, None], [math.nan, 1.0, -math.nan, None]])
-    of_keys, firsts = codes(pa.table({"key": values}), ["key"])
+    of_keys, firsts = encode_keys(pa.table({"key": values}), ["key"])
     assert of_keys.tolist() == [0, 0, 1, 2, 3, 2, 1]
     assert firsts.tolist() == [0, 2, 3, 4]
     (of_values,) = common_codes([values])
@@ -18,11 +18,11 @@ def test_values_are_one_where_spark_takes_them_for_one() -> None:
 
 def test_portions_are_all_rows_in_tables_that_are_not_small() -> None:
     batches = [pa.record_batch({"n": pa.array(range(many), pa.int64())}) for many in (2, 0, 3, 4, 1, 0)]
-    assert [portion.num_rows for portion in in_portions(batches, 5)] == [5, 5]
-    assert [portion.num_rows for portion in in_portions(batches, 6)] == [9, 1]
-    together = [row for portion in in_portions(batches, 6) for row in portion["n"].to_pylist()]
+    assert [portion.num_rows for portion in rebatch(batches, 5)] == [5, 5]
+    assert [portion.num_rows for portion in rebatch(batches, 6)] == [9, 1]
+    together = [row for portion in rebatch(batches, 6) for row in portion["n"].to_pylist()]
     assert together == [0, 1, 0, 1, 2, 0, 1, 2, 3, 0]
-    assert list(in_portions(batches[1:2], 5)) == []
+    assert list(rebatch(batches[1:2], 5)) == []
 
 
 def test_rows_of_a_value_come_together_and_no_others() -> None:

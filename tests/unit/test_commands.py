@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from transom.app.command_lines import submit, transom
+from transom.app.command_lines import cli_command, submit
 from transom.cli.__main__ import app
 
 ARGUMENTS = ["--stream", "{here}/my streams/web.yaml", "--lake", "{here}/lake", "--from", "a", "--to", "b"]
@@ -88,7 +88,7 @@ def test_the_command_line_is_named_as_it_was_called(
     if called:
         monkeypatch.setenv("TRANSOM_CALLED", called)
     monkeypatch.setattr("sys.argv", [argv])
-    assert transom("try", "a b", Path("x.log")) == words
+    assert cli_command("try", "a b", Path("x.log")) == words
 
 
 def test_a_draft_says_what_comes_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,14 +6,14 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from transom.core.intervals import NO_HOUR
+from transom.core.intervals import UNKNOWN_HOUR
 from transom.features.ingest import file_checks as module
-from transom.features.ingest.file_checks import contents
-from transom.features.ingest.file_records import Content, Listed
-from transom.features.ingest.read_files import Read, Reading
+from transom.features.ingest.file_checks import check_files
+from transom.features.ingest.file_records import FileContent, ListedFile
+from transom.features.ingest.read_files import FileReadResult, FileReadTask
 from transom.features.ingest.specified import node_of
-from transom.formats.read_file import Summary
-from transom.ledger.state import Verdict
+from transom.formats.read_file import FileSummary
+from transom.ledger.state import CheckResult
 from transom.stream import parse
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
@@ -31,7 +31,7 @@ def at(number: int) -> datetime:
 
 def judged(
     monkeypatch: pytest.MonkeyPatch, checks: dict[str, object], accept: object, named: datetime | None = None
-) -> tuple[Content, Verdict]:
+) -> tuple[FileContent, CheckResult]:
     """What is said of a file whose events fall in hours 1, 2, 4 and 8, and of their number."""
     stream = parse(
         {
@@ -44,11 +44,11 @@ def judged(
     )
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     hours = np.array([(at(number) - epoch) // timedelta(hours=1) for number in (1, 2, 4, 8)])
-    read = Read(Summary("5ha", 9, 0, 0, 0, 0, (), None, {}), None, hours, at(1), at(8))
-    listed = {PATH: Listed(PATH, 9, DAY, {}, named)}
-    monkeypatch.setattr(module, "sampled", lambda *_, **__: [])
-    readings = [Reading(PATH, f"/{PATH}", 9, {}, None, ())]
-    found, verdicts = contents(stream, node_of("events", DAY), listed, readings, {PATH: read}, Mock())
+    read = FileReadResult(FileSummary("5ha", 9, 0, 0, 0, 0, (), None, {}), None, hours, at(1), at(8))
+    listed = {PATH: ListedFile(PATH, 9, DAY, {}, named)}
+    monkeypatch.setattr(module, "sample_failing_rows", lambda *_, **__: [])
+    readings = [FileReadTask(PATH, f"/{PATH}", 9, {}, None, ())]
+    found, verdicts = check_files(stream, node_of("events", DAY), listed, readings, {PATH: read}, Mock())
     return found[PATH], next(verdict for verdict in verdicts if verdict.check == "hours_bounded")
 
 
@@ -59,7 +59,7 @@ def test_a_file_of_too_many_hours_is_withheld_in_the_hour_of_its_name(
     content, verdict = judged(monkeypatch, {}, [], named)
     assert (content.hours, content.first_event, content.last_event) == ((), None, None)
     assert content.failed == f"hours_bounded: observed 4, expected {EXPECTED}"
-    assert (verdict.node.hour, verdict.observed, verdict.success) == (named or NO_HOUR, 4, False)
+    assert (verdict.node.hour, verdict.observed, verdict.success) == (named or UNKNOWN_HOUR, 4, False)
 
 
 @pytest.mark.parametrize(

@@ -11,28 +11,30 @@ from deltalake import DeltaTable, write_deltalake
 
 import damaging
 from transom.app import main as application
-from transom.core.intervals import NO_HOUR, Interval
+from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.engine.damage_marks import set_aside
 from transom.engine.ledger_repair import examine
 from transom.engine.publisher import readable
 from transom.features.ingest.file_decisions import Decisions, decide
-from transom.features.ingest.file_records import File, Listed
-from transom.features.ingest.kept_rows import cause_of, differing, kept
-from transom.features.ingest.lost_rows import LOST, waiting, with_losses
-from transom.features.ingest.publish import Found
-from transom.features.ingest.snapshot import Scene
+from transom.features.ingest.file_records import FileRecord, ListedFile
+from transom.features.ingest.kept_rows import cause_of, differing, hours_with_kept_rows
+from transom.features.ingest.lost_rows import LOST, waiting_partitions, with_losses
+from transom.features.ingest.publish import IngestDecision
+from transom.features.ingest.snapshot import IngestSnapshot
 from transom.features.ingest.specified import node_of
 from transom.ledger.damage import Damage
 from transom.ledger.ledger import TOKENS_FROM, Ledger
 from transom.ledger.staleness import Scope, is_stale
-from transom.ledger.state import EMPTY_DIGEST, Book, Entry
-from transom.storage.file_faults import fault_of, files_of, folder_of, unopenable
-from transom.storage.store import Pins, Store
+from transom.ledger.state import EMPTY_DIGEST, LedgerSnapshot, PartitionState
+from transom.storage.file_faults import fault_of, files_of, files_that_do_not_open, folder_of
+from transom.storage.store import PinnedTables, Store
 from transom.storage.tables import in_hours_sql, read_rows
 from unit.cli.by_hand import Lake
 from unit.some_files import HOUR, RULES, after, at, content, listed, one, run, state
 
-DAMAGED = Entry("damaged", "verify", digest="1:5", inputs={"specification": "now"}, cause="damaged: f")
+DAMAGED = PartitionState(
+    "damaged", "verify", digest="1:5", inputs={"specification": "now"}, cause="damaged: f"
+)
 
 
 def test_damaged_entry_stays_so_while_a_run_writes_it(tmp_path: Path) -> None:
@@ -40,17 +42,17 @@ def test_damaged_entry_stays_so_while_a_run_writes_it(tmp_path: Path) -> None:
     ledger.claim("ingest", [node], "v")
     ledger.publish("ingest", {node: DAMAGED}, "v")
     ledger.claim("ingest", [node], "killed")
-    held = ledger.book()[node]
+    held = ledger.snapshot()[node]
     assert held.status == "writing"
     assert held.damaged
-    assert (held.before().status, held.before().cause) == ("damaged", "damaged: f")
+    assert (held.state_before_claim().status, held.state_before_claim().cause) == ("damaged", "damaged: f")
 
 
 def test_damaged_node_is_stale_and_kept_by_no_write() -> None:
     node = node_of("events", at(1))
     assert is_stale(DAMAGED, {"specification": "now"}, "")
     stands = replace(DAMAGED, status="published")
-    book = Book({node: DAMAGED, node_of("events", at(2)): stands, node_of("events", at(3)): stands})
+    book = LedgerSnapshot({node: DAMAGED, node_of("events", at(2)): stands, node_of("events", at(3)): stands})
     assert readable(book, {at(1), at(2)}) == [node_of("events", at(2))]
 
 
@@ -73,12 +75,14 @@ def test_rows_of_hours_to_read_again_are_taken_from_files_that_are_there() -> No
     assert (gone.added, gone.unread, gone.files["f"].status) == ({}, frozenset(), "gone")
 
 
-def lossy(known: dict[str, File], entry: Entry) -> Scene:
+def lossy(known: dict[str, FileRecord], entry: PartitionState) -> IngestSnapshot:
     """What a run of hour 0 finds, whose events have an entry."""
-    book = Book({node_of("events", at(0)): entry})
+    book = LedgerSnapshot({node_of("events", at(0)): entry})
     chunk = Interval(at(0), at(1))
     scope = Scope.of(chunk, chunk, 2 * HOUR, [at(0)])
-    return Scene(book, Pins(Store(cast(Any, None), ""), {}), scope, known, {}, RULES, lambda _: {})
+    return IngestSnapshot(
+        book, PinnedTables(Store(cast(Any, None), ""), {}), scope, known, {}, RULES, lambda _: {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,7 @@ def lossy(known: dict[str, File], entry: Entry) -> Scene:
         (replace(DAMAGED, status="published"), False),
     ],
 )
-def test_rows_of_a_file_that_is_gone_are_lost_with_their_hour(entry: Entry, lost: bool) -> None:
+def test_rows_of_a_file_that_is_gone_are_lost_with_their_hour(entry: PartitionState, lost: bool) -> None:
     known = one()
     decisions = decide(known, {}, {}, {"f"}, RULES, {at(0)})
     after = with_losses(lossy(known, entry), decisions).files["f"]
@@ -103,15 +107,17 @@ def test_rows_of_a_file_that_is_gone_are_lost_with_their_hour(entry: Entry, lost
         assert back.files["f"].lacks is None
 
 
-def later(text: str, *hours: int) -> dict[str, File]:
+def later(text: str, *hours: int) -> dict[str, FileRecord]:
     """What is known of a file g, which belongs to the first of its hours."""
     return after({}, run({}, {"g": (listed("g", hours[0]), content(text, hours))}))
 
 
-def within(known: dict[str, File], there: dict[str, Listed], start: int, end: int, *lost: int) -> Scene:
+def within(
+    known: dict[str, FileRecord], there: dict[str, ListedFile], start: int, end: int, *lost: int
+) -> IngestSnapshot:
     """What a run of some hours finds, with two hours around them, of which the events of some are lost."""
     hours = {hour for file in known.values() for hour in file.hours}
-    book = Book(
+    book = LedgerSnapshot(
         {
             node_of("events", hour): replace(
                 DAMAGED, status="damaged" if hour in map(at, lost) else "published"
@@ -121,38 +127,42 @@ def within(known: dict[str, File], there: dict[str, Listed], start: int, end: in
     )
     chunk = Interval(at(start), at(end))
     scope = Scope.of(chunk, chunk, 2 * HOUR, hours)
-    rules = replace(RULES, permitted=lambda hour: hour == NO_HOUR or scope.may_publish(hour, hour in hours))
-    return Scene(book, Pins(Store(cast(Any, None), ""), {}), scope, known, there, rules, lambda _: {})
+    rules = replace(
+        RULES, permitted=lambda hour: hour == UNKNOWN_HOUR or scope.may_publish(hour, hour in hours)
+    )
+    return IngestSnapshot(
+        book, PinnedTables(Store(cast(Any, None), ""), {}), scope, known, there, rules, lambda _: {}
+    )
 
 
 def test_an_hour_waits_for_a_file_that_touches_hours_beyond_the_run() -> None:
     known = one(hours=range(10))
     there = {"f": listed("f", None)}
     found = within(known, there, 5, 6, 5)
-    (cause,) = waiting(found).values()
+    (cause,) = waiting_partitions(found).values()
     assert (
         cause == "damaged: f; its rows come back with f, by a run from 2015-05-17T00:00 to 2015-05-17T10:00"
     )
-    held = found.holding(waiting(found))
-    assert held.held_hours == {at(5)}
+    held = found.holding(waiting_partitions(found))
+    assert held.kept_hours == {at(5)}
     assert (held.to_reread, held.lost("events")) == (frozenset(), frozenset())
     assert not held.rules.permitted(at(5)), "no other file puts rows in it, either"
     assert held.rules.permitted(at(6))
-    again = replace(held.book[node_of("events", at(5))], cause=cause)
-    once_more = replace(found, book=found.book.updated({node_of("events", at(5)): again}))
-    assert list(waiting(once_more).values()) == [cause]
-    assert waiting(within(known, there, 0, 10, 5)) == {}, "a run over all its hours takes it"
-    assert waiting(within(known, {}, 5, 6, 5)) == {}, "one that is gone is lost"
+    again = replace(held.ledger_state[node_of("events", at(5))], cause=cause)
+    once_more = replace(found, ledger_state=found.ledger_state.updated({node_of("events", at(5)): again}))
+    assert list(waiting_partitions(once_more).values()) == [cause]
+    assert waiting_partitions(within(known, there, 0, 10, 5)) == {}, "a run over all its hours takes it"
+    assert waiting_partitions(within(known, {}, 5, 6, 5)) == {}, "one that is gone is lost"
 
 
 def test_an_hour_waits_for_a_file_that_touches_an_hour_that_waits() -> None:
     known = one(hours=range(10)) | later("cd", 4, 5)
     there = {"f": listed("f", None), "g": listed("g", None)}
     found = within(known, there, 5, 6, 4)
-    assert found.holding(waiting(found)).held_hours == {at(4)}
+    assert found.holding(waiting_partitions(found)).kept_hours == {at(4)}
     known = one(hours=range(5, 12)) | later("cd", 4, 5)
     found = within(known, there, 5, 6, 4, 5)
-    assert found.holding(waiting(found)).held_hours == {at(4), at(5)}
+    assert found.holding(waiting_partitions(found)).kept_hours == {at(4), at(5)}
 
 
 def test_rows_that_are_read_again_are_not_lost() -> None:
@@ -169,16 +179,18 @@ def test_rows_of_files_that_are_not_read_again_are_compared_where_an_hour_is_rec
     found = replace(within(known, there, 5, 6), recompute=frozenset([at(5)]))
     decisions = decide(known, there, {"g": content("cd", (5,))}, there, found.rules, found.to_reread)
     assert list(decisions.added.values()) == ["g"]
-    stays = kept(found, Found(decisions, known, {}, {}, ()))
+    stays = hours_with_kept_rows(found, IngestDecision(decisions, known, {}, {}, ()))
     assert {hour: [file.path for file in files] for hour, files in stays.items()} == {at(5): ["f"]}
     assert cause_of(stays[at(5)], found).endswith(
         "ledger; its rows come back with f, by a run from 2015-05-17T00:00 to 2015-05-17T10:00"
     )
-    assert cause_of(stays[at(5)], replace(found, there={})).endswith(
+    assert cause_of(stays[at(5)], replace(found, listed={})).endswith(
         "ledger; f has changed or is gone, so they cannot be read again"
     )
     usual = within(known, there, 5, 6)
-    assert kept(usual, Found(decisions, known, {}, {}, ())) == {}, "of no hour that is not recomputed"
+    assert hours_with_kept_rows(usual, IngestDecision(decisions, known, {}, {}, ())) == {}, (
+        "of no hour that is not recomputed"
+    )
 
 
 @pytest.mark.parametrize(
@@ -237,14 +249,14 @@ def test_file_faults(table: str) -> None:
 
 
 def test_table_without_a_log_entry_is_moved_aside(table: str) -> None:
-    assert unopenable(table, "t") is None
-    assert unopenable(table, "nowhere") is None
+    assert files_that_do_not_open(table, "t") is None
+    assert files_that_do_not_open(table, "nowhere") is None
     damaging.without_last_entry(table, "t")
-    assert unopenable(table, "t") is None, "it is as it was before"
+    assert files_that_do_not_open(table, "t") is None, "it is as it was before"
     damaging.without_entry(table, "t")
-    assert unopenable(table, "t") is None, "a folder without a log is no table"
+    assert files_that_do_not_open(table, "t") is None, "a folder without a log is no table"
     (Path(table) / "t/_delta_log/00000000000000000001.json").write_text("{}")
-    assert unopenable(table, "t")
+    assert files_that_do_not_open(table, "t")
     assert set_aside(table, "t") == f"{table}/.damaged/t-1"
     assert not (Path(table) / "t").exists()
     assert set_aside(table, "t") == ""

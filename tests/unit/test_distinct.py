@@ -7,7 +7,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transom.features.aggregates.algorithm.distinct_count import BITS, Sample, Samples, _depths, depth_of
+from transom.features.aggregates.algorithm.distinct_count import (
+    BITS,
+    AdaptiveSample,
+    AdaptiveSamples,
+    _depths,
+    depth_of,
+)
 
 hashes_of = st.one_of(st.integers(1, 40), st.integers(1, 2**63 - 1), st.integers(2**61, 2**61 + 9))
 
@@ -22,15 +28,15 @@ def column(figures: list[int]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     st.randoms(use_true_random=False),
 )
 def test_what_is_held_is_a_function_of_the_set_alone(parts: list[list[int]], size: int, dice: Random) -> None:
-    whole = Sample.of([value for part in parts for value in part], size)
+    whole = AdaptiveSample.of([value for part in parts for value in part], size)
     dice.shuffle(parts)
-    merged = Sample.of([], size)
+    merged = AdaptiveSample.of([], size)
     for part in parts:
-        merged = Sample.of(part, size) + merged
+        merged = AdaptiveSample.of(part, size) + merged
     assert merged == whole
     every = {value for part in parts for value in part}
     depth = next(d for d in range(BITS + 2) if sum(depth_of(value) >= d for value in every) <= size)
-    assert (whole.depth, whole.held) == (depth, sum(depth_of(value) >= depth for value in every))
+    assert (whole.depth, whole.count) == (depth, sum(depth_of(value) >= depth for value in every))
 
 
 @given(st.lists(hashes_of, max_size=20))
@@ -49,8 +55,8 @@ def test_windows_count_as_the_set_of_their_values_does(
     size: int, length: int, slide: int, sets: dict[tuple[int, int], set[int]]
 ) -> None:
     granules = sorted(sets.items())
-    held = [Sample.of(values, size).hashes for _, values in granules]
-    samples = Samples(
+    held = [AdaptiveSample.of(values, size).hashes for _, values in granules]
+    samples = AdaptiveSamples(
         column([key for (key, _), _ in granules]),
         column([start for (_, start), _ in granules]),
         np.concatenate([[0], np.cumsum([len(some) for some in held])]).astype(np.int64),
@@ -61,8 +67,8 @@ def test_windows_count_as_the_set_of_their_values_does(
     found = samples.windows(column([key for key, _ in windows]), column([end for _, end in windows]), length)
     for index, (key, end) in enumerate(windows):
         inside = [values for (k, start), values in granules if k == key and end - length <= start < end]
-        whole = Sample.of(set().union(*inside), size)
-        estimate = whole.held << whole.depth
+        whole = AdaptiveSample.of(set().union(*inside), size)
+        estimate = whole.count << whole.depth
         assert found.estimate[index] == estimate
         share = 2.0**whole.depth
         assert found.error[index] == pytest.approx((estimate * (share - 1)) ** 0.5)
@@ -74,8 +80,8 @@ def test_a_large_set_is_off_by_about_its_standard_error() -> None:
     rng = np.random.default_rng(7)
     seen = []
     for _ in range(200):
-        sample = Sample.of(rng.integers(0, 2**63, 20_000, dtype=np.int64).tolist())
-        estimate = sample.held << sample.depth
+        sample = AdaptiveSample.of(rng.integers(0, 2**63, 20_000, dtype=np.int64).tolist())
+        estimate = sample.count << sample.depth
         assert sample.depth > 0
         seen.append((estimate - 20_000) / (estimate * (2**sample.depth - 1)) ** 0.5)
     assert abs(np.mean(seen)) < 0.3
@@ -83,6 +89,6 @@ def test_a_large_set_is_off_by_about_its_standard_error() -> None:
 
 
 def test_a_set_that_fits_is_counted_exactly() -> None:
-    sample = Sample.of(range(1024))
-    assert (sample.held << sample.depth, sample.depth) == (1024, 0)
-    assert Sample.of(range(1025)).depth > 0
+    sample = AdaptiveSample.of(range(1024))
+    assert (sample.count << sample.depth, sample.depth) == (1024, 0)
+    assert AdaptiveSample.of(range(1025)).depth > 0

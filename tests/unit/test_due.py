@@ -8,14 +8,14 @@ import pytest
 
 from transom.core.intervals import HOUR, Interval
 from transom.features.ingest.file_decisions import Decisions
-from transom.features.ingest.file_records import File
-from transom.features.ingest.publish import _Due, _due, _results
-from transom.features.ingest.snapshot import Scene
+from transom.features.ingest.file_records import FileRecord
+from transom.features.ingest.publish import _required_hours, _RequiredHours, _results
+from transom.features.ingest.snapshot import IngestSnapshot
 from transom.features.ingest.specified import STAGE, node_of
 from transom.features.ingest.tables import Tables
 from transom.ledger.staleness import Scope
-from transom.ledger.state import Book, Entry, Node, Status
-from transom.storage.store import Pins, Store
+from transom.ledger.state import LedgerSnapshot, PartitionKey, PartitionState, Status
+from transom.storage.store import PinnedTables, Store
 from transom.stream import parse
 from unit.small_stream import changed
 from unit.some_files import RULES, after, at, content, listed, run
@@ -23,20 +23,22 @@ from unit.some_files import RULES, after, at, content, listed, run
 STREAM = parse(changed())
 EXPECTED = {"specification": "now"}
 NOTHING = Decisions({}, {}, {}, frozenset(), frozenset())
-STANDS = Entry("published", "earlier", digest="1:2", inputs=EXPECTED, rows=1)
+STANDS = PartitionState("published", "earlier", digest="1:2", inputs=EXPECTED, rows=1)
 
 
 def due(
-    entries: Mapping[Node, Entry],
-    known: Mapping[str, File] | None = None,
+    entries: Mapping[PartitionKey, PartitionState],
+    known: Mapping[str, FileRecord] | None = None,
     decisions: Decisions = NOTHING,
 ) -> tuple[list[datetime], Set[datetime]]:
     """The hours that a run of the first hour publishes with their rows, and those that it forgets."""
-    book, chunk = Book(entries), Interval(at(0), at(1))
+    book, chunk = LedgerSnapshot(entries), Interval(at(0), at(1))
     scope = Scope.of(chunk, chunk, 2 * HOUR, book.hours(STAGE))
-    found = Scene(book, Pins(Store(None, ""), {}), scope, known or {}, {}, RULES, lambda _: EXPECTED)
-    files = {path: file for path, file in (known or {}).items() if path not in decisions.forgotten}
-    seen = _due(STREAM, Tables.of(STREAM), found, decisions, files, "now")
+    found = IngestSnapshot(
+        book, PinnedTables(Store(None, ""), {}), scope, known or {}, {}, RULES, lambda _: EXPECTED
+    )
+    files = {path: file for path, file in (known or {}).items() if path not in decisions.dropped}
+    seen = _required_hours(STREAM, Tables.of(STREAM), found, decisions, files, "now")
     assert all(entry.run_id == "now" for entry in seen.entries.values())
     return sorted(seen.entries), seen.forgotten
 
@@ -51,7 +53,7 @@ def test_an_hour_that_stands_is_left_alone_unless_a_killed_run_has_left_part_of_
     table: str, status: Status, expected: list[datetime]
 ) -> None:
     entries = {node_of(of.name, at(0)): STANDS for of in Tables.of(STREAM)}
-    left = Entry(status, "earlier", digest="1:2", inputs=EXPECTED, rows=1)
+    left = PartitionState(status, "earlier", digest="1:2", inputs=EXPECTED, rows=1)
     assert due(entries | {node_of(table, at(0)): left}) == (expected, set())
 
 
@@ -62,7 +64,7 @@ def test_an_hour_of_which_no_file_is_left_is_forgotten_unless_somebody_asked_for
     gone = Decisions({}, {source: known["f"].touched}, {}, frozenset({"f"}), frozenset())
     entries = {
         node_of("events", at(0)): STANDS,
-        node_of("events", at(5)): Entry("published", "earlier", inputs=EXPECTED, asked=asked),
+        node_of("events", at(5)): PartitionState("published", "earlier", inputs=EXPECTED, asked=asked),
     }
     assert due(entries, known, gone) == (([at(5)], set()) if asked else ([], {at(5)}))
 
@@ -72,16 +74,19 @@ def test_rows_are_written_where_they_are_others_than_stand_or_may_have_held_a_fo
     former: frozenset[str],
 ) -> None:
     tables = Tables.of(STREAM)
-    tables = replace(tables, events=replace(tables.events, outside=tables.events.outside | former))
-    book = Book({node_of(of.name, at(n)): STANDS for of in tables for n in range(4)})
-    seen = _Due({at(n): replace(STANDS, run_id="now") for n in (0, 1, 2)}, (), frozenset())
+    tables = replace(
+        tables,
+        events=replace(tables.events, excluded_from_digest=tables.events.excluded_from_digest | former),
+    )
+    book = LedgerSnapshot({node_of(of.name, at(n)): STANDS for of in tables for n in range(4)})
+    seen = _RequiredHours({at(n): replace(STANDS, run_id="now") for n in (0, 1, 2)}, (), frozenset())
     decisions = replace(NOTHING, removed={"a": frozenset({at(2)})})
     # In hour 0 one event is another; in hour 3 nothing but the files' count of duplicates changes.
     figures = {(of.name, at(n)): (1, "1:2", 9) for of in tables for n in range(4)}
     figures["events", at(0)] = (2, "2:3", 9)
     chunk = Interval(at(0), at(4))
     scope = Scope.of(chunk, chunk, 2 * HOUR, book.hours(STAGE))
-    scene = Scene(book, Pins(Store(None, ""), {}), scope, {}, {}, RULES, lambda _: EXPECTED)
+    scene = IngestSnapshot(book, PinnedTables(Store(None, ""), {}), scope, {}, {}, RULES, lambda _: EXPECTED)
     results, changes = _results(tables, scene, seen, {at(3)}, decisions, figures, "now")
     assert changes == {"events": [at(0), *([at(2)] if former else [])], "files": [at(0), at(1), at(2), at(3)]}
     same = replace(STANDS, run_id="now")

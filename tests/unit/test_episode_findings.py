@@ -19,7 +19,7 @@ from transom.findings.from_ledger import Finding
 from transom.findings.store import findings, to_arrow
 from transom.findings.store import publish as publish_ledger
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Entry, Node
+from transom.ledger.state import PartitionKey, PartitionState
 from transom.storage.tables import Table
 from transom.stream import Stream, parse
 from unit.small_ledger import at
@@ -62,7 +62,9 @@ def hold(
     uri = f"{ledger.root}/episodes"
     if not DeltaTable.is_deltatable(uri):
         DeltaTable.create(uri, SCHEMA)
-    entries = {Node("widen", "x", "episodes", at(n)): Entry("published", "run") for n in hours}
+    entries = {
+        PartitionKey("widen", "x", "episodes", at(n)): PartitionState("published", "run") for n in hours
+    }
     ledger.claim("widen", entries, "run", versions={"episodes": DeltaTable(uri).version()})
     write_deltalake(uri, pa.Table.from_pylist(rows, SCHEMA), mode="overwrite")
     if not killed:
@@ -244,7 +246,11 @@ def test_one_that_no_hour_can_close_any_more_goes_on_no_longer(ledger: Ledger) -
         publish(ledger, stream_of(batch="1 hour"))
         assert [f.ongoing for f in findings(ledger.root)] == [ongoing]
         # Hours that wait for others have not looked.
-        waits = {Node("widen", "x", "episodes", at(20)): Entry("blocked", "run", cause="of another")}
+        waits = {
+            PartitionKey("widen", "x", "episodes", at(20)): PartitionState(
+                "blocked", "run", cause="of another"
+            )
+        }
         ledger.claim("widen", waits, "run")
         ledger.publish("widen", waits, "run")
         assert not publish(ledger, stream_of(batch="1 hour"))

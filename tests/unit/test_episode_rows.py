@@ -10,8 +10,8 @@ from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, micros
 from transom.features.patterns.algorithm.episodes import Merging
 from transom.features.patterns.stage import definition
-from transom.features.patterns.tables_episodes import Episodes, schema_of
-from transom.ledger.stage import Reads
+from transom.features.patterns.tables_episodes import EpisodeBuilder, schema_of
+from transom.ledger.stage import InputRange
 from transom.storage.tables import ARROW_TYPES
 from transom.stream import parse
 from unit.small_ledger import at
@@ -37,7 +37,7 @@ def match(number: int, name: str, start: int, end: int, **more: Any) -> dict[str
 
 def run(rows: list[dict[str, Any]], hours: range) -> list[dict[str, Any]]:
     """What some hours say, of their matches and of what others have said."""
-    made = Episodes(KEY, [micros(at(number)) for number in hours], MERGING, schema_of(KEY))
+    made = EpisodeBuilder(KEY, [micros(at(number)) for number in hours], MERGING, schema_of(KEY))
     halves = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
     found = [row for batch in made(batch_of(half) for half in halves) for row in batch.to_pylist()]
     return sorted(found, key=lambda row: (row["hour"], row["episode_id"], str(row["user"])))
@@ -80,7 +80,7 @@ ROWS = [
 def test_hours_say_what_has_become_of_the_episodes_of_a_key() -> None:
     assert run(MATCHES, range(10)) == ROWS
     assert run([], range(10)) == []
-    (batch,) = Episodes(KEY, [micros(at(2))], MERGING, schema_of(KEY))([batch_of(MATCHES[:1])])
+    (batch,) = EpisodeBuilder(KEY, [micros(at(2))], MERGING, schema_of(KEY))([batch_of(MATCHES[:1])])
     assert batch.schema.names == [*ROWS[0]]
     assert batch.schema.field("level").type == pa.int32()
 
@@ -103,7 +103,7 @@ def test_an_hour_is_made_of_what_hours_before_it_have_said(cut: int) -> None:
 
 def test_a_pattern_without_a_key_is_one_key() -> None:
     hours = [micros(at(2)), micros(at(3))]
-    batches = Episodes({}, hours, MERGING, schema_of({}))(
+    batches = EpisodeBuilder({}, hours, MERGING, schema_of({}))(
         [batch_of(MATCHES).drop_columns(["user", "status"])]
     )
     found = pa.Table.from_batches(batches).select(["hour", "episode_id", "matches", "joined"]).to_pylist()
@@ -122,10 +122,10 @@ def test_the_step_reads_matches_of_its_hour_and_its_own_rows_as_far_as_one_may_b
     (part,) = step.parts.values()
     # The longest batches take 42 hours and 40 minutes.
     assert part.reads == (
-        Reads("widen", "x", "matches"),
-        Reads("widen", "x", "episodes", back=67, forward=-1),
+        InputRange("widen", "x", "matches"),
+        InputRange("widen", "x", "episodes", back=67, forward=-1),
     )
-    assert (part.shape, {*part.columns, "block"}) == (
+    assert (part.spec_fingerprint, {*part.columns, "block"}) == (
         stream.fingerprint("episodes", "x"),
         {*step.table.columns},
     )

@@ -15,9 +15,9 @@ from transom.features.patterns.algorithm.episodes import (
     JOINED,
     NONE,
     PARTIAL,
+    EpisodeRow,
+    EpisodeRows,
     Merging,
-    Row,
-    Rows,
     episodes,
     rows_of,
 )
@@ -39,7 +39,7 @@ def mergings(draw: st.DrawFn) -> Merging:
 
 
 @st.composite
-def matches_of(draw: st.DrawFn, merging: Merging) -> list[Row]:
+def matches_of(draw: st.DrawFn, merging: Merging) -> list[EpisodeRow]:
     """Matches, each detected at the end of the window that its last record completes."""
     found = []
     # Their order by number is none in time.
@@ -50,7 +50,7 @@ def matches_of(draw: st.DrawFn, merging: Merging) -> list[Row]:
         last = draw(st.sampled_from([end - length, end - 1, end - length + length // 2]))
         first = last - draw(st.sampled_from([0, 1, merging.within // 2, merging.within]))
         found.append(
-            Row(
+            EpisodeRow(
                 hour=(end - 1) // HOUR_LENGTH * HOUR_LENGTH,
                 id=number,
                 key=draw(st.sampled_from([0, 0, 0, 1])),
@@ -61,41 +61,43 @@ def matches_of(draw: st.DrawFn, merging: Merging) -> list[Row]:
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[Merging, list[Row]]:
+def histories(draw: st.DrawFn) -> tuple[Merging, list[EpisodeRow]]:
     merging = draw(mergings())
     return merging, draw(matches_of(merging))
 
 
 def defined(
-    matches: Sequence[Row], stored: Sequence[Row], hours: Iterable[int], merging: Merging
-) -> list[Row]:
+    matches: Sequence[EpisodeRow], stored: Sequence[EpisodeRow], hours: Iterable[int], merging: Merging
+) -> list[EpisodeRow]:
     """Hour by hour by the definition."""
-    made: list[Row] = []
+    made: list[EpisodeRow] = []
     for hour in hours:
         of_hour = [match for match in matches if match.hour == hour]
         made += rows_of(hour, of_hour, [*stored, *made], merging)
     return in_order(made)
 
 
-def fast(matches: Sequence[Row], stored: Sequence[Row], hours: Iterable[int], merging: Merging) -> list[Row]:
-    return in_order(episodes(Rows.of(matches), Rows.of(stored), hours, merging))
+def fast(
+    matches: Sequence[EpisodeRow], stored: Sequence[EpisodeRow], hours: Iterable[int], merging: Merging
+) -> list[EpisodeRow]:
+    return in_order(episodes(EpisodeRows.of(matches), EpisodeRows.of(stored), hours, merging))
 
 
-def in_order(rows: Iterable[Row]) -> list[Row]:
+def in_order(rows: Iterable[EpisodeRow]) -> list[EpisodeRow]:
     return sorted(rows, key=lambda row: (row.hour, *astuple(row)))
 
 
-def whole(matches: Sequence[Row], merging: Merging) -> list[Row]:
+def whole(matches: Sequence[EpisodeRow], merging: Merging) -> list[EpisodeRow]:
     return fast(matches, [], range(0, HOURS * HOUR_LENGTH, HOUR_LENGTH), merging)
 
 
 @st.composite
-def stored_rows(draw: st.DrawFn) -> list[Row]:
+def stored_rows(draw: st.DrawFn) -> list[EpisodeRow]:
     """Any rows that hours may say, whether or not matches are behind them."""
     found = []
     for number in range(draw(st.integers(0, 6))):
         start = draw(st.integers(-40, 30)) * QUARTER
-        one = Row(
+        one = EpisodeRow(
             hour=0, id=100 + number, key=draw(st.integers(0, 1)), start=start,
             end=start + draw(st.integers(0, 8)) * QUARTER, matches=draw(st.integers(1, 3)), new=0,
             detected_at=draw(st.sampled_from([0, 1, 20 * HOUR_LENGTH])), level=draw(st.integers(0, 2)),
@@ -111,7 +113,7 @@ def stored_rows(draw: st.DrawFn) -> list[Row]:
 @CASE
 @given(history=histories(), stored=stored_rows(), hours=st.sets(st.integers(0, 12), min_size=4))
 def test_many_hours_and_keys_at_once_are_those_of_the_definition(
-    history: tuple[Merging, list[Row]], stored: list[Row], hours: set[int]
+    history: tuple[Merging, list[EpisodeRow]], stored: list[EpisodeRow], hours: set[int]
 ) -> None:
     merging, matches = history
     targets = [hour * HOUR_LENGTH for hour in sorted(hours)]
@@ -123,10 +125,10 @@ def test_many_hours_and_keys_at_once_are_those_of_the_definition(
 @CASE
 @given(history=histories(), cuts=st.lists(st.integers(1, HOURS), max_size=8))
 def test_how_hours_are_cut_into_runs_leaves_no_trace(
-    history: tuple[Merging, list[Row]], cuts: list[int]
+    history: tuple[Merging, list[EpisodeRow]], cuts: list[int]
 ) -> None:
     merging, matches = history
-    rows: list[Row] = []
+    rows: list[EpisodeRow] = []
     for first, behind in zip([0, *sorted(cuts)], [*sorted(cuts), HOURS], strict=True):
         hours = range(first * HOUR_LENGTH, behind * HOUR_LENGTH, HOUR_LENGTH)
         reached = [row for row in rows if hours.start - merging.reach * HOUR_LENGTH <= row.hour]
@@ -136,7 +138,7 @@ def test_how_hours_are_cut_into_runs_leaves_no_trace(
 
 @CASE
 @given(history=histories())
-def test_in_the_end_episodes_are_the_union_of_all_matches(history: tuple[Merging, list[Row]]) -> None:
+def test_in_the_end_episodes_are_the_union_of_all_matches(history: tuple[Merging, list[EpisodeRow]]) -> None:
     merging, matches = history
     rows = whole(matches, merging)
     ends = {row.id: row for row in rows}
@@ -165,9 +167,9 @@ def test_in_the_end_episodes_are_the_union_of_all_matches(history: tuple[Merging
     assert all(by_id[row.joined] == by_id[row.id] for row in rows if row.state == JOINED)
 
 
-def components_of(matches: Sequence[Row], merge: int) -> list[list[Row]]:
+def components_of(matches: Sequence[EpisodeRow], merge: int) -> list[list[EpisodeRow]]:
     """Matches that reach each other: of one key by start, each with what it is no further from than merge."""
-    components: list[list[Row]] = []
+    components: list[list[EpisodeRow]] = []
     for match in sorted(matches, key=lambda match: (match.key, match.start)):
         last = components[-1] if components else []
         if last and last[0].key == match.key and match.start <= max(one.end for one in last) + merge:
@@ -179,10 +181,12 @@ def components_of(matches: Sequence[Row], merge: int) -> list[list[Row]]:
 
 @CASE
 @given(history=histories())
-def test_an_episode_has_one_last_row_and_every_match_counts_once(history: tuple[Merging, list[Row]]) -> None:
+def test_an_episode_has_one_last_row_and_every_match_counts_once(
+    history: tuple[Merging, list[EpisodeRow]],
+) -> None:
     merging, matches = history
     rows = whole(matches, merging)
-    of_id: dict[int, list[Row]] = {}
+    of_id: dict[int, list[EpisodeRow]] = {}
     for row in rows:
         of_id.setdefault(row.id, []).append(row)
     for of_one in of_id.values():
@@ -208,7 +212,7 @@ def test_an_episode_has_one_last_row_and_every_match_counts_once(history: tuple[
 
 @CASE
 @given(history=histories())
-def test_no_row_further_back_than_the_reach_is_open(history: tuple[Merging, list[Row]]) -> None:
+def test_no_row_further_back_than_the_reach_is_open(history: tuple[Merging, list[EpisodeRow]]) -> None:
     class Further(Merging):
         @property
         def reach(self) -> int:
@@ -218,8 +222,8 @@ def test_no_row_further_back_than_the_reach_is_open(history: tuple[Merging, list
     assert whole(matches, merging) == whole(matches, Further(merging.merge, merging.within, merging.top))
 
 
-def match(hour: int, first: int, last: int, number: int = 0) -> Row:
-    return Row(hour * HOUR_LENGTH, number, 0, first, last, 1, 1, (hour + 1) * HOUR_LENGTH, 0)
+def match(hour: int, first: int, last: int, number: int = 0) -> EpisodeRow:
+    return EpisodeRow(hour * HOUR_LENGTH, number, 0, first, last, 1, 1, (hour + 1) * HOUR_LENGTH, 0)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from transom.core.file_names import split_name
 from transom.core.path_pattern import PathPattern
 from transom.features.ingest.checks import hour_checks
 from transom.features.ingest.equal_files import equal_files, names_of
-from transom.features.ingest.file_records import Content, File, Listed, source_id
+from transom.features.ingest.file_records import FileContent, FileRecord, ListedFile, source_id
 from transom.features.ingest.hour_states import hour_states
 from transom.stream import Stream, parse
 from unit.some_files import RULES, after, at, content, listed, run
@@ -20,7 +20,7 @@ def stream(path: str = PATTERN, **source: object) -> Stream:
     return parse({"name": "web", "preset": "apache/combined", "source": {"path": path, **source}})
 
 
-def found(of: Stream, *paths: str, text: str = "ab") -> dict[str, tuple[Listed, Content]]:
+def found(of: Stream, *paths: str, text: str = "ab") -> dict[str, tuple[ListedFile, FileContent]]:
     """Files of one text, as a run lists and reads them."""
     there = {}
     for path in paths:
@@ -34,12 +34,12 @@ def found(of: Stream, *paths: str, text: str = "ab") -> dict[str, tuple[Listed, 
     return there
 
 
-def known(of: Stream, *paths: str, text: str = "ab") -> dict[str, File]:
+def known(of: Stream, *paths: str, text: str = "ab") -> dict[str, FileRecord]:
     rules = replace(RULES, name_of=names_of(of))
     return after({}, run({}, found(of, *paths, text=text), rules))
 
 
-def rows(files: dict[str, File]) -> int:
+def rows(files: dict[str, FileRecord]) -> int:
     """How many contents are published."""
     return len({file.source_id for file in files.values()})
 
@@ -100,7 +100,7 @@ def test_equal_files_of_two_hosts_both_count_and_a_warning_names_both() -> None:
     assert state.equal == (
         "2024-05-06/web2.11.log holds the same bytes as 2024-05-06/web1.11.log; both count",
     )
-    assert state.missing == state.withheld == ()
+    assert state.missing == state.quarantined == ()
     assert files["2024-05-06/web2.11.log"].detail == "the same bytes as 2024-05-06/web1.11.log; both count"
     assert "files_distinct" in [check.name for check in hour_checks(of)]
 

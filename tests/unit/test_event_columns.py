@@ -5,8 +5,8 @@ from typing import Any, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
-from transom.features.check_builders import used_columns
-from transom.features.ingest.key_checks import held_keys
+from transom.features.check_builders import columns_read
+from transom.features.ingest.key_checks import required_keys
 from transom.features.registry import FEATURES
 from transom.stream import Stream, StreamFile, parse
 
@@ -178,8 +178,8 @@ def test_the_columns_and_keys_that_a_block_needs(
     blocks: dict[str, Any], used: set[str], keys: list[tuple[str, str | None]]
 ) -> None:
     stream = stream_of(**blocks)
-    assert used_columns(stream) == used
-    assert [(key.column, key.where) for key in held_keys(stream)] == keys
+    assert columns_read(stream) == used
+    assert [(key.column, key.where) for key in required_keys(stream)] == keys
 
 
 def test_each_feature_has_a_case() -> None:

@@ -7,22 +7,22 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from failpoints import killed_at, remains, watched
-from transom.core.intervals import NO_HOUR
+from transom.core.intervals import UNKNOWN_HOUR
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Entry, Node
+from transom.ledger.state import PartitionKey, PartitionState
 
-NODE = Node("ingest", "events", "events", NO_HOUR)
+NODE = PartitionKey("ingest", "events", "events", UNKNOWN_HOUR)
 
 
 def publish(lake: Path) -> None:
     """Three tables are made, and a node is claimed and published."""
     ledger = Ledger(str(lake))
     ledger.claim("ingest", [NODE], "run")
-    ledger.publish("ingest", {NODE: Entry("published", "run")}, "run")
+    ledger.publish("ingest", {NODE: PartitionState("published", "run")}, "run")
 
 
 def status(lake: Path) -> list[str]:
-    return [entry.status for entry in Ledger(str(lake)).book().values()]
+    return [entry.status for entry in Ledger(str(lake)).snapshot().values()]
 
 
 def test_every_commit_is_seen_on_both_sides(tmp_path: Path) -> None:

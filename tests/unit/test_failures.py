@@ -11,10 +11,10 @@ from py4j.protocol import Py4JError
 import damaging
 from contract.memory_pipeline import STREAM
 from transom.app import pipeline as together
-from transom.app.verify import Damaged, explain_failure, of_reading, read_by
+from transom.app.verify import DamagedInputsError, explain_failure, of_reading, read_by
 from transom.features.ingest.landing import LandingError
 from transom.features.ingest.tables import Tables
-from transom.ledger.ledger import Overtaken
+from transom.ledger.ledger import RunSuperseded
 from transom.storage.file_faults import DamagedFile
 from transom.storage.tables import LakeError, create
 from transom.stream import parse
@@ -44,7 +44,7 @@ def wrapped(error: Exception, cause: Exception) -> Exception:
         (LakeError("lake: it has never run"), False),
         (wrapped(LakeError("lake: cannot be read"), TableNotFoundError("no log")), True),
         (wrapped(LandingError("source.path: cannot be listed"), FileNotFoundError(2, "no")), False),
-        (wrapped(Overtaken("another run"), CommitFailedError("another")), False),
+        (wrapped(RunSuperseded("another run"), CommitFailedError("another")), False),
         (OverflowError("int too large"), False),
         (ValueError("parquet"), False),
     ],
@@ -88,6 +88,6 @@ def test_the_error_is_said_with_the_damage(lake: Lake) -> None:
         raise FileNotFoundError(2, "No such file", "part-0")
 
     said: list[str] = []
-    with pytest.raises(Damaged, match=r"failed with FileNotFoundError: .*part-0"):
+    with pytest.raises(DamagedInputsError, match=r"failed with FileNotFoundError: .*part-0"):
         together._past_damage(fail, lambda: None, "ingest", lake.stream, lake.ledger.root, said.append)  # type: ignore[arg-type,return-value]
     assert "failed with FileNotFoundError" in said[0], "before it runs again, too"

@@ -14,7 +14,7 @@ from transom.features.aggregates.output_columns import (
     REPORT_COLUMNS,
     report_types,
 )
-from transom.features.aggregates.resolve import Block, block_of
+from transom.features.aggregates.resolve import AggregateBlock, block_of
 from transom.spec.validate import EVENT_COLUMNS
 from transom.storage.tables import Table
 from transom.stream import SpecificationError, Stream, parse
@@ -131,7 +131,7 @@ def test_a_stream_is_refused_exactly_where_a_column_would_mean_two_things(drawn:
             stream_of(drawn)
         return
     stream = stream_of(drawn)
-    resolved: list[Block] = [block_of(stream, name) for name in drawn]
+    resolved: list[AggregateBlock] = [block_of(stream, name) for name in drawn]
     declared: dict[str, dict[str, str]] = {"key": {}, "state": {}, "figures": {}}
     for block in resolved:
         declared["key"] |= block.key

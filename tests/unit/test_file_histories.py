@@ -11,12 +11,12 @@ from examples import rare_case
 from transom.core.intervals import Interval
 from transom.features.ingest.file_decisions import Decisions, decide
 from transom.features.ingest.file_records import (
-    Content,
-    File,
-    Rules,
+    FileContent,
+    FilePolicy,
+    FileRecord,
     Status,
-    has_to_be_read,
     in_scope,
+    needs_read,
     source_id,
 )
 from transom.ledger.staleness import Scope
@@ -56,7 +56,7 @@ steps = st.lists(
 )
 
 
-def read_of(text: str, hour: int, captures: Captures) -> Content:
+def read_of(text: str, hour: int, captures: Captures) -> FileContent:
     whole = text.rstrip("~!")
     found = content(whole, (hour,) if whole else ())
     found = replace(found, source_id=source_id(found.digest, captures))
@@ -67,16 +67,16 @@ def read_of(text: str, hour: int, captures: Captures) -> Content:
 
 
 def whole_run(
-    known: dict[str, File], disk: dict[str, tuple[str, int]], step: Step, rules: Rules
-) -> tuple[dict[str, File], Decisions]:
+    known: dict[str, FileRecord], disk: dict[str, tuple[str, int]], step: Step, rules: FilePolicy
+) -> tuple[dict[str, FileRecord], Decisions]:
     """What ingest does with a landing folder of texts."""
     there = {
         path: replace(listed(path, NAMES[path] + step.shift, touched), captures=step.captures)
         for path, (_, touched) in disk.items()
     }
     paths = in_scope(known, there, lambda hour, _: hour in set(map(at, step.hours)))
-    to_read = {p for p in paths & there.keys() if has_to_be_read(there[p], known.get(p), rules)}
-    read: dict[str, Content] = {}
+    to_read = {p for p in paths & there.keys() if needs_read(there[p], known.get(p), rules)}
+    read: dict[str, FileContent] = {}
     while True:
         for path in to_read:
             read[path] = read_of(disk[path][0], NAMES[path] + step.shift, step.captures)
@@ -93,7 +93,7 @@ def whole_run(
 def test_any_history_of_files_keeps_rows_and_their_description_together(
     history: list[Step], replacing: bool
 ) -> None:
-    known: dict[str, File] = {}
+    known: dict[str, FileRecord] = {}
     rows: dict[str, tuple[datetime, str, int]] = {}
     disk: dict[str, tuple[str, int]] = {}
     times: dict[tuple[str, str], int] = {}
@@ -115,7 +115,7 @@ def test_any_history_of_files_keeps_rows_and_their_description_together(
             assert found.source_id == source
             assert source not in rows, "rows twice"
             rows[source] = at(NAMES[path] + step.shift), step.shape, found.lines
-        holders: dict[str, list[File]] = {}
+        holders: dict[str, list[FileRecord]] = {}
         for file in known.values():
             if file.source_id is not None:
                 holders.setdefault(file.source_id, []).append(file)
@@ -141,19 +141,21 @@ disks = st.dictionaries(
 
 
 def ingested(
-    known: dict[str, File], asked: set[datetime], disk: Disk, stretch: Interval, chunk: int
-) -> tuple[dict[str, File], set[datetime]]:
+    known: dict[str, FileRecord], asked: set[datetime], disk: Disk, stretch: Interval, chunk: int
+) -> tuple[dict[str, FileRecord], set[datetime]]:
     """A run over a stretch in chunks, and the hours that somebody has asked for after it."""
     for part in stretch.chunks(chunk * HOUR):
         scope = Scope.of(part, stretch, 2 * HOUR, asked)
         known = one_chunk(known, asked, disk, scope)
-        asked = asked | scope.asked
+        asked = asked | scope.requested
     return known, asked
 
 
-def one_chunk(known: dict[str, File], asked: set[datetime], disk: Disk, scope: Scope) -> dict[str, File]:
+def one_chunk(
+    known: dict[str, FileRecord], asked: set[datetime], disk: Disk, scope: Scope
+) -> dict[str, FileRecord]:
     def looked_at(hour: datetime, status: Status | None) -> bool:
-        return scope.looks_at(hour, status is not None or hour in asked, status == "waiting")
+        return scope.lists_files_of(hour, status is not None or hour in asked, status == "waiting")
 
     rules = replace(RULES, permitted=lambda hour: scope.may_publish(hour, hour in asked))
     there = {path: listed(path, hour, len(text)) for path, (hour, text, _) in disk.items()}
@@ -161,7 +163,7 @@ def one_chunk(known: dict[str, File], asked: set[datetime], disk: Disk, scope: S
     read = {
         path: replace(content(text, sorted({hour, *more})), source_id=path + text)
         for path, (hour, text, more) in disk.items()
-        if path in paths and has_to_be_read(there[path], known.get(path), rules)
+        if path in paths and needs_read(there[path], known.get(path), rules)
     }
     return after(known, decide(known, there, read, paths, rules))
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from transom.core.intervals import NO_HOUR, Interval
+from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.features.ingest.file_decisions import decide
-from transom.features.ingest.file_records import has_to_be_read, source_id, with_duplicates
+from transom.features.ingest.file_records import needs_read, source_id, with_duplicates
 from transom.features.ingest.hour_states import hour_states
-from transom.features.ingest.snapshot import Scene
+from transom.features.ingest.snapshot import IngestSnapshot
 from transom.ledger.staleness import Scope
-from transom.ledger.state import Book
-from transom.storage.store import Pins, Store
+from transom.ledger.state import LedgerSnapshot
+from transom.storage.store import PinnedTables, Store
 from unit.some_files import HOUR, RULES, after, at, content, listed, one, run, state
 
 
@@ -24,7 +24,7 @@ def test_a_new_file_is_taken() -> None:
 
 def test_a_file_that_is_as_it_was_changes_nothing() -> None:
     known = one()
-    assert not has_to_be_read(listed("f"), known["f"], RULES)
+    assert not needs_read(listed("f"), known["f"], RULES)
     decisions = run(known, {"f": (listed("f"), content("ab"))})
     assert (decisions.files, decisions.added, decisions.removed) == ({}, {}, {})
 
@@ -46,9 +46,9 @@ def test_a_changed_file_is_held_back_until_the_stream_says_otherwise() -> None:
         content("ab").source_id, content("xy").source_id
     )  # fmt: skip
     assert not held.added
-    assert not has_to_be_read(listed("f", touched=2), held.files["f"], RULES)
+    assert not needs_read(listed("f", touched=2), held.files["f"], RULES)
     replacing = replace(RULES, replace_changed=True)
-    assert has_to_be_read(listed("f", touched=2), held.files["f"], replacing)
+    assert needs_read(listed("f", touched=2), held.files["f"], replacing)
     taken = run(after(known, held), changed, replacing)
     assert taken.files["f"].source_id == content("xy").source_id
     back = run(after(known, held), {"f": (listed("f", touched=3), content("ab"))})
@@ -58,7 +58,7 @@ def test_a_changed_file_is_held_back_until_the_stream_says_otherwise() -> None:
 def test_what_is_held_back_is_known_by_its_own_size() -> None:
     longer = replace(listed("f", touched=2), size=11)
     held = run(one("ab"), {"f": (longer, content("xyz"))}).files["f"]
-    assert (held.status, has_to_be_read(longer, held, RULES)) == ("conflict", False)
+    assert (held.status, needs_read(longer, held, RULES)) == ("conflict", False)
 
 
 def test_a_file_of_which_nothing_stands_may_change() -> None:
@@ -140,9 +140,9 @@ def test_a_file_that_touches_more_than_the_run_may_publish_waits() -> None:
     assert decisions.files["f"].status == "waiting"
     assert "2015-05-17T02:00 to 2015-05-17T05:00" in str(decisions.files["f"].detail)
     assert not decisions.added
-    assert not has_to_be_read(listed("f", 4), decisions.files["f"], near)
-    assert has_to_be_read(listed("f", 4), decisions.files["f"], RULES)
-    assert run(dict(decisions.files), {}).forgotten == {"f"}
+    assert not needs_read(listed("f", 4), decisions.files["f"], near)
+    assert needs_read(listed("f", 4), decisions.files["f"], RULES)
+    assert run(dict(decisions.files), {}).dropped == {"f"}
 
 
 def test_a_file_waits_as_well_for_hours_that_its_rows_would_leave() -> None:
@@ -160,13 +160,13 @@ def test_a_file_that_fails_a_check_is_withheld_and_what_stood_stays() -> None:
     assert decisions.files["f"].source_id == content("ab").source_id
     assert (decisions.added, decisions.removed) == ({}, {})
     (state,) = hour_states(decisions.files.values(), [at(0)], RULES.shape).values()
-    assert state.withheld == ("f: rejected_share",)
+    assert state.quarantined == ("f: rejected_share",)
 
 
 def test_another_specification_reads_every_file_again() -> None:
     known = one("ab")
     other = replace(RULES, shape=lambda hour: "other")
-    assert has_to_be_read(listed("f"), known["f"], other)
+    assert needs_read(listed("f"), known["f"], other)
     decisions = run(known, {"f": (listed("f"), content("ab"))}, other)
     assert set(decisions.added) == set(decisions.removed) == {content("ab").source_id}
 
@@ -174,22 +174,22 @@ def test_another_specification_reads_every_file_again() -> None:
 @pytest.mark.parametrize("text", ["ab", ""])
 def test_a_name_that_says_something_else_is_no_conflict(text: str) -> None:
     known = one(text)
-    assert not has_to_be_read(listed("f"), known["f"], RULES)
+    assert not needs_read(listed("f"), known["f"], RULES)
     for there in (replace(listed("f"), captures={"host": "a"}), listed("f", 1)):
-        assert has_to_be_read(there, known["f"], RULES)
+        assert needs_read(there, known["f"], RULES)
         found = content(text)
         found = replace(found, source_id=source_id(found.digest, there.captures), prefixes={})
         taken = run(known, {"f": (there, found)}).files["f"]
         assert (taken.status, taken.source_id, taken.hour) == ("ingested", found.source_id, there.hour)
-        assert not has_to_be_read(there, taken, RULES)
+        assert not needs_read(there, taken, RULES)
 
 
 def test_hours_of_names_that_say_something_else_are_stale() -> None:
     interval = Interval(at(9), at(10))
     scope = Scope.of(interval, interval, HOUR, ())
-    pins = Pins(Store(None, ""), {})
+    pins = PinnedTables(Store(None, ""), {})
     for there, stale in ((listed("f"), []), (listed("f", 1), [at(0)])):
-        scene = Scene(Book({}), pins, scope, one("ab"), {"f": there}, RULES, lambda _: {})
+        scene = IngestSnapshot(LedgerSnapshot({}), pins, scope, one("ab"), {"f": there}, RULES, lambda _: {})
         assert scene.stale() == stale
 
 
@@ -204,9 +204,9 @@ def test_the_start_of_times_that_count_from_a_name_tells_equal_files_apart() -> 
     found = content("ab")
     found = replace(found, source_id=source_id(found.digest, {}, at(0)))
     known = after({}, run({}, {"f": (counted, found)}))
-    assert not has_to_be_read(counted, known["f"], RULES)
+    assert not needs_read(counted, known["f"], RULES)
     # The pattern has changed: the same name says another minute of the hour.
-    assert has_to_be_read(replace(counted, origin=at(0) + HOUR / 2), known["f"], RULES)
+    assert needs_read(replace(counted, origin=at(0) + HOUR / 2), known["f"], RULES)
 
 
 def test_what_a_content_lacks_is_lacking_as_long_as_it_stands() -> None:
@@ -250,7 +250,7 @@ def test_what_is_held_back_is_missing_in_all_its_hours_whatever_stands() -> None
 
 def test_a_file_that_was_nowhere_waits_for_the_hours_that_it_has_now() -> None:
     empty = after({}, run({}, {"f": (listed("f", None), content("", ()))}))
-    far = replace(RULES, permitted=lambda hour: hour == NO_HOUR)
+    far = replace(RULES, permitted=lambda hour: hour == UNKNOWN_HOUR)
     waiting = run(empty, {"f": (listed("f", None, 2), content("a", (1,)))}, far).files["f"]
     assert (waiting.status, "2015-05-17T01:00 to 2015-05-17T02:00" in str(waiting.detail)) == (
         "waiting",
@@ -281,7 +281,7 @@ def test_the_rows_of_a_file_that_is_gone_are_taken_over_by_an_equal_one_of_anoth
     known = one("ab", "m")
     there = {"z": listed("z", 5)}
     decisions = decide(known, there, {"z": content("ab")}, {"z"}, RULES)
-    assert decisions.forgotten == {"m"}
+    assert decisions.dropped == {"m"}
     assert decisions.files["z"].status == "ingested"
     assert decisions.added == {content("ab").source_id: "z"}
 
@@ -290,14 +290,14 @@ def test_what_waits_in_an_hour_that_the_run_does_not_see_to_is_left_alone() -> N
     far = replace(RULES, permitted=lambda hour: False)
     waiting = {name: (listed(name, hour), content(name, (hour,))) for name, hour in (("a", 1), ("b", 9))}
     known = after({}, run({}, waiting, far))
-    assert decide(known, {}, {}, {"a"}, RULES).forgotten == {"a"}
+    assert decide(known, {}, {}, {"a"}, RULES).dropped == {"a"}
 
 
 def test_a_canonical_file_that_is_gone_leaves_its_rows_to_a_duplicate() -> None:
     both = {"a": (listed("a", 4), content("ab")), "m": (listed("m", 5), content("ab"))}
     known = after({}, run({}, both))
     decisions = run(known, {"m": both["m"]})
-    assert decisions.forgotten == {"a"}
+    assert decisions.dropped == {"a"}
     assert decisions.added == {content("ab").source_id: "m"}
 
 
@@ -309,8 +309,8 @@ def test_a_file_that_cannot_be_read_is_read_again_and_no_conflict() -> None:
     there = listed("f", touched=2)
     held = after(known, run(known, {"f": (there, unreadable)}))
     assert (held["f"].status, held["f"].source_id) == ("withheld", content("ab").source_id)
-    assert state(held).withheld == ("f: cannot be read: Input/output error",)
-    assert has_to_be_read(there, held["f"], RULES)
+    assert state(held).quarantined == ("f: cannot be read: Input/output error",)
+    assert needs_read(there, held["f"], RULES)
     mended = after(held, run(held, {"f": (there, content("abc"))}))
     assert (mended["f"].status, mended["f"].source_id) == ("ingested", content("abc").source_id)
 
@@ -341,7 +341,7 @@ def test_rows_of_another_specification_that_cannot_be_read_again_are_told() -> N
     other = replace(RULES, shape=lambda hour: "other")
     assert state(gone).missing == ()
     assert state(gone, rules=other).missing == ("f: its rows were read under another specification",)
-    assert not state(gone, rules=other).mixed
+    assert not state(gone, rules=other).mixed_specifications
 
 
 def test_rows_of_another_specification_that_can_be_read_again_make_their_hours_mixed() -> None:
@@ -349,7 +349,7 @@ def test_rows_of_another_specification_that_can_be_read_again_make_their_hours_m
     other = replace(RULES, shape=lambda hour: "other")
     for rules, mixed in ((RULES, False), (other, True)):
         states = hour_states(known.values(), [at(3), at(4), at(5)], rules.shape, {"f"})
-        assert [states[at(number)].mixed for number in (3, 4, 5)] == [mixed, False, mixed]
+        assert [states[at(number)].mixed_specifications for number in (3, 4, 5)] == [mixed, False, mixed]
         words = "its rows were read under another specification"
         again = f"f: {words}; a run from 2015-05-17T03:00 to 2015-05-17T06:00 reads it again"
         assert states[at(3)].missing == ((again,) if mixed else ())
@@ -357,5 +357,5 @@ def test_rows_of_another_specification_that_can_be_read_again_make_their_hours_m
     for status, same in (("conflict", False), ("withheld", True), ("waiting", True), ("duplicate", False)):
         for seen in (known["f"].source_id, "another"):
             held = [replace(known["f"], status=status, detail="", seen_id=seen)]
-            mixed = hour_states(held, [at(3)], other.shape, {"f"})[at(3)].mixed
+            mixed = hour_states(held, [at(3)], other.shape, {"f"})[at(3)].mixed_specifications
             assert mixed == (same and seen != "another")

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from transom.findings.lines import about
+from transom.findings.lines import describe_subject
 from unit.small_ledger import at
 
 MINUTE = timedelta(minutes=1)
@@ -27,8 +27,8 @@ MINUTE = timedelta(minutes=1)
 def test_a_line_adds_the_key_and_the_time_that_the_title_lacks(
     title: str, key: str | None, minutes: int, beside: str
 ) -> None:
-    assert about(title, key, None, at(1), at(1) + minutes * MINUTE) == beside
+    assert describe_subject(title, key, None, at(1), at(1) + minutes * MINUTE) == beside
 
 
 def test_a_line_adds_the_item_and_no_time_where_there_is_none() -> None:
-    assert about("web: comes again", None, "10.0.0.9", None, None) == " (10.0.0.9)"
+    assert describe_subject("web: comes again", None, "10.0.0.9", None, None) == " (10.0.0.9)"

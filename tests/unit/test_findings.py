@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.core.intervals import NO_HOUR
+from transom.core.intervals import UNKNOWN_HOUR
 from transom.features.registry import BUILT_IN
 from transom.findings.from_ledger import Finding, from_ledger, identity
-from transom.ledger.chain import cause_of
+from transom.ledger.chain import blocking_reason
 from transom.ledger.reasons import Cause
-from transom.ledger.state import Book, Entry, Node, Verdict
+from transom.ledger.state import CheckResult, LedgerSnapshot, PartitionKey, PartitionState
 from unit.small_ledger import (
     GOOD,
     PARTIAL,
@@ -116,7 +116,7 @@ def test_a_warning_is_of_low_severity_and_a_source_that_only_warns_is_no_alarm()
 
 
 def test_a_file_that_reaches_into_other_hours_is_one_finding() -> None:
-    cut = Verdict(node(1), "file_readable", "incomplete", 1, "at most 0", False, subject="a/1.log")
+    cut = CheckResult(node(1), "file_readable", "incomplete", 1, "at most 0", False, subject="a/1.log")
     lacks = lacking(Cause("file", "a/1.log: file_readable: truncated: after 5 lines", "a/1.log"))
     (found,) = of_ingest(book({1: lacks, 2: lacks, 3: lacks}), [cut])
     assert (found.kind, found.start, found.end) == ("incomplete", at(1), at(4))
@@ -144,7 +144,7 @@ def test_hours_that_lack_a_withheld_file_name_it_and_its_cure() -> None:
 
 
 def test_files_that_wait_are_one_finding_and_say_what_takes_them() -> None:
-    def waiting(number: int) -> Entry:
+    def waiting(number: int) -> PartitionState:
         words = (
             f"landing/a b.{number}.log: came later than `heal`; run 2015-05-17T0{number}:00 again to take it"
         )
@@ -176,17 +176,17 @@ def test_what_a_killed_run_has_seen_counts_for_nothing() -> None:
 
 
 def test_a_file_without_an_hour_is_found_in_every_hour() -> None:
-    where = Node("ingest", "events", "events", NO_HOUR)
+    where = PartitionKey("ingest", "events", "events", UNKNOWN_HOUR)
     withheld = replace(WITHHELD, cause="landing/junk.log: rejected_share: observed 1", asked=False)
-    (found,) = of_ingest(Book({where: withheld, node(5): GOOD}))
-    assert (found.hour, found.start, found.end, found.ongoing) == (NO_HOUR, None, None, True)
+    (found,) = of_ingest(LedgerSnapshot({where: withheld, node(5): GOOD}))
+    assert (found.hour, found.start, found.end, found.ongoing) == (UNKNOWN_HOUR, None, None, True)
     assert str(found) == (
         "high gate: web: events, files without an hour, are withheld: "
         "landing/junk.log: rejected_share: observed 1"
     )
     assert found.evidence[-1].endswith("then run ingest over any hours")
     partial = replace(withheld, status="published")
-    assert [(f.kind, f.start) for f in of_ingest(Book({where: partial, node(5): GOOD}))] == [
+    assert [(f.kind, f.start) for f in of_ingest(LedgerSnapshot({where: partial, node(5): GOOD}))] == [
         ("incomplete", None)
     ]
 
@@ -214,13 +214,13 @@ def test_a_row_at_fault_is_shown_as_far_as_a_line_goes() -> None:
     assert [row for row in found.evidence if row.startswith("x")] == ["x" * 200]
 
 
-def aggregated(entries: Mapping[str, Entry], ingest: Entry = GOOD) -> Book:
+def aggregated(entries: Mapping[str, PartitionState], ingest: PartitionState = GOOD) -> LedgerSnapshot:
     own = {node(2, block, "aggregate", "aggregates"): entry for block, entry in entries.items()}
-    return Book({node(1): ingest, node(2): GOOD} | own)
+    return LedgerSnapshot({node(1): ingest, node(2): GOOD} | own)
 
 
 def test_hours_that_wait_for_a_withheld_one_are_no_findings_of_their_own() -> None:
-    waits = waiting(cause_of(node(1), WITHHELD))
+    waits = waiting(blocking_reason(node(1), WITHHELD))
     assert waits.cause == "ingest events 2015-05-17T01:00 is quarantined: checks say so"
     # Whatever the words are: the first hour is withheld for something else by now, or is damaged.
     said = Cause("waits", "it waits", node(1).key)
@@ -237,7 +237,7 @@ def test_hours_that_wait_for_a_withheld_one_are_no_findings_of_their_own() -> No
 
 
 def test_hours_that_wait_for_anything_else_are_one() -> None:
-    waits = waiting(cause_of(node(1), replace(WITHHELD, status="writing", cause=None)))
+    waits = waiting(blocking_reason(node(1), replace(WITHHELD, status="writing", cause=None)))
     both = aggregated({"site": waits, "traffic": waits}, replace(WITHHELD, status="writing"))
     (found,) = from_ledger("web", "aggregate", both, [])
     assert str(found) == (
@@ -251,7 +251,7 @@ def test_hours_that_wait_for_anything_else_are_one() -> None:
 
 
 def test_what_is_out_of_date_is_one_finding_whichever_blocks_it_is_of() -> None:
-    hours = Book(
+    hours = LedgerSnapshot(
         {
             node(number, block, "aggregate", of): GOOD
             for number in range(4)
@@ -297,11 +297,11 @@ def test_findings_depend_on_what_the_ledger_says_and_not_on_its_order(
     failures += [files(n, says != "none", 2) for n, says in hours.items() if says in ("few", "none", "both")]
     status = {"junk": WITHHELD, "both": WITHHELD, "ok": GOOD}
     entries = [(node(n), status.get(says, PARTIAL)) for n, says in hours.items()]
-    found = of_ingest(Book(dict(entries)), failures)
+    found = of_ingest(LedgerSnapshot(dict(entries)), failures)
     dice.shuffle(entries)
     dice.shuffle(failures)
     in_order = sorted(failures, key=lambda v: (v.node, v.check, v.subject or ""))
-    assert of_ingest(Book(dict(entries)), in_order) == found
+    assert of_ingest(LedgerSnapshot(dict(entries)), in_order) == found
     assert len({finding.finding_id for finding in found}) == len(found)
     # Each hour that something is the matter with is in one finding of its kind, and no other is.
     kinds = {"junk": {"gate"}, "few": {"incomplete"}, "none": {"silent"}, "both": {"gate", "incomplete"}}

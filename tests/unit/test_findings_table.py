@@ -10,14 +10,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from transom.core.intervals import NO_HOUR, Interval
+from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.findings import store as table
 from transom.findings.from_ledger import Finding
-from transom.findings.store import findings, publish, selected
-from transom.ledger.chain import cause_of
+from transom.findings.store import findings, publish, select_findings
+from transom.ledger.chain import blocking_reason
 from transom.ledger.ledger import Ledger
 from transom.ledger.reasons import Cause
-from transom.ledger.state import Entry
+from transom.ledger.state import PartitionState
 from transom.storage.tables import Table
 from unit.small_ledger import GOOD, WITHHELD, at, book, junk, node, of_ingest, waiting
 
@@ -49,7 +49,7 @@ def test_a_finding_stands_until_its_cause_is_mended_and_nothing_is_written_witho
 ) -> None:
     ran(ledger, "a", [1, 2])
     assert publish(ledger, "web", "ingest", {})
-    assert findings(ledger.root) == of_ingest(ledger.book(), [junk(1), junk(2)])
+    assert findings(ledger.root) == of_ingest(ledger.snapshot(), [junk(1), junk(2)])
     stood = version(ledger)
     ran(ledger, "b", [1, 2])
     assert not publish(Ledger(ledger.root), "web", "ingest", {})
@@ -64,7 +64,7 @@ def test_a_finding_stands_until_its_cause_is_mended_and_nothing_is_written_witho
 
 def test_what_a_run_saw_to_be_stale_counts_as_long_as_nobody_has_changed_it(ledger: Ledger) -> None:
     ran(ledger, "a", [])
-    seen = {n: ledger.book()[n] for n in map(node, (0, 1))} | {node(7, "new"): None}
+    seen = {n: ledger.snapshot()[n] for n in map(node, (0, 1))} | {node(7, "new"): None}
     ran(ledger, "b", [], [0])
     publish(ledger, "web", "ingest", seen)
     assert spans(ledger.root) == [(at(1), at(2)), (at(7), at(8))]
@@ -72,7 +72,10 @@ def test_what_a_run_saw_to_be_stale_counts_as_long_as_nobody_has_changed_it(ledg
 
 def test_what_another_stage_withholds_is_found_there_alone(ledger: Ledger) -> None:
     ran(ledger, "a", [1])
-    why = {1: cause_of(node(1), ledger.book()[node(1)]), 2: Cause("waits", "it has not run", node(2).key)}
+    why = {
+        1: blocking_reason(node(1), ledger.snapshot()[node(1)]),
+        2: Cause("waits", "it has not run", node(2).key),
+    }
     entries = {node(number, "traffic", "aggregate"): waiting(cause) for number, cause in why.items()}
     ledger.claim("aggregate", entries, "b")
     ledger.publish("aggregate", entries, "b")
@@ -100,7 +103,7 @@ def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
     ran(ledger, "a", [1])
     publish(ledger, "web", "ingest", {})
     ran(ledger, "b", [3])
-    made, later = table._wanted, iter([True])
+    made, later = table._current_findings, iter([True])
     since = []
 
     def and_is_slow(*arguments: Any) -> list[Finding]:
@@ -113,7 +116,7 @@ def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
             since.append(version(ledger))
         return wanted
 
-    monkeypatch.setattr(table, "_wanted", and_is_slow)
+    monkeypatch.setattr(table, "_current_findings", and_is_slow)
     publish(ledger, "web", "ingest", {})
     expected = [(at(number), at(number + 1)) for number in meanwhile]
     assert spans(ledger.root) == expected
@@ -130,7 +133,7 @@ def test_a_run_that_meets_what_one_has_written_that_knew_less_tries_again(
     publish(ledger, "web", "ingest", {})
     knew = of_ingest(book({0: WITHHELD}), [junk(0)])
     ran(ledger, "b", [3])
-    made, first = table._wanted, iter([True])
+    made, first = table._current_findings, iter([True])
 
     def and_is_met(*arguments: Any) -> list[Finding]:
         wanted = made(*arguments)
@@ -139,7 +142,7 @@ def test_a_run_that_meets_what_one_has_written_that_knew_less_tries_again(
             table._replace(held, Table.load("findings"), "ingest", knew)
         return wanted
 
-    monkeypatch.setattr(table, "_wanted", and_is_met)
+    monkeypatch.setattr(table, "_current_findings", and_is_met)
     assert publish(ledger, "web", "ingest", {})
     assert spans(ledger.root) == [(at(3), at(4))]
 
@@ -157,16 +160,18 @@ def test_a_run_that_never_has_its_turn_says_so(ledger: Ledger, monkeypatch: pyte
 def test_a_reader_is_given_what_overlaps_the_worst_first(ledger: Ledger) -> None:
     assert findings(ledger.root) == []
     ran(ledger, "a", [1, 2])
-    publish(ledger, "web", "ingest", {node(0): ledger.book()[node(0)]})
+    publish(ledger, "web", "ingest", {node(0): ledger.snapshot()[node(0)]})
     assert [f.kind for f in findings(ledger.root)] == ["gate", "stale"]
     kinds = {n: [f.kind for f in findings(ledger.root, Interval(at(n), at(n + 1)))] for n in range(4)}
     assert kinds == {0: ["stale"], 1: ["gate"], 2: ["gate"], 3: []}
 
 
 def test_what_belongs_to_no_hour_is_given_to_every_reader(ledger: Ledger) -> None:
-    nowhere = replace(node(0), hour=NO_HOUR)
+    nowhere = replace(node(0), hour=UNKNOWN_HOUR)
     ledger.claim("ingest", [nowhere], "a")
-    ledger.publish("ingest", {nowhere: Entry("quarantined", "a", complete=False, cause="f: junk")}, "a")
+    ledger.publish(
+        "ingest", {nowhere: PartitionState("quarantined", "a", complete=False, cause="f: junk")}, "a"
+    )
     publish(ledger, "web", "ingest", {})
     for interval in (None, Interval(at(5), at(6))):
         assert [finding.start for finding in findings(ledger.root, interval)] == [None]
@@ -175,7 +180,7 @@ def test_what_belongs_to_no_hour_is_given_to_every_reader(ledger: Ledger) -> Non
 def test_the_table_is_as_it_is_described(ledger: Ledger) -> None:
     described = Table.load("findings")
     assert set(described.columns) == {field.name for field in fields(Finding)}
-    assert described.promised() == tuple(described.columns)
+    assert described.digest_columns() == tuple(described.columns)
     publish(ledger, "web", "ingest", {})
     stands = DeltaTable(f"{ledger.root}/findings")
     assert [field.name for field in stands.schema().fields] == list(described.columns)
@@ -197,11 +202,11 @@ def test_many_findings_of_one_kind_and_block_hide_no_other(ledger: Ledger) -> No
     beacon = replace(withheld, stage="sketch", kind="persistent", block="contacts", severity="low")
     write_deltalake(f"{ledger.root}/findings", table.to_arrow([*noisy, beacon]), mode="append")
     for most, each, episodes in ((20, 3, 3), (4, 3, 2), (1, 3, 1), (50, 1, 1)):
-        found = selected(ledger.root, most, each)
-        assert [f.kind for f in found.shown] == ["episode"] * episodes + ["gate", "persistent"]
+        found = select_findings(ledger.root, most, each)
+        assert [f.kind for f in found.findings] == ["episode"] * episodes + ["gate", "persistent"]
         # The latest.
-        assert [f.finding_id for f in found.shown[:episodes]] == ["0003", "0007", "0011"][:episodes]
+        assert [f.finding_id for f in found.findings[:episodes]] == ["0003", "0007", "0011"][:episodes]
         assert found.more == (("episode", "noisy", 1000 - episodes),)
     assert found.rest == "... and 999 more in the table findings: 999 episode of noisy"
-    nothing = selected(ledger.root, 20, 3, Interval(at(9), at(10)))
-    assert (nothing.shown, nothing.more, nothing.rest) == ((), (), None)
+    nothing = select_findings(ledger.root, 20, 3, Interval(at(9), at(10)))
+    assert (nothing.findings, nothing.more, nothing.rest) == ((), (), None)

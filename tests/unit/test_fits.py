@@ -8,13 +8,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transom.features.aggregates.algorithm.granules import Granules, Level, Summary
+from transom.features.aggregates.algorithm.granules import ColumnSummary, Granules, WindowLevel
 from transom.features.aggregates.algorithm.linear_fit import (
     ONE,
+    FittedLines,
     Line,
-    Lines,
     Series,
-    Wide,
+    WideInt,
     mean,
     means,
     unit_means,
@@ -39,9 +39,9 @@ def column(figures: list[int]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     return np.array(figures, dtype=np.int64)
 
 
-def wide(figures: list[int]) -> Wide:
+def wide(figures: list[int]) -> WideInt:
     whole = [divmod(figure, 2**31) for figure in figures]
-    return Wide(column([high for high, _ in whole]), column([low for _, low in whole]))
+    return WideInt(column([high for high, _ in whole]), column([low for _, low in whole]))
 
 
 def plainly(values: dict[int, int], end: int) -> list[int]:
@@ -89,7 +89,7 @@ def test_the_line_of_a_window_is_numpy_s(
     unit: int, mu: int, steps: int, start: int, drawn: list[tuple[int, int | None]]
 ) -> None:
     """By the chain, at times of today and of 1970: slope and value to 1e-9 of the largest value."""
-    levels = [Level(unit * steps * more, unit * steps) for more in (mu, mu + 2)]
+    levels = [WindowLevel(unit * steps * more, unit * steps) for more in (mu, mu + 2)]
     start -= start % (unit * steps)
     records = sorted(((start + time, value) for time, value in drawn), key=lambda record: record[0])
     for report in reports(unit_means(records, unit), levels, start, start + 100):
@@ -103,14 +103,14 @@ def test_the_line_of_a_window_is_numpy_s(
         }
         known = plainly(by_unit, report.end // unit)
         through = line.through(report.end // unit)
-        terms = Lines(
+        terms = FittedLines(
             column([len(known)]),
             wide([through.total]),
             wide([through.moment - through.first * through.total]),
             np.array([True]),
         )
         assert terms.units[0] == through.until - through.first
-        assert terms.there[0] == (len(known) > 1)
+        assert terms.exists[0] == (len(known) > 1)
         largest = max(map(abs, known)) / ONE
         if len(known) > 1:
             slope, level_at_first = np.polyfit(range(len(known)), np.array(known) / ONE, 1)
@@ -170,7 +170,7 @@ def test_a_mean_of_a_sum_that_wrapped_does_not_fit() -> None:
     assert whole.series("v", 1).fits.tolist() == [True]
     wrapped = Granules(
         whole.key, whole.start, whole.records,
-        {"v": Summary(column([2**22]), column([0]), column([2**41]), column([2**41]))},
+        {"v": ColumnSummary(column([2**22]), column([0]), column([2**41]), column([2**41]))},
     )  # fmt: skip
     assert [wrapped.series("v", 1, value).fits.tolist() for value in ("mean", "sum", "min")] == [
         [False],
@@ -184,7 +184,7 @@ def test_of_one_unit_there_is_no_line() -> None:
     assert (one.through(7).total, one.without(one)) == (2 * ONE, None)
     series = Series(column([0]), column([5]), column([ONE]), np.array([True]))
     terms = series.lines(column([0, 0]), column([1, 0]), column([6, 6]), 2)
-    assert terms.there.tolist() == [False, False]
+    assert terms.exists.tolist() == [False, False]
     assert terms.slope().tolist() == [0.0, 0.0]
 
 
@@ -198,11 +198,11 @@ def test_of_one_unit_there_is_no_line() -> None:
 def test_windows_of_many_keys_have_the_lines_of_each_key_s_chain(
     unit: int, steps: list[tuple[int, int]], drawn: list[tuple[int, int, int | None]]
 ) -> None:
-    levels: list[Level] = []
+    levels: list[WindowLevel] = []
     for times, more in steps:
         slide = (levels[-1].slide if levels else unit) * times
         least = levels[-1].range // slide + 1 if levels else 1
-        levels.append(Level(slide * (least + more - 1), slide))
+        levels.append(WindowLevel(slide * (least + more - 1), slide))
     records = sorted(drawn, key=lambda record: record[:2])
     whole = granules([(key, time, {"v": value}) for key, time, value in records], 1)
     series = {"v": whole.series("v", unit)}

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from examples import rare_case
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.frames.algorithm.readings import NONE, Left, Readings
+from transom.features.frames.algorithm.readings import MISSING, OpenFrameState, Readings
 from transom.features.frames.algorithm.reference import (
     Aggregate,
-    Framing,
+    FrameReport,
+    FrameSpec,
     Reading,
-    Report,
     Threshold,
     Trend,
-    alone,
+    frames_of_period,
 )
 from transom.features.frames.algorithm.reference import reports as expected_reports
-from transom.features.frames.algorithm.vectorised import Reports, advance, whole
+from transom.features.frames.algorithm.vectorised import FrameReports, advance, frames_of_period_vectorised
 from unit.small_framings import HOURS, KINDS, framings, readings
 
 Key = list[Reading]
@@ -34,7 +34,7 @@ Runs = Sequence[tuple[int, int]]
 
 
 @st.composite
-def cases(draw: st.DrawFn, kind: str) -> tuple[Framing, list[Key]]:
+def cases(draw: st.DrawFn, kind: str) -> tuple[FrameSpec, list[Key]]:
     framing = draw(framings(kind))
     return framing, draw(st.lists(readings(framing), min_size=1, max_size=3))
 
@@ -57,7 +57,7 @@ def columns(keys: Sequence[Key], begin: int, until: int) -> Readings:
     return Readings(
         np.array([key for key, _ in rows], dtype=np.int64),
         np.array([one.time for one in of], dtype=np.int64),
-        np.array([NONE if one.value is None else one.value for one in of], dtype=np.int64),
+        np.array([MISSING if one.value is None else one.value for one in of], dtype=np.int64),
         *(
             np.array([getattr(one, name) for one in of], dtype=bool)
             for name in ("missing", "holds", "starts", "ends")
@@ -65,17 +65,17 @@ def columns(keys: Sequence[Key], begin: int, until: int) -> Readings:
     )
 
 
-def latest(rows: Left) -> Left:
+def latest(rows: OpenFrameState) -> OpenFrameState:
     """The last row of each key."""
     order = np.lexsort([rows.hour, rows.key])
-    return rows.taken(order[np.append(np.diff(rows.key[order]) != 0, True)[: len(order)]])
+    return rows.take(order[np.append(np.diff(rows.key[order]) != 0, True)[: len(order)]])
 
 
-def told_of(reports: Reports) -> Iterator[tuple[object, ...]]:
+def told_of(reports: FrameReports) -> Iterator[tuple[object, ...]]:
     yield from zip(*(column.tolist() for column in reports.columns().values()), strict=True)
 
 
-def as_told(key: int, report: Report, framing: Framing) -> tuple[object, ...]:
+def as_told(key: int, report: FrameReport, framing: FrameSpec) -> tuple[object, ...]:
     frame, values = report.frame, report.frame.values
     return (
         key,
@@ -90,25 +90,25 @@ def as_told(key: int, report: Report, framing: Framing) -> tuple[object, ...]:
         frame.missing,
         len(values),
         sum(values),
-        min(values, default=NONE),
-        max(values, default=NONE),
-        next((r.time for r in frame.readings if r.value is not None and r.value == max(values)), NONE),
+        min(values, default=MISSING),
+        max(values, default=MISSING),
+        next((r.time for r in frame.readings if r.value is not None and r.value == max(values)), MISSING),
         True,
         sum(report.hour <= r.time < report.hour + HOUR_LENGTH for r in frame.readings),
     )
 
 
 def in_runs(
-    framing: Framing, keys: Sequence[Key], hours: Runs
+    framing: FrameSpec, keys: Sequence[Key], hours: Runs
 ) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
     """What runs tell, and what they leave; each looks back as far as a frame may be idle, and no further."""
-    left, found = Left.none(), []
+    left, found = OpenFrameState.none(), []
     last = 0
     for begin, until in ((begin * HOUR_LENGTH, end * HOUR_LENGTH) for begin, end in hours):
-        near = left.taken(left.hour >= begin - -(-framing.idle // HOUR_LENGTH) * HOUR_LENGTH)
+        near = left.take(left.hour >= begin - -(-framing.idle // HOUR_LENGTH) * HOUR_LENGTH)
         if framing.begins:
             # The last hour that was asked for has all keys that are known.
-            near = near.taken(near.hour == last - HOUR_LENGTH)
+            near = near.take(near.hour == last - HOUR_LENGTH)
         near, last = latest(near), until
         reports, rows = advance(framing, near, columns(keys, begin, until), begin, until)
         found += told_of(reports)
@@ -120,7 +120,7 @@ def in_runs(
 def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None:
     @rare_case(4)
     @given(case=cases(kind), asked=runs())
-    def check(case: tuple[Framing, list[Key]], asked: tuple[Runs, Runs]) -> None:
+    def check(case: tuple[FrameSpec, list[Key]], asked: tuple[Runs, Runs]) -> None:
         (framing, keys), (some, few) = case, asked
         found, left = in_runs(framing, keys, some)
         # What hours leave is a table, too, and does not depend on the runs either.
@@ -143,20 +143,20 @@ def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None
 def test_frames_of_a_stretch_by_itself(kind: str, longest: bool) -> None:
     @rare_case(4)
     @given(case=cases(kind), overlap=st.booleans())
-    def check(case: tuple[Framing, list[Key]], overlap: bool) -> None:
+    def check(case: tuple[FrameSpec, list[Key]], overlap: bool) -> None:
         framing, keys = case
         # Of a stretch by itself nothing is known of a key before its first reading there.
         framing = replace(framing, begins=False)
         overlap &= kind != "threshold"
         until = (HOURS + 8) * HOUR_LENGTH
-        found = whole(framing, columns(keys, 0, until), 0, until, overlap, longest)
+        found = frames_of_period_vectorised(framing, columns(keys, 0, until), 0, until, overlap, longest)
         expected = []
         for key, of in enumerate(keys):
-            frames = alone(framing, of, until, overlap)
+            frames = frames_of_period(framing, of, until, overlap)
             most = max((frame.length(framing.every) for frame in frames), default=0)
             for frame in frames:
                 if not longest or frame.length(framing.every) == most:
-                    told = as_told(key, Report(until - HOUR_LENGTH, "final", 1, frame), framing)
+                    told = as_told(key, FrameReport(until - HOUR_LENGTH, "final", 1, frame), framing)
                     expected.append((*told[:-1], len(frame.readings)))
         assert sorted(told_of(found)) == sorted(expected)
 
@@ -170,36 +170,38 @@ WORKED = [30, 31, 33, 34, 30, 34, 33, 34, 35, 32]
 @pytest.mark.parametrize(
     ("framing", "longest", "expected"),
     [
-        (Framing(Threshold()), False, [(3, 4), (6, 9)]),
-        (Framing(Threshold()), True, [(6, 9)]),
-        (Framing(Trend(), least_time=3), False, [(1, 4), (7, 9)]),
+        (FrameSpec(Threshold()), False, [(3, 4), (6, 9)]),
+        (FrameSpec(Threshold()), True, [(6, 9)]),
+        (FrameSpec(Trend(), min_time=3), False, [(1, 4), (7, 9)]),
     ],
     ids=["F1", "F2", "F3"],
 )
 def test_the_worked_example_of_the_paper(
-    framing: Framing, longest: bool, expected: list[tuple[int, int]]
+    framing: FrameSpec, longest: bool, expected: list[tuple[int, int]]
 ) -> None:
     ones = [Reading(time, value, holds=value > 32) for time, value in enumerate(WORKED, start=1)]
-    frames = alone(framing, ones, HOUR_LENGTH, overlap=False)
+    frames = frames_of_period(framing, ones, HOUR_LENGTH, overlap=False)
     most = max(frame.length(1) for frame in frames)
     spans = [(frame.start, frame.end) for frame in frames if not longest or frame.length(1) == most]
     assert spans == expected
-    found = whole(framing, columns([ones], 0, HOUR_LENGTH), 0, HOUR_LENGTH, overlap=False, longest=longest)
+    found = frames_of_period_vectorised(
+        framing, columns([ones], 0, HOUR_LENGTH), 0, HOUR_LENGTH, overlap=False, longest=longest
+    )
     assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == expected
 
 
 def test_sums_that_may_not_be_exact_are_refused() -> None:
-    framing = Framing(Aggregate("sum", ">", Fraction(100), False))
+    framing = FrameSpec(Aggregate("sum", ">", Fraction(100), False))
     of = [Reading(time, 2**60) for time in range(5)]
     with pytest.raises(
         OverflowError, match=r"below 2\^62 steps .* got values of one key that come to 5.76e\+18"
     ):
-        advance(framing, Left.none(), columns([of], 0, HOUR_LENGTH), 0, HOUR_LENGTH)
+        advance(framing, OpenFrameState.none(), columns([of], 0, HOUR_LENGTH), 0, HOUR_LENGTH)
 
 
 def test_sums_of_other_keys_and_of_frames_before_count_for_nothing() -> None:
-    framing = Framing(Aggregate("sum", ">", Fraction(2**60), True), least_records=2)
+    framing = FrameSpec(Aggregate("sum", ">", Fraction(2**60), True), min_records=2)
     keys = [[Reading(time, 2**59) for time in range(6)] for _ in range(40)]
-    reports, _ = advance(framing, Left.none(), columns(keys, 0, HOUR_LENGTH), 0, HOUR_LENGTH)
+    reports, _ = advance(framing, OpenFrameState.none(), columns(keys, 0, HOUR_LENGTH), 0, HOUR_LENGTH)
     assert reports.final.all()
     assert reports.records.tolist() == [3] * 80

@@ -10,12 +10,12 @@ import pytest
 
 from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames import tables_open_frames as open_frames
-from transom.features.frames.algorithm.readings import Left, Readings
-from transom.features.frames.algorithm.reference import Framing
-from transom.features.frames.algorithm.vectorised import Reports
+from transom.features.frames.algorithm.readings import OpenFrameState, Readings
+from transom.features.frames.algorithm.reference import FrameSpec
+from transom.features.frames.algorithm.vectorised import FrameReports
 from transom.features.frames.resolve import frame_block_of
-from transom.features.frames.tables_open_frames import COUNTED, MISCOUNTED, Frames
-from transom.ledger.task_counters import Tally
+from transom.features.frames.tables_open_frames import COUNTED, MISCOUNTED, FrameBuilder
+from transom.ledger.task_counters import TaskCounters
 from transom.stream import parse
 from unit.small_stream import base
 
@@ -33,7 +33,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def rows_of(kind: str, turns: int = 0) -> tuple[pa.Table, Tally]:
+def rows_of(kind: str, turns: int = 0) -> tuple[pa.Table, TaskCounters]:
     """What is made of two users' readings in four hours, and what is counted beside it."""
     data = base() | {"frames": {kind: KINDS[kind]}}
     if kind == "silent":
@@ -50,12 +50,12 @@ def rows_of(kind: str, turns: int = 0) -> tuple[pa.Table, Tally]:
             "__place": np.arange(150),
         }
     )
-    frames = Frames(block, ((BEGIN, BEGIN + 4 * HOUR_LENGTH),), open_frames.schema_of(block), turns)
-    tally = Tally()
+    frames = FrameBuilder(block, ((BEGIN, BEGIN + 4 * HOUR_LENGTH),), open_frames.schema_of(block), turns)
+    tally = TaskCounters()
     return pa.Table.from_batches(frames(readings.to_batches(max_chunksize=40), tally)), tally
 
 
-def counted(kind: str) -> tuple[int, Tally]:
+def counted(kind: str) -> tuple[int, TaskCounters]:
     """How many frames are told, and what is counted beside them."""
     rows, tally = rows_of(kind)
     return len(rows) - rows["row"].to_pylist().count(open_frames.LEFT), tally
@@ -65,7 +65,7 @@ def counted(kind: str) -> tuple[int, Tally]:
 def test_nothing_is_wrong_with_what_is_told(kind: str) -> None:
     many, tally = counted(kind)
     assert many > 3
-    assert tally == Tally()
+    assert tally == TaskCounters()
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -79,11 +79,11 @@ def test_nothing_is_wrong_with_what_is_told(kind: str) -> None:
     ],
 )
 def test_a_frame_that_is_not_what_a_filter_finds_is_told(
-    kind: str, wrong: Callable[[Reports], Reports], monkeypatch: pytest.MonkeyPatch
+    kind: str, wrong: Callable[[FrameReports], FrameReports], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = open_frames.Frames._advanced
+    told = open_frames.FrameBuilder._advanced
     monkeypatch.setattr(
-        Frames, "_advanced", lambda *given: ((wrong(reports), left) for reports, left in told(*given))
+        FrameBuilder, "_advanced", lambda *given: ((wrong(reports), left) for reports, left in told(*given))
     )
     _, tally = counted(kind)
     assert {name for _, name in tally.sums} == {MISCOUNTED}
@@ -100,7 +100,7 @@ def test_missing_readings_that_are_made_count_for_how_much_is_done_at_a_time(
     stretches = []
     advance = open_frames.advance
 
-    def watched(framing: Framing, left: Left, readings: Readings, begin: int, until: int) -> Any:
+    def watched(framing: FrameSpec, left: OpenFrameState, readings: Readings, begin: int, until: int) -> Any:
         stretches.append(until - begin)
         return advance(framing, left, readings, begin, until)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from transom.features.frequency.steps import FREQUENCY_COLUMNS, MATRIX_COLUMNS
 
-from transom.cli.check import declared
+from transom.cli.check import describe_stream
 from transom.features.frequency.cell_values import NUMBERS, VALUES
 from transom.features.frequency.spec import Frequency
 from transom.stream import parse
@@ -136,7 +136,7 @@ def test_what_is_counted_is_told() -> None:
         data["frequency"] = {"x": {**F, "variant": variant}}
         window = "" if variant == "vanilla" else " in 1 day by ticks of 5 minutes"
         shape = f"  frequency x: user{window}, {variant}; 7 rows of 272 columns, an estimate is"
-        assert declared(parse(data)).splitlines()[-1] == f"{shape} {wrong}"
+        assert describe_stream(parse(data)).splitlines()[-1] == f"{shape} {wrong}"
 
 
 def test_as_many_items_are_kept_as_may_be_heavy() -> None:

@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from transom.core.intervals import NO_HOUR, Interval
-from transom.engine.gate import judge
+from transom.core.intervals import UNKNOWN_HOUR, Interval
+from transom.engine.gate import evaluate_gate
 from transom.engine.gate_text import wrapped
 from transom.features.registry import BUILT_IN
 from transom.findings.store import publish
 from transom.ledger.ledger import Ledger
 from transom.ledger.reasons import Cause
-from transom.ledger.state import Entry, Node, Verdict
-from transom.ledger.waivers import Accepted, accept, near_misses
+from transom.ledger.state import CheckResult, PartitionKey, PartitionState
+from transom.ledger.waivers import Waiver, accept, near_misses
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 
 
-def node(number: int) -> Node:
-    return Node("ingest", "events", "events", DAY + number * HOUR)
+def node(number: int) -> PartitionKey:
+    return PartitionKey("ingest", "events", "events", DAY + number * HOUR)
 
 
 @pytest.fixture
@@ -29,14 +29,14 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(str(tmp_path))
 
 
-def published(run: str) -> Entry:
-    return Entry("published", run, digest="1:5", inputs={"specification": "s"}, rows=1)
+def published(run: str) -> PartitionState:
+    return PartitionState("published", run, digest="1:5", inputs={"specification": "s"}, rows=1)
 
 
 def test_a_gate_is_red_for_what_did_not_run_and_for_what_is_being_written(ledger: Ledger) -> None:
     interval = Interval(DAY, DAY + 2 * HOUR)
     ledger.claim("ingest", [node(0)], "a")
-    failures = judge(ledger, "ingest", "web", interval, "run --from {from} --to {to}").failures
+    failures = evaluate_gate(ledger, "ingest", "web", interval, "run --from {from} --to {to}").failures
     assert [text.split(":")[0] for text in failures] == [
         "writing",
         "ingest has not run for 2015-05-17T01",
@@ -47,11 +47,11 @@ def test_a_gate_is_red_for_what_did_not_run_and_for_what_is_being_written(ledger
 def test_gate_is_red_for_files_without_hour_whatever_its_interval(ledger: Ledger) -> None:
     for of, entry in (
         (node(0), published("a")),
-        (replace(node(0), hour=NO_HOUR), replace(published("a"), status="quarantined", cause="junk")),
+        (replace(node(0), hour=UNKNOWN_HOUR), replace(published("a"), status="quarantined", cause="junk")),
     ):
         ledger.claim("ingest", [of], "a")
         ledger.publish("ingest", {of: entry}, "a")
-    judged = judge(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run --from {from} --to {to}")
+    judged = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run --from {from} --to {to}")
     assert [text.splitlines()[0] for text in judged.failures] == [
         "quarantined: ingest events, files without an hour: junk"
     ]
@@ -66,12 +66,14 @@ def test_the_gate_of_a_later_stage_is_red_for_what_is_not_made_and_for_what_it_l
     ledger.claim("ingest", claimed, "a")
     ledger.publish("ingest", claimed, "a")
     made = {
-        Node("aggregate", "site", table, DAY + n * HOUR): published("b")
+        PartitionKey("aggregate", "site", table, DAY + n * HOUR): published("b")
         for table, n in (("granules", 0), ("recurring", 0), *((table, 1) for table in tables))
     }
     ledger.claim("aggregate", made, "b")
     ledger.publish("aggregate", made, "b")
-    judged = judge(ledger, "aggregate", "web", Interval(DAY, DAY + 4 * HOUR), "run --from {from} --to {to}")
+    judged = evaluate_gate(
+        ledger, "aggregate", "web", Interval(DAY, DAY + 4 * HOUR), "run --from {from} --to {to}"
+    )
     assert judged.failures == (
         "aggregate leaves out 2015-05-17T03:00, which ingest has not been asked for; jobs/run.py over these "
         "hours runs them all",
@@ -82,17 +84,17 @@ def test_the_gate_of_a_later_stage_is_red_for_what_is_not_made_and_for_what_it_l
 
 
 def test_a_stage_that_has_made_state_alone_has_not_run(ledger: Ledger) -> None:
-    for of in (node(0), Node("aggregate", "site", "granules", DAY)):
+    for of in (node(0), PartitionKey("aggregate", "site", "granules", DAY)):
         ledger.claim(of.stage, [of], "a")
         ledger.publish(of.stage, {of: published("a")}, "a")
-    judged = judge(ledger, "aggregate", "web", Interval(DAY, DAY + HOUR), "run it")
+    judged = evaluate_gate(ledger, "aggregate", "web", Interval(DAY, DAY + HOUR), "run it")
     assert judged.failures == ("aggregate has not run for 2015-05-17T00:00; run it",)
 
 
 def test_a_gate_warns_of_many_stretches_in_short(ledger: Ledger) -> None:
-    left = {Node("aggregate", "site", "aggregates", DAY + 2 * n * HOUR): None for n in range(7)}
+    left = {PartitionKey("aggregate", "site", "aggregates", DAY + 2 * n * HOUR): None for n in range(7)}
     publish(ledger, "web", "aggregate", left)
-    warnings = judge(ledger, "aggregate", "web", Interval(DAY, DAY + HOUR), "").warnings
+    warnings = evaluate_gate(ledger, "aggregate", "web", Interval(DAY, DAY + HOUR), "").warnings
     assert warnings[4:] == (
         "stale since 2015-05-17T08:00: ",
         "stale in 2 more stretches; `transom status` tells all",
@@ -104,9 +106,9 @@ def test_a_gate_warns_of_each_stretch_that_its_stage_has_left_stale(ledger: Ledg
     ledger.claim("ingest", claimed, "a")
     ledger.publish("ingest", claimed, "a")
     for stage, hours in (("ingest", (8,)), ("aggregate", (1, 2, 5))):
-        left = {Node(stage, "site", "aggregates", DAY + n * HOUR): None for n in hours}
+        left = {PartitionKey(stage, "site", "aggregates", DAY + n * HOUR): None for n in hours}
         publish(ledger, "web", stage, left)
-    warnings = judge(
+    warnings = evaluate_gate(
         ledger, "aggregate", "web", Interval(DAY, DAY + HOUR), "--from {from} --to {to}"
     ).warnings
     assert warnings == (
@@ -120,7 +122,7 @@ def test_a_gate_counts_what_is_incomplete(ledger: Ledger) -> None:
     ledger.claim("ingest", results, "a")
     ledger.publish("ingest", results, "a")
     interval = Interval(DAY, DAY + 2 * HOUR)
-    assert judge(ledger, "ingest", "web", interval, "").summary == (
+    assert evaluate_gate(ledger, "ingest", "web", interval, "").summary == (
         f"ingest web {interval}: 2 of 2 hours published (1 of them incomplete), 1 warning"
     )
 
@@ -135,9 +137,11 @@ def test_a_gate_counts_what_is_incomplete(ledger: Ledger) -> None:
 )
 def test_a_gate_says_the_column(ledger: Ledger, column: str | None, words: str) -> None:
     ledger.claim("ingest", [node(0)], "a")
-    ledger.record_checks("ingest", [Verdict(node(0), "keys_not_null", "error", 2, "0", False, column)], "a")
+    ledger.record_checks(
+        "ingest", [CheckResult(node(0), "keys_not_null", "error", 2, "0", False, column)], "a"
+    )
     ledger.publish("ingest", {node(0): replace(published("a"), status="quarantined")}, "a")
-    (failure,) = judge(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "").failures
+    (failure,) = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "").failures
     assert f"2015-05-17T00:00 events: {words}" in failure
 
 
@@ -147,16 +151,16 @@ def test_what_is_to_be_mended_is_the_detector_where_that_has_raised(ledger: Ledg
         ("detector_ran", "mend the detector"),
     ):
         ledger.claim("ingest", [node(0)], check)
-        ledger.record_checks("ingest", [Verdict(node(0), check, "error", 2, "0", False)], check)
+        ledger.record_checks("ingest", [CheckResult(node(0), check, "error", 2, "0", False)], check)
         ledger.publish("ingest", {node(0): replace(published(check), status="quarantined")}, check)
-        judged = judge(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run", rules=BUILT_IN)
+        judged = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run", rules=BUILT_IN)
         (failure,) = judged.failures
         assert f"\n  what was published before stays; {mend}, then:\n  run" in failure
 
 
 def test_a_gate_prints_lines_of_a_log_that_do_nothing_to_a_terminal(ledger: Ledger) -> None:
     cause = "in/a\x1bb.log: rejected_share"
-    verdict = Verdict(
+    verdict = CheckResult(
         node(0),
         "rejected_share",
         "error",
@@ -172,7 +176,7 @@ def test_a_gate_prints_lines_of_a_log_that_do_nothing_to_a_terminal(ledger: Ledg
     ledger.publish(
         "ingest", {node(0): wrong, node(1): replace(published("a"), complete=False, cause=cause)}, "a"
     )
-    judged = judge(ledger, "ingest", "web", Interval(DAY, DAY + 2 * HOUR), "")
+    judged = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + 2 * HOUR), "")
     said = "\n".join([*judged.failures, *judged.warnings])
     assert "    line 1: \\x1b[31mRED\\x07" in said
     assert said.count("in/a\\x1bb.log") == 3
@@ -182,19 +186,19 @@ def test_a_gate_prints_lines_of_a_log_that_do_nothing_to_a_terminal(ledger: Ledg
 @pytest.mark.parametrize("apart", [1, 3 * 24, -3 * 24])
 def test_a_gate_warns_of_hours_that_a_run_mends_outside_its_interval(ledger: Ledger, apart: int) -> None:
     ledger.claim("ingest", [node(0), node(apart)], "a")
-    bad = Entry("quarantined", "a", complete=False, cause="f: rejected_share")
+    bad = PartitionState("quarantined", "a", complete=False, cause="f: rejected_share")
     ledger.publish("ingest", {node(0): bad, node(apart): published("a")}, "a")
     interval = Interval(DAY + apart * HOUR, DAY + (apart + 1) * HOUR)
-    judgement = judge(ledger, "ingest", "web", interval, "", heal=abs(apart) * HOUR)
+    judgement = evaluate_gate(ledger, "ingest", "web", interval, "", heal=abs(apart) * HOUR)
     assert judgement.passed
     assert "quarantined: ingest events, 2015-05-17T00:00: f: rejected_share" in judgement.warnings[0]
-    assert judge(ledger, "ingest", "web", interval, "", heal=(abs(apart) - 1) * HOUR).warnings == ()
+    assert evaluate_gate(ledger, "ingest", "web", interval, "", heal=(abs(apart) - 1) * HOUR).warnings == ()
 
 
-ACCEPTED = Accepted(DAY, "ingest", "few_errors", 0.3164, "ops", "a bad release")
+ACCEPTED = Waiver(DAY, "ingest", "few_errors", 0.3164, "ops", "a bad release")
 
 
-def failing(ledger: Ledger, verdicts: list[Verdict], run: str = "a") -> None:
+def failing(ledger: Ledger, verdicts: list[CheckResult], run: str = "a") -> None:
     """A run of ingest that withholds the hours of some failed checks."""
     hours = {verdict.node for verdict in verdicts}
     ledger.claim("ingest", hours, run)
@@ -207,8 +211,8 @@ def failing(ledger: Ledger, verdicts: list[Verdict], run: str = "a") -> None:
     ledger.publish("ingest", wrong | good, run)
 
 
-def few_errors(number: int, observed: float = 0.31645) -> Verdict:
-    return Verdict(
+def few_errors(number: int, observed: float = 0.31645) -> CheckResult:
+    return CheckResult(
         node(number), "few_errors", "error", observed, "at least 0.99", False, sample=("line 1: x",)
     )
 
@@ -216,7 +220,7 @@ def few_errors(number: int, observed: float = 0.31645) -> Verdict:
 def test_a_gate_says_what_helps_first_with_the_entry_to_paste_and_a_near_miss(ledger: Ledger) -> None:
     failing(ledger, [few_errors(0)])
     interval = Interval(DAY, DAY + HOUR)
-    (failure,) = judge(ledger, "ingest", "web", interval, "run it", accepted=[ACCEPTED]).failures
+    (failure,) = evaluate_gate(ledger, "ingest", "web", interval, "run it", accepted=[ACCEPTED]).failures
     assert failure.splitlines() == [
         "quarantined: ingest events, 2015-05-17T00:00: few_errors 2015-05-17 00:00:00+00:00",
         "  what was published before stays; mend the data (or accept the value), then:",
@@ -237,7 +241,7 @@ def test_a_gate_says_what_helps_first_with_the_entry_to_paste_and_a_near_miss(le
         replace(ACCEPTED, check="x"),
         replace(ACCEPTED, stage="widen"),
     ):
-        (failure,) = judge(ledger, "ingest", "web", interval, "run it", accepted=[other]).failures
+        (failure,) = evaluate_gate(ledger, "ingest", "web", interval, "run it", accepted=[other]).failures
         assert "your file says" not in failure
 
 
@@ -263,14 +267,14 @@ def test_what_was_accepted_stays_visible(ledger: Ledger) -> None:
     passed = accept(few_errors(0), [replace(ACCEPTED, observed=0.31645)])
     assert (passed.success, passed.accepted) == (True, "ops: a bad release")
     failing(ledger, [passed])
-    judged = judge(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run it")
+    judged = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run it")
     assert judged.passed
     assert judged.accepted == (
         "accepted: ingest events, 2015-05-17T00:00: few_errors: observed 0.31645, expected at least 0.99, "
         "by ops: a bad release",
     )
     assert judged.summary.endswith(": 1 of 1 hour published, 0 warnings, 1 accepted")
-    assert ledger.accepted(ledger.book(), "ingest") == [passed]
+    assert ledger.accepted(ledger.snapshot(), "ingest") == [passed]
 
 
 def test_hours_of_one_cause_are_one_paragraph_whatever_values_they_saw(ledger: Ledger) -> None:
@@ -285,7 +289,7 @@ def test_hours_of_one_cause_are_one_paragraph_whatever_values_they_saw(ledger: L
     ledger.claim("ingest", said, "a")
     ledger.record_checks("ingest", verdicts, "a")
     ledger.publish("ingest", said, "a")
-    (failure,) = judge(ledger, "ingest", "web", Interval(DAY, DAY + 8 * HOUR), "run it").failures[:-1]
+    (failure,) = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + 8 * HOUR), "run it").failures[:-1]
     lines = failure.splitlines()
     assert lines[0] == "quarantined: ingest events, 2015-05-17T00:00 to 2015-05-17T06:00: few_errors"
     assert "  2015-05-17T04:00 events: few_errors: observed 0.75, expected at least 0.99" in lines
@@ -294,7 +298,7 @@ def test_hours_of_one_cause_are_one_paragraph_whatever_values_they_saw(ledger: L
 
 def test_many_causes_are_told_in_short(ledger: Ledger) -> None:
     failing(ledger, [few_errors(n, 0.1 + n / 100) for n in range(8)])
-    judged = judge(ledger, "ingest", "web", Interval(DAY, DAY + 8 * HOUR), "run it")
+    judged = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + 8 * HOUR), "run it")
     assert len(judged.failures) == 6
     assert judged.failures[5] == (
         "and for 3 more causes, 2015-05-17T05:00 to 2015-05-17T08:00; `transom explain` says why"
@@ -304,18 +308,18 @@ def test_many_causes_are_told_in_short(ledger: Ledger) -> None:
 def test_a_gate_has_a_line_for_each_kind_of_remark_about_files(ledger: Ledger) -> None:
     """A thousand files, four remarks on each."""
     verdicts = [
-        Verdict(
+        CheckResult(
             node(n % 3), check, "warning", n, "at most 0", False, subject=f"in/{n}.log", sample=(f"line {n}",)
         )
         for check in ("late_lines", "odd_fields", "few_columns", "long_lines")
         for n in range(1, 1001)
     ]
-    one = Verdict(node(1), "alone", "warning", 1, "at most 0", False, subject="in/1.log")
+    one = CheckResult(node(1), "alone", "warning", 1, "at most 0", False, subject="in/1.log")
     nodes = {node(n): published("a") for n in range(3)}
     ledger.claim("ingest", nodes, "a")
     ledger.record_checks("ingest", [*verdicts, one], "a")
     ledger.publish("ingest", nodes, "a")
-    warnings = judge(ledger, "ingest", "web", Interval(DAY, DAY + 3 * HOUR), "").warnings
+    warnings = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + 3 * HOUR), "").warnings
     assert len(warnings) == 5
     assert "2015-05-17T01:00 events: alone in in/1.log: observed 1, expected at most 0" in warnings
     (late,) = [line for line in warnings if "late_lines" in line]
@@ -330,7 +334,7 @@ def test_a_gate_has_a_line_for_each_kind_of_remark_about_files(ledger: Ledger) -
 
 def test_a_gate_says_which_stage_block_and_tables_are_incomplete(ledger: Ledger) -> None:
     lacking = {
-        Node("aggregate", "traffic", table, DAY + n * HOUR): replace(
+        PartitionKey("aggregate", "traffic", table, DAY + n * HOUR): replace(
             published("b"),
             complete=False,
             causes=(Cause("inputs", f"{n + 1} incomplete hours, first 2015-05-16T2{n}:00"),),
@@ -355,11 +359,11 @@ def test_a_gate_says_which_stage_block_and_tables_are_incomplete(ledger: Ledger)
         ledger.publish(stage, nodes, "a")
     hours = Interval(DAY, DAY + 3 * HOUR)
     when = "2015-05-17T00:00 to 2015-05-17T03:00"
-    assert judge(ledger, "ingest", "web", hours, "").warnings == (
+    assert evaluate_gate(ledger, "ingest", "web", hours, "").warnings == (
         f"incomplete: ingest events, {when}: cut: 6 files: in/0.log, in/0.b.log, in/1.log and 3 more",
         f"incomplete: ingest events, {when}: files_expected: observed 1, expected at least 2",
     )
-    assert judge(ledger, "aggregate", "web", hours, "").warnings == (
+    assert evaluate_gate(ledger, "aggregate", "web", hours, "").warnings == (
         f"incomplete: aggregate traffic (aggregates, granules), {when}: hours that it is computed from are "
         "incomplete",
     )

@@ -16,17 +16,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.features.aggregates.algorithm.granules import Granules, Level, reference
+from transom.features.aggregates.algorithm.granules import Granules, WindowLevel, reference
 from unit.small_granules import Record, granules
 
 
 def fast(
-    records: list[Record], base: int, level: Level, stretches: list[tuple[int, int]]
+    records: list[Record], base: int, level: WindowLevel, stretches: list[tuple[int, int]]
 ) -> list[dict[str, Any]]:
     return windows(granules(records, base), level, stretches)
 
 
-def windows(of: Granules, level: Level, stretches: list[tuple[int, int]]) -> list[dict[str, Any]]:
+def windows(of: Granules, level: WindowLevel, stretches: list[tuple[int, int]]) -> list[dict[str, Any]]:
     found = of.windows(level, stretches)
     column = found.columns["v"]
     return [
@@ -70,14 +70,14 @@ records_of = st.lists(
 def test_fast_windows_equal_the_definition(
     records: list[Record], base: int, steps: int, mu: int, after: int, length: int
 ) -> None:
-    level = Level(base * steps * mu, base * steps)
+    level = WindowLevel(base * steps * mu, base * steps)
     wanted = ordered(reference(records, level, after, after + length))
     assert fast(records, base, level, [(after, after + length)]) == wanted
 
 
 @given(records_of, st.lists(st.integers(0, 12), min_size=2, max_size=6, unique=True).map(sorted))
 def test_reports_of_several_stretches_are_those_of_each(records: list[Record], cuts: list[int]) -> None:
-    level = Level(12, 3)
+    level = WindowLevel(12, 3)
     stretches = [(a * 10, b * 10) for a, b in zip(cuts[::2], cuts[1::2], strict=False)]
     each = [row for stretch in stretches for row in fast(records, 3, level, [stretch])]
     assert fast(records, 3, level, stretches) == ordered(each)
@@ -85,7 +85,7 @@ def test_reports_of_several_stretches_are_those_of_each(records: list[Record], c
 
 @given(records_of, st.integers(1, 12))
 def test_windows_of_some_keys_at_a_time_are_those_of_all(records: list[Record], most: int) -> None:
-    level, stretches, whole = Level(12, 3), [(-60, 120)], granules(records, 3)
+    level, stretches, whole = WindowLevel(12, 3), [(-60, 120)], granules(records, 3)
     parts = list(whole.by_keys(most))
     assert [row for part in parts for row in windows(part, level, stretches)] == windows(
         whole, level, stretches
@@ -104,12 +104,12 @@ def test_the_order_is_by_key_and_then_by_time_however_far_they_reach(pairs: list
 
 
 def test_a_record_stands_in_the_windows_that_cover_it() -> None:
-    rows = fast([(0, 3, {"v": 7})], 1, Level(4, 2), [(0, 100)])
+    rows = fast([(0, 3, {"v": 7})], 1, WindowLevel(4, 2), [(0, 100)])
     assert [row["end"] for row in rows] == [4, 6]
 
 
 def test_the_start_of_a_window_is_inside_and_its_end_is_not() -> None:
-    assert [row["end"] for row in fast([(0, 4, {"v": 7})], 1, Level(4, 4), [(0, 100)])] == [8]
+    assert [row["end"] for row in fast([(0, 4, {"v": 7})], 1, WindowLevel(4, 4), [(0, 100)])] == [8]
 
 
 large = st.sampled_from([1, 2**51, 2**60 - 1, 2**60, 2**62 - 1, 2**62, 2**63 - 1]) | st.integers(0, 2**63 - 1)
@@ -127,7 +127,7 @@ large_records_of = st.lists(
 def test_a_window_tells_whether_its_sum_is_exact_by_its_own_values(
     records: list[Record], slide: int, mu: int
 ) -> None:
-    level = Level(slide * mu, slide)
+    level = WindowLevel(slide * mu, slide)
     found = granules(records, 1).windows(level, [(0, 30)])
     column, wanted = found.columns["v"], ordered(reference(records, level, 0, 30))
     assert list(found.end) == [row["end"] for row in wanted]
@@ -139,4 +139,4 @@ def test_a_window_tells_whether_its_sum_is_exact_by_its_own_values(
 
 def test_a_level_whose_range_is_no_multiple_of_its_slide_is_refused() -> None:
     with pytest.raises(ValueError, match="range 5 must be a positive multiple of slide 2"):
-        Level(5, 2)
+        WindowLevel(5, 2)

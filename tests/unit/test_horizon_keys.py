@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transom.api import NotFresh, Results
+from transom.api import Results, StaleDataError
 from transom.stream import parse
 
 STREAM = parse(
@@ -60,5 +60,5 @@ def test_a_value_of_another_type_is_refused(name: str, value: Any, said: str, tm
     ],
 )  # fmt: skip
 def test_a_value_of_the_type_is_looked_for(name: str, value: Any, tmp_path: Any) -> None:
-    with pytest.raises(NotFresh, match="no run of flows is in this lake"):
+    with pytest.raises(StaleDataError, match="no run of flows is in this lake"):
         ask(name, value, str(tmp_path))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transom.cli.check import declared
+from transom.cli.check import describe_stream
 from transom.features.aggregates.validate import COUNT
 from transom.spec.impossible_conditions import Domain, impossible, possible
 from transom.stream import parse
@@ -163,7 +163,7 @@ def test_conditions_of_frames_over_granules() -> None:
         "begins a frame",
         f"frames.known.only: no row can meet 'n < 1': {why}",
     ]
-    assert declared(of)
+    assert describe_stream(of)
 
 
 def test_steps_of_patterns() -> None:

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from transom.core.intervals import (
     HOUR,
-    NO_HOUR,
+    UNKNOWN_HOUR,
     Interval,
     format_hour,
+    format_hours,
     hour_of,
-    hours_in_words,
+    merge_hours,
     parse,
-    ranges,
 )
 
 TEN = datetime(2015, 5, 17, 10, tzinfo=UTC)
@@ -170,13 +170,13 @@ def test_ranges_join_neighbours_only() -> None:
     #   x    x         x    x         given in any order, some twice
     #   [---------[    [---------[
     given_hours = [TEN + n * HOUR for n in (4, 0, 1, 3, 1)]
-    assert ranges(given_hours) == [hours(0, 2), hours(3, 5)]
-    assert ranges([]) == []
+    assert merge_hours(given_hours) == [hours(0, 2), hours(3, 5)]
+    assert merge_hours([]) == []
 
 
 def test_ranges_take_hours_only() -> None:
     with pytest.raises(ValueError, match=r"^from: must be on the hour"):
-        ranges([TEN + timedelta(minutes=1)])
+        merge_hours([TEN + timedelta(minutes=1)])
 
 
 some_hours = st.lists(st.integers(0, 60), max_size=30).map(lambda ns: [EPOCH + n * HOUR for n in ns])
@@ -184,7 +184,7 @@ some_hours = st.lists(st.integers(0, 60), max_size=30).map(lambda ns: [EPOCH + n
 
 @given(some_hours)
 def test_ranges_hold_exactly_the_hours_and_do_not_touch(chosen: list[datetime]) -> None:
-    found = ranges(chosen)
+    found = merge_hours(chosen)
     assert [hour for one in found for hour in one.hours()] == sorted(set(chosen))
     assert all(a.end < b.start for a, b in pairwise(found))
 
@@ -211,6 +211,6 @@ def test_an_hour_is_read_back(hour: datetime) -> None:
 def test_hours_in_words_have_exclusive_ends() -> None:
     day = datetime(2015, 5, 17, tzinfo=UTC)
     hours = [day + number * HOUR for number in (4, 1, 2, 1)]
-    assert hours_in_words(hours) == "2015-05-17T01:00 to 2015-05-17T03:00, 2015-05-17T04:00"
-    assert hours_in_words([NO_HOUR, day]) == "files without an hour, 2015-05-17T00:00"
-    assert hours_in_words([]) == ""
+    assert format_hours(hours) == "2015-05-17T01:00 to 2015-05-17T03:00, 2015-05-17T04:00"
+    assert format_hours([UNKNOWN_HOUR, day]) == "files without an hour, 2015-05-17T00:00"
+    assert format_hours([]) == ""

@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 
 from transom.core.durations import microseconds
 from transom.core.hour_sets import HourSet
-from transom.core.intervals import HOUR, NO_HOUR, Interval
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
 from transom.core.path_pattern import PathPattern
 from transom.features.ingest import stage as ingest
 from transom.features.ingest.equal_files import equal_files
-from transom.features.ingest.file_records import Content, File, FileName, Rules, source_id
+from transom.features.ingest.file_records import FileContent, FileName, FilePolicy, FileRecord, source_id
 from transom.features.ingest.hour_states import hour_states
 from transom.features.ingest.inventory import Inventory, with_names
-from transom.features.ingest.landing import Landing, Names
+from transom.features.ingest.landing import FileNames, Landing
 from transom.features.ingest.publish import _left_stale, changed_hours
-from transom.features.ingest.snapshot import Scene
+from transom.features.ingest.snapshot import IngestSnapshot
 from transom.features.ingest.specified import node_of
 from transom.features.ingest.tables import file_rows
 from transom.ledger.staleness import Scope
-from transom.ledger.state import Book, Entry
-from transom.storage.store import Pins, Store
+from transom.ledger.state import LedgerSnapshot, PartitionState
+from transom.storage.store import PinnedTables, Store
 from transom.storage.tables import Table
 from unit.some_files import at
 
@@ -103,14 +103,14 @@ def disk_after(before: Mapping[str, Drop], turn: Turn) -> dict[str, Drop]:
     return {**moved, **turn.disk}
 
 
-def read_of(path: str, drop: Drop, names: Names) -> Content:
+def read_of(path: str, drop: Drop, names: FileNames) -> FileContent:
     data = drop.text.encode()
     found = names.read(path)
     assert found is not None
     digest = hashlib.sha256(data).hexdigest()
     hours = {*map(at, drop.more)} | ({found.hour} if found.hour and drop.text else set())
     prefixes = {n: hashlib.sha256(data[:n]).hexdigest() for n in range(len(data) + 1)}
-    content = Content(
+    content = FileContent(
         source_id(digest, **found.identity), digest, len(data), 1, 0, int(bool(data)), 0, None, None, (),
         tuple(sorted(hours)), prefixes,
     )  # fmt: skip
@@ -121,49 +121,52 @@ class Lake:
     """The rows of `files` after some runs, of which each looks at all of them."""
 
     def __init__(self) -> None:
-        self.files: dict[str, File] = {}
+        self.files: dict[str, FileRecord] = {}
         self.disk: dict[str, Drop] = {}
         self.asked: set[datetime] = set()
 
-    def scene(self, turn: Turn, inventory: Inventory | None = None) -> Scene:
+    def scene(self, turn: Turn, inventory: Inventory | None = None) -> IngestSnapshot:
         chunk = Interval.of_hour(at(turn.hour))
         scope = Scope.of(chunk, chunk, HEAL, self.asked)
-        names = Names(PathPattern(turn.pattern))
-        rules = Rules(
+        names = FileNames(PathPattern(turn.pattern))
+        rules = FilePolicy(
             lambda hour: turn.shape,
             turn.shape == "other",
-            lambda hour: hour == NO_HOUR or scope.may_publish(hour, hour in self.asked),
+            lambda hour: hour == UNKNOWN_HOUR or scope.may_publish(hour, hour in self.asked),
             lambda path: FileName((), path),
         )
-        book = Book(
-            {node_of("events", hour): Entry("published", "a", inputs=EXPECTED) for hour in self.asked}
+        book = LedgerSnapshot(
+            {
+                node_of("events", hour): PartitionState("published", "a", inputs=EXPECTED)
+                for hour in self.asked
+            }
         )
-        pins = Pins(Store(cast(Any, None), ""), {})
+        pins = PinnedTables(Store(cast(Any, None), ""), {})
         if inventory is None:
             found = landing(self.disk, names)
             there = {path: file for path in found.files if (file := found.listed(path)) is not None}
-            return Scene(book, pins, scope, dict(self.files), there, rules, lambda _: EXPECTED)
+            return IngestSnapshot(book, pins, scope, dict(self.files), there, rules, lambda _: EXPECTED)
         inventory.near(scope.around)
         known, there = inventory.known, inventory.there
-        return Scene(book, pins, scope, known, there, rules, lambda _: EXPECTED, inventory=inventory)
+        return IngestSnapshot(book, pins, scope, known, there, rules, lambda _: EXPECTED, inventory=inventory)
 
-    def found(self, scene: Scene, names: Names) -> Any:
+    def found(self, scene: IngestSnapshot, names: FileNames) -> Any:
         def contents(stream: object, node: object, there: object, paths: list[str], *others: object) -> Any:
             return {path: read_of(path, self.disk[path], names) for path in paths}, []
 
         with (
             patch.object(ingest, "_readings", lambda stream, scene, paths: sorted(paths)),
-            patch.object(ingest, "contents", contents),
+            patch.object(ingest, "check_files", contents),
         ):
             rows = Mock(read=lambda paths: dict.fromkeys(paths))
-            return ingest._found(cast(Any, None), scene, rows, node_of("events", at(0)))
+            return ingest._decide(cast(Any, None), scene, rows, node_of("events", at(0)))
 
 
-def landing(disk: Mapping[str, Drop], names: Names) -> Landing:
+def landing(disk: Mapping[str, Drop], names: FileNames) -> Landing:
     return Landing(names, {path: (len(drop.text), 10**6 * drop.touched) for path, drop in disk.items()})
 
 
-def rows_of(files: Mapping[str, File], names: Names, fresh: frozenset[int]) -> pa.Table:
+def rows_of(files: Mapping[str, FileRecord], names: FileNames, fresh: frozenset[int]) -> pa.Table:
     """The rows of `files`; of some somebody has looked at the names."""
     ordered = [files[path] for path in sorted(files)]
     some = ([f for n, f in enumerate(ordered) if (n in fresh) == wanted] for wanted in (False, True))
@@ -175,23 +178,23 @@ def rows_of(files: Mapping[str, File], names: Names, fresh: frozenset[int]) -> p
 @given(st.sampled_from(PATTERNS).flatmap(turns_of), st.frozensets(st.integers(0, 9), max_size=1))
 def test_a_run_decides_as_one_that_looks_at_every_file(turns: list[Turn], fresh: frozenset[int]) -> None:
     lake = Lake()
-    names = Names(PathPattern(turns[0].pattern))
+    names = FileNames(PathPattern(turns[0].pattern))
     for turn in turns:
         rows = rows_of(lake.files, names, fresh)
         lake.disk = disk_after(lake.disk, turn)
-        names = Names(PathPattern(turn.pattern))
+        names = FileNames(PathPattern(turn.pattern))
         inventory = Inventory(rows, landing(lake.disk, names), turn.shape, turn.pattern)
         whole, part = lake.scene(turn), lake.scene(turn, inventory)
         expected, found = (lake.found(scene, names) for scene in (whole, part))
         assert found.decisions == expected.decisions
-        assert (inventory.listed, len(whole.there)) == (len(whole.there), inventory.listed)
+        assert (inventory.listed, len(whole.listed)) == (len(whole.listed), inventory.listed)
         waiting = sum(file.status == "waiting" for file in expected.files.values())
         assert sum(f.status == "waiting" for f in found.files.values()) + inventory.waiting == waiting
         changed = changed_hours(whole, expected.files, expected.decisions)
         assert changed_hours(part, found.files, found.decisions) == changed
         states = [
             hour_states(
-                of.files.values(), changed, scene.rules.shape, scene.there,
+                of.files.values(), changed, scene.rules.shape, scene.listed,
                 equal_files(of.files.values(), scene.rules.name_of),
             )
             for of, scene in ((found, part), (expected, whole))
@@ -200,8 +203,8 @@ def test_a_run_decides_as_one_that_looks_at_every_file(turns: list[Turn], fresh:
         # What is written: all files of the hours that some of them belong to.
         written = changed | {file.hour for file in found.files.values()}
         inventory.of_hours(written)
-        files = {**part.known, **found.files}
-        for path in found.decisions.forgotten:
+        files = {**part.recorded, **found.files}
+        for path in found.decisions.dropped:
             files.pop(path, None)
         assert {p: f for p, f in files.items() if f.hour in written} == {
             p: f for p, f in expected.files.items() if f.hour in written
@@ -209,21 +212,21 @@ def test_a_run_decides_as_one_that_looks_at_every_file(turns: list[Turn], fresh:
         left = [_left_stale(scene, of, {}) for scene, of in ((part, files), (whole, expected.files))]
         assert left[0] == left[1]
         lake.files = expected.files
-        lake.asked |= whole.scope.asked
+        lake.asked |= whole.scope.requested
 
 
 FAR = at(-100)
 NAMED = "in/%Y-%m-%d/%H/{host}.log"
 
 
-def file(hour: datetime = FAR, name: str = "a", **more: Any) -> File:
+def file(hour: datetime = FAR, name: str = "a", **more: Any) -> FileRecord:
     """A file that lies where its hour says, as it is known."""
     path = f"in/{hour:%Y-%m-%d/%H}/{name}.log"
     digest = hashlib.sha256(path.encode()).hexdigest()
     known = source_id(digest, {"host": name})
-    return File(
+    return FileRecord(
         **{
-            **dict.fromkeys(File.__dataclass_fields__),
+            **dict.fromkeys(FileRecord.__dataclass_fields__),
             "path": path, "hour": hour, "status": "ingested", "source_id": known, "seen_id": known,
             "content": digest, "shape": "shape", "columns": (), "hours": (hour,), "held_back": (), "size": 1,
             "modified": at(0), "accepted": 1, "duplicates": 0, "bytes": 1, "lines": 1, "header_lines": 0,
@@ -233,21 +236,25 @@ def file(hour: datetime = FAR, name: str = "a", **more: Any) -> File:
 
 
 def inventory_of(
-    files: list[File], there: Mapping[str, tuple[int, int]], looked: str = NAMED, of: str = NAMED, **more: Any
+    files: list[FileRecord],
+    there: Mapping[str, tuple[int, int]],
+    looked: str = NAMED,
+    of: str = NAMED,
+    **more: Any,
 ) -> Inventory:
     """An inventory of files, at whose names somebody has looked by a pattern."""
-    rows = with_names(file_rows(Table.load("files"), files), Names(PathPattern(looked)), looked)
-    found = Inventory(rows, Landing(Names(PathPattern(of)), there), "shape", of, **more)
+    rows = with_names(file_rows(Table.load("files"), files), FileNames(PathPattern(looked)), looked)
+    found = Inventory(rows, Landing(FileNames(PathPattern(of)), there), "shape", of, **more)
     found.near(HourSet.of([at(9), at(10)]))
     return found
 
 
-def lying(*files: File) -> dict[str, tuple[int, int]]:
-    return {one.path: (1, microseconds(at(0) - NO_HOUR)) for one in files}
+def lying(*files: FileRecord) -> dict[str, tuple[int, int]]:
+    return {one.path: (1, microseconds(at(0) - UNKNOWN_HOUR)) for one in files}
 
 
 QUIET, NEAR = file(), file(at(10))
-OTHER_SIZE = {QUIET.path: (2, microseconds(at(0) - NO_HOUR))}
+OTHER_SIZE = {QUIET.path: (2, microseconds(at(0) - UNKNOWN_HOUR))}
 OTHER_TIME = {QUIET.path: (1, 5)}
 
 
@@ -267,11 +274,11 @@ OTHER_TIME = {QUIET.path: (1, 5)}
         pytest.param(replace(QUIET, hour=at(9)), {}, True, id="of an hour near the run"),
         pytest.param(replace(QUIET, hours=(FAR, at(9))), {}, True, id="with events near the run"),
         pytest.param(replace(QUIET, held_back=(at(9),)), {}, True, id="lacked near the run"),
-        pytest.param(replace(QUIET, hour=NO_HOUR), {}, True, id="without an hour"),
+        pytest.param(replace(QUIET, hour=UNKNOWN_HOUR), {}, True, id="without an hour"),
         pytest.param(replace(QUIET, path="in/o.log"), {"in/o.log": (3, 3)}, False, id="not the stream's"),
     ],
 )  # fmt: skip
-def test_what_a_run_takes_out(known: File, there: dict[str, tuple[int, int]], taken: bool) -> None:
+def test_what_a_run_takes_out(known: FileRecord, there: dict[str, tuple[int, int]], taken: bool) -> None:
     found = inventory_of([known, NEAR], {**there, **lying(NEAR)})
     assert found.known.keys() == {NEAR.path} | ({known.path} if taken else set())
     assert (found.listed, found.waiting) == (1 + (bool(there) and known.path != "in/o.log"), 0)
@@ -299,7 +306,7 @@ def test_files_of_one_content_are_taken_out_together() -> None:
     found.alike(
         [
             replace(
-                read_of("in/a/x.log", Drop("a"), Names(PathPattern("in/{host}/*.log"))),
+                read_of("in/a/x.log", Drop("a"), FileNames(PathPattern("in/{host}/*.log"))),
                 digest=str(QUIET.content),
             )
         ]

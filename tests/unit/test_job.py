@@ -18,8 +18,8 @@ from transom.app.command_lines import submit
 from transom.core.intervals import Interval
 from transom.engine.runner import Outcome
 from transom.findings.store import findings
-from transom.ledger.ledger import Ledger, Overtaken
-from transom.ledger.state import Entry, Node
+from transom.ledger.ledger import Ledger, RunSuperseded
+from transom.ledger.state import PartitionKey, PartitionState
 from transom.storage.tables import LakeError
 from transom.stream import load
 
@@ -77,7 +77,7 @@ def test_what_stops_a_run_is_said_first(
 ) -> None:
     monkeypatch.setattr(application, "session", Mock())
     monkeypatch.setattr(application, "preload", Mock())
-    monkeypatch.setattr(together, "perform", Mock(side_effect=error))
+    monkeypatch.setattr(together, "run_stage", Mock(side_effect=error))
     hours = ["--from", "2015-05-17T10:00", "--to", "2015-05-17T12:00"]
     arguments = application.arg_parser("a job").parse_args(["--stream", WEB, "--lake", str(tmp_path), *hours])
     with pytest.raises(type(error)):
@@ -120,7 +120,7 @@ def test_what_has_to_run_first_is_said_before_spark_is_started(
     )
     assert str(refused.value) == f"{asked[0]}: {words}"
     with pytest.raises(LakeError) as again:
-        job.perform(Mock(), "aggregate", load(WEB), TWO_HOURS, lake=str(tmp_path / "lake"))
+        job.run_stage(Mock(), "aggregate", load(WEB), TWO_HOURS, lake=str(tmp_path / "lake"))
     assert str(again.value) == words
     assert not (tmp_path / "lake").exists()
 
@@ -162,19 +162,19 @@ def performed(
         ran.append((stage, run_id))
         ledger = Ledger(f"{lake}/{stream.name}")
         nodes = [
-            Node(stage, "b", "events" if stage == "ingest" else "aggregates", hour)
+            PartitionKey(stage, "b", "events" if stage == "ingest" else "aggregates", hour)
             for hour in interval.hours()
         ]
         entries = {
-            node: Entry("quarantined", run_id, False, cause="rejected_share 0.5")
+            node: PartitionState("quarantined", run_id, False, cause="rejected_share 0.5")
             if (stage, node.hour) == withheld
-            else Entry("published", run_id)
+            else PartitionState("published", run_id)
             for node in nodes
         }
         ledger.claim(stage, nodes, run_id)
         ledger.publish(stage, entries, run_id)
 
-    monkeypatch.setattr(together, "perform", perform)
+    monkeypatch.setattr(together, "run_stage", perform)
     # The nodes are of no block of the stream.
     monkeypatch.setattr(together, "stale_hours", lambda *of: {})
     for name in ("session", "preload"):
@@ -260,7 +260,7 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     steps: list[str] = []
-    monkeypatch.setattr(job, "tidy", lambda ledger, stage: steps.append(f"{stage} tidied"))
+    monkeypatch.setattr(job, "compact", lambda ledger, stage: steps.append(f"{stage} tidied"))
     chunks = iter([{"files_waiting": 2, "files_listed": 9}, {"files_waiting": 1, "files_listed": 9}])
 
     # What a chunk leaves stale, a later one may have published.
@@ -268,13 +268,15 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
 
     def work(stage: str, context: job.Context) -> Outcome:
         steps.append(context.run_id)
-        left: dict[Node, Entry | None] = {Node("ingest", "events", "events", next(hours)): None}
+        left: dict[PartitionKey, PartitionState | None] = {
+            PartitionKey("ingest", "events", "events", next(hours)): None
+        }
         counts = {"published": 4, "incomplete": 1, "quarantined": 2}
-        return Outcome(rows_out=5, **counts, work={"lines_rejected": 3}, standing=next(chunks), stale=left)
+        return Outcome(rows_out=5, **counts, counters={"lines_rejected": 3}, gauges=next(chunks), stale=left)
 
     days = Interval(TEN, TEN + timedelta(days=8))
     monkeypatch.setattr(job, "run_chunk", work)
-    job.perform(Mock(), "ingest", load(WEB), days, lake=str(tmp_path))
+    job.run_stage(Mock(), "ingest", load(WEB), days, lake=str(tmp_path))
     assert capsys.readouterr().out == (
         f"ingest web {days}: 8 published (2 of them incomplete), 4 quarantined, 0 blocked, 0 of them healed "
         "(tables' hours); 10 rows, 6 lines rejected, 1 file waiting\n"
@@ -292,22 +294,24 @@ def test_two_runs_of_one_name_take_nothing_for_their_own_that_is_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A retry begins while the first try is still at work."""
-    node = Node("ingest", "events", "events", TEN)
+    node = PartitionKey("ingest", "events", "events", TEN)
 
     def tries(times: int) -> None:
         def work(stage: str, context: job.Context) -> Outcome:
             context.ledger.claim("ingest", [node], context.run_id)
             if times > 1:
                 tries(times - 1)
-            context.ledger.publish("ingest", {node: Entry("published", context.run_id)}, context.run_id)
+            context.ledger.publish(
+                "ingest", {node: PartitionState("published", context.run_id)}, context.run_id
+            )
             return Outcome()
 
         monkeypatch.setattr(job, "run_chunk", work)
-        job.perform(Mock(), "ingest", load(WEB), TWO_HOURS, lake=str(tmp_path), run_id="daily 1")
+        job.run_stage(Mock(), "ingest", load(WEB), TWO_HOURS, lake=str(tmp_path), run_id="daily 1")
 
-    with pytest.raises(Overtaken, match=r"run daily 1 [0-9a-f]+ was overtaken by run daily 1 [0-9a-f]+ "):
+    with pytest.raises(RunSuperseded, match=r"run daily 1 [0-9a-f]+ was overtaken by run daily 1 [0-9a-f]+ "):
         tries(2)
     ledger = Ledger(str(tmp_path / "web"))
     [run] = ledger.runs()
     assert run["run_id"].startswith("daily 1 ")
-    assert ledger.book() == {node: Entry("published", run["run_id"])}
+    assert ledger.snapshot() == {node: PartitionState("published", run["run_id"])}

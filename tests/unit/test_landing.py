@@ -9,7 +9,7 @@ from pyarrow import fs
 
 from transom.core.path_pattern import PathPattern
 from transom.features.ingest import landing
-from transom.features.ingest.landing import LandingError, absolute, is_there, listed, opened
+from transom.features.ingest.landing import LandingError, absolute, is_there, list_files, open_file
 from transom.storage import filesystem as systems
 
 NAMES = ["conn 05:00:00-06:00:00.log", "conn%2005:00.log", "conn+[x]#?&=é.log", "north/conn.log"]
@@ -33,17 +33,17 @@ def escaped(path: str) -> str:
 
 
 def assert_all_are_found(text: str, prefix: str, names: list[str]) -> None:
-    found = listed(PathPattern(text))
+    found = list_files(PathPattern(text))
     assert sorted(found) == sorted(f"{prefix}{name}" for name in names)
     for name in names:
         path = f"{prefix}{name}"
         assert found[path].size == len(Path(name).name.encode())
         assert is_there(path)
-        with opened(absolute(path)) as source:
+        with open_file(absolute(path)) as source:
             assert source.read().decode() == Path(name).name
     assert not is_there(f"{prefix}another.log")
     with pytest.raises(FileNotFoundError):
-        opened(absolute(f"{prefix}another.log"))
+        open_file(absolute(f"{prefix}another.log"))
 
 
 FLAT = [name for name in NAMES if "/" not in name]
@@ -71,7 +71,7 @@ def test_a_pattern_whose_first_folder_has_a_hole(folder: Path, monkeypatch: pyte
     for named in (str(folder), f"file://{folder}"):
         monkeypatch.setenv("TRANSOM_LANDING", named)
         assert_all_are_found("{site}/{part}/conn.log", "", ["a b/north/conn.log"])
-        (found,) = listed(PathPattern("{site}/{part}/conn.log")).values()
+        (found,) = list_files(PathPattern("{site}/{part}/conn.log")).values()
         assert found.captures == {"site": "a b", "part": "north"}
 
 
@@ -79,7 +79,7 @@ def test_a_relative_landing_folder_is_told_in_full(folder: Path, monkeypatch: py
     monkeypatch.chdir(folder)
     monkeypatch.setenv("TRANSOM_LANDING", ".")
     assert absolute("a b/x.log") == f"{folder}/a b/x.log"
-    assert sorted(listed(PathPattern("*/north/conn.log"))) == ["a b/north/conn.log"]
+    assert sorted(list_files(PathPattern("*/north/conn.log"))) == ["a b/north/conn.log"]
 
 
 @pytest.mark.parametrize(
@@ -111,9 +111,9 @@ def test_an_object_stores_path_is_its_bucket_and_key_as_they_stand(monkeypatch: 
 def test_a_landing_folder_that_is_not_there_or_of_no_known_kind(tmp_path: Path) -> None:
     for path in (f"{tmp_path}/nothing", f"file://{tmp_path}/nothing"):
         with pytest.raises(LandingError, match=r"landing folder .*/nothing cannot be listed"):
-            listed(PathPattern(f"{path}/%Y.log"))
+            list_files(PathPattern(f"{path}/%Y.log"))
     with pytest.raises(LandingError, match=r"source\.path: gopher://host/logs cannot be opened"):
-        listed(PathPattern("gopher://host/logs/%Y.log"))
+        list_files(PathPattern("gopher://host/logs/%Y.log"))
 
 
 class Locked:
@@ -142,7 +142,7 @@ def test_a_folder_that_may_hold_files_and_cannot_be_read_is_named(
     lock(monkeypatch, folder / "a b" / "north")
     for prefix in ("", "file://"):
         with pytest.raises(LandingError, match=r"landing folder /\S+.*/a b/north cannot be listed"):
-            listed(PathPattern(f"{prefix}{escaped(str(folder))}/{{site}}/n*/conn.log"))
+            list_files(PathPattern(f"{prefix}{escaped(str(folder))}/{{site}}/n*/conn.log"))
 
 
 @pytest.mark.parametrize(("pattern", "names"), [("{site}/conn*.log", FLAT), ("{site}/s*/conn.log", [])])
@@ -150,20 +150,20 @@ def test_a_folder_that_can_hold_no_file_of_the_stream_may_be_unreadable(
     folder: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, names: list[str]
 ) -> None:
     lock(monkeypatch, folder / "a b" / "north")
-    found = listed(PathPattern(f"{escaped(str(folder))}/{pattern}"))
+    found = list_files(PathPattern(f"{escaped(str(folder))}/{pattern}"))
     assert found.keys() == {f"{folder}/a b/{name}" for name in names}
 
 
 def test_a_name_that_is_no_text_is_named(folder: Path) -> None:
     Path(os.fsdecode(bytes(folder / "a b") + b"/\xff.log")).write_text("")
     with pytest.raises(LandingError, match=r"\\xff\.log' is not UTF-8"):
-        listed(PathPattern(f"{escaped(str(folder))}/a b/*.log"))
+        list_files(PathPattern(f"{escaped(str(folder))}/a b/*.log"))
 
 
 def test_times_may_count_from_what_a_name_says(folder: Path) -> None:
     (folder / "2024-04-19.0530.log").touch()
     pattern = PathPattern(f"{escaped(str(folder))}/%Y-%m-%d.%H%M.log", "Asia/Kolkata")
-    assert [file.origin for file in listed(pattern, times_by_name=True).values()] == [
+    assert [file.origin for file in list_files(pattern, times_by_name=True).values()] == [
         datetime(2024, 4, 19, tzinfo=UTC)
     ]
-    assert [file.origin for file in listed(pattern).values()] == [None]
+    assert [file.origin for file in list_files(pattern).values()] == [None]

@@ -10,15 +10,15 @@ from deltalake import DeltaTable
 from deltalake.table import TableOptimizer
 
 from transom.engine import compaction as tidying
-from transom.ledger.ledger import Ledger, Overtaken, Run
-from transom.ledger.state import Entry, Node, Verdict
+from transom.ledger.ledger import Ledger, Run, RunSuperseded
+from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 
 
-def node(number: int, stage: str = "ingest") -> Node:
-    return Node(stage, "events", "events", DAY + number * HOUR)
+def node(number: int, stage: str = "ingest") -> PartitionKey:
+    return PartitionKey(stage, "events", "events", DAY + number * HOUR)
 
 
 @pytest.fixture
@@ -26,56 +26,58 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(str(tmp_path))
 
 
-def published(run: str, digest: str = "1:5") -> Entry:
-    return Entry("published", run, digest=digest, inputs={"specification": "s"}, rows=1)
+def published(run: str, digest: str = "1:5") -> PartitionState:
+    return PartitionState("published", run, digest=digest, inputs={"specification": "s"}, rows=1)
 
 
 def test_a_claim_is_published_and_tokens_grow(ledger: Ledger) -> None:
     first = ledger.claim("ingest", [node(0), node(1)], "a")
-    assert {entry.status for entry in ledger.book().values()} == {"writing"}
+    assert {entry.status for entry in ledger.snapshot().values()} == {"writing"}
     ledger.publish("ingest", {node(0): published("a"), node(1): published("a")}, "a")
-    assert ledger.book()[node(0)] == published("a")
+    assert ledger.snapshot()[node(0)] == published("a")
     assert ledger.claim("ingest", [node(0)], "b") > first
 
 
 def test_a_run_that_was_overtaken_publishes_nothing(ledger: Ledger) -> None:
     ledger.claim("ingest", [node(0), node(1)], "a")
     ledger.claim("ingest", [node(1)], "b")
-    with pytest.raises(Overtaken, match=r"2015-05-17T01:00: run a was overtaken by run b \(writing\)"):
+    with pytest.raises(RunSuperseded, match=r"2015-05-17T01:00: run a was overtaken by run b \(writing\)"):
         ledger.publish("ingest", {node(0): published("a"), node(1): published("a")}, "a")
-    assert ledger.book()[node(0)].status == "writing"
+    assert ledger.snapshot()[node(0)].status == "writing"
     ledger.publish("ingest", {node(1): published("b")}, "b")
-    with pytest.raises(Overtaken, match=r"2015-05-17T01:00: run b was overtaken by run b \(published\)"):
+    with pytest.raises(RunSuperseded, match=r"2015-05-17T01:00: run b was overtaken by run b \(published\)"):
         ledger.publish("ingest", {node(1): published("b", "3:8")}, "b")
-    assert ledger.book()[node(1)] == published("b")
+    assert ledger.snapshot()[node(1)] == published("b")
 
 
 def test_a_claim_on_what_has_changed_since_it_was_read_is_refused(ledger: Ledger) -> None:
-    seen = ledger.book()
+    seen = ledger.snapshot()
     ledger.claim("ingest", [node(0)], "a")
-    with pytest.raises(Overtaken, match="run a came in between; run b wrote nothing"):
+    with pytest.raises(RunSuperseded, match="run a came in between; run b wrote nothing"):
         ledger.claim("ingest", [node(0), node(1)], "b", seen)
-    ledger.claim("ingest", [node(0)], "b", ledger.book())
-    assert ledger.book()[node(0)].run_id == "b"
+    ledger.claim("ingest", [node(0)], "b", ledger.snapshot())
+    assert ledger.snapshot()[node(0)].run_id == "b"
 
 
 def test_a_claim_is_refused_where_what_the_run_went_by_does_not_hold(ledger: Ledger) -> None:
-    seen = ledger.book()
+    seen = ledger.snapshot()
     ledger.claim("ingest", [node(0)], "a", seen, holds=lambda book: book == seen)
-    with pytest.raises(Overtaken, match=r"another run of other hours.* came in between; run b wrote nothing"):
+    with pytest.raises(
+        RunSuperseded, match=r"another run of other hours.* came in between; run b wrote nothing"
+    ):
         ledger.claim("ingest", [node(1)], "b", seen, holds=lambda book: book == seen)
-    assert list(ledger.book()) == [node(0)]
+    assert list(ledger.snapshot()) == [node(0)]
 
 
 def test_a_claim_says_where_what_it_replaces_stands(ledger: Ledger) -> None:
     ledger.claim("ingest", [node(0)], "a", versions={"events": 3})
     ledger.publish("ingest", {node(0): published("a")}, "a")
-    assert ledger.book()[node(0)].stood_at is None
+    assert ledger.snapshot()[node(0)].previous_version is None
     # Two runs are killed one after the other; what was published stands where the first one saw it.
     for run, version in (("b", 7), ("c", 8)):
-        ledger.claim("ingest", [node(0), node(1)], run, ledger.book(), versions={"events": version})
-    assert {n.hour.hour: e.stood_at for n, e in ledger.book().items()} == {0: 7, 1: 7}
-    assert ledger.book()[node(0)].digest == published("a").digest
+        ledger.claim("ingest", [node(0), node(1)], run, ledger.snapshot(), versions={"events": version})
+    assert {n.hour.hour: e.previous_version for n, e in ledger.snapshot().items()} == {0: 7, 1: 7}
+    assert ledger.snapshot()[node(0)].digest == published("a").digest
 
 
 @pytest.mark.parametrize(
@@ -89,32 +91,32 @@ def test_a_claim_says_where_what_it_replaces_stands(ledger: Ledger) -> None:
     ],
 )
 def test_what_a_node_was_is_known_when_the_runs_that_replaced_it_were_killed(
-    ledger: Ledger, stood: Entry
+    ledger: Ledger, stood: PartitionState
 ) -> None:
     ledger.claim("ingest", [node(0)], "a")
     ledger.publish("ingest", {node(0): stood}, "a")
     for run in ("b", "c"):
-        ledger.claim("ingest", [node(0)], run, ledger.book(), versions={"events": 7})
-    entry = ledger.book()[node(0)]
-    assert (entry.status, entry.before()) == ("writing", stood)
-    assert stood.before() is stood
+        ledger.claim("ingest", [node(0)], run, ledger.snapshot(), versions={"events": 7})
+    entry = ledger.snapshot()[node(0)]
+    assert (entry.status, entry.state_before_claim()) == ("writing", stood)
+    assert stood.state_before_claim() is stood
 
 
 def test_an_hour_is_asked_for_once_and_for_all(ledger: Ledger) -> None:
     ledger.claim("ingest", [node(0), node(1)], "a", unasked={node(1)})
-    assert ledger.book().hours("ingest") == {DAY}
+    assert ledger.snapshot().hours("ingest") == {DAY}
     ledger.publish("ingest", {node(n): replace(published("a"), asked=n == 0) for n in (0, 1)}, "a")
-    assert ledger.book().hours("ingest") == {DAY}
+    assert ledger.snapshot().hours("ingest") == {DAY}
     ledger.claim("ingest", [node(0), node(1)], "b", unasked={node(0)})
-    assert ledger.book().hours("ingest") == {DAY, DAY + HOUR}
+    assert ledger.snapshot().hours("ingest") == {DAY, DAY + HOUR}
 
 
 def test_a_ledger_that_remembers_reads_what_another_reads(ledger: Ledger) -> None:
     rival = Ledger(ledger.root)
     for number, run in enumerate(["a", "b", "a"]):
         own, other = (ledger, rival) if run == "a" else (rival, ledger)
-        own.claim("ingest", [node(0), node(number)], run, own.book(), {"events": number})
-        assert other.book() == own.book() == Ledger(ledger.root).book()
+        own.claim("ingest", [node(0), node(number)], run, own.snapshot(), {"events": number})
+        assert other.snapshot() == own.snapshot() == Ledger(ledger.root).snapshot()
         result = {
             node(0): None if number == 1 else published(run),
             node(number): published(run, f"1:{number}"),
@@ -122,7 +124,7 @@ def test_a_ledger_that_remembers_reads_what_another_reads(ledger: Ledger) -> Non
         own.publish("ingest", result, run)
         own.claim("aggregate", [node(number, "aggregate")], run)
         for stages in (None, ["ingest"], ["aggregate"], ["aggregate", "ingest"]):
-            assert other.book(stages) == own.book(stages) == Ledger(ledger.root).book(stages)
+            assert other.snapshot(stages) == own.snapshot(stages) == Ledger(ledger.root).snapshot(stages)
 
 
 def test_a_commit_that_meets_another_is_tried_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,12 +139,12 @@ def test_a_commit_that_meets_another_is_tried_again(ledger: Ledger, monkeypatch:
 
     monkeypatch.setattr(ledger, "open", open_and_be_overtaken)
     ledger.claim("ingest", [node(0)], "a")
-    assert {n.hour.hour: e.run_id for n, e in ledger.book().items()} == {0: "a", 7: "rival"}
+    assert {n.hour.hour: e.run_id for n, e in ledger.snapshot().items()} == {0: "a", 7: "rival"}
 
 
 def test_checks_count_under_the_run_that_a_node_stands_by(ledger: Ledger) -> None:
-    def verdict(observed: float) -> Verdict:
-        return Verdict(node(0), "rejected_share", "error", observed, "at most 0.05", False)
+    def verdict(observed: float) -> CheckResult:
+        return CheckResult(node(0), "rejected_share", "error", observed, "at most 0.05", False)
 
     for run, observed in (("a", 0.5), ("b", 0.7)):
         ledger.claim("ingest", [node(0)], run)
@@ -151,14 +153,14 @@ def test_checks_count_under_the_run_that_a_node_stands_by(ledger: Ledger) -> Non
     # One that is killed has said it of rows that nobody calls fresh.
     ledger.claim("ingest", [node(0)], "c")
     ledger.record_checks("ingest", [verdict(0.9)], "c")
-    assert [v.observed for v in ledger.checks(ledger.book(), "ingest", {DAY})] == [0.7]
+    assert [v.observed for v in ledger.checks(ledger.snapshot(), "ingest", {DAY})] == [0.7]
 
 
 def run_of(ledger: Ledger, number: int, stage: str = "ingest") -> None:
     """All that an hourly run of a stage writes into its ledger."""
     name, of = f"{stage} {number}", node(number, stage)
-    ledger.claim(stage, [of], name, ledger.book())
-    verdict = Verdict(
+    ledger.claim(stage, [of], name, ledger.snapshot())
+    verdict = CheckResult(
         of, "rejected_share", "error", number / 10, "at most 0.05", number % 2 > 0, sample=("a",)
     )
     ledger.record_checks(stage, [verdict], name)
@@ -172,7 +174,7 @@ def run_of(ledger: Ledger, number: int, stage: str = "ingest") -> None:
 def said(root: str) -> object:
     """Everything that a ledger says."""
     ledger = Ledger(root)
-    book = ledger.book()
+    book = ledger.snapshot()
     every = {of.hour for of in book}
     checks = {stage: ledger.checks(book, stage, every) for stage in ("ingest", "aggregate")}
     return dict(book), checks, ledger.failures(book, "ingest"), ledger.runs()
@@ -193,18 +195,18 @@ def test_a_ledger_says_the_same_when_its_files_are_brought_together(
         run_of(ledger, number)
         run_of(ledger, number, "aggregate")
         if number < 3:
-            tidying.tidy(ledger, "ingest")
+            tidying.compact(ledger, "ingest")
     scattered = said(ledger.root)
     assert [run["run_id"] for run in ledger.runs()][-2:] == ["aggregate 3", "ingest 3"]
     token = ledger.open("hours").version()
     assert files(ledger, "ingest") == {"hours": 4, "checks": 4, "runs": 4}
-    tidying.tidy(ledger, "ingest")
+    tidying.compact(ledger, "ingest")
     assert files(ledger, "ingest") == {"hours": 1, "checks": 1, "runs": 1}
     assert files(ledger, "aggregate") == {"hours": 4, "checks": 4, "runs": 4}
     assert said(ledger.root) == scattered
     # One that remembers sees it, and the token of a claim is above all earlier ones.
-    assert ledger.book() == Ledger(ledger.root).book()
-    assert ledger.claim("ingest", [node(0)], "later", ledger.book()) > token + 1
+    assert ledger.snapshot() == Ledger(ledger.root).snapshot()
+    assert ledger.claim("ingest", [node(0)], "later", ledger.snapshot()) > token + 1
 
 
 @pytest.fixture
@@ -224,10 +226,10 @@ def test_files_that_are_full_are_left_alone(in_many_files: Ledger, monkeypatch: 
         pytest.fail(f"what is smaller than {target_size} is brought together")
 
     monkeypatch.setattr(TableOptimizer, "compact", told)
-    tidying.tidy(ledger, "ingest")
+    tidying.compact(ledger, "ingest")
     monkeypatch.setattr(tidying, "FULL", 50_000)
     with pytest.raises(pytest.fail.Exception, match="what is smaller than 50000 is brought together"):
-        tidying.tidy(ledger, "ingest")
+        tidying.compact(ledger, "ingest")
 
 
 def test_a_claim_that_meets_files_being_brought_together_is_tried_again(
@@ -240,12 +242,12 @@ def test_a_claim_that_meets_files_being_brought_together_is_tried_again(
     def open_and_be_tidied(name: str) -> DeltaTable:
         table = opened(name)
         if next(rivals, False):
-            tidying.tidy(Ledger(ledger.root), "ingest")
+            tidying.compact(Ledger(ledger.root), "ingest")
         return table
 
     monkeypatch.setattr(ledger, "open", open_and_be_tidied)
     ledger.claim("ingest", [node(0)], "a")
-    assert {n.hour.hour: e.run_id for n, e in Ledger(ledger.root).book().items()} == {
+    assert {n.hour.hour: e.run_id for n, e in Ledger(ledger.root).snapshot().items()} == {
         0: "a", 1: "ingest 1", 2: "ingest 2", 3: "ingest 3",
     }  # fmt: skip
 
@@ -263,12 +265,12 @@ def test_files_that_a_claim_takes_first_are_left_to_a_later_run(
 
     with monkeypatch.context() as patch:
         patch.setattr(TableOptimizer, "compact", claimed_before)
-        tidying.tidy(ledger, "ingest")
+        tidying.compact(ledger, "ingest")
     assert files(ledger, "ingest") == {"hours": 4, "checks": 1, "runs": 1}
-    assert ledger.book()[node(0)].run_id == "rival"
-    tidying.tidy(ledger, "ingest")
+    assert ledger.snapshot()[node(0)].run_id == "rival"
+    tidying.compact(ledger, "ingest")
     assert files(ledger, "ingest") == {"hours": 1, "checks": 1, "runs": 1}
-    assert ledger.book()[node(0)].run_id == "rival"
+    assert ledger.snapshot()[node(0)].run_id == "rival"
 
 
 def test_a_record_that_meets_a_change_of_its_table_is_kept(

@@ -9,17 +9,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from examples import rare_case
-from transom.arrays.range_queries import NONE
+from transom.arrays.range_queries import NO_VALUE
 from transom.features.patterns.algorithm import instance_search as finding
 from transom.features.patterns.algorithm.instance_search import smallest
-from transom.features.patterns.algorithm.matching import Windows, _reaching, _Search, minimal
+from transom.features.patterns.algorithm.matching import RecordWindows, _MinimalSearch, _reaching, minimal
 from transom.features.patterns.algorithm.pattern import (
     Element,
+    EventPattern,
+    ForbiddenRecord,
     Instance,
-    Never,
-    Pattern,
-    Step,
-    Stretch,
+    PatternStep,
+    RecordSequence,
     instances,
     minimal_instances,
 )
@@ -28,7 +28,7 @@ SMALL = st.sampled_from([None, None, None, 0, 1, 2, 4, 8])
 
 
 @st.composite
-def patterns(draw: st.DrawFn) -> Pattern:
+def patterns(draw: st.DrawFn) -> EventPattern:
     elements: list[Element] = []
     bit, slots = 0, 0
     known: list[str] = []
@@ -50,7 +50,7 @@ def patterns(draw: st.DrawFn) -> Pattern:
             distinct = draw(st.sampled_from([(), ("a",), ("a", "b")])) if one and times > 1 else ()
             within = draw(SMALL) if one else None
             # Steps of a pattern may take the same records.
-            steps.append(Step(f"s{bit}", draw(st.integers(0, 2)), times, distinct, within, agrees))
+            steps.append(PatternStep(f"s{bit}", draw(st.integers(0, 2)), times, distinct, within, agrees))
             bit += 1
         if not steps:
             break
@@ -60,10 +60,10 @@ def patterns(draw: st.DrawFn) -> Pattern:
     places = {step.name: i for i, element in enumerate(elements) for step in element.steps}
     pairs = [(a, b) for a in places for b in places if a == b or places[a] < places[b]]
     nevers = tuple(
-        Never(draw(st.sampled_from([1, 3, 3, 3])), *draw(st.sampled_from(pairs)))
+        ForbiddenRecord(draw(st.sampled_from([1, 3, 3, 3])), *draw(st.sampled_from(pairs)))
         for _ in range(draw(st.integers(0, 2)))
     )
-    return Pattern(
+    return EventPattern(
         tuple(elements), nevers, draw(st.sampled_from([20, 20, 9, 4])), draw(st.sampled_from([9, 9, slots]))
     )
 
@@ -76,7 +76,7 @@ NOISE = st.tuples(st.integers(0, 2), BITS, CODES, CODES)
 
 
 @st.composite
-def planted(draw: st.DrawFn, pattern: Pattern) -> list[Row]:
+def planted(draw: st.DrawFn, pattern: EventPattern) -> list[Row]:
     """Nearly an instance, at the bounds of what may be, with other records between."""
     rows: list[Row] = []
     for element in pattern.elements:
@@ -94,23 +94,23 @@ def planted(draw: st.DrawFn, pattern: Pattern) -> list[Row]:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Pattern, list[list[Row]]]:
+def cases(draw: st.DrawFn) -> tuple[EventPattern, list[list[Row]]]:
     pattern = draw(patterns())
     rows = st.one_of(planted(pattern), planted(pattern), st.lists(NOISE, min_size=1, max_size=8))
     return pattern, draw(st.lists(rows, min_size=1, max_size=3))
 
 
-def stretch(rows: list[Row]) -> Stretch:
+def stretch(rows: list[Row]) -> RecordSequence:
     time = np.cumsum([row[0] for row in rows]).tolist()
     codes: Mapping[str, list[int]] = {"a": [row[2] for row in rows], "b": [row[3] for row in rows]}
-    return Stretch(time, [row[1] for row in rows], codes)
+    return RecordSequence(time, [row[1] for row in rows], codes)
 
 
-def joined(stretches: list[Stretch]) -> Windows:
+def joined(stretches: list[RecordSequence]) -> RecordWindows:
     def all_of(columns: list[object]) -> np.ndarray:
         return np.array([value for column in columns for value in column], dtype=np.int64)
 
-    return Windows(
+    return RecordWindows(
         np.repeat(np.arange(len(stretches)), [len(one) for one in stretches]).astype(np.int64),
         all_of([one.time for one in stretches]),
         all_of([one.bits for one in stretches]),
@@ -118,13 +118,13 @@ def joined(stretches: list[Stretch]) -> Windows:
     )
 
 
-A, B, C = (Step(name, bit) for bit, name in enumerate("abc"))
-APART = Pattern((Element((A,)), Element((B,), None, (2, 3))), (), 20, 9)
+A, B, C = (PatternStep(name, bit) for bit, name in enumerate("abc"))
+APART = EventPattern((Element((A,)), Element((B,), None, (2, 3))), (), 20, 9)
 """Both bounds of a gap are allowed."""
-BESIDES = Pattern(
+BESIDES = EventPattern(
     (
         Element((A,)),
-        Element((Step("b", 1, 2, ("a",)),), None, (None, 1)),
+        Element((PatternStep("b", 1, 2, ("a",)),), None, (None, 1)),
         Element((C,), None, (None, 1)),
     ),
     (),
@@ -132,42 +132,54 @@ BESIDES = Pattern(
     9,
 )
 """The b behind a may be one of the value that the last b has, which is not the one that it differs from."""
-TWICE = Pattern(
-    (Element((A, Step("b", 1, 2))), Element((Step("c", 2, 1, agrees=(("a", "b", "a"),)),))), (), 20, 9
+TWICE = EventPattern(
+    (Element((A, PatternStep("b", 1, 2))), Element((PatternStep("c", 2, 1, agrees=(("a", "b", "a"),)),))),
+    (),
+    20,
+    9,
 )
 """Two in any order that have to agree with each other, since a later one agrees with both."""
 
-UNLIKE = Pattern((Element((Step("a", 0, 2, ("a", "b")),)),), (), 20, 9)
+UNLIKE = EventPattern((Element((PatternStep("a", 0, 2, ("a", "b")),)),), (), 20, 9)
 """Two that differ, of which none has no value."""
 
 
-def chain(*steps: Step, nevers: tuple[Never, ...] = (), most: int | None = None) -> Pattern:
+def chain(
+    *steps: PatternStep, nevers: tuple[ForbiddenRecord, ...] = (), most: int | None = None
+) -> EventPattern:
     """Steps one after the other, the gaps between them at most so long."""
     gaps = [(None, None), *((None, most) for _ in steps[1:])]
     elements = tuple(Element((step,), None, gap) for step, gap in zip(steps, gaps, strict=True))
-    return Pattern(elements, nevers, 20, 9)
+    return EventPattern(elements, nevers, 20, 9)
 
 
-BB = Step("b", 1, 2)
+BB = PatternStep("b", 1, 2)
 
 
 @rare_case(5)
-@example(case=(chain(A, BB, nevers=(Never(3, "a", "b"),)), [[(0, 1, 0, 0), (1, 10, 0, 0), (1, 2, 0, 0)]]))
-@example(case=(chain(A, B, C, nevers=(Never(3, "a", "c"),)), [[(0, 1, 0, 0), (1, 10, 0, 0), (1, 4, 0, 0)]]))
+@example(
+    case=(chain(A, BB, nevers=(ForbiddenRecord(3, "a", "b"),)), [[(0, 1, 0, 0), (1, 10, 0, 0), (1, 2, 0, 0)]])
+)
 @example(
     case=(
-        chain(A, BB, nevers=(Never(3, "b", "b"),)),
+        chain(A, B, C, nevers=(ForbiddenRecord(3, "a", "c"),)),
+        [[(0, 1, 0, 0), (1, 10, 0, 0), (1, 4, 0, 0)]],
+    )
+)
+@example(
+    case=(
+        chain(A, BB, nevers=(ForbiddenRecord(3, "b", "b"),)),
         [[(0, 1, 0, 0), (1, 8, 0, 0), (1, 2, 0, 0), (1, 2, 0, 0)]],
     )
 )
-@example(case=(chain(A, B, nevers=(Never(3, "a", "b"),), most=1), [[(0, 1, 0, 0), (3, 2, 0, 0)]]))
-@example(case=(chain(A, Step("b", 1, agrees=(("a", "a", "a"),))), [[(0, 1, -1, 0), (1, 2, -1, 0)]]))
+@example(case=(chain(A, B, nevers=(ForbiddenRecord(3, "a", "b"),), most=1), [[(0, 1, 0, 0), (3, 2, 0, 0)]]))
+@example(case=(chain(A, PatternStep("b", 1, agrees=(("a", "a", "a"),))), [[(0, 1, -1, 0), (1, 2, -1, 0)]]))
 @example(case=(UNLIKE, [[(0, 1, 1, 1), (1, 1, -1, 2)]]))
 @example(case=(APART, [[(0, 1, 0, 0), (later, 2, 0, 0)] for later in range(1, 5)]))
 @example(case=(BESIDES, [[(0, 1, 0, 0), (1, 2, 1, 0), (1, 2, 2, 0), (1, 2, 1, 0), (1, 4, 0, 0)]]))
 @example(case=(TWICE, [[(0, 1, 0, 0), (1, 2, 1, 0), (1, 2, 2, 0), (1, 4, 1, 0)]]))
 @given(case=cases())
-def test_minimal_instances_are_those_of_the_definition(case: tuple[Pattern, list[list[Row]]]) -> None:
+def test_minimal_instances_are_those_of_the_definition(case: tuple[EventPattern, list[list[Row]]]) -> None:
     pattern, rows = case
     stretches = [stretch(some) for some in rows]
     firsts, lasts = minimal(pattern, joined(stretches))
@@ -184,7 +196,7 @@ def test_minimal_instances_are_those_of_the_definition(case: tuple[Pattern, list
 @example(case=(UNLIKE, [[(0, 1, 1, 1), (1, 1, 2, -1), (1, 1, 1, 2)]]))
 @given(case=cases())
 def test_the_smallest_instance_of_a_stretch_is_that_of_the_definition(
-    case: tuple[Pattern, list[list[Row]]],
+    case: tuple[EventPattern, list[list[Row]]],
 ) -> None:
     pattern, rows = case
     whole = stretch(rows[0])
@@ -194,22 +206,24 @@ def test_the_smallest_instance_of_a_stretch_is_that_of_the_definition(
     for first, last in combinations_with_replacement(range(len(whole)), 2):
         if (first, last) in smallest_of:
             part = whole.part(first, last)
-            search = finding._Search(pattern, part)
-            for found in smallest(pattern, part), search.found(search.completes):
+            search = finding._InstanceSearch(pattern, part)
+            for found in smallest(pattern, part), search.search(search.completes):
                 assert found is not None
                 places = tuple(first + place for place in found.places)
                 assert Instance(places, found.steps) == smallest_of[first, last]
-        elif whole.time[last] - whole.time[first] <= pattern.longest and last - first < pattern.most:
+        elif (
+            whole.time[last] - whole.time[first] <= pattern.max_length and last - first < pattern.max_records
+        ):
             with pytest.raises(ValueError, match="no instance from its first record to its last"):
                 smallest(pattern, whole.part(first, last))
 
 
 def test_values_are_kept_no_longer_than_a_later_step_agrees_with_them() -> None:
     # Else what has been matched would grow with the values that there are.
-    steps = (Step("a", 0), Step("b", 1, agrees=(("a", "a", "a"),)), Step("c", 2))
-    pattern = Pattern(tuple(Element((step,)) for step in steps), (), 100, 100)
+    steps = (PatternStep("a", 0), PatternStep("b", 1, agrees=(("a", "a", "a"),)), PatternStep("c", 2))
+    pattern = EventPattern(tuple(Element((step,)) for step in steps), (), 100, 100)
     rows = [(1, bits, value, 0) for bits in (1, 2, 4) for value in range(5)]
-    search = _Search(pattern, joined([stretch(rows)]))
+    search = _MinimalSearch(pattern, joined([stretch(rows)]))
     first = search.one(0, None)
     second = search.one(1, first)
     assert [sorted(matched.bound) for matched in (first, second, search.one(2, second))] == [["a.a"], [], []]
@@ -224,18 +238,18 @@ def test_the_last_row_from_which_on_there_are_as_many_values(rows: list[tuple[bo
     heads = np.maximum.accumulate(np.where([begins for begins, _ in rows], here, 0))
     values = np.array([value for _, value in rows])
     assert _reaching(values, heads, many).tolist() == [
-        max([NONE, *(r for r in range(heads[i], i + 1) if len({*values[r : i + 1].tolist()}) >= many)])
+        max([NO_VALUE, *(r for r in range(heads[i], i + 1) if len({*values[r : i + 1].tolist()}) >= many)])
         for i in range(len(rows))
     ]
 
 
 def test_a_value_that_comes_early_and_late_is_left_for_the_last_record() -> None:
     """To take it at once leaves nothing for the end, which more ways lead to than can be tried."""
-    scan = Element((Step("scan", 0, 20, ("a",)),))
-    pattern = Pattern((scan, Element((Step("long", 1),), gap=(None, 50))), (), 1000, 200)
+    scan = Element((PatternStep("scan", 0, 20, ("a",)),))
+    pattern = EventPattern((scan, Element((PatternStep("long", 1),), gap=(None, 50))), (), 1000, 200)
     values = [0, 1, 2, 3, *(4 + n * 7 % 50 for n in range(86)), *[2] * 10]
     time = [*range(100), 140]
-    whole = Stretch(time, [1] * 100 + [2], {"a": [*values, 0]})
+    whole = RecordSequence(time, [1] * 100 + [2], {"a": [*values, 0]})
     found = smallest(pattern, whole)
     firsts = [place for place in range(90) if values[place] != 2 and values[place] not in values[:place]]
     assert found.places == (*firsts[:19], 90, 100)
@@ -244,11 +258,13 @@ def test_a_value_that_comes_early_and_late_is_left_for_the_last_record() -> None
 def test_what_may_come_next_is_worked_out_once_for_all_ways_there() -> None:
     """Three steps three times each in any order, any record of which may be any of them, and few of which are
     near the end: more ways than can be tried, and as many tables as there are ways to have served a part."""
-    busy = Element(tuple(Step(f"s{bit}", bit, 3) for bit in range(3)), within=395)
-    pattern = Pattern((Element((A,)), busy, Element((Step("end", 3),), gap=(None, 2))), (), 1000, 400)
-    whole = Stretch(range(400), [7] * 399 + [8], {})
-    search = finding._Search(pattern, whole)
-    found = search.found(search.completes)
+    busy = Element(tuple(PatternStep(f"s{bit}", bit, 3) for bit in range(3)), within=395)
+    pattern = EventPattern(
+        (Element((A,)), busy, Element((PatternStep("end", 3),), gap=(None, 2))), (), 1000, 400
+    )
+    whole = RecordSequence(range(400), [7] * 399 + [8], {})
+    search = finding._InstanceSearch(pattern, whole)
+    found = search.search(search.completes)
     assert found == smallest(pattern, whole)
     assert found is not None
     assert found.places == (0, *range(2, 10), 397, 399)

@@ -7,15 +7,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from transom.engine.hour_chains import Stretch
+from transom.engine.hour_chains import HourRun
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.checks import MISCOUNTED
-from transom.features.frequency.queries import together
+from transom.features.frequency.queries import combine_rows
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
-from transom.features.frequency.tables_tick_matrices import AT, TICK, WHOLE, Added, Counted, schema_of
+from transom.features.frequency.tables_tick_matrices import (
+    AT,
+    TICK,
+    WHOLE,
+    MergedMatrices,
+    PartialMatrices,
+    schema_of,
+)
 from transom.features.frequency.windows import Hours
-from transom.ledger.task_counters import Tally
+from transom.ledger.task_counters import TaskCounters
 from transom.storage.tables import Table
 from transom.stream import parse
 from unit.small_stream import base
@@ -40,12 +47,12 @@ def counts(rows: list[tuple[str, int, int]]) -> pa.Table:
 
 def counted(of: FrequencyBlock, *tasks: list[tuple[str, int, int]]) -> list[pa.RecordBatch]:
     between = tick_matrices._between(schema_of(of))
-    return [part for rows in tasks for part in Counted(of, between)(counts(rows).to_batches())]
+    return [part for rows in tasks for part in PartialMatrices(of, between)(counts(rows).to_batches())]
 
 
 def added(of: FrequencyBlock, parts: list[pa.RecordBatch]) -> tuple[pa.Table, int]:
-    tally = Tally()
-    rows = pa.Table.from_batches(list(Added(of, schema_of(of))(iter(parts), tally)))
+    tally = TaskCounters()
+    rows = pa.Table.from_batches(list(MergedMatrices(of, schema_of(of))(iter(parts), tally)))
     return rows, tally.sums[HOUR, MISCOUNTED]
 
 
@@ -86,8 +93,8 @@ def left_of(of: FrequencyBlock, rows: pa.Table) -> pa.Table | None:
     ticks = rows.filter(pc.equal(rows["row"], WHOLE if of.variant == "vanilla" else TICK))
     start = pc.coalesce(ticks["tick"], ticks["hour"]).cast(pa.int64())
     given = pa.table({"tick": start, "records": ticks["records"], "counters": ticks["cells"]})
-    advanced = cells.Advanced(of, [Stretch(None, HOUR, HOUR + 1)], Table.load(cells.TABLE).block_schema())
-    return pa.Table.from_batches(list(advanced(given.to_batches(), Tally())))
+    advanced = cells.CellUpdater(of, [HourRun(None, HOUR, HOUR + 1)], Table.load(cells.TABLE).block_schema())
+    return pa.Table.from_batches(list(advanced(given.to_batches(), TaskCounters())))
 
 
 @pytest.mark.parametrize("hour", [HOUR, HOUR + 1])
@@ -95,14 +102,14 @@ def left_of(of: FrequencyBlock, rows: pa.Table) -> pa.Table | None:
 def test_a_window_whose_rows_do_not_add_up_is_seen(variant: str, hour: int) -> None:
     of = block(variant)
     rows, _ = added(of, counted(of, *TASKS))
-    assert Hours.of(of, together(of, rows, None)).totals_off(hour) == 0
+    assert Hours.of(of, combine_rows(of, rows, None)).totals_off(hour) == 0
     changed = rows.to_pylist()
     (whole,) = (row for row in changed if row["row"] == WHOLE)
     whole["cells"][0] += 1
     again = pa.Table.from_pylist(changed, rows.schema)
     # Hour 8 is divisible by the two of a window: simple has begun anew.
     off = int((variant, hour) != ("simple", HOUR + 1))
-    assert Hours.of(of, together(of, again, None)).totals_off(hour) == off
+    assert Hours.of(of, combine_rows(of, again, None)).totals_off(hour) == off
 
 
 @pytest.mark.parametrize(("variant", "column"), [("vanilla", "counters"), ("splitter", "wholes")])
@@ -112,8 +119,8 @@ def test_what_cells_hold_that_does_not_add_up_is_seen(variant: str, column: str,
     rows, _ = added(of, counted(of, *TASKS))
     left = left_of(of, rows)
     assert left is not None
-    assert Hours.of(of, together(of, rows, left)).totals_off(HOUR) == 0
+    assert Hours.of(of, combine_rows(of, rows, left)).totals_off(HOUR) == 0
     changed = left.to_pylist()
     changed[1][column][0] += by
     again = pa.Table.from_pylist(changed, left.schema)
-    assert Hours.of(of, together(of, rows, again)).totals_off(HOUR) == 1
+    assert Hours.of(of, combine_rows(of, rows, again)).totals_off(HOUR) == 1

@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from transom.storage import packed_copy as packed
-from transom.storage.driver_io import Stored
-from transom.storage.packed_copy import NAME, Packed
+from transom.storage.driver_io import TableReader
+from transom.storage.packed_copy import NAME, PackedCopy
 from transom.storage.tables import Table, create, in_hours_sql
 from unit.small_lake import at
 
@@ -35,13 +35,13 @@ class Files:
         self.uri = str(root / "files")
         create(str(root), TABLE)
         self.opened: list[int] = []
-        rows = Stored.rows
+        rows = TableReader.rows
 
-        def counted(stored: Stored, hours: Any) -> pa.Table:
+        def counted(stored: TableReader, hours: Any) -> pa.Table:
             self.opened.append(len(hours))
             return rows(stored, hours)
 
-        monkeypatch.setattr(Stored, "rows", counted)
+        monkeypatch.setattr(TableReader, "rows", counted)
 
     def write(self, hours: Iterable[datetime], status: str = "ingested", many: int = 1) -> None:
         hours = list(hours)
@@ -52,10 +52,10 @@ class Files:
             predicate=in_hours_sql(hours),
         )  # fmt: skip
 
-    def read(self, *but: datetime) -> Packed:
-        return Packed(self.uri, Stored(DeltaTable(self.uri)), but, BESIDE)
+    def read(self, *but: datetime) -> PackedCopy:
+        return PackedCopy(self.uri, TableReader(DeltaTable(self.uri)), but, BESIDE)
 
-    def keep(self, of: Packed) -> None:
+    def keep(self, of: PackedCopy) -> None:
         fresh = of.fresh.append_column("__mark", pa.array(["new"] * of.fresh.num_rows, pa.string()))
         of.keep(pa.concat_tables([of.kept, fresh]))
 
@@ -118,7 +118,7 @@ def test_a_copy_that_cannot_be_read_is_as_none(files: Files, damage: str, tmp_pa
     elif damage == "another table":
         copy.write_bytes(b"PAR1")
     wanted = pa.schema([("__other", pa.string())]) if damage == "another form" else BESIDE
-    found = Packed(files.uri, Stored(DeltaTable(files.uri)), (), wanted)
+    found = PackedCopy(files.uri, TableReader(DeltaTable(files.uri)), (), wanted)
     assert (found.kept.num_rows, of(found.fresh)) == (0, [("1700-0", "ingested"), ("1701-0", "ingested")])
 
 

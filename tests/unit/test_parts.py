@@ -13,8 +13,8 @@ from pyarrow import fs
 
 from transom.core.intervals import hour_of
 from transom.storage import data_files as parts
-from transom.storage.data_files import Part, discard, written
-from transom.storage.filesystem import opened
+from transom.storage.data_files import DataFile, delete_uncommitted, write_data_files
+from transom.storage.filesystem import resolve_filesystem
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SCHEMA = pa.schema([("time", pa.timestamp("us", "UTC")), ("text", pa.string())])
@@ -28,17 +28,17 @@ def batch(rows: list[tuple[datetime, str | None]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"time": t, "text": text} for t, text in rows], schema=SCHEMA)
 
 
-def read(table: Path, part: Part) -> list[tuple[datetime, str | None]]:
+def read(table: Path, part: DataFile) -> list[tuple[datetime, str | None]]:
     rows = pq.read_table(table / part.path).to_pylist()
     assert len(rows) == part.rows
     assert (table / part.path).stat().st_size == part.bytes
     return [(row["time"].astimezone(UTC), row["text"]) for row in rows]
 
 
-@pytest.fixture(params=[1, parts.HELD])
+@pytest.fixture(params=[1, parts.FLUSH_BYTES])
 def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows wait for others, or for none."""
-    monkeypatch.setattr(parts, "HELD", request.param)
+    monkeypatch.setattr(parts, "FLUSH_BYTES", request.param)
 
 
 @pytest.mark.usefixtures("held")
@@ -47,7 +47,7 @@ def test_each_row_is_in_the_file_of_its_hour_in_its_order(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[datetime, str | None]]], threads: int
 ) -> None:
     table = tmp_path_factory.mktemp("table")
-    found = list(written(str(table), "read", "part", map(batch, batches), "time", threads))
+    found = list(write_data_files(str(table), "read", "part", map(batch, batches), "time", threads))
     expected: dict[datetime, list[tuple[datetime, str | None]]] = {}
     for row in [row for rows in batches for row in rows]:
         expected.setdefault(hour_of(row[0]), []).append(row)
@@ -61,13 +61,13 @@ def test_rows_that_are_not_divided_stay_together(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[datetime, str | None]]]
 ) -> None:
     table = tmp_path_factory.mktemp("table")
-    [part] = written(str(table), "read", "part", map(batch, batches))
+    [part] = write_data_files(str(table), "read", "part", map(batch, batches))
     assert (part.path, part.hour) == ("read/part.parquet", None)
     assert read(table, part) == [row for rows in batches for row in rows]
 
 
 def test_a_column_of_times_is_written_as_spark_and_delta_read_it(tmp_path: Path) -> None:
-    [part] = written(str(tmp_path), "read", "part", [batch([(EPOCH, "a")])], "time")
+    [part] = write_data_files(str(tmp_path), "read", "part", [batch([(EPOCH, "a")])], "time")
     kind = pq.ParquetFile(tmp_path / part.path).schema.column(0)
     assert (kind.physical_type, kind.logical_type.to_json()) == (
         "INT64",
@@ -78,19 +78,19 @@ def test_a_column_of_times_is_written_as_spark_and_delta_read_it(tmp_path: Path)
 
 def test_parts_that_nothing_took_are_removed_and_no_others(tmp_path: Path) -> None:
     rows = batch([(EPOCH, "a"), (EPOCH + timedelta(hours=1), "b")])
-    _, second = written(str(tmp_path), "read", "part", [rows], "time")
-    [other] = written(str(tmp_path), "another", "part", [rows])
+    _, second = write_data_files(str(tmp_path), "read", "part", [rows], "time")
+    [other] = write_data_files(str(tmp_path), "another", "part", [rows])
     # What a task that failed has left, and of which nobody was told.
     (tmp_path / "read" / "part-of-none.parquet").write_bytes(b"")
-    discard(str(tmp_path), "read", [second, other])
+    delete_uncommitted(str(tmp_path), "read", [second, other])
     assert sorted(tmp_path.rglob("*.parquet")) == [tmp_path / other.path, tmp_path / second.path]
-    discard(str(tmp_path), "read", [other])
+    delete_uncommitted(str(tmp_path), "read", [other])
     assert [path.name for path in tmp_path.iterdir()] == ["another"]
-    discard(str(tmp_path), "never", [])
+    delete_uncommitted(str(tmp_path), "never", [])
 
 
 def test_what_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    [part] = written(str(tmp_path), "read", "part", [batch([(EPOCH, "a")])])
+    [part] = write_data_files(str(tmp_path), "read", "part", [batch([(EPOCH, "a")])])
 
     def refused(*_: object) -> None:
         raise PermissionError
@@ -98,7 +98,7 @@ def test_what_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         "transom.storage.data_files.opened", lambda _: (SystemThatRefuses(refused), str(tmp_path))
     )
-    discard(str(tmp_path), "read", [])
+    delete_uncommitted(str(tmp_path), "read", [])
     assert (tmp_path / part.path).exists()
 
 
@@ -113,10 +113,10 @@ class SystemThatRefuses:
     [("/a b/c#d%20", "/a b/c#d%20"), ("file:///a b/c#d%20", "/a b/c#d%20"), ("/", "/"), ("file:///", "/")],
 )
 def test_a_place_is_taken_as_it_stands(uri: str, path: str) -> None:
-    system, found = opened(uri)
+    system, found = resolve_filesystem(uri)
     assert (type(system), found) == (fs.LocalFileSystem, path)
 
 
 def test_a_scheme_that_nobody_knows_is_refused() -> None:
     with pytest.raises(pa.ArrowInvalid, match="Unrecognized filesystem type in URI: foo"):
-        opened("foo://bucket/lake")
+        resolve_filesystem("foo://bucket/lake")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transom.cli.check import declared
+from transom.cli.check import describe_stream
 from transom.core.intervals import HOUR
 from transom.features.patterns import validate
 from transom.features.patterns.spec import Agreement, Pattern
@@ -161,12 +161,12 @@ def test_stages_are_those_that_have_blocks() -> None:
     assert parse(small()).stages == ("ingest", "widen", "aggregate")
     assert parse(small() | {"aggregate": {}}).stages == ("ingest", "widen")
     # A key that a pattern is for is not the stream's own.
-    assert parse(small() | {"aggregate": {}}).own_key == ()
-    assert parse(changed(aggregate={})).own_key == ("user",)
+    assert parse(small() | {"aggregate": {}}).key_without_block == ()
+    assert parse(changed(aggregate={})).key_without_block == ("user",)
 
 
 def test_what_a_stream_looks_for_is_told_in_a_line_each() -> None:
-    assert declared(streams()).splitlines()[1:] == [
+    assert describe_stream(streams()).splitlines()[1:] == [
         "  pattern came_back: 2 steps by client, within 4 days, 12 levels from batches of 5 minutes",
         "  pattern shell: 5 steps by dst, within 1 day, 10 levels from batches of 5 minutes",
         "  pattern scan: 2 steps by dst, within 1 day, 10 levels from batches of 5 minutes",
@@ -176,7 +176,7 @@ def test_what_a_stream_looks_for_is_told_in_a_line_each() -> None:
         "5 levels from batches of 5 minutes",
     ]
     one = of(within="5 minutes", steps=[{"id": "a", "where": "ok"}], key=[])
-    assert declared(parse(small()).model_copy(update={"patterns": {"x": one}})).splitlines()[1:2] == [
+    assert describe_stream(parse(small()).model_copy(update={"patterns": {"x": one}})).splitlines()[1:2] == [
         "  pattern x: 1 step by nothing, within 5 minutes, 1 level from batches of 5 minutes"
     ]
 
@@ -383,5 +383,5 @@ def test_where_a_detectors_file_lies_shapes_nothing(tmp_path: Path, monkeypatch:
 
 def test_a_stream_without_patterns_is_what_it_was() -> None:
     stream = parse(base())
-    assert (stream.patterns, stream.stages, stream.own_key) == ({}, ("ingest", "aggregate"), ())
+    assert (stream.patterns, stream.stages, stream.key_without_block) == ({}, ("ingest", "aggregate"), ())
     assert parse(base() | {"patterns": {}}) == stream

@@ -75,7 +75,7 @@ def test_periods_of_hours_and_days(
     assert match is not None
     assert match.start == datetime.fromisoformat(f"{start}+00:00")
     assert match.end == datetime.fromisoformat(f"{end}+00:00")
-    assert pattern.of(match.start) == path
+    assert pattern.format_hour_path(match.start) == path
 
 
 def test_an_hour_lacks_the_files_of_its_periods_also_of_the_one_that_the_next_hour_names() -> None:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.features.persistence.algorithm.item_slot_hash import hashed, hashed_all
+from transom.features.persistence.algorithm.item_slot_hash import item_slot_hash, item_slot_hashes
 from transom.features.persistence.algorithm.reference import (
     Exact,
     FixedWindow,
-    Persistence,
+    PersistenceParams,
     SlidingWindow,
     instances_for,
 )
@@ -27,19 +27,19 @@ PAIRS = st.sets(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.integers(1, SL
 
 
 def half(item: bytes, slot: int) -> int:
-    return hashed(item, slot, 7)
+    return item_slot_hash(item, slot, 7)
 
 
 def test_parameters_as_in_the_paper() -> None:
-    asked = Persistence(72, Fraction("0.7"), Fraction("0.2"))
-    assert (asked.tau, asked.least, asked.certain) == (Fraction(5, 36), 36, 51)
+    asked = PersistenceParams(72, Fraction("0.7"), Fraction("0.2"))
+    assert (asked.tau, asked.min_reported, asked.min_certain) == (Fraction(5, 36), 36, 51)
     assert asked.estimate(36) == Fraction(216, 5) == (asked.alpha - asked.epsilon / 2) * 72
     # With floats 0.4 - 0.15 of 288 is a little more than 72.
-    assert Persistence(288, Fraction("0.4"), Fraction("0.15")).least == 72
+    assert PersistenceParams(288, Fraction("0.4"), Fraction("0.15")).min_reported == 72
 
 
 def test_an_estimate_is_no_more_than_can_be() -> None:
-    asked = Persistence(100, Fraction("0.5"), Fraction("0.2"))
+    asked = PersistenceParams(100, Fraction("0.5"), Fraction("0.2"))
     assert [asked.estimate_within(60, unknown) for unknown in (0, 9, 11, 40)] == [60, 69, 70, 70]
 
 
@@ -55,8 +55,8 @@ def test_what_is_reported_is_what_was_counted_often_enough(
     epsilon = Fraction(alpha * share, 10_000)
     if epsilon * slots < 2:
         return
-    asked = Persistence(slots, Fraction(alpha, 100), epsilon)
-    assert asked.reports(counted) == (counted >= asked.least)
+    asked = PersistenceParams(slots, Fraction(alpha, 100), epsilon)
+    assert asked.reports(counted) == (counted >= asked.min_reported)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_is_reported_is_what_was_counted_often_enough(
 )  # fmt: skip
 def test_parameters_that_cannot_be(slots: int, alpha: str, epsilon: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        Persistence(slots, Fraction(alpha), Fraction(epsilon))
+        PersistenceParams(slots, Fraction(alpha), Fraction(epsilon))
 
 
 def test_as_many_instances_as_delta_needs() -> None:
@@ -84,7 +84,7 @@ def test_as_many_instances_as_delta_needs() -> None:
 
 @given(pairs=PAIRS)
 def test_a_window_that_has_not_slid_is_a_fixed_one(pairs: list[tuple[bytes, int]]) -> None:
-    asked = Persistence(SLOTS, Fraction(1, 2), Fraction(3, 10))
+    asked = PersistenceParams(SLOTS, Fraction(1, 2), Fraction(3, 10))
     fixed, sliding = FixedWindow(asked, half), SlidingWindow(asked, half)
     for item, slot in pairs:
         for _ in range(2):
@@ -97,7 +97,7 @@ def test_a_window_that_has_not_slid_is_a_fixed_one(pairs: list[tuple[bytes, int]
 
 @given(pairs=PAIRS, slots=st.integers(8, 20))
 def test_a_sliding_window_is_a_fixed_one_of_its_slots(pairs: list[tuple[bytes, int]], slots: int) -> None:
-    asked = Persistence(slots, Fraction(9, 10), Fraction(1, 2))
+    asked = PersistenceParams(slots, Fraction(9, 10), Fraction(1, 2))
     sliding, exact = SlidingWindow(asked, half), Exact(slots)
     for at in range(1, SLOTS + 1):
         sliding.move_to(at)
@@ -112,25 +112,27 @@ def test_a_sliding_window_is_a_fixed_one_of_its_slots(pairs: list[tuple[bytes, i
         assert sliding.reported(at) == fixed.reported()
         persistence = exact.persistence(at)
         # Lemma 3.5, and what is counted was seen.
-        assert all(persistence[item] >= asked.least for item in sliding.reported(at))
+        assert all(persistence[item] >= asked.min_reported for item in sliding.reported(at))
         assert all(counted <= persistence[item] for item, _, counted in sliding.oldest(at))
 
 
 def test_what_is_missed_is_missed_as_seldom_as_promised() -> None:
     """Of an item that is just persistent, over many seeds: one instance, and two, one of which sees it."""
-    asked = Persistence(72, Fraction("0.7"), Fraction("0.2"))
+    asked = PersistenceParams(72, Fraction("0.7"), Fraction("0.2"))
     dice, missed = random.Random(3), []
     for seed in range(0, 4000, 2):
-        slots = sorted(dice.sample(range(72), asked.certain))
+        slots = sorted(dice.sample(range(72), asked.min_certain))
         of_two = []
         for instance in (seed, seed + 1):
-            fixed = FixedWindow(asked, lambda item, slot, instance=instance: hashed(item, slot, instance))  # type: ignore[misc]
+            fixed = FixedWindow(
+                asked, lambda item, slot, instance=instance: item_slot_hash(item, slot, instance)
+            )  # type: ignore[misc]
             for slot in slots:
                 fixed.take(b"host", slot)
             of_two.append(not fixed.reported())
         missed.append(of_two)
     one, both = np.mean(missed), np.mean([all(two) for two in missed])
-    exactly = float((1 - asked.tau) ** (asked.certain - asked.least + 1))
+    exactly = float((1 - asked.tau) ** (asked.min_certain - asked.min_reported + 1))
     # Three deviations off what chance has it, which is below the bound of the paper.
     assert one == pytest.approx(exactly, abs=3 * (exactly / 4000) ** 0.5)
     assert exactly < exp(-2)
@@ -141,17 +143,17 @@ def test_what_is_missed_is_missed_as_seldom_as_promised() -> None:
 def test_the_hash_is_that_of_murmur_to_the_byte(item: bytes, slot: int, seed: int) -> None:
     key = item + slot.to_bytes(8, "little", signed=True)
     low = mmh3.hash64(key, seed, x64arch=True, signed=False)[0]
-    assert hashed(item, slot, seed) == low // 2**11 < 2**53
-    assert hashed_all([key, key], seed).tolist() == [low // 2**11] * 2
+    assert item_slot_hash(item, slot, seed) == low // 2**11 < 2**53
+    assert item_slot_hashes([key, key], seed).tolist() == [low // 2**11] * 2
 
 
 def test_the_hash_is_the_same_everywhere() -> None:
-    assert hashed(b"91.236.75.25", 397_968, 0) == 2_929_165_897_561_321
-    assert hashed_all([], 0).tolist() == []
+    assert item_slot_hash(b"91.236.75.25", 397_968, 0) == 2_929_165_897_561_321
+    assert item_slot_hashes([], 0).tolist() == []
 
 
 def test_what_surely_is_not_persistent_can_be_left_out_and_nothing_else() -> None:
-    asked = Persistence(100, Fraction("0.5"), Fraction("0.2"))
+    asked = PersistenceParams(100, Fraction("0.5"), Fraction("0.2"))
     assert asked.reports(30)
     assert not asked.may_be(30, 19)
     assert asked.may_be(30, 20)
@@ -160,8 +162,8 @@ def test_what_surely_is_not_persistent_can_be_left_out_and_nothing_else() -> Non
     chosen = present & (rng.random(present.shape) < float(asked.tau))
     found, start = chosen.any(axis=1), chosen.argmax(axis=1)
     counted = np.where(found, (present & (np.arange(100) >= start[:, None])).sum(axis=1), 0)
-    named = counted >= asked.least
-    persistent = present.sum(axis=1) >= asked.certain
+    named = counted >= asked.min_reported
+    persistent = present.sum(axis=1) >= asked.min_certain
     surer = named & asked.may_be(counted, start)
     assert not (named & persistent & ~surer).any()
     assert 0 < np.count_nonzero(surer & ~persistent) < 0.7 * np.count_nonzero(named & ~persistent)

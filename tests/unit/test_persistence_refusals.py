@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from transom.cli.check import declared
+from transom.cli.check import describe_stream
 from transom.features.persistence.stage import epsilons
 from transom.stream import parse
 from unit.small_stream import base, refusal
@@ -97,7 +97,7 @@ def test_epsilon_follows_from_a_budget() -> None:
 
 def test_what_is_persistent_is_told_in_a_line() -> None:
     stream = parse(base() | {"persistence": {"x": P}})
-    assert declared(stream).splitlines()[-1] == (
+    assert describe_stream(stream).splitlines()[-1] == (
         "  persistence x: user in 51 of 72 slots of 1 hour, none in fewer than 36; epsilon 0.2, a tuple of one in "
         "3.6 pairs of an item and a slot, in 2 instances together"
     )
@@ -105,7 +105,7 @@ def test_what_is_persistent_is_told_in_a_line() -> None:
 
 def test_more_tuples_than_pairs_are_told() -> None:
     stream = parse(base() | {"persistence": {"x": {**P, "epsilon": 0.05}}})
-    assert declared(stream).endswith(
+    assert describe_stream(stream).endswith(
         "a tuple of one in 0.9 pairs of an item and a slot, in 2 instances together, which is more than an exact "
         "count takes"
     )

@@ -10,25 +10,25 @@ import pytest
 from deltalake import DeltaTable
 
 from transom.core.intervals import HOUR
-from transom.engine.publisher import publish, stands
-from transom.ledger.ledger import Ledger, Overtaken
-from transom.ledger.state import EMPTY_DIGEST, Book, Entry, Node, Verdict
-from transom.storage.store import Pins, Store, Write
+from transom.engine.publisher import is_published, publish
+from transom.ledger.ledger import Ledger, RunSuperseded
+from transom.ledger.state import EMPTY_DIGEST, CheckResult, LedgerSnapshot, PartitionKey, PartitionState
+from transom.storage.store import PinnedTables, Store, Write
 from transom.storage.tables import Table
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
-CHECK = Verdict(
-    Node("ingest", "events", "events", DAY), "files_expected", "incomplete", 1, "at least 1", True
+CHECK = CheckResult(
+    PartitionKey("ingest", "events", "events", DAY), "files_expected", "incomplete", 1, "at least 1", True
 )
 EVENTS, FILES = (Table.load(name) for name in ("events", "files"))
 
 
-def node(number: int, table: str = "events") -> Node:
-    return Node("ingest", "events", table, DAY + number * HOUR)
+def node(number: int, table: str = "events") -> PartitionKey:
+    return PartitionKey("ingest", "events", table, DAY + number * HOUR)
 
 
-def made(run: str, digest: str = "2:7", asked: bool = True) -> Entry:
-    return Entry("published", run, digest=digest, inputs={"specification": "s"}, rows=2, asked=asked)
+def made(run: str, digest: str = "2:7", asked: bool = True) -> PartitionState:
+    return PartitionState("published", run, digest=digest, inputs={"specification": "s"}, rows=2, asked=asked)
 
 
 def write(table: Table, number: int) -> Write:
@@ -46,15 +46,23 @@ class Shelf(Store):
     def __post_init__(self) -> None:
         self.written: list[tuple[str, str, int, str, list[str]]] = []
 
-    def pin(self, tables: object, book: Book | None = None) -> Pins:
-        return Pins(self, dict.fromkeys(tables, 5))
+    def pin(self, tables: object, book: LedgerSnapshot | None = None) -> PinnedTables:
+        return PinnedTables(self, dict.fromkeys(tables, 5))
 
     def write(
-        self, write: Write, *, stage: str, token: int, run_id: str, known: Iterable[Node] | None = None
+        self,
+        write: Write,
+        *,
+        stage: str,
+        token: int,
+        run_id: str,
+        known: Iterable[PartitionKey] | None = None,
     ) -> None:
-        assert set(known or ()) == {node for node in self.ledger.book([stage]) if node.hour in write.hours}
+        assert set(known or ()) == {
+            node for node in self.ledger.snapshot([stage]) if node.hour in write.hours
+        }
         self.meanwhile()
-        entries = sorted(self.ledger.book().items())
+        entries = sorted(self.ledger.snapshot().items())
         said = [f"{entry.status} by {entry.run_id}" for _, entry in entries]
         self.written.append((write.table.name, stage, token, run_id, said))
 
@@ -71,12 +79,21 @@ def claims(shelf: Shelf) -> int:
 def test_hours_are_claimed_then_written_then_called_fresh(shelf: Shelf) -> None:
     ledger, entries = shelf.ledger, {node(0): made("a"), node(0, "files"): made("a", "1:3")}
     before = claims(shelf)
-    publish(shelf, ledger, "ingest", "a", [write(EVENTS, 0), write(FILES, 0)], entries, Book({}), [CHECK])
+    publish(
+        shelf,
+        ledger,
+        "ingest",
+        "a",
+        [write(EVENTS, 0), write(FILES, 0)],
+        entries,
+        LedgerSnapshot({}),
+        [CHECK],
+    )
     said = ["writing by a"] * 2
     assert shelf.written == [(name, "ingest", before + 1, "a", said) for name in ("events", "files")]
     assert claims(shelf) == before + 2
-    assert ledger.book() == entries
-    assert ledger.checks(ledger.book(), "ingest", {DAY}) == [CHECK]
+    assert ledger.snapshot() == entries
+    assert ledger.checks(ledger.snapshot(), "ingest", {DAY}) == [CHECK]
 
 
 def test_nothing_to_say_is_no_commit(shelf: Shelf) -> None:
@@ -84,31 +101,31 @@ def test_nothing_to_say_is_no_commit(shelf: Shelf) -> None:
         return sorted(Path(shelf.ledger.root).glob("*/_delta_log/*.json"))
 
     before = commits()
-    publish(shelf, shelf.ledger, "ingest", "a", [], {}, Book({}), [CHECK])
+    publish(shelf, shelf.ledger, "ingest", "a", [], {}, LedgerSnapshot({}), [CHECK])
     assert (commits(), shelf.written) == (before, [])
 
 
 def test_whoever_comes_in_between_has_the_hours(shelf: Shelf) -> None:
-    ledger, seen = shelf.ledger, shelf.ledger.book()
+    ledger, seen = shelf.ledger, shelf.ledger.snapshot()
     ledger.claim("ingest", [node(0)], "b")
-    with pytest.raises(Overtaken, match="run b came in between; run a wrote nothing"):
+    with pytest.raises(RunSuperseded, match="run b came in between; run a wrote nothing"):
         publish(shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): made("a")}, seen)
     assert shelf.written == []
     shelf.meanwhile = lambda: ledger.claim("ingest", [node(0)], "c") and None
-    with pytest.raises(Overtaken, match=r"run a was overtaken by run c \(writing\)"):
-        publish(shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): made("a")}, ledger.book())
-    assert ledger.book()[node(0)].status == "writing"
+    with pytest.raises(RunSuperseded, match=r"run a was overtaken by run c \(writing\)"):
+        publish(shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): made("a")}, ledger.snapshot())
+    assert ledger.snapshot()[node(0)].status == "writing"
 
 
 def test_what_a_run_went_by_is_looked_at_again_in_the_ledger_as_it_is(shelf: Shelf) -> None:
-    ledger, seen = shelf.ledger, shelf.ledger.book()
+    ledger, seen = shelf.ledger, shelf.ledger.snapshot()
     ledger.claim("ingest", [node(1)], "b")
-    with pytest.raises(Overtaken, match="another run of other hours"):
+    with pytest.raises(RunSuperseded, match="another run of other hours"):
         publish(
             shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): made("a")}, seen,
             holds=lambda book: node(1) not in book,
         )  # fmt: skip
-    assert (shelf.written, set(ledger.book())) == ([], {node(1)})
+    assert (shelf.written, set(ledger.snapshot())) == ([], {node(1)})
 
 
 def test_a_claim_notes_where_rows_stand_and_who_was_asked_for(shelf: Shelf) -> None:
@@ -123,14 +140,15 @@ def test_a_claim_notes_where_rows_stand_and_who_was_asked_for(shelf: Shelf) -> N
 
     shelf.meanwhile = killed
     with pytest.raises(KeyboardInterrupt):
-        publish(shelf, ledger, "ingest", "b", [write(EVENTS, 0)], entries, ledger.book())
-    left = ledger.book()
-    assert [(left[node(n)].asked, left[node(n)].stood_at, left[node(n)].stood_by) for n in range(3)] == [
+        publish(shelf, ledger, "ingest", "b", [write(EVENTS, 0)], entries, ledger.snapshot())
+    left = ledger.snapshot()
+    assert [(left[node(n)].asked, left[node(n)].previous_version,
+        left[node(n)].previous_run) for n in range(3)] == [
         (False, 5, "a"), (False, 5, "b"), (True, 5, "b")
     ]  # fmt: skip
     shelf.meanwhile = lambda: None
     publish(shelf, ledger, "ingest", "c", [], entries | {node(1): made("c"), node(2): made("c")}, left)
-    assert ledger.book() == {node(1): made("c"), node(2): made("c")}
+    assert ledger.snapshot() == {node(1): made("c"), node(2): made("c")}
 
 
 @pytest.mark.parametrize(
@@ -141,12 +159,12 @@ def test_a_claim_notes_where_rows_stand_and_who_was_asked_for(shelf: Shelf) -> N
         (made("a"), "2:7", True),
         (made("a"), "2:8", False),
         # Of rows that a killed run may have replaced, and of withheld ones, nothing is known.
-        (Entry("writing", "a", digest="2:7"), "2:7", False),
-        (Entry("quarantined", "a", digest="2:7"), "2:7", False),
+        (PartitionState("writing", "a", digest="2:7"), "2:7", False),
+        (PartitionState("quarantined", "a", digest="2:7"), "2:7", False),
     ],
 )
 def test_rows_stand_where_the_ledger_calls_them_fresh(
-    held: Entry | None, digest: str, expected: bool
+    held: PartitionState | None, digest: str, expected: bool
 ) -> None:
-    seen = Book({} if held is None else {node(0): held})
-    assert stands(seen, node(0), digest) is expected
+    seen = LedgerSnapshot({} if held is None else {node(0): held})
+    assert is_published(seen, node(0), digest) is expected

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.engine.checks import judge
+from transom.engine.checks import evaluate_checks
 from transom.ledger.check import Check
 
 BOUNDS = st.none() | st.sampled_from([-1.0, 0.0, 0.3, 1.0, 2.0**53])
@@ -26,5 +26,5 @@ def test_each_value_is_judged_by_both_bounds(
         for row, values in enumerate(metrics)
         if (value := values.get(metric)) is not None
     ]
-    findings = [(f.check.name, f.row, f.observed, f.success) for f in judge(checks, metrics)]
+    findings = [(f.check.name, f.row, f.observed, f.success) for f in evaluate_checks(checks, metrics)]
     assert findings == expected

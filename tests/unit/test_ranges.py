@@ -4,9 +4,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.arrays.range_queries import NONE, Maxima, MaximaBesides, bisected, expanded
+from transom.arrays.range_queries import (
+    NO_VALUE,
+    Maxima,
+    MaximaBesides,
+    expand_ranges,
+    segmented_searchsorted,
+)
 
-VALUES = st.lists(st.tuples(st.integers(NONE, 6), st.integers(0, 2)), min_size=1, max_size=20)
+VALUES = st.lists(st.tuples(st.integers(NO_VALUE, 6), st.integers(0, 2)), min_size=1, max_size=20)
 RANGES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.integers(0, 3)), min_size=1)
 
 
@@ -20,10 +26,10 @@ def test_maxima(values: list[tuple[int, int]], ranges: list[tuple[int, int, int]
     every, owners = columns(values)
     low, high, besides = columns(cut)
     assert Maxima(every).of(low, high).tolist() == [
-        max([NONE, *(value for value, _ in values[a:b])]) for a, b, _ in cut
+        max([NO_VALUE, *(value for value, _ in values[a:b])]) for a, b, _ in cut
     ]
     assert MaximaBesides(every, owners).of(low, high, besides).tolist() == [
-        max([NONE, *(value for value, owner in values[a:b] if owner != but)]) for a, b, but in cut
+        max([NO_VALUE, *(value for value, owner in values[a:b] if owner != but)]) for a, b, but in cut
     ]
 
 
@@ -32,10 +38,10 @@ def test_bisected_and_expanded(values: list[int], ranges: list[tuple[int, int, i
     values = sorted(values)
     cut = [(min(a, b, len(values)), min(max(a, b), len(values)), bound) for a, b, bound in ranges]
     low, high, bound = columns(cut)
-    assert bisected(np.array(values), low, high, bound).tolist() == [
+    assert segmented_searchsorted(np.array(values), low, high, bound).tolist() == [
         next((i for i in range(a, b) if values[i] >= least), b) for a, b, least in cut
     ]
-    of, places = expanded(low, high)
+    of, places = expand_ranges(low, high)
     assert [*zip(of.tolist(), places.tolist(), strict=True)] == [
         (number, place) for number, (a, b, _) in enumerate(cut) for place in range(a, b)
     ]

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.features.aggregates.algorithm.granules import Level
+from transom.features.aggregates.algorithm.granules import WindowLevel
 from transom.features.aggregates.algorithm.recurring import Items, of_report, recurring
 from transom.features.aggregates.algorithm.stairwise_reference import reports
 from unit.small_granules import granules
@@ -14,7 +14,7 @@ from unit.small_levels import nested_levels
 Events = list[tuple[int, str]]
 
 
-def defined(events: Events, levels: list[Level], end: int) -> dict[str, tuple[int, ...]]:
+def defined(events: Events, levels: list[WindowLevel], end: int) -> dict[str, tuple[int, ...]]:
     bounds = [end, *(end - level.range for level in levels)]
     counts = {
         item: tuple(
@@ -58,6 +58,6 @@ def test_items_of_the_chain_and_of_granules_are_those_of_the_definition(
 
 
 def test_an_item_that_stays_away_in_one_ring_is_not_recurring() -> None:
-    levels = [Level(2, 2), Level(4, 2), Level(8, 4)]
+    levels = [WindowLevel(2, 2), WindowLevel(4, 2), WindowLevel(8, 4)]
     events = [(time, "always") for time in range(8)] + [(0, "gap"), (6, "gap"), (1, "gap")]
     assert defined(events, levels, 8) == {"always": (2, 2, 4)}

@@ -9,12 +9,12 @@ from reproduce.connections import PROTOCOLS, drawn
 from reproduce.multigranular import WAYS, of_granules, of_levels, of_range
 from reproduce.operations import Aggregation, Operation, Recurrence, Regression
 
-from transom.features.aggregates.algorithm.granules import Level
+from transom.features.aggregates.algorithm.granules import WindowLevel
 
 
 @pytest.mark.parametrize("of", [Aggregation(), Regression(), Recurrence()], ids=lambda of: of.name)
 @pytest.mark.parametrize("levels", [of_levels(2), of_levels(5), of_granules(2), of_range(4)])
-def test_every_way_says_the_same(of: Operation[Any], levels: tuple[Level, ...]) -> None:
+def test_every_way_says_the_same(of: Operation[Any], levels: tuple[WindowLevel, ...]) -> None:
     stream = drawn(levels[-1].range + 24, 300)
     found = {way: make(of, stream, levels) for way, make in WAYS.items()}
     multigranular._compare(of, found, stream, levels, "here")

@@ -21,7 +21,7 @@ from reproduce.item_streams import (
 from reproduce.window_errors import LOOKS, VARIANTS, errors
 
 from transom.features.frequency.algorithm.reference import Perfect, Proportional, Shape, Simple
-from transom.features.frequency.algorithm.splitter_reference import FixedPoint
+from transom.features.frequency.algorithm.splitter_reference import FixedPointSplitter
 
 SHAPE, WINDOW = Shape(2, 6, 3), 2 * LOOKS
 
@@ -30,7 +30,12 @@ def test_errors_are_those_of_the_listings() -> None:
     stream = shifting(np.random.default_rng(2), "Plateau", 3 * WINDOW + 7, 4, 90) % 40
     items = np.arange(40)
     found = errors(stream, items, SHAPE, WINDOW)
-    kinds = {"Simple": Simple, "Proportional": Proportional, "Splitter": FixedPoint, "Perfect": Perfect}
+    kinds = {
+        "Simple": Simple,
+        "Proportional": Proportional,
+        "Splitter": FixedPointSplitter,
+        "Perfect": Perfect,
+    }
     sketches = {name: kind(SHAPE, WINDOW) for name, kind in kinds.items()}
     looks = iter(zip(found.steps, *(found.errors[name] for name in VARIANTS), found.splits, strict=True))
     seen = 0
@@ -45,7 +50,7 @@ def test_errors_are_those_of_the_listings() -> None:
         for name, error in zip(VARIANTS, of_variants, strict=True):
             assert error == np.mean((estimates[name] - estimates["Perfect"]) ** 2), (name, number)
         splitter = sketches["Splitter"]
-        assert isinstance(splitter, FixedPoint)
+        assert isinstance(splitter, FixedPointSplitter)
         assert splits == sum(max(0, len(queue) - 2) for _, queue in splitter.queues())
         assert found.estimates["truth"][seen] == np.count_nonzero(stream[number - WINDOW : number] == 0)
         seen += 1

@@ -11,8 +11,8 @@ import pytest
 from reproduce import persistence as study
 from reproduce.presence import DATA, hashes
 
-from transom.features.persistence.algorithm.item_slot_hash import hashed
-from transom.features.persistence.algorithm.reference import FixedWindow, Persistence
+from transom.features.persistence.algorithm.item_slot_hash import item_slot_hash
+from transom.features.persistence.algorithm.reference import FixedWindow, PersistenceParams
 
 SMALL = 300
 
@@ -29,8 +29,8 @@ def few(data: Any) -> Any:
 @pytest.mark.parametrize("data", DATA, ids=lambda data: data.name)
 def test_a_point_is_what_the_listing_comes_to(data: Any) -> None:
     (first, present), seed = next(data.presences(SMALL)), 2
-    asked = Persistence(data.slots, Fraction("0.5"), Fraction("0.2"))
-    listing = FixedWindow(asked, lambda item, slot: hashed(item, slot, seed))
+    asked = PersistenceParams(data.slots, Fraction("0.5"), Fraction("0.2"))
+    listing = FixedWindow(asked, lambda item, slot: item_slot_hash(item, slot, seed))
     for slot in range(data.slots):
         for item in np.flatnonzero(present[:, slot]).tolist():
             listing.take(b"%d" % item, first + slot)

@@ -12,10 +12,10 @@ import pytest
 from deltalake import DeltaTable
 
 from transom.engine import retention
-from transom.engine.retention import SILENT, expire
+from transom.engine.retention import DEAD_CLAIM_AFTER, expire
 from transom.features.aggregates.stage import definition
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Entry, Node
+from transom.ledger.state import PartitionKey, PartitionState
 from transom.storage.store import Store
 from transom.stream import parse
 
@@ -31,12 +31,12 @@ STREAM = parse(
     }
 )
 STAGE = definition(STREAM)
-STOOD = Entry("published", "first", digest="2:7", inputs={"specification": "s"}, rows=2)
-REPORT = Node("aggregate", "site", "aggregates", DAY)
+STOOD = PartitionState("published", "first", digest="2:7", inputs={"specification": "s"}, rows=2)
+REPORT = PartitionKey("aggregate", "site", "aggregates", DAY)
 
 
-def node(number: int) -> Node:
-    return Node("aggregate", "site", "granules", DAY + number * HOUR)
+def node(number: int) -> PartitionKey:
+    return PartitionKey("aggregate", "site", "granules", DAY + number * HOUR)
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def lake(tmp_path: Path) -> tuple[Store, Ledger]:
 
 
 def statuses(ledger: Ledger) -> list[str]:
-    assert ledger.book()[REPORT] == STOOD
-    return [ledger.book()[node(number)].status for number in range(7)]
+    assert ledger.snapshot()[REPORT] == STOOD
+    return [ledger.snapshot()[node(number)].status for number in range(7)]
 
 
 def drop(lake: tuple[Store, Ledger], run: str) -> int:
@@ -87,7 +87,7 @@ def test_a_run_is_silent_since_its_latest_commit(lake: tuple[Store, Ledger]) -> 
     latest = DeltaTable(f"{ledger.root}/hours").version()
     # One of which the log knows nothing may have been at work before all of it.
     silent = {"first": 2, "a": 1, "b": 0, "unknown": latest}
-    assert {run: ledger.silence(run) / HOUR for run in silent} == silent
+    assert {run: ledger.idle_time(run) / HOUR for run in silent} == silent
 
 
 def test_what_another_run_is_writing_is_left_to_it(lake: tuple[Store, Ledger]) -> None:
@@ -106,7 +106,7 @@ def test_what_a_killed_run_has_left_expires_when_it_has_been_silent_for_long(
 ) -> None:
     _, ledger = lake
     ledger.claim("aggregate", [node(0)], "killed")
-    time_goes_by(ledger, SILENT - timedelta(minutes=1))
+    time_goes_by(ledger, DEAD_CLAIM_AFTER - timedelta(minutes=1))
     assert drop(lake, "too early") == 1
     assert statuses(ledger)[:2] == ["writing", "expired"]
     time_goes_by(ledger, timedelta(minutes=1))
@@ -116,7 +116,7 @@ def test_what_a_killed_run_has_left_expires_when_it_has_been_silent_for_long(
     assert statuses(ledger) == ["expired", "expired", *["published"] * 4, "writing"]
     # What they were is known, so that what was computed from them stays fresh.
     expired = replace(STOOD, status="expired", rows=0)
-    assert [ledger.book()[node(number)] for number in range(2)] == [expired, expired]
+    assert [ledger.snapshot()[node(number)] for number in range(2)] == [expired, expired]
 
 
 def test_a_run_that_meets_another_while_it_tidies_up_has_done_its_work(

@@ -6,9 +6,16 @@ from fractions import Fraction
 import numpy as np
 
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.frames.algorithm.readings import NONE, Left, Readings
-from transom.features.frames.algorithm.reference import Aggregate, Framing, Reading, Threshold, alone, framed
-from transom.features.frames.algorithm.vectorised import advance, whole
+from transom.features.frames.algorithm.readings import MISSING, OpenFrameState, Readings
+from transom.features.frames.algorithm.reference import (
+    Aggregate,
+    FrameSpec,
+    Reading,
+    Threshold,
+    framed,
+    frames_of_period,
+)
+from transom.features.frames.algorithm.vectorised import advance, frames_of_period_vectorised
 
 
 def columns(ones: Sequence[Reading]) -> Readings:
@@ -16,7 +23,7 @@ def columns(ones: Sequence[Reading]) -> Readings:
     return Readings(
         np.zeros(len(ones), dtype=np.int64),
         np.array([one.time for one in ones], dtype=np.int64),
-        np.array([NONE if one.value is None else one.value for one in ones], dtype=np.int64),
+        np.array([MISSING if one.value is None else one.value for one in ones], dtype=np.int64),
         *(
             np.array([getattr(one, name) for one in ones], dtype=bool)
             for name in ("missing", "holds", "starts", "ends")
@@ -24,9 +31,9 @@ def columns(ones: Sequence[Reading]) -> Readings:
     )
 
 
-def told(framing: Framing, ones: Sequence[Reading]) -> list[tuple[int, int]]:
+def told(framing: FrameSpec, ones: Sequence[Reading]) -> list[tuple[int, int]]:
     """The ends of the final frames of an hour, by both forms."""
-    reports, _ = advance(framing, Left.none(), columns(ones), 0, HOUR_LENGTH)
+    reports, _ = advance(framing, OpenFrameState.none(), columns(ones), 0, HOUR_LENGTH)
     found = [
         (start, end)
         for start, end, final in zip(
@@ -46,11 +53,11 @@ def test_a_liberal_frame_reaches_past_readings_without_a_value() -> None:
         Reading(1, 5, holds=False), Reading(2, None, missing=True), Reading(3, 50, holds=True),
         Reading(4, None, missing=True), Reading(5, 5, holds=False),
     ]  # fmt: skip
-    assert told(Framing(Threshold(liberal=True)), ones) == [(1, 5)]
+    assert told(FrameSpec(Threshold(liberal=True)), ones) == [(1, 5)]
 
 
 def test_a_start_drops_an_open_frame_only_if_it_would_have_joined_it() -> None:
-    dropping = Framing(Threshold(), meeting="drop")
+    dropping = FrameSpec(Threshold(), when_open="drop")
     ends = Reading(6, 1, holds=False, starts=False)
     joins = [
         Reading(1, 50, holds=True),
@@ -69,18 +76,20 @@ def test_a_start_drops_an_open_frame_only_if_it_would_have_joined_it() -> None:
 
 
 def test_of_overlapping_minimal_frames_those_that_contain_another_are_left_out() -> None:
-    framing = Framing(Aggregate("sum", ">", Fraction(10), True))
+    framing = FrameSpec(Aggregate("sum", ">", Fraction(10), True))
     # From 1 it takes three readings, from 2 two, from 3 two.
     ones = [Reading(time, value) for time, value in enumerate([1, 3, 8, 9], start=1)]
-    found = whole(framing, columns(ones), 0, HOUR_LENGTH, overlap=True, longest=False)
+    found = frames_of_period_vectorised(framing, columns(ones), 0, HOUR_LENGTH, overlap=True, longest=False)
     assert sorted(zip(found.start.tolist(), found.end.tolist(), strict=True)) == [(2, 3), (3, 4)]
-    frames = alone(framing, ones, HOUR_LENGTH, overlap=True)
+    frames = frames_of_period(framing, ones, HOUR_LENGTH, overlap=True)
     assert sorted((frame.start, frame.end) for frame in frames) == [(2, 3), (3, 4)]
 
 
 def test_a_frame_that_is_reported_when_its_stretch_ends_counts_all_its_readings_as_new() -> None:
     ones = [Reading(hour * HOUR_LENGTH, 50, holds=True) for hour in range(3)]
-    found = whole(Framing(Threshold()), columns(ones), 0, 4 * HOUR_LENGTH, overlap=False, longest=False)
+    found = frames_of_period_vectorised(
+        FrameSpec(Threshold()), columns(ones), 0, 4 * HOUR_LENGTH, overlap=False, longest=False
+    )
     assert found.new.tolist() == found.records.tolist() == [3]
     assert found.hour.tolist() == [3 * HOUR_LENGTH]
 
@@ -89,8 +98,8 @@ def test_silence_of_a_known_key_is_a_frame_as_soon_as_it_is_long_enough() -> Non
     """Lines a minute, counted by 5 minutes, of hosts as in an operator's report: a is silent from 10:30 on, c
     from 9:00 to 10:00, and b never."""
     every = HOUR_LENGTH // 12
-    framing = Framing(
-        Threshold(), every, True, "satisfies", idle=24 * HOUR_LENGTH, least_time=2 * every, begins=True
+    framing = FrameSpec(
+        Threshold(), every, True, "satisfies", idle=24 * HOUR_LENGTH, min_time=2 * every, begins=True
     )
     silent = {"a": range(10 * 12 + 6, 13 * 12), "b": range(0), "c": range(9 * 12, 10 * 12)}
     first = {}
@@ -111,6 +120,6 @@ def test_silence_of_a_known_key_is_a_frame_as_soon_as_it_is_long_enough() -> Non
 
 def test_a_key_may_be_idle_for_any_number_of_minutes() -> None:
     minute = HOUR_LENGTH // 60
-    framing = Framing(Threshold(), idle=20 * minute)
+    framing = FrameSpec(Threshold(), idle=20 * minute)
     ones = [Reading(at * minute, 50, holds=True) for at in (0, 19, 39, 50)]
     assert told(framing, ones) == [(0, 19 * minute)]

@@ -9,18 +9,18 @@ from unittest.mock import Mock
 
 import pytest
 
-from transom.core.intervals import HOUR, NO_HOUR, Interval
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
 from transom.features.ingest.checks import hour_checks
-from transom.features.ingest.file_records import File, Listed, Rules
+from transom.features.ingest.file_records import FilePolicy, FileRecord, ListedFile
 from transom.features.ingest.hour_states import HourState
 from transom.features.ingest.publish import _entries
-from transom.features.ingest.snapshot import Scene, late_files, scene_of
+from transom.features.ingest.snapshot import IngestSnapshot, late_files, take_snapshot
 from transom.features.ingest.specified import STAGE, Specified, expected_of, file_shape, node_of, scheduled
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
 from transom.ledger.staleness import Scope
-from transom.ledger.state import Book, Entry, Node
-from transom.storage.store import Pins, Store
+from transom.ledger.state import LedgerSnapshot, PartitionKey, PartitionState
+from transom.storage.store import PinnedTables, Store
 from transom.stream import parse
 from unit.small_stream import changed
 from unit.some_files import RULES, at, listed, one
@@ -31,47 +31,47 @@ OLD = {"specification": "then"}
 
 def entry(
     status: Any = "published", inputs: Mapping[str, str] | None = EXPECTED, asked: bool = True
-) -> Entry:
-    return Entry(status, "a", inputs=inputs, asked=asked)
+) -> PartitionState:
+    return PartitionState(status, "a", inputs=inputs, asked=asked)
 
 
 def scene(
-    entries: Mapping[Node, Entry] | None = None,
-    known: Mapping[str, File] | None = None,
-    there: Mapping[str, Listed] | None = None,
+    entries: Mapping[PartitionKey, PartitionState] | None = None,
+    known: Mapping[str, FileRecord] | None = None,
+    there: Mapping[str, ListedFile] | None = None,
     *,
     hours: tuple[int, int] = (10, 11),
     stretch: tuple[int, int] | None = None,
-    rules: Rules = RULES,
-) -> Scene:
+    rules: FilePolicy = RULES,
+) -> IngestSnapshot:
     """What a run of some hours finds; `heal` is two hours."""
-    book = Book(entries or {})
+    book = LedgerSnapshot(entries or {})
     chunk, whole = (Interval(*map(at, bounds)) for bounds in (hours, stretch or hours))
     scope = Scope.of(chunk, whole, 2 * HOUR, book.hours(STAGE))
-    pins = Pins(Store(None, ""), {})
-    return Scene(book, pins, scope, known or {}, there or {}, rules, lambda _: EXPECTED)
+    pins = PinnedTables(Store(None, ""), {})
+    return IngestSnapshot(book, pins, scope, known or {}, there or {}, rules, lambda _: EXPECTED)
 
 
-def asked(*hours: int) -> dict[Node, Entry]:
+def asked(*hours: int) -> dict[PartitionKey, PartitionState]:
     return {node_of("events", at(hour)): entry() for hour in hours}
 
 
 def test_a_run_looks_at_the_files_of_its_hours_and_of_known_ones_near_them() -> None:
     found = scene(asked(6, 7, 12, 13))
-    looked = [hour for hour in range(5, 16) if found.looked_at(at(hour), None)]
+    looked = [hour for hour in range(5, 16) if found.in_scope(at(hour), None)]
     # The hour between is a gap that it fills.
     assert looked == [10, 11, 12]
     # Files that are known, of hours that nobody asked for.
-    assert [hour for hour in range(5, 16) if found.looked_at(at(hour), "ingested")] == [8, 9, 10, 11, 12]
+    assert [hour for hour in range(5, 16) if found.in_scope(at(hour), "ingested")] == [8, 9, 10, 11, 12]
     for status in (None, "ingested", "waiting"):
-        assert found.looked_at(NO_HOUR, status)
+        assert found.in_scope(UNKNOWN_HOUR, status)
 
 
 def test_a_file_that_waits_is_looked_at_by_every_chunk_that_may_publish_its_hour() -> None:
     first, last = (scene(hours=hours, stretch=(10, 14)) for hours in ((10, 12), (12, 14)))
-    assert [hour for hour in range(6, 16) if first.looked_at(at(hour), "waiting")] == [8, 9, 10, 11, 14, 15]
-    assert [hour for hour in range(6, 16) if last.looked_at(at(hour), "waiting")] == [8, 9, *range(10, 16)]
-    assert [hour for hour in range(6, 16) if last.looked_at(at(hour), "ingested")] == [12, 13, 14, 15]
+    assert [hour for hour in range(6, 16) if first.in_scope(at(hour), "waiting")] == [8, 9, 10, 11, 14, 15]
+    assert [hour for hour in range(6, 16) if last.in_scope(at(hour), "waiting")] == [8, 9, *range(10, 16)]
+    assert [hour for hour in range(6, 16) if last.in_scope(at(hour), "ingested")] == [12, 13, 14, 15]
 
 
 def test_hours_are_stale_by_what_a_kill_has_left_and_by_another_specification() -> None:
@@ -117,13 +117,13 @@ def test_an_hour_has_the_inputs_of_the_run_that_sees_to_it() -> None:
         node_of("events", at(2)): entry("writing", OLD),
         node_of("events", at(10)): entry(inputs=OLD),
         node_of("events", at(12)): entry("writing", OLD),
-        node_of("events", NO_HOUR): entry(inputs=OLD),
+        node_of("events", UNKNOWN_HOUR): entry(inputs=OLD),
     }
     found = scene(entries)
     assert {hour: found.inputs(at(hour)) for hour in (1, 2, 3, 10, 12)} == {
         1: None, 2: None, 3: EXPECTED, 10: EXPECTED, 12: EXPECTED
     }  # fmt: skip
-    assert found.inputs(NO_HOUR) == EXPECTED
+    assert found.inputs(UNKNOWN_HOUR) == EXPECTED
 
 
 def test_files_that_came_too_late_wait_and_others_are_none_of_the_runs() -> None:
@@ -193,7 +193,7 @@ def test_hours_before_the_schedule_and_after_it_may_have_no_file() -> None:
     bare, expecting = parse(changed()), parse(changed(source__expect=1))
     bounds = {"start": "2015-05-17T10:00", "until": "2015-05-17T12:00"}
     bound = parse(changed(source__expect=1, **bounds))
-    hours = [at(9), at(10), at(11), at(12), NO_HOUR]
+    hours = [at(9), at(10), at(11), at(12), UNKNOWN_HOUR]
     inside = [False, True, True, False, True]
     assert [scheduled(bound, hour) for hour in hours] == inside
     assert [scheduled(expecting, hour) for hour in hours] == [True] * 5
@@ -229,18 +229,18 @@ def test_tables_are_pinned_at_the_state_of_the_ledger_that_was_read(
     node = node_of("events", at(10))
     pin, times = store.pin, []
 
-    def overtaking(names: Any, book: Any) -> Pins:
+    def overtaking(names: Any, book: Any) -> PinnedTables:
         times.append(len(book))
         if len(times) == 1:
             ledger.claim(STAGE, [node], "other")
-            ledger.publish(STAGE, {node: Entry("published", "other")}, "other")
+            ledger.publish(STAGE, {node: PartitionState("published", "other")}, "other")
         return pin(names, book)
 
     monkeypatch.setattr(store, "pin", overtaking)
-    found = scene_of(store, ledger, stream, tables, interval, interval)
+    found = take_snapshot(store, ledger, stream, tables, interval, interval)
     assert times == [0, 1]
-    assert found.book == {node: Entry("published", "other")}
-    assert found.scope.asked == {at(10)}
+    assert found.ledger_state == {node: PartitionState("published", "other")}
+    assert found.scope.requested == {at(10)}
 
 
 def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,12 +252,12 @@ def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     store.create(tables)
     nodes = [node_of("events", at(hour)) for hour in (6, 11)]
     ledger.claim(STAGE, nodes, "a")
-    ledger.publish(STAGE, {node: Entry("published", "a") for node in nodes}, "a")
+    ledger.publish(STAGE, {node: PartitionState("published", "a") for node in nodes}, "a")
     interval = Interval(at(10), at(11))
-    rules = scene_of(store, ledger, stream, tables, interval, interval).rules
+    rules = take_snapshot(store, ledger, stream, tables, interval, interval).rules
     # Before its hours as far as it heals; after them what somebody has asked for.
     assert [hour for hour in range(5, 16) if rules.permitted(at(hour))] == [8, 9, 10, 11]
-    assert rules.permitted(NO_HOUR)
+    assert rules.permitted(UNKNOWN_HOUR)
     assert rules.replace_changed
     assert rules.shape(at(1)) == file_shape(stream, at(1))
 
@@ -265,10 +265,12 @@ def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_what_an_hour_is_made_of_is_said_only_where_it_is_known() -> None:
     chunk, stretch = Interval(at(10), at(12)), Interval(at(8), at(14))
     scope = Scope.of(chunk, stretch, HOUR, ())
-    pins = Pins(Store(None, ""), {})
+    pins = PinnedTables(Store(None, ""), {})
     made = {n: {"specification": "now" if n % 2 else "then"} for n in range(5, 16)}
-    book = Book({node_of("events", at(n)): Entry("published", "a", inputs=made[n]) for n in made})
-    scene = Scene(book, pins, scope, {}, {}, RULES, lambda _: {"specification": "now"})
+    book = LedgerSnapshot(
+        {node_of("events", at(n)): PartitionState("published", "a", inputs=made[n]) for n in made}
+    )
+    scene = IngestSnapshot(book, pins, scope, {}, {}, RULES, lambda _: {"specification": "now"})
     # Earlier chunks have seen to 7 to 9, this one sees to 10 and 11; 6 is too far, 12 a later chunk's.
     unknown = {n for n in made if scene.inputs(at(n), mixed=False) is None}
     assert unknown == {6, 12, 14}

@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.features.patterns.algorithm.batches import Rows, shown, trimmed
-from transom.features.patterns.algorithm.detected_matches import belongs, sightings
+from transom.features.patterns.algorithm.batches import KeyedRecords, keep_first_and_last, windows_to_detect
+from transom.features.patterns.algorithm.detected_matches import belongs, detect_matches
 from transom.features.patterns.algorithm.matching import minimal
-from transom.features.patterns.algorithm.pattern import Pattern
-from transom.features.patterns.algorithm.reference import Run, Widening, Work, widen
+from transom.features.patterns.algorithm.pattern import EventPattern
+from transom.features.patterns.algorithm.reference import KeyWidening, Widening, Work, widen
 from unit.small_widenings import (
     CASE,
     ELEMENTS,
@@ -35,9 +35,9 @@ def of_all(keys: list[list[tuple[int, int]]]) -> list[tuple[int, Record]]:
     return [(key, record) for key, rows in enumerate(keys) for record in records_of(rows)]
 
 
-def rows_of(every: list[tuple[int, Record]], at: np.ndarray, cut: np.ndarray | None = None) -> Rows:
+def rows_of(every: list[tuple[int, Record]], at: np.ndarray, cut: np.ndarray | None = None) -> KeyedRecords:
     key, time = (np.array([f(every[i]) for i in at], dtype=np.int64) for f in (key_of, time_of))
-    return Rows(key, time, np.zeros(len(at), dtype=bool) if cut is None else cut)
+    return KeyedRecords(key, time, np.zeros(len(at), dtype=bool) if cut is None else cut)
 
 
 def key_of(one: tuple[int, Record]) -> int:
@@ -52,7 +52,7 @@ def time_of(one: tuple[int, Record]) -> int:
 class Fast:
     """Runs of the fast form; what one carries to the next are rows of each level."""
 
-    pattern: Pattern
+    pattern: EventPattern
     widening: Widening
     every: list[tuple[int, Record]]
     at: int = 0
@@ -70,11 +70,11 @@ class Fast:
             rows = rows_of(every, at, cut)
             if level:
                 taken = (rows.time >= begin // length * length) & (rows.time < until // length * length)
-                at, rows = at[taken], rows.taken(taken)
-                what = trimmed(rows, length, self.widening.most)
-                at, cut = at[what.kept], what.cut[what.kept]
+                at, rows = at[taken], rows.take(taken)
+                what = keep_first_and_last(rows, length, self.widening.max_records)
+                at, cut = at[what.retained], what.cut[what.retained]
                 many = np.unique(self._batches(at, length), return_counts=True)[1]
-                assert what.many.tolist() == many.tolist()
+                assert what.count.tolist() == many.tolist()
             at, cut = (np.concatenate(pair) for pair in zip(self.ended[level], (at, cut), strict=True))
             order = np.argsort(at)
             at, cut = at[order], cut[order]
@@ -91,21 +91,24 @@ class Fast:
         return np.array([self.every[i][0] * 1000 + time_of(self.every[i]) // length for i in at])
 
     def _found(
-        self, level: int, rows: Rows, at: np.ndarray, stretches: list[tuple[int, int]]
+        self, level: int, rows: KeyedRecords, at: np.ndarray, stretches: list[tuple[int, int]]
     ) -> Iterator[Found]:
         every, pattern = self.every, self.pattern
         bits = np.array([every[i][1].bits for i in at], dtype=np.int64)
         opens, closes = bits & pattern.opening > 0, bits & pattern.closing > 0
         needs = [((bits >> step.bit & 1).astype(bool), step.times) for step in pattern.steps]
-        windows = shown(rows, level, self.widening, stretches, opens, closes, needs)
-        for seen in sightings(pattern, self.widening, level, windows, rows.time, bits, {}):
+        windows = windows_to_detect(rows, level, self.widening, stretches, opens, closes, needs)
+        for seen in detect_matches(pattern, self.widening, level, windows, rows.time, bits, {}):
             for first, last, end in zip(seen.first, seen.last, seen.end, strict=True):
                 (key, one), (_, other) = every[at[first]], every[at[last]]
                 yield key, level, int(end), one, other
 
 
 def expected_of(
-    pattern: Pattern, widening: Widening, keys: list[list[tuple[int, int]]], stretches: list[tuple[int, int]]
+    pattern: EventPattern,
+    widening: Widening,
+    keys: list[list[tuple[int, int]]],
+    stretches: list[tuple[int, int]],
 ) -> list[Found]:
     found = []
     for key, rows in enumerate(keys):
@@ -121,7 +124,7 @@ def expected_of(
 @CASE
 @given(case=widenings(), keys=KEYS, ends=ENDS, records=st.integers(1, 30), pairs=st.integers(1, 400))
 def test_many_keys_at_once_come_to_the_same(
-    case: tuple[Pattern, Widening],
+    case: tuple[EventPattern, Widening],
     keys: list[list[tuple[int, int]]],
     ends: list[int],
     records: int,
@@ -143,7 +146,7 @@ def test_many_keys_at_once_come_to_the_same(
 def test_a_batch_of_too_many_records_holds_what_any_other_does(
     elements: str, most: int, bits: list[int]
 ) -> None:
-    pattern, widening = Pattern(ELEMENTS[elements], (), 40, most), Widening(40, 40, most)
+    pattern, widening = EventPattern(ELEMENTS[elements], (), 40, most), Widening(40, 40, most)
     keys = [list(enumerate(bits, start=1))]
     with mock.patch("transom.features.patterns.algorithm.detected_matches.minimal", wraps=minimal) as looked:
         found = Fast(pattern, widening, of_all(keys)).advance(OVER, [(-1, OVER)])
@@ -155,12 +158,12 @@ def test_a_batch_of_too_many_records_holds_what_any_other_does(
 
 @given(case=widenings(), keys=KEYS, ends=ENDS)
 def test_runs_of_many_keys_carry_what_the_listing_carries(
-    case: tuple[Pattern, Widening], keys: list[list[tuple[int, int]]], ends: list[int]
+    case: tuple[EventPattern, Widening], keys: list[list[tuple[int, int]]], ends: list[int]
 ) -> None:
     pattern, widening = case
     every = of_all(keys)
     fast = Fast(pattern, widening, every)
-    runs = [Run(widening, Detector(pattern), 0) for _ in keys]
+    runs = [KeyWidening(widening, Detector(pattern), 0) for _ in keys]
     found = []
     for begin, until in pairwise(bounds(widening, ends)):
         found += fast.advance(until, [(begin, until)])
@@ -185,7 +188,7 @@ class Window:
     new: list[tuple[int, int]]
 
 
-def windows_of(widening: Widening, level: int, rows: Rows) -> list[Window]:
+def windows_of(widening: Widening, level: int, rows: KeyedRecords) -> list[Window]:
     """Every window of a level that is not empty."""
     length, time = widening.length(level), rows.time.tolist()
     batches: dict[tuple[int, int], list[int]] = {}
@@ -200,7 +203,7 @@ def windows_of(widening: Widening, level: int, rows: Rows) -> list[Window]:
             for other in later
             if one <= other and lowest(widening, time[one], time[other]) == level
         ]
-        over = level == 0 and max(len(earlier), len(later)) > 2 * widening.most
+        over = level == 0 and max(len(earlier), len(later)) > 2 * widening.max_records
         found.append(
             Window([*earlier, *later], (later or [-1])[0], (number + 1) * length, over, new),
         )
@@ -210,7 +213,7 @@ def windows_of(widening: Widening, level: int, rows: Rows) -> list[Window]:
 @CASE
 @given(case=widenings(), keys=KEYS, ends=ENDS)
 def test_windows_are_shown_whole_that_can_hold_something_new(
-    case: tuple[Pattern, Widening], keys: list[list[tuple[int, int]]], ends: list[int]
+    case: tuple[EventPattern, Widening], keys: list[list[tuple[int, int]]], ends: list[int]
 ) -> None:
     _, widening = case
     every, at = of_all(keys), np.arange(sum(map(len, keys)))
@@ -218,14 +221,16 @@ def test_windows_are_shown_whole_that_can_hold_something_new(
     seen = 0
     for level in range(widening.levels):
         if level:
-            at = at[trimmed(rows_of(every, at), widening.length(level), widening.most).kept]
+            at = at[
+                keep_first_and_last(rows_of(every, at), widening.length(level), widening.max_records).retained
+            ]
         rows = rows_of(every, at)
-        what = shown(rows, level, widening, stretches)
+        what = windows_to_detect(rows, level, widening, stretches)
         windows = windows_of(widening, level, rows)
         seen += len(windows)
         wanted = [one for one in windows if any(a < one.end <= b for a, b in stretches)]
         assert sorted(what.ends.tolist()) == sorted(one.end for one in wanted)
-        columns = (what.first, what.behind, what.end, what.oversized)
+        columns = (what.first, what.stop, what.end, what.oversized)
         assert [*zip(*(column.tolist() for column in columns), strict=True)] == [
             (one.rows[0], one.rows[-1] + 1, one.end, one.oversized) for one in wanted if one.new
         ]
@@ -244,7 +249,7 @@ def test_windows_are_shown_whole_that_can_hold_something_new(
     many=st.integers(1, 3),
 )
 def test_of_windows_is_shown_what_can_be_part_of_something_new(
-    case: tuple[Pattern, Widening],
+    case: tuple[EventPattern, Widening],
     keys: list[list[tuple[int, int]]],
     ends: list[int],
     marked: list[tuple[bool, bool]],
@@ -255,23 +260,27 @@ def test_of_windows_is_shown_what_can_be_part_of_something_new(
     stretches = some_of(ends)
     for level in range(widening.levels):
         if level:
-            at = at[trimmed(rows_of(every, at), widening.length(level), widening.most).kept]
+            at = at[
+                keep_first_and_last(rows_of(every, at), widening.length(level), widening.max_records).retained
+            ]
         rows = rows_of(every, at)
         opens, closes = (
             np.array([marked[i][side] if i < len(marked) else i % 3 > side for i in at], dtype=bool)
             for side in (0, 1)
         )
-        what = shown(rows, level, widening, stretches, opens, closes, [(opens, many), (closes, 1)])
+        what = windows_to_detect(
+            rows, level, widening, stretches, opens, closes, [(opens, many), (closes, 1)]
+        )
         windows = [one for one in windows_of(widening, level, rows) if one.new]
         windows = [one for one in windows if any(a < one.end <= b for a, b in stretches)]
-        columns = (what.first, what.behind, what.end, what.oversized)
+        columns = (what.first, what.stop, what.end, what.oversized)
         parts = [*zip(*(column.tolist() for column in columns), strict=True)]
         for one in windows:
             near = [
                 (first, last)
                 for first, last in one.new
-                if opens[first] and closes[last] and last - first < widening.most
-                if rows.time[last] - rows.time[first] <= widening.longest
+                if opens[first] and closes[last] and last - first < widening.max_records
+                if rows.time[last] - rows.time[first] <= widening.max_length
                 if sum(opens[first : last + 1]) >= many
             ]
             of = [part for part in parts if one.rows[0] <= part[0] <= one.rows[-1] and part[2] == one.end]
@@ -284,9 +293,9 @@ def test_of_windows_is_shown_what_can_be_part_of_something_new(
                 assert all(first <= begin and end < behind for begin, end in near)
                 # No more than what L lets meet: L - 1 records of the earlier batch, and of the later one too
                 # where an instance has to begin in the earlier one.
-                assert max(one.rows[0], one.middle - widening.most + 1) <= first < behind
+                assert max(one.rows[0], one.middle - widening.max_records + 1) <= first < behind
                 assert one.middle < behind <= one.rows[-1] + 1
-                assert not level or (first < one.middle and behind < one.middle + widening.most)
+                assert not level or (first < one.middle and behind < one.middle + widening.max_records)
             parts = [part for part in parts if part not in of]
         assert not parts
 
@@ -308,10 +317,10 @@ def lowest(widening: Widening, first: int, last: int) -> int:
 
 @given(case=widenings(), first=st.integers(0, 60), reach=st.integers(0, 36))
 def test_a_match_belongs_to_the_first_window_of_the_lowest_level(
-    case: tuple[Pattern, Widening], first: int, reach: int
+    case: tuple[EventPattern, Widening], first: int, reach: int
 ) -> None:
     _, widening = case
-    last = first + min(reach, widening.longest)
+    last = first + min(reach, widening.max_length)
     belonging = [
         (level, end)
         for level in range(widening.levels)

@@ -17,13 +17,13 @@ from transom.features.frequency.algorithm.reference import Cell, Perfect, Shape
 from transom.features.frequency.algorithm.splitter import FIELDS, SplitterCells, SubCells, bounds, values
 from transom.features.frequency.algorithm.splitter_reference import (
     UNIT,
-    FixedPoint,
+    FixedPointSplitter,
     Splitter,
-    SplitterAsListed,
+    SplitterListing,
     SubCell,
     error,
 )
-from transom.features.frequency.checks import SUB_CELLS, WINDOW, beyond
+from transom.features.frequency.checks import SUB_CELLS, WINDOW, excess_sub_cells
 from unit.test_countmin import ITEMS, given_records, given_ticks
 
 SHAPE = Shape(2, 4, 3)
@@ -56,31 +56,31 @@ def test_what_cannot_be(tau: Fraction, mu: Fraction, message: str) -> None:
 
 
 def test_a_steady_cell_is_one_stretch_and_a_change_splits_it() -> None:
-    sketch = SplitterAsListed(Shape(1, 1), 100, tau=Fraction(1, 10))
+    sketch = SplitterListing(Shape(1, 1), 100, tau=Fraction(1, 10))
     for tick in range(100):
         sketch.update_sample(b"x", 4 if tick < 50 else 40)
         sketch.update_tick()
     ((_, queue),) = sketch.queues()
-    steady = [sub for sub in queue if sub.last < 50]
+    steady = [sub for sub in queue if sub.last_step < 50]
     assert sum(sub.counter for sub in steady[:2]) > 150
     assert len(queue) < 12
     assert sketch.estimate(b"x") == 50 * 4 + 50 * 40
 
 
-def everything(sketch: SplitterAsListed) -> dict[Cell, list[SubCell]]:
+def everything(sketch: SplitterListing) -> dict[Cell, list[SubCell]]:
     return dict(sorted(sketch.queues()))
 
 
 @given(stream=STREAM, steps=st.integers(1, 40), tau=TAU, mu=MU)
 def test_lazy_is_as_listed_of_records(stream: list[bytes], steps: int, tau: Fraction, mu: Fraction) -> None:
-    listed, lazy = SplitterAsListed(SHAPE, steps, tau=tau, mu=mu), Splitter(SHAPE, steps, tau=tau, mu=mu)
+    listed, lazy = SplitterListing(SHAPE, steps, tau=tau, mu=mu), Splitter(SHAPE, steps, tau=tau, mu=mu)
     for item in stream:
         listed.update(item)
         lazy.update(item)
     assert everything(listed) == everything(lazy)
 
 
-def take(sketch: SplitterAsListed, ticks: Sequence[dict[bytes, int]]) -> SplitterAsListed:
+def take(sketch: SplitterListing, ticks: Sequence[dict[bytes, int]]) -> SplitterListing:
     for tick in ticks:
         for item, times in tick.items():
             sketch.update_sample(item, times)
@@ -92,7 +92,7 @@ def take(sketch: SplitterAsListed, ticks: Sequence[dict[bytes, int]]) -> Splitte
 def test_lazy_is_as_listed_of_ticks(
     ticks: list[dict[bytes, int]], steps: int, tau: Fraction, mu: Fraction
 ) -> None:
-    listed = take(SplitterAsListed(SHAPE, steps, tau=tau, mu=mu), ticks)
+    listed = take(SplitterListing(SHAPE, steps, tau=tau, mu=mu), ticks)
     lazy = take(Splitter(SHAPE, steps, tau=tau, mu=mu), ticks)
     assert [lazy.estimate(item) for item in ITEMS] == [listed.estimate(item) for item in ITEMS]
     assert everything(listed) == everything(lazy)
@@ -141,7 +141,7 @@ def at_once(
         window = ticks[max(0, now - steps + 1) : now + 1]
         cells.advance(now, seen.reshape(-1), sum(sum(one.values()) for one in window))
         if now in cuts:
-            cells = SplitterCells(cells.held(now), SHAPE.columns, steps, tau, mu)
+            cells = SplitterCells(cells.sub_cells(now), SHAPE.columns, steps, tau, mu)
     return cells, len(ticks) - 1
 
 
@@ -150,9 +150,9 @@ def at_once(
 def test_all_cells_at_once_are_those_one_by_one_to_the_last_bit(
     ticks: list[dict[bytes, int]], steps: int, tau: Fraction, mu: Fraction, cuts: set[int]
 ) -> None:
-    lazy = take(FixedPoint(SHAPE, steps, tau=tau, mu=mu), ticks)
+    lazy = take(FixedPointSplitter(SHAPE, steps, tau=tau, mu=mu), ticks)
     cells, now = at_once(ticks, steps, tau, mu, sorted(cuts))
-    held = cells.held(now)
+    held = cells.sub_cells(now)
     found = values(held, now, steps).reshape(SHAPE.rows, SHAPE.columns)
     records = sum(sum(tick.values()) for tick in ticks[max(0, now - steps + 1) :])
     low, high = (some.reshape(SHAPE.rows, SHAPE.columns) for some in bounds(held, now, steps, records))
@@ -171,7 +171,7 @@ def test_fixed_point_is_near_what_is_exact() -> None:
     ]
     exact = take(Splitter(SHAPE, 60), ticks)
     cells, now = at_once(ticks, 60, exact.tau, exact.mu)
-    held = cells.held(now)
+    held = cells.sub_cells(now)
     found = values(held, now, 60) / UNIT
     assert found == pytest.approx([float(exact.value(cell)) for cell in CELLS], abs=1e-6)
 
@@ -182,18 +182,18 @@ def test_cells_have_room_for_more_sub_cells_wherever_they_begin() -> None:
     ticks = [{ITEMS[i]: 9 for i in range(12)} if t % 5 == 0 else {} for t in range(60)]
     ticks += [{ITEMS[int(i)]: int(dice.integers(1, 900)) for i in dice.integers(0, 12, 5)} for _ in range(60)]
     tau, mu = Fraction(1, 200), Fraction(9, 10)
-    lazy = take(FixedPoint(SHAPE, 25, tau=tau, mu=mu), ticks)
+    lazy = take(FixedPointSplitter(SHAPE, 25, tau=tau, mu=mu), ticks)
     cells, now = at_once(ticks, 25, tau, mu)
-    held = cells.held(now)
+    held = cells.sub_cells(now)
     assert held.many.max() > 8
     assert [lazy.value(cell) * UNIT for cell in CELLS] == values(held, now, 25).tolist()
 
 
 def test_bounds_of_a_steady_cell_are_no_more_than_all_records() -> None:
     ticks = [{ITEMS[0]: 10}] * 60
-    lazy = take(FixedPoint(SHAPE, 6), ticks)
+    lazy = take(FixedPointSplitter(SHAPE, 6), ticks)
     cells, now = at_once(ticks, 6, lazy.tau, Fraction(lazy.mu))
-    _, high = bounds(cells.held(now), now, 6, 60)
+    _, high = bounds(cells.sub_cells(now), now, 6, 60)
     assert lazy.bounds(ITEMS[0])[1] == high.max() == 60
 
 
@@ -204,8 +204,8 @@ def test_memory_goes_by_sub_cells_however_they_are_spread() -> None:
         seen = np.ones(500, dtype=np.int64)
         seen[7] = 400 if now % 2 else 100
         cells.advance(now, seen, 200 * (499 + 250))
-        most = max(most, int(cells.held(now).many.sum()))
-    assert cells.held(600).many.max() > 100
+        most = max(most, int(cells.sub_cells(now).many.sum()))
+    assert cells.sub_cells(600).many.max() > 100
     held = [field for field in vars(cells).values() if isinstance(field, np.ndarray)]
     held += vars(cells)["_fields"].values()
     assert sum(field.size for field in held) < 10 * 3 * most
@@ -228,17 +228,17 @@ def test_a_growing_stream_has_no_more_sub_cells_than_its_gate_allows(
     ]
     cells, now = at_once(ticks, 15, tau, mu)
     records = sum(sum(tick.values()) for tick in ticks[-15:])
-    row = {"block": "x", SUB_CELLS: int(cells.held(now).many.sum()), WINDOW: records}
+    row = {"block": "x", SUB_CELLS: int(cells.sub_cells(now).many.sum()), WINDOW: records}
     block = SimpleNamespace(shape=SHAPE, tau=tau)
-    assert beyond({"x": block})(row) == 0  # type: ignore[dict-item]
-    assert beyond({"x": block})({**row, SUB_CELLS: 10 * row[SUB_CELLS] + 5000}) > 0  # type: ignore[dict-item]
+    assert excess_sub_cells({"x": block})(row) == 0  # type: ignore[dict-item]
+    assert excess_sub_cells({"x": block})({**row, SUB_CELLS: 10 * row[SUB_CELLS] + 5000}) > 0  # type: ignore[dict-item]
 
 
 def test_cells_that_nobody_looks_at_come_out_the_same() -> None:
     ticks = [{ITEMS[0]: 5}] * 10 + [{}] * 4 + [{ITEMS[1]: 2}]
     looked, now = at_once(ticks, 8, Fraction(1, 20), Fraction(3, 2), range(len(ticks)))
     not_looked, _ = at_once(ticks, 8, Fraction(1, 20), Fraction(3, 2))
-    one, other = looked.held(now), not_looked.held(now)
+    one, other = looked.sub_cells(now), not_looked.sub_cells(now)
     for field in ("many", *FIELDS):
         assert getattr(one, field).tolist() == getattr(other, field).tolist()
 

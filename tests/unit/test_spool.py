@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from transom.engine import staging as spool
-from transom.engine.staging import MOST_FILES, Spool
-from transom.ledger.stage import Share
+from transom.engine.staging import MOST_FILES, StagedOutput
+from transom.ledger.stage import BlockTask
 from transom.storage.store import Store
 from transom.storage.tables import Table
 
@@ -42,27 +42,27 @@ class Frame:
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Spool]:
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., StagedOutput]:
     """A spool of the rows of some blocks, each the hours of its partitions' rows."""
     monkeypatch.setattr(spool, "DataFrame", Frame)
 
-    def of(hours: int = 1, **blocks: list[list[int]]) -> Spool:
+    def of(hours: int = 1, **blocks: list[list[int]]) -> StagedOutput:
         shares: list[Any] = []
         for block, partitions in blocks.items():
             rows = ([{"hour": hour, "n": 1} for hour in at(*some)] for some in partitions)
             batches = [pa.RecordBatch.from_pylist(some, SCHEMA.remove(0)) for some in rows]
-            shares.append(Share(block, Frame(*batches)))
-        return Spool(Store(MagicMock(), str(tmp_path)), LINES, shares, hours)
+            shares.append(BlockTask(block, Frame(*batches)))
+        return StagedOutput(Store(MagicMock(), str(tmp_path)), LINES, shares, hours)
 
     return of
 
 
 def test_only_what_is_published_is_taken_and_only_that_is_left(
-    made: Callable[..., Spool], tmp_path: Path
+    made: Callable[..., StagedOutput], tmp_path: Path
 ) -> None:
     """An hour that is withheld, or a block of it, is another run's to publish."""
     rows = made(a=[[1, 2, 2], [2, 3]], b=[[1, 2]])
-    taken = rows.take({"a": at(2, 4), "b": at(1)})
+    taken = rows.adopt_files({"a": at(2, 4), "b": at(1)})
     assert taken is not None
     found = [(block, part) for block, parts in rows.parts.items() for part in parts if part in taken]
     assert sorted((block, part.hour, part.rows) for block, part in found) == [
@@ -73,19 +73,19 @@ def test_only_what_is_published_is_taken_and_only_that_is_left(
 
 
 def test_nothing_is_taken_of_many_files_or_of_files_of_several_hours(
-    made: Callable[..., Spool], tmp_path: Path
+    made: Callable[..., StagedOutput], tmp_path: Path
 ) -> None:
     few, many = made(a=[[1]] * MOST_FILES), made(a=[[1]] * (MOST_FILES + 1))
-    assert len(few.take({"a": at(1)}) or ()) == MOST_FILES
+    assert len(few.adopt_files({"a": at(1)}) or ()) == MOST_FILES
     together = made(spool.MOST_HOURS + 1, a=[[1]])
     for rows in (many, together):
-        assert rows.take({"a": at(1)}) is None
+        assert rows.adopt_files({"a": at(1)}) is None
         rows.discard()
     assert len(list(tmp_path.rglob("*.parquet"))) == MOST_FILES
 
 
 def test_nothing_is_left_where_a_task_fails(
-    made: Callable[..., Spool], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    made: Callable[..., StagedOutput], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def fails(frame: Frame) -> None:
         assert list(tmp_path.rglob("*.parquet"))

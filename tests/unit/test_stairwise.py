@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.features.aggregates.algorithm.granules import Level, reference
-from transom.features.aggregates.algorithm.stairwise_reference import Chain, Report, Sums, reports
+from transom.features.aggregates.algorithm.granules import WindowLevel, reference
+from transom.features.aggregates.algorithm.stairwise_reference import Chain, LevelReport, Sums, reports
 
 Records = list[tuple[int, int | None]]
 
 
 @st.composite
-def levels_of(draw: st.DrawFn, nested: bool) -> list[Level]:
+def levels_of(draw: st.DrawFn, nested: bool) -> list[WindowLevel]:
     """One to four levels that keep the rules: ranges grow, slides do not shrink."""
-    levels: list[Level] = []
+    levels: list[WindowLevel] = []
     for _ in range(draw(st.integers(1, 4))):
-        below = levels[-1] if levels else Level(1, 1)
+        below = levels[-1] if levels else WindowLevel(1, 1)
         slide = below.slide * draw(st.integers(1, 3)) if nested else below.slide + draw(st.integers(0, 3))
         least = below.range // slide + 1 if levels else 1
-        levels.append(Level(slide * draw(st.integers(least, least + 3)), slide))
+        levels.append(WindowLevel(slide * draw(st.integers(least, least + 3)), slide))
     return levels
 
 
@@ -36,7 +36,7 @@ def summed(records: Records) -> list[tuple[int, Sums]]:
     return [(time, Sums.of(value)) for time, value in records]
 
 
-def rows_of(found: Sequence[Report[Sums]], level: int) -> list[dict[str, Any]]:
+def rows_of(found: Sequence[LevelReport[Sums]], level: int) -> list[dict[str, Any]]:
     return [
         {
             "key": 0,
@@ -92,7 +92,7 @@ def test_granules_are_as_many_as_the_paper_says(data: st.DataObject) -> None:
 
 
 def test_the_example_of_the_picture() -> None:
-    chain: Chain[Sums] = Chain([Level(4, 1), Level(8, 2), Level(16, 4)], 0)
+    chain: Chain[Sums] = Chain([WindowLevel(4, 1), WindowLevel(8, 2), WindowLevel(16, 4)], 0)
     found = [report for time in range(16) for report in chain.receive(time, Sums.of(time))]
     found += chain.advance(16)
     assert [(report.level, report.end) for report in found[-3:]] == [(0, 16), (1, 16), (2, 16)]
@@ -102,7 +102,7 @@ def test_the_example_of_the_picture() -> None:
 
 def test_a_level_below_may_reach_further_back_where_slides_are_no_multiples() -> None:
     """At 15 the finer window stands at [8, 12), the wider one covers [10, 15)."""
-    found = reports(summed([(9, 1), (11, 2)]), [Level(4, 4), Level(5, 5)], 0, 15)
+    found = reports(summed([(9, 1), (11, 2)]), [WindowLevel(4, 4), WindowLevel(5, 5)], 0, 15)
     assert [(r.level, r.end, r.window and r.window.total) for r in found] == [
         (1, 10, 1),
         (0, 12, 3),
@@ -118,7 +118,7 @@ def test_extremes_are_searched_for_only_where_they_leave() -> None:
 
 
 def test_a_record_before_an_earlier_one_is_refused() -> None:
-    chain: Chain[Sums] = Chain([Level(4, 2)], 0)
+    chain: Chain[Sums] = Chain([WindowLevel(4, 2)], 0)
     list(chain.receive(5, Sums.of(1)))
     with pytest.raises(ValueError, match="a record of 4 comes after one of 5"):
         list(chain.receive(4, Sums.of(1)))
@@ -149,7 +149,7 @@ def test_a_horizon_is_what_its_records_say(data: st.DataObject, nested: bool, st
 
 def test_a_horizon_may_begin_after_what_a_coarse_granule_holds() -> None:
     """The granule of [-6, 0) holds what has left the level below, which ends at -3."""
-    chain: Chain[Sums] = Chain([Level(2, 1), Level(3, 3), Level(6, 6)], -6)
+    chain: Chain[Sums] = Chain([WindowLevel(2, 1), WindowLevel(3, 3), WindowLevel(6, 6)], -6)
     list(chain.receive(-4, Sums.of(5)))
     list(chain.advance(0))
     assert [chain.horizon(length) for length in (1, 2, 3, 6)] == [None, None, None, Sums.of(5)]
@@ -158,7 +158,7 @@ def test_a_horizon_may_begin_after_what_a_coarse_granule_holds() -> None:
 
 
 def test_a_horizon_ends_where_granules_do() -> None:
-    chain: Chain[Sums] = Chain([Level(4, 1), Level(8, 2), Level(16, 4)], 0)
+    chain: Chain[Sums] = Chain([WindowLevel(4, 1), WindowLevel(8, 2), WindowLevel(16, 4)], 0)
     for time in range(18):
         list(chain.receive(time, Sums.of(1)))
     list(chain.advance(18))

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.core.intervals import Interval
-from transom.engine.outcomes import settle
+from transom.engine.outcomes import resolve_outcomes
 from transom.engine.planner import Plan, left_stale, plan
 from transom.ledger.check import Check
 from transom.ledger.reasons import Cause
-from transom.ledger.stage import Computed, Part, Reads, Request, Stage, Step
-from transom.ledger.staleness import Scope, completeness, expected_inputs, judged_by, recorded_inputs
-from transom.ledger.state import Book, Entry, Node, Status
-from transom.ledger.waivers import Accepted
+from transom.ledger.stage import BlockOutput, InputRange, Stage, StepRequest, StepResult, TableStep
+from transom.ledger.staleness import Scope, checks_fingerprint, completeness, expected_inputs, recorded_inputs
+from transom.ledger.state import LedgerSnapshot, PartitionKey, PartitionState, Status
+from transom.ledger.waivers import Waiver
 from transom.storage.tables import Table
 
 HOUR = timedelta(hours=1)
@@ -35,48 +35,60 @@ def between(start: int, end: int) -> Interval:
     return Interval(at(start), at(end))
 
 
-def never(request: Request) -> Computed:
+def never(request: StepRequest) -> StepResult:
     raise NotImplementedError
 
 
-def step(*blocks: str, back: int = 2, checks: tuple[Check, ...] = ()) -> Step:
+def step(*blocks: str, back: int = 2, checks: tuple[Check, ...] = ()) -> TableStep:
     """A result table of some blocks that reads their state, some hours back."""
-    parts = {b: Part((Reads("sum", b, "state", back=back),), "shape", ("hour",)) for b in blocks}
-    return Step(Table("result", {"hour": "timestamp"}, (), frozenset()), parts, never, checks)
+    parts = {b: BlockOutput((InputRange("sum", b, "state", back=back),), "shape", ("hour",)) for b in blocks}
+    return TableStep(Table("result", {"hour": "timestamp"}, (), frozenset()), parts, never, checks)
 
 
-def state_of(step: Step, shape: str = "shape") -> Step:
+def state_of(step: TableStep, shape: str = "shape") -> TableStep:
     """The state that the blocks of a step read, made of another stage's events."""
-    parts = {block: Part((Reads("ingest", "events", "events"),), shape, ("hour",)) for block in step.parts}
-    return Step(Table("state", {"hour": "timestamp"}, (), frozenset()), parts, never)
+    parts = {
+        block: BlockOutput((InputRange("ingest", "events", "events"),), shape, ("hour",))
+        for block in step.parts
+    }
+    return TableStep(Table("state", {"hour": "timestamp"}, (), frozenset()), parts, never)
 
 
-def events(hours: Collection[int]) -> dict[Node, Entry]:
+def events(hours: Collection[int]) -> dict[PartitionKey, PartitionState]:
     """What ingest has made of some hours that it was asked for."""
-    return {of_events(n): Entry("published", "i", digest=f"1:{n}", rows=1) for n in hours}
+    return {of_events(n): PartitionState("published", "i", digest=f"1:{n}", rows=1) for n in hours}
 
 
-def state(hours: Collection[int], *blocks: str) -> dict[Node, Entry]:
+def state(hours: Collection[int], *blocks: str) -> dict[PartitionKey, PartitionState]:
     """Some hours' state, and the events that it is made of."""
     of = state_of(step(*blocks))
-    return events(hours) | dict(_made(Book(events(hours)), of, hours))
+    return events(hours) | dict(_made(LedgerSnapshot(events(hours)), of, hours))
 
 
-def results(book: Book, of: Step, hours: Collection[int]) -> Book:
+def results(book: LedgerSnapshot, of: TableStep, hours: Collection[int]) -> LedgerSnapshot:
     """The ledger after a run over some hours."""
     return book.updated(dict(_made(book, of, hours)))
 
 
-def _made(book: Book, of: Step, hours: Collection[int]) -> Iterator[tuple[Node, Entry]]:
+def _made(
+    book: LedgerSnapshot, of: TableStep, hours: Collection[int]
+) -> Iterator[tuple[PartitionKey, PartitionState]]:
     for block, part in of.parts.items():
         for number in hours:
             decided = completeness("sum", of.checks, (), at(number))
             inputs = expected_inputs(part, 1, at(number), book, decided)
-            yield Node("sum", block, of.table.name, at(number)), Entry("published", "a", inputs=inputs)
+            yield (
+                PartitionKey("sum", block, of.table.name, at(number)),
+                PartitionState("published", "a", inputs=inputs),
+            )
 
 
 def planned(
-    of: Step, book: Book, chunk: Interval, shape: str = "shape", again: Collection[Node] = ()
+    of: TableStep,
+    book: LedgerSnapshot,
+    chunk: Interval,
+    shape: str = "shape",
+    again: Collection[PartitionKey] = (),
 ) -> Plan:
     scope = Scope.within(chunk, chunk, HEAL)
     return plan(Stage("sum", 1, (state_of(of, shape), of)), of, book, scope, (), again)
@@ -92,33 +104,35 @@ def test_every_hour_is_seen_to_by_a_chunk_or_left_by_all(
 ) -> None:
     stretch = between(start, start + hours)
     scopes = [Scope.of(chunk, stretch, HEAL, ()) for chunk in stretch.chunks(size * HOUR)]
-    seen = sum(scope.sees_to(at(hour)) for scope in scopes)
-    assert {scope.leaves(at(hour)) for scope in scopes} == {not seen}
+    seen = sum(scope.covers(at(hour)) for scope in scopes)
+    assert {scope.out_of_reach(at(hour)) for scope in scopes} == {not seen}
     if at(hour) in stretch:
         assert seen == 1
 
 
 def test_a_gap_shorter_than_healing_is_asked_for_and_a_longer_one_is_not() -> None:
-    assert Scope.of(between(5, 6), between(5, 6), HEAL, {at(2)}).asked == {at(3), at(4), at(5)}
-    assert Scope.of(between(6, 7), between(6, 7), HEAL, {at(2)}).asked == {at(6)}
-    assert Scope.of(between(6, 7), between(6, 7), HEAL, {at(9)}).asked == {at(6), at(7), at(8)}
-    assert Scope.of(between(6, 7), between(6, 7), HEAL, {at(10)}).asked == {at(6)}
+    assert Scope.of(between(5, 6), between(5, 6), HEAL, {at(2)}).requested == {at(3), at(4), at(5)}
+    assert Scope.of(between(6, 7), between(6, 7), HEAL, {at(2)}).requested == {at(6)}
+    assert Scope.of(between(6, 7), between(6, 7), HEAL, {at(9)}).requested == {at(6), at(7), at(8)}
+    assert Scope.of(between(6, 7), between(6, 7), HEAL, {at(10)}).requested == {at(6)}
     # The hours of a later chunk are no gap.
-    assert Scope.of(between(6, 7), between(6, 8), HEAL, {at(9)}).asked == {at(6)}
+    assert Scope.of(between(6, 7), between(6, 8), HEAL, {at(9)}).requested == {at(6)}
 
 
 def test_a_gap_that_another_run_makes_beside_this_one_is_seen() -> None:
-    def book(*numbers: int, stage: str = "sum") -> Book:
-        return Book({Node(stage, "b", "result", at(n)): Entry("published", "a") for n in numbers})
+    def book(*numbers: int, stage: str = "sum") -> LedgerSnapshot:
+        return LedgerSnapshot(
+            {PartitionKey(stage, "b", "result", at(n)): PartitionState("published", "a") for n in numbers}
+        )
 
     scope = Scope.of(between(5, 6), between(5, 6), HEAL, {at(2)})
     # Its own claim, that of a run without a gap beside it, and another stage's leave no gap.
     for later in (book(2), book(2, 3, 4, 5), book(2, 6), book(2, 20), {**book(2), **book(7, stage="other")}):
-        assert scope.holds(Book(later), "sum")
-    assert not scope.holds(book(2, 7), "sum")
+        assert scope.still_valid(LedgerSnapshot(later), "sum")
+    assert not scope.still_valid(book(2, 7), "sum")
     # A gap that has become shorter is no other one.
-    assert scope.holds(book(2, 3), "sum")
-    assert not Scope.of(between(5, 6), between(5, 6), HEAL, ()).holds(book(3), "sum")
+    assert scope.still_valid(book(2, 3), "sum")
+    assert not Scope.of(between(5, 6), between(5, 6), HEAL, ()).still_valid(book(3), "sum")
 
 
 @given(
@@ -132,7 +146,7 @@ def test_what_is_asked_for_depends_on_no_order(runs: list[tuple[int, int]], size
         for start, hours in order:
             stretch = between(start, start + hours)
             for chunk in stretch.chunks(size * HOUR):
-                known |= Scope.of(chunk, stretch, HEAL, known).asked
+                known |= Scope.of(chunk, stretch, HEAL, known).requested
         return known
 
     assert asked([*dice.sample(runs, len(runs)), dice.choice(runs)]) == asked(runs)
@@ -140,7 +154,7 @@ def test_what_is_asked_for_depends_on_no_order(runs: list[tuple[int, int]], size
 
 def test_state_of_another_specification_is_made_first_however_far_back() -> None:
     of = step("one", back=5)
-    book = results(Book(state(range(7), "one")), of, range(6))
+    book = results(LedgerSnapshot(state(range(7), "one")), of, range(6))
     found = planned(of, book, between(6, 7), shape="changed")
     # Hours within healing are computed from it, too.
     assert targets(found) == [3, 4, 5, 6]
@@ -150,17 +164,17 @@ def test_state_of_another_specification_is_made_first_however_far_back() -> None
 
 def test_a_block_that_has_come_since_is_stale_in_every_hour_that_was_asked_for() -> None:
     of = step("one", "new")
-    book = results(Book(state(range(6), "one", "new")), step("one"), range(6))
+    book = results(LedgerSnapshot(state(range(6), "one", "new")), step("one"), range(6))
     found = planned(of, book, between(5, 6))
     assert (targets(found), targets(found, "new")) == ([], [2, 3, 4, 5])
     scope = Scope.within(between(5, 6), between(5, 6), HEAL)
     left = left_stale(Stage("sum", 1, (state_of(of), of)), book, scope, ())
-    assert left == {Node("sum", "new", "result", at(n)): None for n in (0, 1)}
+    assert left == {PartitionKey("sum", "new", "result", at(n)): None for n in (0, 1)}
 
 
 def test_state_of_a_block_that_has_come_since_is_made_first_however_far_back() -> None:
     of = step("one", "new", back=5)
-    book = results(Book(state(range(6), "one")), step("one", back=5), range(6))
+    book = results(LedgerSnapshot(state(range(6), "one")), step("one", back=5), range(6))
     found = planned(of, book, between(5, 6))
     assert {node.hour for node in found.needed} == {at(n) for n in range(6)}
     assert {node.block for node in found.needed} == {"new"}
@@ -169,27 +183,29 @@ def test_state_of_a_block_that_has_come_since_is_made_first_however_far_back() -
 def test_what_ingest_was_asked_for_is_due() -> None:
     """Also where a gate has kept the other stages from it: its events count as empty nowhere."""
     of = step("one", back=5)
-    beside = {of_events(6): Entry("published", "i", digest="1:6", asked=False)}
-    book = Book(events(range(6)) | beside)
+    beside = {of_events(6): PartitionState("published", "i", digest="1:6", asked=False)}
+    book = LedgerSnapshot(events(range(6)) | beside)
     # Of other hours nothing is computed, and files of these may have put rows there.
     found = planned(of, book, between(5, 9))
     assert targets(found) == [2, 3, 4, 5]
-    assert found.needed == {Node("sum", "one", "state", at(n)) for n in range(6)}
+    assert found.needed == {PartitionKey("sum", "one", "state", at(n)) for n in range(6)}
     stage = Stage("sum", 1, (state_of(of), of))
     scope = Scope.within(between(5, 9), between(5, 9), HEAL)
     tables = [name for name in ("state", "result") for _ in range(2)]
-    far = {Node("sum", "one", name, at(n)): None for name, n in zip(tables, [0, 1, 0, 1], strict=True)}
+    far = {
+        PartitionKey("sum", "one", name, at(n)): None for name, n in zip(tables, [0, 1, 0, 1], strict=True)
+    }
     assert left_stale(stage, book, scope, ()) == far
     # What was computed when nobody had asked for the hours before is computed from others now.
     part = of.parts["one"]
-    nobody, all_hours = (expected_inputs(part, 1, at(5), known, "") for known in (Book({}), book))
+    nobody, all_hours = (expected_inputs(part, 1, at(5), known, "") for known in (LedgerSnapshot({}), book))
     assert {name for name in nobody if nobody[name] != all_hours[name]} == {"state"}
 
 
 def test_rows_are_out_of_date_with_the_state_that_they_are_computed_from() -> None:
     """However far back that is: else they would be called fresh, and be made of what has changed since."""
     of = step("one", back=5)
-    book = results(Book(state(range(9), "one")), of, range(9))
+    book = results(LedgerSnapshot(state(range(9), "one")), of, range(9))
     book = book.updated({of_events(1): replace(book[of_events(1)], digest="1:9")})
     found = planned(of, book, between(6, 7))
     # Hours 7 and 8 do not reach it.
@@ -212,9 +228,9 @@ def test_hours_are_alike_where_all_of_them_are(
     one: list[tuple[str, bool]], other: list[tuple[str, bool]], first: int, more: int
 ) -> None:
     def found(hours: list[tuple[str, bool]]) -> int:
-        entries = [Entry("published", "i", complete, digest) for digest, complete in hours]
-        book = Book({of_events(n): entry for n, entry in enumerate(entries)})
-        return book.contents("ingest", "events", "events", at(first), at(last))
+        entries = [PartitionState("published", "i", complete, digest) for digest, complete in hours]
+        book = LedgerSnapshot({of_events(n): entry for n, entry in enumerate(entries)})
+        return book.range_hash("ingest", "events", "events", at(first), at(last))
 
     last = min(first + more, 8)
     assert (found(one) == found(other)) == (one[first : last + 1] == other[first : last + 1])
@@ -223,17 +239,17 @@ def test_hours_are_alike_where_all_of_them_are(
 @pytest.mark.parametrize(
     "own",
     [
-        [Reads("sum", "one", "chain", back=1)],
-        [Reads("sum", "one", "chain", back=0, forward=-1)],
-        [Reads("sum", "two", "chain", back=1, forward=-1)],
-        [Reads("other", "one", "chain", back=1, forward=-1)],
-        [Reads("sum", "one", "chain", back=number, forward=-1) for number in (1, 2)],
+        [InputRange("sum", "one", "chain", back=1)],
+        [InputRange("sum", "one", "chain", back=0, forward=-1)],
+        [InputRange("sum", "two", "chain", back=1, forward=-1)],
+        [InputRange("other", "one", "chain", back=1, forward=-1)],
+        [InputRange("sum", "one", "chain", back=number, forward=-1) for number in (1, 2)],
     ],
 )
-def test_a_table_reads_earlier_hours_of_itself_alone(own: list[Reads]) -> None:
-    of = Step(
+def test_a_table_reads_earlier_hours_of_itself_alone(own: list[InputRange]) -> None:
+    of = TableStep(
         Table("chain", {"hour": "timestamp"}, (), frozenset()),
-        {"one": Part(tuple(own), "shape", ("hour",))},
+        {"one": BlockOutput(tuple(own), "shape", ("hour",))},
         never,
     )
     expected = (
@@ -245,38 +261,47 @@ def test_a_table_reads_earlier_hours_of_itself_alone(own: list[Reads]) -> None:
 
 
 def test_what_counts_as_empty_is_like_what_is() -> None:
-    def found(book: dict[Node, Entry], table: str = "state") -> int:
-        return Book(book).contents("sum", "one", table, at(0), at(1))
+    def found(book: dict[PartitionKey, PartitionState], table: str = "state") -> int:
+        return LedgerSnapshot(book).range_hash("sum", "one", table, at(0), at(1))
 
-    empty = {of_state(n): Entry("published", "a") for n in (0, 1)}
+    empty = {of_state(n): PartitionState("published", "a") for n in (0, 1)}
     assert found(empty) == found({}) == 0
     # Hour 0 is due and has not been made.
     assert found(events([0])) not in (0, found(events([1])))
     assert found(events([0]) | empty) == 0
-    assert found(events([0]) | {of_state(0): Entry("published", "a", complete=False)}) != 0
+    assert found(events([0]) | {of_state(0): PartitionState("published", "a", complete=False)}) != 0
     # Nobody asked for hour 0, whatever files of other hours have put there.
-    some = {Node("ingest", "events", "events", at(0)): Entry("published", "a", digest="1:5", asked=False)}
-    book = Book(some)
-    assert book.contents("ingest", "events", "events", at(0), at(1)) == 0
+    some = {
+        PartitionKey("ingest", "events", "events", at(0)): PartitionState(
+            "published", "a", digest="1:5", asked=False
+        )
+    }
+    book = LedgerSnapshot(some)
+    assert book.range_hash("ingest", "events", "events", at(0), at(1)) == 0
     book = book.updated({node: replace(entry, asked=True) for node, entry in some.items()})
-    assert book.contents("ingest", "events", "events", at(0), at(1)) != 0
+    assert book.range_hash("ingest", "events", "events", at(0), at(1)) != 0
 
 
 def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
-    other = Step(
+    other = TableStep(
         Table("late", {"hour": "timestamp"}, (), frozenset()),
-        {"one": Part((Reads("sum", "one", "result", back=1),), "shape", ("hour",))},
+        {"one": BlockOutput((InputRange("sum", "one", "result", back=1),), "shape", ("hour",))},
         never,
     )
-    stage, four, five = Stage("later", 1, (other,)), *(Node("later", "one", "late", at(n)) for n in (4, 5))
-    book = Book(events([4, 5]) | {Node("sum", "else", "result", at(4)): Entry("published", "a")})
+    stage, four, five = (
+        Stage("later", 1, (other,)),
+        *(PartitionKey("later", "one", "late", at(n)) for n in (4, 5)),
+    )
+    book = LedgerSnapshot(
+        events([4, 5]) | {PartitionKey("sum", "else", "result", at(4)): PartitionState("published", "a")}
+    )
     scope = Scope.within(between(4, 6), between(4, 6), HEAL)
     found = plan(stage, other, book, scope, ())
     # Nobody has asked for hour 3: it is empty, and only hour 4 is waited for.
-    made = Node("sum", "one", "result", at(4))
+    made = PartitionKey("sum", "one", "result", at(4))
     cause = Cause("waits", "sum one 2015-05-17T04:00 has not been computed", made.key)
     assert found.causes == {four: cause, five: cause}
-    book = book.updated({made: Entry("published", "a")})
+    book = book.updated({made: PartitionState("published", "a")})
     found = plan(stage, other, book, scope, ())
     assert {of: cause.text for of, cause in found.causes.items()} == {
         five: "sum one 2015-05-17T05:00 has not been computed"
@@ -287,37 +312,37 @@ def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
 def test_what_decides_completeness_is_an_input_and_other_checks_are_not() -> None:
     enough = Check("enough", "rows", "incomplete", at_least=2)
     plain, checked = step("one"), step("one", checks=(enough,))
-    book = results(Book(state(range(3), "one")), plain, range(3))
+    book = results(LedgerSnapshot(state(range(3), "one")), plain, range(3))
     strict = replace(enough, severity="error")
     assert targets(planned(step("one", checks=(strict,)), book, between(2, 3))) == []
     assert targets(planned(checked, book, between(2, 3))) == [0, 1, 2]
-    book = results(Book(state(range(3), "one")), checked, range(3))
-    passed = Accepted(at(1), "sum", "enough", 1.0, "ops", "a holiday")
+    book = results(LedgerSnapshot(state(range(3), "one")), checked, range(3))
+    passed = Waiver(at(1), "sum", "enough", 1.0, "ops", "a holiday")
     scope = Scope.of(between(2, 3), between(2, 3), HEAL, ())
     stage = Stage("sum", 1, (state_of(checked), checked))
     assert targets(plan(stage, checked, book, scope, (passed,))) == [1]
     assert targets(plan(stage, checked, book, scope, (replace(passed, check="other"),))) == []
 
 
-RULES = judged_by((), ())
+RULES = checks_fingerprint((), ())
 
 
-def of_events(number: int) -> Node:
-    return Node("ingest", "events", "events", at(number))
+def of_events(number: int) -> PartitionKey:
+    return PartitionKey("ingest", "events", "events", at(number))
 
 
-def of_state(number: int) -> Node:
-    return Node("sum", "one", "state", at(number))
+def of_state(number: int) -> PartitionKey:
+    return PartitionKey("sum", "one", "state", at(number))
 
 
-def of_result(number: int) -> Node:
-    return Node("sum", "one", "result", at(number))
+def of_result(number: int) -> PartitionKey:
+    return PartitionKey("sum", "one", "result", at(number))
 
 
 @pytest.mark.parametrize("change", [{"digest": "1:9"}, {"complete": False}])
 def test_rows_and_completeness_of_what_an_hour_reads_are_inputs(change: dict[str, Any]) -> None:
     of = step("one")
-    book = results(Book(state(range(5), "one")), of, range(5))
+    book = results(LedgerSnapshot(state(range(5), "one")), of, range(5))
     changed = book.updated({of_state(1): replace(book[of_state(1)], **change)})
     assert targets(planned(of, book, between(4, 5))) == []
     assert targets(planned(of, changed, between(4, 5))) == [1, 2, 3]
@@ -342,7 +367,7 @@ def test_whether_an_hour_is_computed_again_goes_by_its_status(
     status: Status, checks: str | None, stale: bool
 ) -> None:
     of = step("one")
-    book = results(Book(state(range(3), "one")), of, range(3))
+    book = results(LedgerSnapshot(state(range(3), "one")), of, range(3))
     inputs = recorded_inputs(status, book[of_result(1)].inputs or {}, checks or "")
     held = replace(book[of_result(1)], status=status, inputs=inputs)
     assert targets(planned(of, book.updated({of_result(1): held}), between(2, 3))) == [1] * stale
@@ -350,7 +375,7 @@ def test_whether_an_hour_is_computed_again_goes_by_its_status(
 
 def test_state_that_has_expired_is_made_again_for_what_reads_it() -> None:
     of = step("one")
-    book = results(Book(state(range(3), "one")), of, range(3))
+    book = results(LedgerSnapshot(state(range(3), "one")), of, range(3))
     book = book.updated({of_state(n): replace(book[of_state(n)], status="expired", rows=0) for n in (0, 1)})
     assert planned(of, book, between(2, 3)).needed == frozenset()
     book = book.updated(events([3]))
@@ -360,7 +385,7 @@ def test_state_that_has_expired_is_made_again_for_what_reads_it() -> None:
 
 def test_an_hour_that_stays_blocked_by_the_same_is_not_written_again() -> None:
     of = step("one")
-    book = results(Book(state(range(4), "one")), of, range(4))
+    book = results(LedgerSnapshot(state(range(4), "one")), of, range(4))
     cause = Cause("waits", "sum one 2015-05-17T01:00 is quarantined: too many", of_state(1).key)
     withheld = replace(book[of_state(1)], status="quarantined", complete=False, cause="too many")
     blocked = replace(book[of_result(1)], status="blocked", complete=False, cause=cause.text, causes=(cause,))
@@ -374,8 +399,8 @@ def test_an_hour_that_stays_blocked_by_the_same_is_not_written_again() -> None:
     )
     found = planned(of, book, between(3, 4))
     assert found.causes == {of_result(n): cause for n in (1, 2, 3)}
-    settled = settle("sum", of, found, book, {}, (), RULES, "b")
+    settled = resolve_outcomes("sum", of, found, book, {}, (), RULES, "b")
     assert settled == {
-        node: Entry("blocked", "b", complete=False, cause=cause.text, causes=(cause,))
+        node: PartitionState("blocked", "b", complete=False, cause=cause.text, causes=(cause,))
         for node in (of_result(2), of_result(3))
     }

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from transom.arrays.arrow import int64s
 from transom.core.intervals import EPOCH, HOUR, HOUR_LENGTH
-from transom.features.patterns.algorithm.batches import trimmed
-from transom.features.patterns.records import Records
+from transom.features.patterns.algorithm.batches import keep_first_and_last
+from transom.features.patterns.records import PatternRecords
 from transom.features.patterns.resolve import PatternBlock, block_of
-from transom.features.patterns.tables_batches import Batches, kinds_of
+from transom.features.patterns.tables_batches import BatchBuilder, kinds_of
 from transom.features.patterns.work_bounds import LONGEST_BATCH
-from transom.ledger.task_counters import Tally
+from transom.ledger.task_counters import TaskCounters
 from transom.storage.tables import ARROW_TYPES
 from transom.stream import parse
 from unit.small_patterns import small
@@ -48,10 +48,10 @@ def rows_of(records: Iterable[tuple[str, int]]) -> pa.Table:
     )
 
 
-def stored(events: pa.Table, of: PatternBlock, tally: Tally | None = None) -> pa.Table:
+def stored(events: pa.Table, of: PatternBlock, tally: TaskCounters | None = None) -> pa.Table:
     """What the stage keeps of some events."""
     schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in kinds_of(of).items()])
-    found = Batches(of)(events.to_batches(), Tally() if tally is None else tally)
+    found = BatchBuilder(of)(events.to_batches(), TaskCounters() if tally is None else tally)
     return pa.Table.from_batches(found, schema).sort_by([("user", "ascending"), ("source_line", "ascending")])
 
 
@@ -64,7 +64,7 @@ def stored(events: pa.Table, of: PatternBlock, tally: Tally | None = None) -> pa
 def test_hours_are_stored_alike_however_runs_cut_them_and_hold_every_long_batch(
     records: list[tuple[str, int]], batch: str, most: int, data: st.DataObject
 ) -> None:
-    of, tally = block(batch, most), Tally()
+    of, tally = block(batch, most), TaskCounters()
     events = rows_of(records)
     whole = stored(events, of, tally)
     hours = int64s(events["event_time"]) // HOUR_LENGTH
@@ -82,18 +82,20 @@ def test_hours_are_stored_alike_however_runs_cut_them_and_hold_every_long_batch(
     for user, minute in records:
         part = user, minute // 60, minute * MINUTE // shortest
         largest[part] = largest.get(part, 0) + 1
-    assert max(tally.most.values()) == min(2 * most, max(largest.values()))
+    assert max(tally.maxima.values()) == min(2 * most, max(largest.values()))
     assert whole.num_rows == sum(min(2 * most, many) for many in largest.values())
-    assert {name for _, name in tally.most} == {LONGEST_BATCH}
+    assert {name for _, name in tally.maxima} == {LONGEST_BATCH}
 
-    held = Records.gathered(whole.append_column("stored", pa.array([True] * whole.num_rows)).to_batches(), of)
+    held = PatternRecords.gathered(
+        whole.append_column("stored", pa.array([True] * whole.num_rows)).to_batches(), of
+    )
     assert held is not None
     places, cut = np.arange(whole.num_rows), held.cut
     line = int64s(held.table["source_line"])
     for level in of.long:
         length = of.widening.length(level)
-        left = trimmed(held.rows(places, cut), length, most)
-        places, cut = places[left.kept], left.cut[left.kept]
+        left = keep_first_and_last(held.rows(places, cut), length, most)
+        places, cut = places[left.retained], left.cut[left.retained]
         got: dict[tuple[str, int], list[tuple[int, bool]]] = {}
         for place, behind in zip(places.tolist(), cut.tolist(), strict=True):
             number, user = int(held.time[place]) // length, held.table["user"][place].as_py()

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.core.hour_sets import HourSet
-from transom.core.intervals import NO_HOUR, Interval
+from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.ledger import columnar_state as stored_nodes
-from transom.ledger.columnar_state import StoredNodes
+from transom.ledger.columnar_state import StoredPartitions
 from transom.ledger.ledger import _row
 from transom.ledger.reasons import Cause
-from transom.ledger.stage import Part, Reads, Stage, Step
+from transom.ledger.stage import BlockOutput, InputRange, Stage, TableStep
 from transom.ledger.staleness import Staleness
-from transom.ledger.state import EMPTY_DIGEST, Book, Entry, Node
+from transom.ledger.state import EMPTY_DIGEST, LedgerSnapshot, PartitionKey, PartitionState
 from transom.storage.tables import Table
 from unit.small_lake import at
 
@@ -29,11 +29,11 @@ SERIES = [
 ]
 TABLE = Table("state", {"block": "string", "hour": "timestamp"}, ("hour",), frozenset(), state=True)
 STEPS = tuple(
-    Step(
+    TableStep(
         table,
         {
-            block: Part(
-                (Reads(*EVENTS, 2, 1), *more, Reads(*EVENTS, 5, -5)),
+            block: BlockOutput(
+                (InputRange(*EVENTS, 2, 1), *more, InputRange(*EVENTS, 5, -5)),
                 "s",
                 (),
             )
@@ -42,19 +42,19 @@ STEPS = tuple(
         lambda request: None,  # type: ignore[arg-type, return-value]
     )
     for table, blocks, more in (
-        (TABLE, ("one",), (Reads("sum", "one", "state", 2, -1),)),
+        (TABLE, ("one",), (InputRange("sum", "one", "state", 2, -1),)),
         (Table("told", TABLE.columns, ("hour",), frozenset()), ("one", "two"),
-         (Reads("sum", "one", "state", back_of=lambda hour: hour.hour % 3 - 1),)),
+         (InputRange("sum", "one", "state", back_of=lambda hour: hour.hour % 3 - 1),)),
     )
 )  # fmt: skip
 STAGE = Stage("sum", 3, STEPS)
-HOURS = st.one_of(st.integers(0, 9).map(at), st.just(NO_HOUR))
-NODES = st.builds(lambda series, hour: Node(*series, hour), st.sampled_from(SERIES), HOURS)
+HOURS = st.one_of(st.integers(0, 9).map(at), st.just(UNKNOWN_HOUR))
+NODES = st.builds(lambda series, hour: PartitionKey(*series, hour), st.sampled_from(SERIES), HOURS)
 CAUSES = st.sampled_from(
     [(), (Cause("earlier", "e"),), (Cause("check", "c", "c"), Cause("earlier", "e")), None]
 )
 ENTRIES = st.builds(
-    Entry,
+    PartitionState,
     st.sampled_from(["writing", "published", "quarantined", "blocked", "expired", "damaged", "published"]),
     st.sampled_from(["a", "a 1", "ab"]),
     st.booleans(),
@@ -69,31 +69,33 @@ BOOKS = st.dictionaries(NODES, ENTRIES, max_size=30)
 CHANGES = st.dictionaries(NODES, st.none() | ENTRIES, max_size=8)
 
 
-def stored(entries: Mapping[Node, Entry]) -> Book:
+def stored(entries: Mapping[PartitionKey, PartitionState]) -> LedgerSnapshot:
     rows = pa.Table.from_pylist([_row(node, entry) for node, entry in entries.items()], schema=SCHEMA)
-    return Book({}, stored=StoredNodes(rows))
+    return LedgerSnapshot({}, stored=StoredPartitions(rows))
 
 
-def as_read(entry: Entry) -> Entry:
+def as_read(entry: PartitionState) -> PartitionState:
     """An entry as it comes back from the ledger: of causes that are not known there have to be words."""
-    return entry if entry.causes is not None or entry.cause else Entry(**{**vars(entry), "causes": ()})
+    return (
+        entry if entry.causes is not None or entry.cause else PartitionState(**{**vars(entry), "causes": ()})
+    )
 
 
-def fresh(entries: Mapping[Node, Entry]) -> dict[Node, Entry]:
+def fresh(entries: Mapping[PartitionKey, PartitionState]) -> dict[PartitionKey, PartitionState]:
     """The same with the inputs that nodes of the stage would be computed from."""
-    book = Book(entries)
+    book = LedgerSnapshot(entries)
     for step in STEPS:
         staleness = Staleness(STAGE, book, ())
         made = {
-            node: Entry(**{**vars(entry), "inputs": staleness.recorded(node, entry.status)})
+            node: PartitionState(**{**vars(entry), "inputs": staleness.recorded(node, entry.status)})
             for node, entry in book.items()
-            if node.table == step.table.name and node.hour != NO_HOUR
+            if node.table == step.table.name and node.hour != UNKNOWN_HOUR
         }
         book = book.updated(made)
     return dict(book)
 
 
-def assert_same(found: Book, expected: Book) -> None:
+def assert_same(found: LedgerSnapshot, expected: LedgerSnapshot) -> None:
     assert dict(found) == dict(expected)
     assert len(found) == len(expected)
     assert found == expected
@@ -118,8 +120,8 @@ def assert_same(found: Book, expected: Book) -> None:
         assert found.incomplete(*series) == expected.incomplete(*series)
         for mine in (True, False):
             args = (*series, at(1), at(7), mine)
-            assert found.contents(*args) == expected.contents(*args)
-        like = {at(n): {"specification": "x"} if n % 2 else {} for n in range(10)} | {NO_HOUR: {}}
+            assert found.range_hash(*args) == expected.range_hash(*args)
+        like = {at(n): {"specification": "x"} if n % 2 else {} for n in range(10)} | {UNKNOWN_HOUR: {}}
         wrong = sorted(hour for hour, e in own.items() if e.inputs != like[hour])
         same = found.recorded_as(*series, {"specification": "x"})
         assert all(own[hour].inputs == {"specification": "x"} for hour in same)
@@ -134,14 +136,17 @@ def assert_same(found: Book, expected: Book) -> None:
 
 @given(BOOKS, CHANGES, st.booleans(), st.integers(1, 4))
 def test_a_stored_book_says_what_one_of_objects_says(
-    entries: dict[Node, Entry], changes: dict[Node, Entry | None], right: bool, many: int
+    entries: dict[PartitionKey, PartitionState],
+    changes: dict[PartitionKey, PartitionState | None],
+    right: bool,
+    many: int,
 ) -> None:
     entries = {node: as_read(entry) for node, entry in entries.items()}
     if right:
         entries = fresh(entries)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stored_nodes, "AT_A_TIME", many)
-        found, expected = stored(entries), Book(entries)
+        found, expected = stored(entries), LedgerSnapshot(entries)
         assert_same(found, expected)
         assert_same(found.updated(changes), expected.updated(changes))
         assert_same(found, expected)
@@ -157,20 +162,24 @@ def test_a_year_of_hours_makes_objects_of_those_alone_that_are_asked_for(
     made: list[object] = []
     entry_of = stored_nodes._entry
     monkeypatch.setattr(stored_nodes, "_entry", lambda row: made.append(row) or entry_of(row))
-    nodes = [Node(*series, at(n)) for series in SERIES for n in range(YEAR)]
-    book = stored(fresh(dict.fromkeys(nodes, Entry("published", "a", digest="1:1", inputs={}))))
+    nodes = [PartitionKey(*series, at(n)) for series in SERIES for n in range(YEAR)]
+    book = stored(fresh(dict.fromkeys(nodes, PartitionState("published", "a", digest="1:1", inputs={}))))
     assert len(book) == 4 * YEAR
-    assert (len(book.due), list(book.troubled()), len(book.due.stretches)) == (YEAR, [], 1)
+    assert (len(book.required_hours), list(book.troubled()), len(book.required_hours.stretches)) == (
+        YEAR,
+        [],
+        1,
+    )
     fresh_hours = book.recorded_as(*SERIES[0], {})
-    assert fresh_hours == book.due
+    assert fresh_hours == book.required_hours
     assert book.unlike(*SERIES[0], lambda hour: {}, fresh_hours) == []
     staleness = Staleness(STAGE, book, ())
     assert [*staleness.hours("one", "state"), *staleness.hours("one", "told")] == []
-    assert book.contents(*SERIES[0], at(0), at(YEAR - 1)) == book.contents(*SERIES[0], at(-5), at(9000))
+    assert book.range_hash(*SERIES[0], at(0), at(YEAR - 1)) == book.range_hash(*SERIES[0], at(-5), at(9000))
     assert made == []
     assert book[nodes[100]].digest == "1:1"
     assert len(made) == stored_nodes.AT_A_TIME
-    later = Staleness(STAGE, book.updated({nodes[600]: Entry("published", "b", digest="1:2")}), ())
+    later = Staleness(STAGE, book.updated({nodes[600]: PartitionState("published", "b", digest="1:2")}), ())
     # What reads the hour, and the chain behind it.
     assert later.hours("one", "state") == [at(n) for n in range(599, YEAR)]
     assert len(made) <= 4 * stored_nodes.AT_A_TIME
@@ -183,8 +192,8 @@ def test_sets_of_hours_are_sets(some: set[int], others: set[int], number: int) -
     assert mine == set(map(at, some))
     assert (moment in mine, len(mine), list(mine)) == (number in some, len(some), sorted(map(at, some)))
     assert mine.last == max(map(at, some), default=None)
-    assert mine.before(moment) == max((at(n) for n in some if n < number), default=None)
-    assert mine.behind(moment) == min((at(n) for n in some if n >= number), default=None)
+    assert mine.last_before(moment) == max((at(n) for n in some if n < number), default=None)
+    assert mine.first_from(moment) == min((at(n) for n in some if n >= number), default=None)
     assert mine.since(moment) == {at(n) for n in some if n >= number}
     assert mine.minus(theirs) == {at(n) for n in some - others}
     assert mine & set(map(at, others)) == set(map(at, others)) & mine == {at(n) for n in some & others}

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from transom.core.path_pattern import Match
 from transom.features.aggregates.spec import Level, check_levels, common_granule
 from transom.features.registry import BUILT_IN
-from transom.formats.record_format import ByLines, EventTime, Field, Layout, Span
+from transom.formats.record_format import EventTime, Field, RecordFormat, Span, TimeByLineNumber
 from transom.stream import SpecificationError, load, parse
 from unit.small_stream import HOUR, TEN, base, changed
 
@@ -80,7 +80,7 @@ def test_the_layout_is_what_a_parser_is_told() -> None:
         columns__since={"type": "timestamp", "format": "epoch_ms"},
     )
     layout = parse(data).layout()
-    assert isinstance(layout, Layout)
+    assert isinstance(layout, RecordFormat)
     assert layout.format == "json"
     assert [field.name for field in layout.fields] == ["user", "status", "took", "ok", "seen", "since"]
     # `took` names a declared column, whose value stands in `ms`; `took | at` is a path of its own.
@@ -96,12 +96,15 @@ def test_the_layout_is_what_a_parser_is_told() -> None:
     ("time", "told"),
     [
         ({"column": ["took | d", "at", "ok"]}, EventTime(("took", "d"), more=(("at",), ("ok",)))),
-        ({"lines": "1 second", "from": "name"}, EventTime((), by_lines=ByLines(1_000_000))),
+        ({"lines": "1 second", "from": "name"}, EventTime((), by_lines=TimeByLineNumber(1_000_000))),
         (
             {"lines": "5 ms", "from": "1970-01-02T01:00+01:00"},
-            EventTime((), by_lines=ByLines(5_000, 86_400_000_000)),
+            EventTime((), by_lines=TimeByLineNumber(5_000, 86_400_000_000)),
         ),
-        ({"lines": "5 ms", "from": "1970-01-02"}, EventTime((), by_lines=ByLines(5_000, 86_400_000_000))),
+        (
+            {"lines": "5 ms", "from": "1970-01-02"},
+            EventTime((), by_lines=TimeByLineNumber(5_000, 86_400_000_000)),
+        ),
     ],
 )
 def test_a_time_is_joined_of_fields_or_counted_by_lines(time: dict[str, Any], told: EventTime) -> None:

@@ -258,7 +258,7 @@ def test_a_written_name_is_read_back(local: datetime) -> None:
     assert match is not None
     assert match.start == local.replace(second=0, microsecond=0, tzinfo=UTC)
     assert match.end == match.start + timedelta(minutes=1)
-    assert PathPattern(text).of(match.start) == local.strftime(text)
+    assert PathPattern(text).format_hour_path(match.start) == local.strftime(text)
 
 
 @pytest.mark.parametrize(
@@ -275,5 +275,5 @@ def test_a_written_name_is_read_back(local: datetime) -> None:
     ],
 )
 def test_a_folder_may_hold_files_where_its_name_fits_that_far(folder: str, may: bool) -> None:
-    assert PathPattern("in/%Y/{site}/%Y-%m/access.*").may_hold(folder) is may
-    assert PathPattern("s3://in/%Y/{site}/%Y-%m/access.*").may_hold(f"s3://{folder}") is may
+    assert PathPattern("in/%Y/{site}/%Y-%m/access.*").can_contain(folder) is may
+    assert PathPattern("s3://in/%Y/{site}/%Y-%m/access.*").can_contain(f"s3://{folder}") is may

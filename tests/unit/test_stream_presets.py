@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from transom.formats.record_format import EventTime, Field, Layout
+from transom.formats.record_format import EventTime, Field, RecordFormat
 from transom.spec.deduplicate import Unique
 from transom.stream import parse
 from unit.small_stream import changed, refusal
@@ -50,7 +50,7 @@ def test_presets_are_found_where_the_environment_says(
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "app.yaml").write_text("format: json\ntime: {column: at}\ncolumns: {a: x}\n")
     stream = parse({"name": "app", "preset": "own/app", "source": {"path": "a.json"}})
-    assert stream.layout() == Layout("json", (Field("a", ("x",)),), EventTime(("at",)))
+    assert stream.layout() == RecordFormat("json", (Field("a", ("x",)),), EventTime(("at",)))
     data = {"name": "app", "preset": "own/ap", "source": {"path": "a.json"}}
     assert refusal(data) == "app.yaml: preset: no preset 'own/ap'; nearest: own/app"
 

@@ -33,9 +33,9 @@ def test_hours_are_said_by_few_stretches_and_a_list_of_the_others(numbers: set[i
     stretches, others = in_terms(asked)
     said = [hour for stretch in stretches for hour in stretch.hours()] + others
     assert sorted(said) == sorted(asked)
-    assert len(stretches) <= tables.FEW
+    assert len(stretches) <= tables.MAX_COMPARED_RANGES
     longest = max((len(stretch) for stretch in stretches), default=0)
-    assert not others or len(stretches) == tables.FEW
+    assert not others or len(stretches) == tables.MAX_COMPARED_RANGES
     assert all(len(stretch) <= longest for stretch in stretches)
 
 
@@ -82,9 +82,9 @@ def test_columns_of_an_earlier_specification_are_outside_the_promise(tmp_path: P
     former = {f"of {kind}": kind for kind in tables.ARROW_TYPES}
     create(str(tmp_path), replace(table, columns={**table.columns, **former}))
     # Delta calls the elements of lists otherwise than Arrow.
-    widened = table.widened(pa.schema(DeltaTable(str(tmp_path / "lines")).schema().to_arrow()))
+    widened = table.with_added_columns(pa.schema(DeltaTable(str(tmp_path / "lines")).schema().to_arrow()))
     assert list(widened.columns.items()) == [*table.columns.items(), *former.items()]
-    assert (widened.promised(), table.promised()) == (("hour", "raw"), ("hour", "raw"))
+    assert (widened.digest_columns(), table.digest_columns()) == (("hour", "raw"), ("hour", "raw"))
 
 
 def kept(root: Path) -> tuple[str | None, int]:

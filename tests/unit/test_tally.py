@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.ledger.task_counters import NOTES, Tally
+from transom.ledger.task_counters import NOTES, TaskCounters
 
 COUNTED = st.lists(
     st.tuples(st.sampled_from("amn"), st.integers(0, 2), st.sampled_from("xy"), st.integers(0, 30)),
@@ -13,13 +13,13 @@ COUNTED = st.lists(
 )
 
 
-def tallied(counted: Sequence[tuple[str, int, str, int]]) -> Tally:
-    tally = Tally()
+def tallied(counted: Sequence[tuple[str, int, str, int]]) -> TaskCounters:
+    tally = TaskCounters()
     for kind, hour, name, amount in counted:
         if kind == "a":
             tally.add(name, [hour], [amount])
         elif kind == "m":
-            tally.at_least(name, [hour], [amount])
+            tally.set_max(name, [hour], [amount])
         else:
             tally.note(name, hour, f"{amount:02}")
     return tally
@@ -29,16 +29,16 @@ def tallied(counted: Sequence[tuple[str, int, str, int]]) -> Tally:
 def test_a_tally_is_one_however_it_was_divided(
     data: st.DataObject, counted: list[tuple[str, int, str, int]]
 ) -> None:
-    whole, parts = tallied(counted), Tally()
+    whole, parts = tallied(counted), TaskCounters()
     of = [data.draw(st.integers(0, 3)) for _ in counted]
     for part in data.draw(st.permutations(range(4))):
         one = tallied([row for row, number in zip(counted, of, strict=True) if number == part])
-        parts.merge(Tally.of_json(one.to_json()))
+        parts.merge(TaskCounters.of_json(one.to_json()))
     assert parts == whole
     for (hour, name), texts in whole.notes.items():
         said = {f"{n:02}" for k, h, of_name, n in counted if (k, h, of_name) == ("n", hour, name)}
         assert texts == sorted(said)[:NOTES]
     for (hour, name), amount in whole.sums.items():
         assert amount == sum(n for k, h, of_name, n in counted if (k, h, of_name) == ("a", hour, name))
-    for (hour, name), amount in whole.most.items():
+    for (hour, name), amount in whole.maxima.items():
         assert amount == max(n for k, h, of_name, n in counted if (k, h, of_name) == ("m", hour, name))

@@ -6,26 +6,26 @@ from threading import Barrier, BrokenBarrierError, current_thread
 
 import pytest
 
-from transom.core.concurrency import in_order
+from transom.core.concurrency import ordered_map
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_results_come_in_the_order_of_the_jobs(threads: int) -> None:
-    assert list(in_order((partial(divmod, number, 7) for number in range(40)), threads)) == [
+    assert list(ordered_map((partial(divmod, number, 7) for number in range(40)), threads)) == [
         divmod(number, 7) for number in range(40)
     ]
 
 
 def test_as_many_jobs_are_done_at_a_time_as_there_are_threads() -> None:
     barrier = Barrier(3, timeout=20)
-    assert sorted(in_order([barrier.wait] * 6, 3)) == [0, 0, 1, 1, 2, 2]
+    assert sorted(ordered_map([barrier.wait] * 6, 3)) == [0, 0, 1, 1, 2, 2]
 
 
 def test_one_thread_is_the_callers_own() -> None:
     barrier = Barrier(2, timeout=0.01)
     with pytest.raises(BrokenBarrierError):
-        list(in_order([barrier.wait] * 2, 1))
-    assert list(in_order([current_thread], 1)) == [current_thread()]
+        list(ordered_map([barrier.wait] * 2, 1))
+    assert list(ordered_map([current_thread], 1)) == [current_thread()]
 
 
 def counted(begun: list[int]) -> Iterator[Callable[[], int]]:
@@ -37,7 +37,7 @@ def counted(begun: list[int]) -> Iterator[Callable[[], int]]:
 @pytest.mark.parametrize(("threads", "ahead"), [(1, 0), (2, 2), (4, 4)])
 def test_few_jobs_are_asked_for_ahead(threads: int, ahead: int) -> None:
     begun: list[int] = []
-    results = in_order(counted(begun), threads)
+    results = ordered_map(counted(begun), threads)
     for number in range(10):
         assert next(results) == number
         assert len(begun) == number + 1 + ahead
@@ -46,7 +46,7 @@ def test_few_jobs_are_asked_for_ahead(threads: int, ahead: int) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 def test_what_a_job_raises_is_raised_in_its_turn(threads: int) -> None:
     jobs: list[Callable[[], int]] = [partial(int, text) for text in ("1", "2", "x", "3")]
-    results = in_order(jobs, threads)
+    results = ordered_map(jobs, threads)
     assert [next(results), next(results)] == [1, 2]
     with pytest.raises(ValueError, match="'x'"):
         next(results)

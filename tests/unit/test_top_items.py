@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.features.frequency.algorithm.top_items import Kept, largest, ranked
+from transom.features.frequency.algorithm.top_items import HourlyTopItems, ranked, top_k
 
 RECORDS = st.lists(st.integers(1, 6), max_size=20)
 
@@ -14,7 +14,7 @@ RECORDS = st.lists(st.integers(1, 6), max_size=20)
 @given(records=RECORDS, many=st.integers(1, 8), seed=st.integers(0, 9))
 def test_the_largest_are_those_of_a_sort(records: list[int], many: int, seed: int) -> None:
     keys = [b"%d" % n for n in np.random.default_rng(seed).permutation(len(records))]
-    taken, left_out = largest(np.array(records, dtype=np.int64), keys, many)
+    taken, left_out = top_k(np.array(records, dtype=np.int64), keys, many)
     order = sorted(range(len(records)), key=lambda n: (-records[n], keys[n]))
     assert taken.tolist() == sorted(order[:many])
     assert left_out == max((records[n] for n in order[many:]), default=0)
@@ -33,7 +33,7 @@ def test_what_is_known_of_an_item_holds(
         rows += [(number, item, seen[item]) for item in sorted({*others[:many], *(watched & seen.keys())})]
         left_out.append(max((seen[item] for item in others[many:]), default=0))
     hour, item, records = (np.array([row[n] for row in rows], dtype=np.int64) for n in range(3))
-    kept = Kept(item, hour, records, np.arange(len(hours)), np.array(left_out))
+    kept = HourlyTopItems(item, hour, records, np.arange(len(hours)), np.array(left_out))
     # Behind the last: a window that ends before anything counts.
     first = data.draw(st.integers(0, len(hours) + 2))
     last = data.draw(st.integers(0, len(hours) - 1))

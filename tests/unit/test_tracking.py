@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.persistence.algorithm.reference import Persistence, Tracked
-from transom.features.persistence.algorithm.vectorised import Tracking, Tuples
+from transom.features.persistence.algorithm.reference import PersistenceParams, TrackedItem
+from transom.features.persistence.algorithm.vectorised import TrackerConfig, Tuples
 from unit.small_persistence import ITEMS, Case, cases, contacts, fast, plain
 
 NAMES = ("instance", "item", "start", "counted", "latest")
@@ -28,15 +28,15 @@ def test_runs_remember_and_name_what_the_listing_does(case: Case) -> None:
         tuples, (wanted, named, left) = state.tuples, expected[state.hour]
         hours.append(state.hour)
         found = {
-            (instance, ITEMS[item], start): Tracked(counted, latest)
+            (instance, ITEMS[item], start): TrackedItem(counted, latest)
             for instance, item, start, counted, latest in rows_of(tuples)
         }
         assert found == wanted
         if named is not None:
             reported = zip(state.reported.item.tolist(), state.reported.since.tolist(), strict=True)
             assert {ITEMS[item]: since for item, since in reported} == named
-            assert {ITEMS[item] for item in state.left.item.tolist()} == left
-            told = {ITEMS[item] for item in tuples.item[state.told].tolist()}
+            assert {ITEMS[item] for item in state.exited.item.tolist()} == left
+            told = {ITEMS[item] for item in tuples.item[state.output].tolist()}
             seen = {item for instance, item, _ in wanted if instance == -1}
             assert told == {*named, *seen}
     assert hours == list(case.due)
@@ -89,5 +89,5 @@ def test_pairs_and_starts_are_counted_hour_by_hour(case: Case) -> None:
 def test_times_are_cut_to_the_least_power_of_ten_of_which_a_window_has_few_enough(
     hours: Fraction | int, unit: int
 ) -> None:
-    asked = Persistence(9, Fraction("0.5"), Fraction("0.3"))
-    assert Tracking(asked, int(hours * HOUR_LENGTH / 9)).unit == unit
+    asked = PersistenceParams(9, Fraction("0.5"), Fraction("0.3"))
+    assert TrackerConfig(asked, int(hours * HOUR_LENGTH / 9)).unit == unit

@@ -8,8 +8,8 @@ import pytest
 import sample_logs
 
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.persistence.algorithm.reference import Exact, Persistence
-from transom.features.persistence.algorithm.vectorised import Tracking
+from transom.features.persistence.algorithm.reference import Exact, PersistenceParams
+from transom.features.persistence.algorithm.vectorised import TrackerConfig
 from unit import small_persistence
 from unit.small_persistence import Case, fast, plain
 
@@ -34,11 +34,15 @@ def test_many_clients_at_once_are_as_the_listing_has_them(monkeypatch: pytest.Mo
     records = requests()
     clients = tuple(sorted({client for _, client in records}))
     monkeypatch.setattr(small_persistence, "ITEMS", clients)
-    asked = Persistence(72, Fraction("0.7"), Fraction("0.2"), 2)
+    asked = PersistenceParams(72, Fraction("0.7"), Fraction("0.2"), 2)
     first, last = records[0][0] // HOUR_LENGTH, records[-1][0] // HOUR_LENGTH
     hours = list(range(first, last + 1))
     case = Case(
-        Tracking(asked, HOUR_LENGTH), records, frozenset(), hours, [first, first + 30, first + 31, first + 80]
+        TrackerConfig(asked, HOUR_LENGTH),
+        records,
+        frozenset(),
+        hours,
+        [first, first + 30, first + 31, first + 80],
     )
     assert len(hours) == 84
     assert len(clients) > 1700
@@ -58,7 +62,7 @@ def test_many_clients_at_once_are_as_the_listing_has_them(monkeypatch: pytest.Mo
         assert found == tuples
         since = zip(state.reported.item.tolist(), state.reported.since.tolist(), strict=True)
         assert {clients[item]: moment for item, moment in since} == named
-        assert {clients[item] for item in state.left.item.tolist()} == left
+        assert {clients[item] for item in state.exited.item.tolist()} == left
     persistence = exact.persistence(last)
     assert {client for client, many in persistence.items() if many >= 51} == REGULARS
     assert named is not None

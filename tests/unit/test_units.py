@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from transom.core.durations import Duration, format_duration, microseconds, parse_duration, spoken
+from transom.core.durations import (
+    Duration,
+    format_duration,
+    format_duration_long,
+    microseconds,
+    parse_duration,
+)
 
 
 def exactly(text: str) -> str:
@@ -140,4 +146,4 @@ def test_a_duration_is_said_in_all_its_units() -> None:
         0: "0 seconds",
         7200: "2 hours",
     }
-    assert {seconds: spoken(timedelta(seconds=seconds)) for seconds in said} == said
+    assert {seconds: format_duration_long(timedelta(seconds=seconds)) for seconds in said} == said

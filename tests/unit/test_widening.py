@@ -6,8 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.features.patterns.algorithm.pattern import Pattern, instances, minimal_instances
-from transom.features.patterns.algorithm.reference import Run, Sighting, Widening, Work, widen
+from transom.features.patterns.algorithm.pattern import EventPattern, instances, minimal_instances
+from transom.features.patterns.algorithm.reference import KeyWidening, LevelMatch, Widening, Work, widen
 from unit.small_widenings import (
     CASE,
     ENDS,
@@ -22,14 +22,14 @@ from unit.small_widenings import (
 )
 
 
-def in_order(found: list[Sighting[Record]]) -> list[Sighting[Record]]:
+def in_order(found: list[LevelMatch[Record]]) -> list[LevelMatch[Record]]:
     return sorted(found, key=lambda one: (one.level, one.end, one.records))
 
 
 @CASE
 @given(case=widenings(), rows=ROWS, every=st.booleans())
 def test_every_instance_is_found_once_wherever_it_falls_and_nothing_else(
-    case: tuple[Pattern, Widening], rows: list[tuple[int, int]], every: bool
+    case: tuple[EventPattern, Widening], rows: list[tuple[int, int]], every: bool
 ) -> None:
     # Not only of the minimal ones: theorem 1 is of any pattern that a detector may look for.
     pattern, widening = case
@@ -65,7 +65,7 @@ def test_there_are_as_many_levels_as_it_takes(batch: int, times: int, first: int
 
 @CASE
 @given(case=widenings(), rows=ROWS)
-def test_work_is_bounded(case: tuple[Pattern, Widening], rows: list[tuple[int, int]]) -> None:
+def test_work_is_bounded(case: tuple[EventPattern, Widening], rows: list[tuple[int, int]]) -> None:
     _, widening = case
     records, work, lengths = records_of(rows), Work(), []
 
@@ -74,8 +74,8 @@ def test_work_is_bounded(case: tuple[Pattern, Widening], rows: list[tuple[int, i
         return []
 
     widen(records, widening, detect, work)
-    assert (work.calls, work.shown) == (len(lengths), sum(lengths))
-    assert sum(length > 4 * widening.most for length in lengths) <= 2 * work.oversized
+    assert (work.calls, work.records_shown) == (len(lengths), sum(lengths))
+    assert sum(length > 4 * widening.max_records for length in lengths) <= 2 * work.oversized
     windows = {
         (level, one.time // widening.length(level) + later)
         for one in records
@@ -84,27 +84,27 @@ def test_work_is_bounded(case: tuple[Pattern, Widening], rows: list[tuple[int, i
     }
     assert work.calls == len(windows)
     number = [one.time // widening.batch for one in records]
-    assert work.oversized == sum(number.count(one) > 2 * widening.most for one in set(number))
+    assert work.oversized == sum(number.count(one) > 2 * widening.max_records for one in set(number))
 
 
 @CASE
 @given(case=widenings(), rows=ROWS, ends=ENDS)
 def test_runs_come_to_what_one_run_does(
-    case: tuple[Pattern, Widening], rows: list[tuple[int, int]], ends: list[int]
+    case: tuple[EventPattern, Widening], rows: list[tuple[int, int]], ends: list[int]
 ) -> None:
     pattern, widening = case
     records, detector = records_of(rows), Detector(pattern)
     at_once, by_runs = Work(), Work()
     expected = widen(records, widening, detector, at_once)
-    run, found = Run(widening, detector, 0, by_runs), []
+    run, found = KeyWidening(widening, detector, 0, by_runs), []
     for begin, until in pairwise(bounds(widening, ends)):
         some = run.advance([one for one in records if begin <= one.time < until], until)
         assert all(begin < one.end <= until for one in some)
-        assert all(len(batch) <= 2 * widening.most for batch in run.ended[1:])
+        assert all(len(batch) <= 2 * widening.max_records for batch in run.ended[1:])
         found += some
     assert in_order(found) == in_order(expected)
-    assert (by_runs.calls, by_runs.shown, by_runs.oversized) == (
+    assert (by_runs.calls, by_runs.records_shown, by_runs.oversized) == (
         at_once.calls,
-        at_once.shown,
+        at_once.records_shown,
         at_once.oversized,
     )

@@ -11,11 +11,11 @@ from delta.exceptions import ConcurrentAppendException, MetadataChangedException
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
-from transom.ledger.ledger import Overtaken
-from transom.ledger.state import Node
+from transom.ledger.ledger import RunSuperseded
+from transom.ledger.state import PartitionKey
 from transom.storage import driver_io as small
 from transom.storage import store
-from transom.storage.data_files import Part, written
+from transom.storage.data_files import DataFile, write_data_files
 from transom.storage.store import Store, Write
 from transom.storage.tables import ATTEMPTS, Table, read_rows
 
@@ -27,8 +27,8 @@ def at(*hours: int) -> list[datetime]:
     return [DAY + timedelta(hours=number) for number in hours]
 
 
-def known(table: str = "granules", **hours: tuple[int, ...]) -> list[Node]:
-    return [Node("aggregate", block, table, hour) for block in hours for hour in at(*hours[block])]
+def known(table: str = "granules", **hours: tuple[int, ...]) -> list[PartitionKey]:
+    return [PartitionKey("aggregate", block, table, hour) for block in hours for hour in at(*hours[block])]
 
 
 def between(start: int, end: int) -> str:
@@ -54,7 +54,7 @@ def test_an_hour_goes_whole_only_where_no_other_block_has_it() -> None:
 
 def test_a_table_without_blocks_is_replaced_by_the_hour() -> None:
     write = Write(TABLE, TABLE.arrow_schema().empty_table(), {None: at(1)})
-    beside = write.shared([Node("ingest", "events", "granules", hour) for hour in at(0, 1)])
+    beside = write.shared([PartitionKey("ingest", "events", "granules", hour) for hour in at(0, 1)])
     assert write.predicate(beside) == between(1, 2)
 
 
@@ -82,16 +82,18 @@ def test_a_write_by_spark_that_meets_a_new_column_is_tried_again(monkeypatch: py
 
 
 def test_a_write_by_spark_that_meets_rows_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Overtaken, match="table granules holds a later run's write; run a wrote nothing"):
+    with pytest.raises(RunSuperseded, match="table granules holds a later run's write; run a wrote nothing"):
         attempts(monkeypatch, ConcurrentAppendException("rows were added"), None)
 
 
-@pytest.mark.parametrize(("size", "few"), [(None, False), (small.MOST, True), (small.MOST + 1, False)])
+@pytest.mark.parametrize(
+    ("size", "few"), [(None, False), (small.MAX_DRIVER_BYTES, True), (small.MAX_DRIVER_BYTES + 1, False)]
+)
 def test_rows_that_spark_holds_are_taken_by_the_driver_where_they_are_known_to_be_few(
     size: int | None, few: bool
 ) -> None:
     write = Write(TABLE, MagicMock(spec=DataFrame), {None: at(1)}, bytes=size)
-    assert Store(MagicMock(), "lake")._few(write, []) is few
+    assert Store(MagicMock(), "lake")._fits_driver(write, []) is few
 
 
 LINES = Table("lines", {"hour": "timestamp", "time": "timestamp"}, ("hour",), frozenset())
@@ -109,12 +111,12 @@ class Shelf:
     def rows(self, *hours: int) -> pa.Table:
         return pa.Table.from_pylist([{"hour": h, "time": h} for h in at(*hours)], LINES.arrow_schema())
 
-    def parts(self, *hours: int) -> tuple[Part, ...]:
+    def parts(self, *hours: int) -> tuple[DataFile, ...]:
         batches = self.rows(*hours).select(["time"]).to_batches()
         self.read += 1
-        return tuple(written(f"{self.root}/lines", f"read-{self.read}", "part", batches, "time"))
+        return tuple(write_data_files(f"{self.root}/lines", f"read-{self.read}", "part", batches, "time"))
 
-    def write(self, rows: pa.Table | tuple[Part, ...], hours: Iterable[int], token: int) -> None:
+    def write(self, rows: pa.Table | tuple[DataFile, ...], hours: Iterable[int], token: int) -> None:
         parts = rows if isinstance(rows, tuple) else None
         given = self.rows() if parts is not None else rows
         write = Write(LINES, given, {None: at(*hours)}, parts=parts)
@@ -141,7 +143,9 @@ def test_a_write_takes_its_hours_and_its_token_whether_it_is_of_rows_or_of_parts
     # Neither an older claim nor the same one again.
     for rows in (shelf.rows(1), shelf.parts(1)):
         for token in (2, 3):
-            with pytest.raises(Overtaken, match=f"table lines holds a later run's write; run run {token} "):
+            with pytest.raises(
+                RunSuperseded, match=f"table lines holds a later run's write; run run {token} "
+            ):
                 shelf.write(rows, (1,), token)
     assert (shelf.stands(), shelf.last()) == ([1, 1, 4, 4], (3, 3, "run 3"))
 
@@ -150,7 +154,7 @@ def test_parts_are_taken_only_where_no_other_block_has_their_hours(monkeypatch: 
     taken: list[object] = []
     monkeypatch.setattr(store, "_take_parts", lambda of, name, parts, *_: taken.append(parts) or True)
     monkeypatch.setattr(store, "_write_arrow", lambda of, name, rows, *_: taken.append(rows) or True)
-    monkeypatch.setattr(small, "Stored", MagicMock(return_value=MagicMock(size=lambda hours: 0)))
+    monkeypatch.setattr(small, "TableReader", MagicMock(return_value=MagicMock(size=lambda hours: 0)))
     monkeypatch.setattr(Store, "open", MagicMock())
     rows = TABLE.arrow_schema().empty_table()
     write = Write(TABLE, rows, {"a": at(1, 2)}, parts=[])

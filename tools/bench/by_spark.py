@@ -16,7 +16,7 @@ def never(parts: Iterable[object]) -> None:
 
 def main(job: str, *arguments: str) -> None:
     """Runs the job."""
-    small.held = never
+    small.read_if_small = never
     application.run(job, application.arg_parser("").parse_args(arguments), [job])
 
 

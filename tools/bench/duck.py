@@ -15,8 +15,8 @@ from deltalake import DeltaTable
 from bench.draw import END
 from bench.ways import timed
 from transom.core.intervals import format_hour, parse
-from transom.features.aggregates.algorithm.granules import Level
-from transom.features.aggregates.resolve import Block, block_of
+from transom.features.aggregates.algorithm.granules import WindowLevel
+from transom.features.aggregates.resolve import AggregateBlock, block_of
 from transom.stream import load
 
 THREADS = 2
@@ -24,13 +24,13 @@ _TOTALS = """SELECT count(*), sum(records), sum(have), sum(total), sum(least), s
 FROM (SELECT *, total / have AS mean FROM ({windows}))"""
 
 
-def _end(level: Level, time: str) -> str:
+def _end(level: WindowLevel, time: str) -> str:
     """The ends of all windows that a time lies in: `(time // slide + 1 + k) * slide`."""
     many = level.range // level.slide
     return f"({time} // {level.slide} + 1 + unnest(range({many}))) * {level.slide}"
 
 
-def from_events(block: Block, until: datetime = END) -> str:
+def from_events(block: AggregateBlock, until: datetime = END) -> str:
     """Each event into each of its windows."""
     key, column = *block.key, *block.units
     return " UNION ALL ".join(
@@ -42,7 +42,7 @@ def from_events(block: Block, until: datetime = END) -> str:
     )
 
 
-def from_granules(block: Block, until: datetime = END) -> str:
+def from_granules(block: AggregateBlock, until: datetime = END) -> str:
     """Events into granules of each level's slide, those into each of their windows."""
     key, column = *block.key, *block.units
     added = "sum(records) AS records, sum(have) AS have, sum(total) AS total"

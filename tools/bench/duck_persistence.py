@@ -26,7 +26,7 @@ SELECT client, hour, sum(slots) OVER (PARTITION BY client ORDER BY hour
 def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
     """Goes some times, and writes the seconds of each."""
     stream = load(Path(stream_file))
-    least = stream.blocks(Persistence)["hosts"].asked.certain
+    least = stream.blocks(Persistence)["hosts"].params.min_certain
     query = {"exact": f"SELECT * FROM ({EXACT}) WHERE slots >= {least}", "floor": PAIRS}[way]
     files = DeltaTable(f"{lake}/{stream.name}/events").file_uris()
     connection = duckdb.connect()

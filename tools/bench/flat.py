@@ -154,7 +154,7 @@ def _measured(folder: Path, file: Path, who: str, interval: Interval) -> dict[st
     logs.mkdir()
     root = folder / "lake" / "steady"
     ledger, began = Ledger(str(root)), time.monotonic()
-    nodes = len(ledger.book())
+    nodes = len(ledger.snapshot())
     read = time.monotonic() - began
     stage = BY_SPARK.get(who, who)
     job = [HERE / "by_spark.py", stage] if who in BY_SPARK else [JOBS / f"{stage}.py"]

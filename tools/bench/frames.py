@@ -10,13 +10,13 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transom.features.aggregates.algorithm.granules import Level
+from transom.features.aggregates.algorithm.granules import WindowLevel
 
 FIGURES = {"count": F.sum, "values": F.sum, "sum": F.sum, "min": F.min, "max": F.max}
 """How a figure is made of the figures of parts."""
 
 
-def framed(granules: DataFrame, level: Level, measure: str, until: datetime) -> DataFrame:
+def framed(granules: DataFrame, level: WindowLevel, measure: str, until: datetime) -> DataFrame:
     """Every window of a level that holds a record and ends by some time.
 
     Args:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame
 
-from transom.storage.store import Pins, Store, in_hours
+from transom.storage.store import PinnedTables, Store, in_hours
 
 
 def ddl(kinds: Mapping[str, str]) -> str:
@@ -13,7 +13,7 @@ def ddl(kinds: Mapping[str, str]) -> str:
     return ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
 
 
-class Given(Pins):
+class Given(PinnedTables):
     """Pins of tables whose rows are at hand and in no lake."""
 
     rows_at_hand: Mapping[str, DataFrame]

@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 
 from transom.core.intervals import Interval
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Entry, Node
+from transom.ledger.state import PartitionKey, PartitionState
 
 
 def held(lake: Path, events: Callable[[], pa.Table], asked: Interval) -> Path:
@@ -25,11 +25,11 @@ def held(lake: Path, events: Callable[[], pa.Table], asked: Interval) -> Path:
         write_deltalake(f"{root}/events", rows, partition_by=["hour"], mode="overwrite")
         counts = rows.group_by("hour").aggregate([([], "count_all")]).to_pydict()
         many = dict(zip(counts["hour"], counts["count_all"], strict=True))
-        nodes = [Node("ingest", "events", "events", hour) for hour in asked.hours()]
+        nodes = [PartitionKey("ingest", "events", "events", hour) for hour in asked.hours()]
         ledger = Ledger(root)
         ledger.claim("ingest", nodes, "drawn")
         said = {
-            node: Entry(
+            node: PartitionState(
                 "published", "drawn", digest=f"{many.get(node.hour, 0)}:0", rows=many.get(node.hour, 0)
             )
             for node in nodes

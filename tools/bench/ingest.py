@@ -84,7 +84,7 @@ def transom(case: Case, cache: Path) -> Measured:
     )
     events = sum(
         entry.rows
-        for node, entry in Ledger(str(lake / "drawn")).book(["ingest"]).items()
+        for node, entry in Ledger(str(lake / "drawn")).snapshot(["ingest"]).items()
         if node.table == "events" and entry.status == "published"
     )
     if events != case.count:

@@ -23,12 +23,12 @@ from bench.draw import END, FIRST
 from bench.measure import LONG
 from transom.app import run_stage as job
 from transom.core.intervals import Interval, format_hour
-from transom.features.aggregates.resolve import Block, block_of
+from transom.features.aggregates.resolve import AggregateBlock, block_of
 from transom.features.aggregates.tables_aggregates import reports_of
 from transom.features.aggregates.tables_granules import granules_of
-from transom.ledger.stage import Made, Request
+from transom.ledger.stage import PartitionFunction, StepRequest
 from transom.storage.session import session
-from transom.storage.store import Pins, Store, in_hours
+from transom.storage.store import PinnedTables, Store, in_hours
 from transom.stream import Stream, load
 
 BLOCK, MEASURE = "volume", "sent"
@@ -48,7 +48,7 @@ def totals_of() -> dict[str, Column]:
     }  # fmt: skip
 
 
-class Given(Pins):
+class Given(PinnedTables):
     """Pins of one table whose rows are at hand and in no lake."""
 
     rows_at_hand: DataFrame
@@ -67,19 +67,19 @@ def computed(store: Store, stream: Stream, events: DataFrame, interval: Interval
     the reports nowhere: they are added up in the tasks that make them."""
     blocks = {BLOCK: block_of(stream, BLOCK)}
     targets = {BLOCK: list(interval.hours())}
-    request = Request(Given(store, "events", events), targets, {BLOCK: []})
-    (granules,) = granules_of(request, blocks).shares
+    request = StepRequest(Given(store, "events", events), targets, {BLOCK: []})
+    (granules,) = granules_of(request, blocks).tasks
     rows = granules.frame.withColumn("block", F.lit(BLOCK))
-    request = Request(Given(store, "granules", rows), targets, {BLOCK: []})
-    (reports,) = reports_of(request, blocks, stream).shares
+    request = StepRequest(Given(store, "granules", rows), targets, {BLOCK: []})
+    (reports,) = reports_of(request, blocks, stream).tasks
     names = list(totals_of())
     ddl = ", ".join(f"{name} bigint" for name in names)
-    added = reports.frame.mapInArrow(_added(reports.made, names), ddl)
+    added = reports.frame.mapInArrow(_added(reports.compute, names), ddl)
     [row] = added.agg(*(F.sum(name).alias(name) for name in names)).collect()
     return [int(row[name]) for name in names]
 
 
-def _added(made: Made | None, names: Sequence[str]) -> Made:
+def _added(made: PartitionFunction | None, names: Sequence[str]) -> PartitionFunction:
     """What adds up what a task has made, as `totals_of` does."""
     assert made is not None
     columns = ["count", *(f"{figure}_{MEASURE}" for figure in ("values", "sum", "min", "max"))]
@@ -94,7 +94,7 @@ def _added(made: Made | None, names: Sequence[str]) -> Made:
     return run
 
 
-def figures(groups: GroupedData, block: Block) -> DataFrame:
+def figures(groups: GroupedData, block: AggregateBlock) -> DataFrame:
     """The figures of each group, as the stage gives them."""
     (column,) = block.units
     value = F.col(f"`{column}`")
@@ -105,7 +105,7 @@ def figures(groups: GroupedData, block: Block) -> DataFrame:
     )  # fmt: skip
 
 
-def windowed(events: DataFrame, block: Block, until: datetime = END) -> list[DataFrame]:
+def windowed(events: DataFrame, block: AggregateBlock, until: datetime = END) -> list[DataFrame]:
     """Spark's own windows, a query a level."""
     found = []
     for level in block.levels:
@@ -127,14 +127,14 @@ def written(some: Iterable[DataFrame], table: str) -> DataFrame:
     return rows.sparkSession.read.format("delta").load(table)
 
 
-def floor(events: DataFrame, block: Block) -> DataFrame:
+def floor(events: DataFrame, block: AggregateBlock) -> DataFrame:
     """Key and base granule alone: what every way from granules has to pay first."""
     length = F.window("event_time", f"{block.base} microseconds").alias("window")
     rows = figures(events.groupBy(*block.key, length), block)
     return rows.withColumn("window_end", F.col("window.end")).drop("window")
 
 
-def framed(events: DataFrame, block: Block, until: datetime = END) -> Totals:
+def framed(events: DataFrame, block: AggregateBlock, until: datetime = END) -> Totals:
     """Granules once, laid out by key, and frames over them, a query a level."""
     granules = floor(events, block).repartition(*block.key).persist()
     totals = drained(frames.framed(granules, level, MEASURE, until) for level in block.levels)
@@ -170,7 +170,7 @@ def main(
         return spark.read.format("delta").load(f"{store.root}/events")
 
     def staged(copy: str) -> DataFrame:
-        job.perform(spark, "aggregate", stream, interval, lake=copy)
+        job.run_stage(spark, "aggregate", stream, interval, lake=copy)
         return spark.read.format("delta").load(f"{copy}/{stream.name}/aggregates")
 
     # Those that keep their rows are asked for them when the time is over.

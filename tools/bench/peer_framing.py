@@ -21,10 +21,10 @@ from bench.staged import staged
 from bench.ways import timed
 from transom.core.intervals import Interval
 from transom.features.frames import tables_open_frames as open_frames
-from transom.features.frames.resolve import FrameBlock, frame_block_of
+from transom.features.frames.resolve import ResolvedFrames, frame_block_of
 from transom.features.frames.spec import Frame
-from transom.ledger.stage import Request
-from transom.ledger.task_counters import Tally
+from transom.ledger.stage import StepRequest
+from transom.ledger.task_counters import TaskCounters
 from transom.storage.session import session
 from transom.storage.store import Store
 from transom.storage.tables import Table
@@ -35,21 +35,21 @@ TOTALS = ("count(*)", "sum(records)", "sum(last - first)", "sum(records * high)"
 """What tells whether two answers are one; of frames that a later reading has closed."""
 
 
-def computed(events: DataFrame, block: FrameBlock, store: Store, interval: Interval) -> DataFrame:
+def computed(events: DataFrame, block: ResolvedFrames, store: Store, interval: Interval) -> DataFrame:
     """By the stage's own function, the whole interval at once: the frames that something has closed."""
     columns = Table.load(open_frames.TABLE).declare(key=block.key).columns
     hours, name = list(interval.hours()), block.name
     due = {("events", "events"): dict.fromkeys(hours, 1)}
     none = store.spark.createDataFrame([], ddl(columns))
     given = Given(store, {"events": events, open_frames.TABLE: none})
-    request = Request(given, {name: hours}, {name: []}, due)
-    (share,) = open_frames.open_frames_of(request, {name: block}).shares
-    made = share.counted
+    request = StepRequest(given, {name: hours}, {name: []}, due)
+    (share,) = open_frames.open_frames_of(request, {name: block}).tasks
+    made = share.compute_counting
     assert made is not None
 
     def finals(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # What hours leave for later ones is no frame.
-        for rows in made(batches, Tally()):
+        for rows in made(batches, TaskCounters()):
             yield rows.filter(pc.equal(rows["row"], open_frames.FINAL))
 
     kinds = {column: kind for column, kind in columns.items() if column != "block"}
@@ -58,7 +58,7 @@ def computed(events: DataFrame, block: FrameBlock, store: Store, interval: Inter
     return told.withColumns({name: F.unix_micros(of) for name, of in (("first", "first"), ("last", "end"))})
 
 
-def ways_of(events: DataFrame, block: FrameBlock, store: Store) -> dict[str, Callable[[], DataFrame]]:
+def ways_of(events: DataFrame, block: ResolvedFrames, store: Store) -> dict[str, Callable[[], DataFrame]]:
     """Each way that reads events alone, by its name."""
 
     def islands() -> DataFrame:

@@ -28,8 +28,8 @@ from transom.core.intervals import HOUR, Interval
 from transom.features.frequency import tables_frequencies as frequencies
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
-from transom.ledger.stage import Request
-from transom.ledger.task_counters import Tally
+from transom.ledger.stage import StepRequest
+from transom.ledger.task_counters import TaskCounters
 from transom.storage.session import session
 from transom.storage.store import Store
 from transom.storage.tables import Table
@@ -47,12 +47,12 @@ def matrices(events: DataFrame, block: FrequencyBlock, store: Store, hours: list
     columns = Table.load(tick_matrices.TABLE).declare(item=block.item).columns
     given = Given(store, {"events": events})
     (share,) = tick_matrices.tick_matrices_of(
-        Request(given, {block.name: hours}, {}), {block.name: block}
-    ).shares
-    made = share.counted
+        StepRequest(given, {block.name: hours}, {}), {block.name: block}
+    ).tasks
+    made = share.compute_counting
     assert made is not None
     kinds = {column: kind for column, kind in columns.items() if column != "block"}
-    rows = share.frame.mapInArrow(lambda batches: made(batches, Tally()), ddl(kinds))
+    rows = share.frame.mapInArrow(lambda batches: made(batches, TaskCounters()), ddl(kinds))
     return rows.withColumn("block", F.lit(block.name))
 
 
@@ -60,11 +60,13 @@ def told(rows: DataFrame, block: FrequencyBlock, store: Store, hours: list[datet
     """By the stage's own function: what some hours tell, of matrices."""
     columns = Table.load(frequencies.TABLE).declare(item=block.item).columns
     given = Given(store, {tick_matrices.TABLE: rows})
-    (share,) = frequencies.frequencies_of(Request(given, {block.name: hours}, {}), {block.name: block}).shares
-    made = share.counted
+    (share,) = frequencies.frequencies_of(
+        StepRequest(given, {block.name: hours}, {}), {block.name: block}
+    ).tasks
+    made = share.compute_counting
     assert made is not None
     kinds = {name: kind for name, kind in columns.items() if name != "block"}
-    return share.frame.mapInArrow(lambda batches: made(batches, Tally()), ddl(kinds))
+    return share.frame.mapInArrow(lambda batches: made(batches, TaskCounters()), ddl(kinds))
 
 
 def by_hour(events: DataFrame) -> DataFrame:

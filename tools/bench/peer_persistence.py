@@ -22,8 +22,8 @@ from bench.ways import timed
 from transom.core.intervals import HOUR, Interval
 from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
-from transom.ledger.stage import Request
-from transom.ledger.task_counters import Tally
+from transom.ledger.stage import StepRequest
+from transom.ledger.task_counters import TaskCounters
 from transom.storage.session import session
 from transom.storage.store import Store
 from transom.storage.tables import Table
@@ -41,11 +41,11 @@ def computed(
     columns = Table.load(tuples.TABLE).declare(item=block.item).columns
     due = {("events", "events"): dict.fromkeys(hours, 1), (name, tuples.TABLE): {hours[0] - HOUR: 1}}
     given = Given(store, {"events": events, tuples.TABLE: before})
-    (share,) = tuples.tuples_of(Request(given, {name: hours}, {name: []}, due), {name: block}).shares
-    made = share.counted
+    (share,) = tuples.tuples_of(StepRequest(given, {name: hours}, {name: []}, due), {name: block}).tasks
+    made = share.compute_counting
     assert made is not None
     kinds = {column: kind for column, kind in columns.items() if column != "block"}
-    return share.frame.mapInArrow(lambda batches: made(batches, Tally()), ddl(kinds))
+    return share.frame.mapInArrow(lambda batches: made(batches, TaskCounters()), ddl(kinds))
 
 
 def pairs_of(events: DataFrame) -> DataFrame:
@@ -68,7 +68,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     store = Store(spark, f"{lake}/{stream.name}")
     events = spark.read.format("delta").load(f"{store.root}/events")
     block = persistence_block_of(stream, "hosts")
-    least = block.tracking.asked.certain
+    least = block.tracking.params.min_certain
     kept = Path(result).with_suffix(".kept")
     shutil.rmtree(kept, ignore_errors=True)
     none = spark.createDataFrame([], ddl(Table.load(tuples.TABLE).declare(item=block.item).columns))

@@ -23,21 +23,21 @@ from bench.given import Given, ddl
 from bench.measure import LONG
 from bench.widen_log import BEGIN, END, PATTERN, TOLD, WITHIN
 from transom.app import run_stage as job
-from transom.arrays.range_queries import expanded
+from transom.arrays.range_queries import expand_ranges
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR, MICROSECOND, Interval, micros
 from transom.features.patterns import tables_batches as batches
 from transom.features.patterns import tables_matches as matches
-from transom.features.patterns.algorithm.detected_matches import AT_A_TIME, Sightings
-from transom.features.patterns.algorithm.matching import Windows, minimal
-from transom.features.patterns.match_rows import Found, rows_of
+from transom.features.patterns.algorithm.detected_matches import AT_A_TIME, DetectedMatches
+from transom.features.patterns.algorithm.matching import RecordWindows, minimal
+from transom.features.patterns.match_rows import LevelMatches, rows_of
 from transom.features.patterns.record_rows import of_events, of_one_key
-from transom.features.patterns.records import Records
+from transom.features.patterns.records import PatternRecords
 from transom.features.patterns.resolve import PatternBlock, block_of
 from transom.features.patterns.tables_matches import common_codes_of
 from transom.features.patterns.work_bounds import hours_of
-from transom.ledger.stage import Counted, Request
-from transom.ledger.task_counters import Tally
+from transom.ledger.stage import CountingPartitionFunction, StepRequest
+from transom.ledger.task_counters import TaskCounters
 from transom.storage.session import session
 from transom.storage.store import Store, in_hours
 from transom.storage.tables import ARROW_TYPES
@@ -57,25 +57,25 @@ TOLD_BY_TASKS = {**MATCH, "counted": "string"}
 END_COLUMN = "window_end"
 
 
-def seen(frame: DataFrame, counted: Counted) -> tuple[pa.Table, Tally]:
+def seen(frame: DataFrame, counted: CountingPartitionFunction) -> tuple[pa.Table, TaskCounters]:
     """What tasks find in the partitions of a frame, less what they say of it, and what they have counted."""
     schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in TOLD_BY_TASKS.items()])
 
     def run(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tally = Tally()
+        tally = TaskCounters()
         for rows in counted((batch for batch in some if batch.num_rows), tally):
             found = [rows[name] for name in MATCH]
             yield pa.RecordBatch.from_arrays([*found, pa.nulls(rows.num_rows, pa.string())], schema=schema)
         yield pa.RecordBatch.from_pylist([{"counted": tally.to_json()}], schema)
 
     rows = frame.mapInArrow(run, ddl(TOLD_BY_TASKS)).toArrow()
-    tally = Tally()
+    tally = TaskCounters()
     for text in rows["counted"].drop_null().to_pylist():
-        tally.merge(Tally.of_json(text))
+        tally.merge(TaskCounters.of_json(text))
     return rows.filter(rows["match_id"].is_valid()).select(list(MATCH)), tally
 
 
-def computed(store: Store, block: PatternBlock, events: DataFrame) -> tuple[pa.Table, Tally]:
+def computed(store: Store, block: PatternBlock, events: DataFrame) -> tuple[pa.Table, TaskCounters]:
     """By the stage's own two functions, the whole interval at once; nothing in between is written."""
     hours = list(INTERVAL.hours())
     due = {
@@ -83,17 +83,17 @@ def computed(store: Store, block: PatternBlock, events: DataFrame) -> tuple[pa.T
         (block.name, batches.TABLE): dict.fromkeys(hours, 1),
     }
     targets, blocks = {block.name: hours}, {block.name: block}
-    request = Request(Given(store, {"events": events}), targets, {block.name: []}, due)
-    (carried,) = batches.batches_of(request, blocks).shares
-    counted = carried.counted
+    request = StepRequest(Given(store, {"events": events}), targets, {block.name: []}, due)
+    (carried,) = batches.batches_of(request, blocks).tasks
+    counted = carried.compute_counting
     assert counted is not None
     kinds = ddl(batches.kinds_of(block))
-    rows = carried.frame.mapInArrow(lambda some: counted(some, Tally()), kinds)
+    rows = carried.frame.mapInArrow(lambda some: counted(some, TaskCounters()), kinds)
     held = {"events": events, batches.TABLE: rows.withColumn("block", F.lit(block.name))}
-    request = Request(Given(store, held), targets, {block.name: []}, due)
-    (found,) = matches.matches_of(request, blocks).shares
-    assert found.counted is not None
-    return seen(found.frame, found.counted)
+    request = StepRequest(Given(store, held), targets, {block.name: []}, due)
+    (found,) = matches.matches_of(request, blocks).tasks
+    assert found.compute_counting is not None
+    return seen(found.frame, found.compute_counting)
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,13 @@ class Looking:
 
     block: PatternBlock
     key: Mapping[str, str]
-    windows: Callable[[Records], tuple[Int64s, Int64s, Int64s]]
+    windows: Callable[[PatternRecords], tuple[Int64s, Int64s, Int64s]]
     detects: bool = True
 
-    def __call__(self, some: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
+    def __call__(self, some: Iterable[pa.RecordBatch], tally: TaskCounters) -> Iterator[pa.RecordBatch]:
         """The matches of some keys, each with the end of the first window that holds it."""
         block = self.block
-        records = Records.gathered(some, replace(block, key=self.key))
+        records = PatternRecords.gathered(some, replace(block, key=self.key))
         if records is None or block.pattern is None:
             return
         first, behind, end = self.windows(records)
@@ -130,8 +130,8 @@ class Looking:
         stretches = []
         total = np.cumsum(many)
         for taken in np.split(np.arange(len(first)), np.flatnonzero(np.diff(total // AT_A_TIME)) + 1):
-            window, rows = expanded(first[taken], behind[taken])
-            shown = Windows(
+            window, rows = expand_ranges(first[taken], behind[taken])
+            shown = RecordWindows(
                 window,
                 records.time[rows],
                 records.takes[rows],
@@ -144,9 +144,9 @@ class Looking:
         found = found[:, np.lexsort(found[::-1])]
         new = np.append(True, (np.diff(found[:2]) != 0).any(axis=0))[: found.shape[1]]
         places = np.arange(len(records.time))
-        sighted = Sightings(*found[:, new])
+        sighted = DetectedMatches(*found[:, new])
         yield from rows_of(
-            Found.of_sightings(0, sighted, places, records, block.pattern, codes), records, block
+            LevelMatches.of_sightings(0, sighted, places, records, block.pattern, codes), records, block
         )
 
 
@@ -161,7 +161,7 @@ class Fixed:
     length: int
     ends: Int64s
 
-    def __call__(self, records: Records) -> tuple[Int64s, Int64s, Int64s]:
+    def __call__(self, records: PatternRecords) -> tuple[Int64s, Int64s, Int64s]:
         """As `Looking` asks for them."""
         ends = self.ends
         # One number orders by key and then by time, and no window reaches into another key's.
@@ -173,7 +173,7 @@ class Fixed:
         return first, behind, np.tile(ends, len(keys))
 
 
-def of_groups(records: Records) -> tuple[Int64s, Int64s, Int64s]:
+def of_groups(records: PatternRecords) -> tuple[Int64s, Int64s, Int64s]:
     """A window for each group of rows that have their end in common."""
     first = np.flatnonzero(np.diff(records.key, prepend=-1))
     end = records.table[END_COLUMN].to_numpy()[first].astype(np.int64)
@@ -186,7 +186,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     block = block_of(stream, PATTERN)
     spark = session(f"bench {way}")
     store = Store(spark, f"{lake}/{stream.name}")
-    within = block.widening.longest
+    within = block.widening.max_length
     kept = Path(result).with_suffix(".kept")
     shutil.rmtree(kept, ignore_errors=True)
 
@@ -195,14 +195,14 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
 
     def sliding(
         events: DataFrame, slide: int, counted: Interval = COUNTED, detects: bool = True
-    ) -> tuple[pa.Table, Tally]:
+    ) -> tuple[pa.Table, TaskCounters]:
         ends = np.arange(micros(counted.start) + slide, micros(counted.end) + 1, slide)
         looking = Looking(block, block.key, Fixed(within, ends), detects)
         return seen(of_one_key(of_events(events, block), block), looking)
 
-    def hourly() -> tuple[pa.Table, Tally]:
+    def hourly() -> tuple[pa.Table, TaskCounters]:
         """A query for each hour, of the events that its window holds."""
-        found, tally = [], Tally()
+        found, tally = [], TaskCounters()
         for hour in COUNTED.hours():
             held = Interval(hour + HOUR - WITHIN, hour + HOUR)
             rows = events().where(in_hours(held.hours()))
@@ -214,19 +214,19 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     def sampled() -> DataFrame:
         return events().where(F.pmod(F.xxhash64(*block.key), F.lit(SHARE)) == 0)
 
-    def grouped() -> tuple[pa.Table, Tally]:
+    def grouped() -> tuple[pa.Table, TaskCounters]:
         window = F.window("event_time", f"{2 * within} microseconds", f"{within} microseconds")
         ends = F.unix_micros(window["end"])
         key = {**block.key, END_COLUMN: "bigint"}
         rows = of_events(events().withColumn(END_COLUMN, ends), replace(block, key=key))
         return seen(rows.repartition(*key), Looking(block, key, of_groups))
 
-    def staged(copy: str) -> tuple[pa.Table, Tally]:
-        job.perform(spark, "widen", stream, INTERVAL, lake=copy)
+    def staged(copy: str) -> tuple[pa.Table, TaskCounters]:
+        job.run_stage(spark, "widen", stream, INTERVAL, lake=copy)
         found = spark.read.format("delta").load(f"{copy}/{stream.name}/{matches.TABLE}")
-        return found.select(*MATCH).toArrow(), Tally()
+        return found.select(*MATCH).toArrow(), TaskCounters()
 
-    ways: dict[str, Callable[[str], tuple[pa.Table, Tally]]] = {
+    ways: dict[str, Callable[[str], tuple[pa.Table, TaskCounters]]] = {
         "computed": lambda place: computed(store, block, events()),
         "stage": staged,
         "sliding": lambda place: sliding(sampled(), block.widening.batch),
@@ -253,7 +253,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     spark.stop()
 
 
-def worked(tally: Tally) -> dict[str, int]:
+def worked(tally: TaskCounters) -> dict[str, int]:
     """What was done in windows that end in the hours that count, by name."""
     counted = range(micros(BEGIN) // (HOUR // MICROSECOND), micros(END) // (HOUR // MICROSECOND))
     found: dict[str, int] = {}

@@ -61,7 +61,7 @@ def main(job: str, result: str, *arguments: str) -> None:
     from transom.features.ingest import snapshot as scene
     from transom.features.ingest import stage as ingest
     from transom.ledger.ledger import Ledger
-    from transom.storage.store import Pins, Store
+    from transom.storage.store import PinnedTables, Store
 
     for module in (refresh, contents, ingest_publishing):
         clock.keep(module, "judge", "Great Expectations")
@@ -75,11 +75,11 @@ def main(job: str, result: str, *arguments: str) -> None:
         clock.keep(Ledger, name, "ledger: reads")
     clock.keep(Store, "create", "tables opened")
     clock.keep(Store, "pin", "tables pinned")
-    clock.keep(Pins, "rows", "files known")
+    clock.keep(PinnedTables, "rows", "files known")
     clock.keep(Store, "write", "tables written")
     clock.keep(ingest, "contents", "reading and parsing, by Spark")
     clock.keep(ingest_publishing, "_figures", "digests, by Spark")
-    clock.keep(Pins, "_load", "tables' snapshots, by Delta")
+    clock.keep(PinnedTables, "_load", "tables' snapshots, by Delta")
     clock.keep(refresh, "plan", "what is stale")
     clock.keep(refresh, "_hashed", "queries put together")
     clock.keep(refresh, "_writes", "queries put together")

@@ -21,6 +21,6 @@ def staged(
     """
     return timed(
         passes,
-        lambda number: job.perform(spark, stage, stream, interval, lake=str(kept / str(number))),
+        lambda number: job.run_stage(spark, stage, stream, interval, lake=str(kept / str(number))),
         lambda number: linked(lake, kept / str(number)),
     )

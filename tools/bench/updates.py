@@ -19,7 +19,11 @@ from transom.features.frequency.algorithm.reference import (
 )
 from transom.features.frequency.algorithm.row_hash_arrays import columns_of
 from transom.features.frequency.algorithm.splitter import SplitterCells, SubCells
-from transom.features.frequency.algorithm.splitter_reference import FixedPoint, Splitter, SplitterAsListed
+from transom.features.frequency.algorithm.splitter_reference import (
+    FixedPointSplitter,
+    Splitter,
+    SplitterListing,
+)
 from transom.features.frequency.algorithm.tick_matrices import matrices_of
 
 COLUMNS = (28, 280, 2800)
@@ -37,8 +41,8 @@ STEADY, SLOWER = (LAZY, FIXED), 1.5
 """Those that cost the same whatever the columns, and how many times the time caches may make of it."""
 KINDS: dict[str, tuple[Callable[..., WindowedCountMin], int]] = {
     "vanilla": (Vanilla, RECORDS), "perfect": (Perfect, RECORDS), "simple": (Simple, RECORDS),
-    "proportional": (Proportional, FEW), LISTED: (SplitterAsListed, FEW), LAZY: (Splitter, FEW),
-    FIXED: (FixedPoint, RECORDS),
+    "proportional": (Proportional, FEW), LISTED: (SplitterListing, FEW), LAZY: (Splitter, FEW),
+    FIXED: (FixedPointSplitter, RECORDS),
 }  # fmt: skip
 
 

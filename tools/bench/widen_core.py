@@ -20,12 +20,12 @@ from deltalake import DeltaTable
 from bench.draw import FIRST
 from bench.widen_log import PATTERN, STATUS, TOLD
 from transom.core.intervals import Interval
-from transom.engine.hours import stretches_of
+from transom.engine.hours import to_ranges
 from transom.features.patterns.resolve import PatternBlock, block_of
-from transom.features.patterns.tables_batches import Batches
-from transom.features.patterns.tables_matches import Matches
+from transom.features.patterns.tables_batches import BatchBuilder
+from transom.features.patterns.tables_matches import MatchFinder
 from transom.features.patterns.validate import carried_column
-from transom.ledger.task_counters import Tally
+from transom.ledger.task_counters import TaskCounters
 from transom.stream import load
 
 ROWS = 2**16
@@ -53,18 +53,18 @@ def passes(lake: Path, block: PatternBlock) -> tuple[int, dict[str, Callable[[],
     """How many records there are, and the two passes."""
     events = records(lake, block)
     hours = list(Interval(FIRST, TOLD).hours())
-    batches = Batches(block)
-    matches = Matches(block, stretches_of(hours), None)
+    batches = BatchBuilder(block)
+    matches = MatchFinder(block, to_ranges(hours), None)
     held: list[pa.Table] = []
 
     def first() -> pa.Table:
-        held[:] = [pa.Table.from_batches(batches(events.to_batches(ROWS), Tally()))]
+        held[:] = [pa.Table.from_batches(batches(events.to_batches(ROWS), TaskCounters()))]
         return held[0]
 
     def second() -> pa.Table:
         stored = held[0].append_column("stored", pa.array(np.ones(held[0].num_rows, dtype=bool)))
         rows = pa.concat_tables([events, stored.select(events.column_names)], promote_options="permissive")
-        return pa.Table.from_batches(matches(rows.to_batches(ROWS), Tally()))
+        return pa.Table.from_batches(matches(rows.to_batches(ROWS), TaskCounters()))
 
     return events.num_rows, {"batches": first, "matches": second}
 

@@ -35,7 +35,7 @@ from demo.page import DEMO, LAKE, book, console, rows, show, step, stretches
 from demo.persistent import always_here, beacons
 from transom.core.intervals import format_hour
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Book
+from transom.ledger.state import LedgerSnapshot
 
 FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
 END = datetime(2015, 5, 21, tzinfo=UTC)
@@ -83,7 +83,7 @@ def figures_around_the_late_file() -> dict[str, int]:
     }
 
 
-def healed(before: Book, after: Book, asked: set[datetime]) -> None:
+def healed(before: LedgerSnapshot, after: LedgerSnapshot, asked: set[datetime]) -> None:
     """Which hours came out anew that nobody asked for."""
     changed: dict[tuple[str, str, str], set[datetime]] = {}
     for node, entry in after.items():

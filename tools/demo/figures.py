@@ -8,7 +8,7 @@ import sample_logs
 from sample_logs import HOUR, Hours
 
 from demo.page import LAKE, book, console, rows, show, stretches
-from transom.core.durations import spoken
+from transom.core.durations import format_duration_long
 from transom.core.intervals import format_hour
 from transom.features.patterns.spec import Pattern
 from transom.findings.store import findings
@@ -93,10 +93,10 @@ def came_back(web: Hours) -> bool:
         apart, late = match["last_time"] - match["first_time"], match["detected_at"] - match["last_time"]
         console.print(
             f"  {match['client']} looked at {match['first_time']:%Y-%m-%dT%H:%M:%S}; its last probe came "
-            f"{spoken(apart)} later.\n"
+            f"{format_duration_long(apart)} later.\n"
             f"  Found at level {match['level']}, in windows of "
-            f"{spoken(2 * pattern.batch * 2 ** match['level'])}; told at "
-            f"{format_hour(match['detected_at'])},\n  {spoken(late)} after the last probe."
+            f"{format_duration_long(2 * pattern.batch * 2 ** match['level'])}; told at "
+            f"{format_hour(match['detected_at'])},\n  {format_duration_long(late)} after the last probe."
         )
     found = {
         match["client"]: (match["first_time"], [record["event_time"] for record in match["records"][1:]])

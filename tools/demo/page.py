@@ -11,9 +11,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from transom.core.intervals import format_hour, ranges
+from transom.core.intervals import format_hour, merge_hours
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Book
+from transom.ledger.state import LedgerSnapshot
 from transom.storage.tables import read_rows
 
 DEMO = Path(__file__).resolve().parents[2] / ".transom" / "demo"
@@ -44,11 +44,11 @@ def rows(table: str, stream: str = "web", **equal: object) -> list[dict[str, Any
     return [row for row in found if all(row[name] == value for name, value in equal.items())]
 
 
-def book(lake: Path = LAKE) -> Book:
+def book(lake: Path = LAKE) -> LedgerSnapshot:
     """The ledger of the web stream."""
-    return Ledger(str(lake / "web")).book()
+    return Ledger(str(lake / "web")).snapshot()
 
 
 def stretches(hours: set[datetime]) -> str:
     """Hours in words."""
-    return ", ".join(f"{format_hour(s.start)} to {format_hour(s.end)}" for s in ranges(sorted(hours)))
+    return ", ".join(f"{format_hour(s.start)} to {format_hour(s.end)}" for s in merge_hours(sorted(hours)))

@@ -35,7 +35,7 @@ from reproduce.told import all_so, markdown, verdict
 from reproduce.window_errors import VARIANTS, Errors, errors
 from transom.features.frequency.algorithm.distributed_reference import DistributedCountMin
 from transom.features.frequency.algorithm.reference import Perfect, Proportional, Shape, WindowedCountMin
-from transom.features.frequency.algorithm.splitter_reference import MU, TAU, FixedPoint
+from transom.features.frequency.algorithm.splitter_reference import MU, TAU, FixedPointSplitter
 
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "countmin"
 SEEDS = 10
@@ -140,7 +140,7 @@ def distributed() -> pd.DataFrame:
     """What coordinators lack, and what they are sent, of nodes that share the records out."""
     window, epsilon, rows = 5_000, 0.1, []
     kinds: Mapping[str, Callable[..., WindowedCountMin]] = {
-        "Perfect": Perfect, "Proportional": Proportional, "Splitter": FixedPoint
+        "Perfect": Perfect, "Proportional": Proportional, "Splitter": FixedPointSplitter
     }  # fmt: skip
     every, shape = int(epsilon * window), Shape.for_error(epsilon, 0.25)
     for name, kind in kinds.items():

@@ -12,23 +12,23 @@ import numpy as np
 
 from reproduce.trace import ACCEPT, ERR, EXECUTE, IN, OUT, Calls, Episode
 from transom.core.exact_sums import Int64s
-from transom.features.patterns.algorithm.batches import Rows, shown, trimmed
-from transom.features.patterns.algorithm.detected_matches import sightings
+from transom.features.patterns.algorithm.batches import KeyedRecords, keep_first_and_last, windows_to_detect
+from transom.features.patterns.algorithm.detected_matches import detect_matches
 from transom.features.patterns.algorithm.instance_search import smallest
-from transom.features.patterns.algorithm.matching import Windows, minimal
-from transom.features.patterns.algorithm.pattern import Element, Pattern, Step, Stretch
+from transom.features.patterns.algorithm.matching import RecordWindows, minimal
+from transom.features.patterns.algorithm.pattern import Element, EventPattern, PatternStep, RecordSequence
 from transom.features.patterns.algorithm.reference import Widening, widen
 
 EVER = 2**62
 ELEMENTS = (
-    Element((Step("accept", ACCEPT),)),
+    Element((PatternStep("accept", ACCEPT),)),
     Element(
         tuple(
-            Step(name, bit, agrees=(("fd", "accept", "returned"),))
+            PatternStep(name, bit, agrees=(("fd", "accept", "returned"),))
             for name, bit in (("in", IN), ("out", OUT), ("err", ERR))
         )
     ),
-    Element((Step("execute", EXECUTE),)),
+    Element((PatternStep("execute", EXECUTE),)),
 )
 NEEDED = reduce(or_, (1 << step.bit for element in ELEMENTS for step in element.steps))
 
@@ -94,9 +94,9 @@ class Detector:
             for name in ("time", "bits", "fd", "returned")
         )
         codes = {"fd": fds, "returned": returned}
-        pattern = Pattern(ELEMENTS, (), EVER, EVER)
-        firsts, lasts = minimal(pattern, Windows(np.zeros_like(times), times, bits, codes))
-        stretch = Stretch(
+        pattern = EventPattern(ELEMENTS, (), EVER, EVER)
+        firsts, lasts = minimal(pattern, RecordWindows(np.zeros_like(times), times, bits, codes))
+        stretch = RecordSequence(
             times.tolist(), bits.tolist(), {name: code.tolist() for name, code in codes.items()}
         )
         return [
@@ -132,17 +132,20 @@ def vectorised(calls: Calls, widening: Widening) -> Detected:
         AssertionError: an episode is reported twice.
     """
     began = time.thread_time()
-    pattern, found = Pattern(ELEMENTS, (), widening.longest, widening.most), Detected()
-    rows = Rows(np.zeros_like(calls.time), calls.time, np.zeros(len(calls.time), dtype=bool))
+    pattern, found = EventPattern(ELEMENTS, (), widening.max_length, widening.max_records), Detected()
+    rows = KeyedRecords(np.zeros_like(calls.time), calls.time, np.zeros(len(calls.time), dtype=bool))
     for level in range(widening.levels):
         if level:
-            cut = trimmed(rows, widening.length(level), widening.most)
-            rows, calls = Rows(rows.key, rows.time, cut.cut).taken(cut.kept), calls.taken(cut.kept)
+            cut = keep_first_and_last(rows, widening.length(level), widening.max_records)
+            rows, calls = (
+                KeyedRecords(rows.key, rows.time, cut.cut).take(cut.retained),
+                calls.taken(cut.retained),
+            )
         opens, closes = calls.bits & pattern.opening > 0, calls.bits & pattern.closing > 0
-        windows = shown(rows, level, widening, [(-1, EVER)], opens, closes)
-        found.work.add(windows.behind - windows.first)
+        windows = windows_to_detect(rows, level, widening, [(-1, EVER)], opens, closes)
+        found.work.add(windows.stop - windows.first)
         codes: Mapping[str, Int64s] = {"fd": calls.fd, "returned": calls.returned}
-        for seen in sightings(pattern, widening, level, windows, rows.time, calls.bits, codes):
+        for seen in detect_matches(pattern, widening, level, windows, rows.time, calls.bits, codes):
             for first, last, end in zip(
                 rows.time[seen.first].tolist(), rows.time[seen.last].tolist(), seen.end.tolist(), strict=True
             ):

@@ -7,9 +7,9 @@ import numpy as np
 
 from reproduce.freeway import A_DAY, EVERY, SPEC, Flow, Sensors, times
 from transom.core.exact_sums import Int64s
-from transom.features.frames.algorithm.readings import Left, Readings
-from transom.features.frames.algorithm.reference import Framing
-from transom.features.frames.algorithm.vectorised import Reports, advance
+from transom.features.frames.algorithm.readings import OpenFrameState, Readings
+from transom.features.frames.algorithm.reference import FrameSpec
+from transom.features.frames.algorithm.vectorised import FrameReports, advance
 from transom.features.frames.resolve import frame_block_of
 from transom.features.patterns.algorithm.matching import Bools
 from transom.stream import parse
@@ -22,7 +22,7 @@ BOUNDS = {"short": (np.less_equal, 300), "medium": (np.greater_equal, 500), "lon
 """Of `KINDS`, on tenths."""
 
 
-def framing_of(kind: str) -> Framing:
+def framing_of(kind: str) -> FrameSpec:
     """What delimits frames of a kind, by the stream's file."""
     return frame_block_of(parse(SPEC, "freeway.yaml"), kind).framing
 
@@ -38,22 +38,22 @@ def one_sensor(days: int) -> Readings:
     return Readings(np.zeros(len(time), np.int64), time, value, none, ~none, ~none, none)
 
 
-def frames_of(readings: Readings, framing: Framing, holds: Bools, days: int) -> Reports:
+def frames_of(readings: Readings, framing: FrameSpec, holds: Bools, days: int) -> FrameReports:
     """All that is told of a sensor's frames, hour by hour."""
     begin = int(times(0)[0])
     reports, _ = advance(
-        framing, Left.none(), replace(readings, holds=holds), begin, begin + days * 24 * HOUR
+        framing, OpenFrameState.none(), replace(readings, holds=holds), begin, begin + days * 24 * HOUR
     )
     return reports
 
 
-def table(reports: Reports, days: int) -> tuple[int, float, float]:
+def table(reports: FrameReports, days: int) -> tuple[int, float, float]:
     """How many frames, their readings on average, and the share of all readings in them."""
     records = reports.records[reports.final]
     return len(records), float(records.mean()), float(records.sum()) / (days * A_DAY)
 
 
-def latencies(readings: Readings, holds: Bools, reports: Reports, hours: int | None) -> Int64s:
+def latencies(readings: Readings, holds: Bools, reports: FrameReports, hours: int | None) -> Int64s:
     """How long each reading of a frame waits for the first row of that frame that counts it, in microseconds.
 
     Args:
@@ -94,13 +94,13 @@ def steadiness(errors: np.ndarray, hour: np.ndarray) -> Sequence[float]:
     return [float(np.sqrt(np.mean(errors[hour == h] ** 2))) for h in range(24) if (hour == h).any()]
 
 
-def hundreds(flow: Flow, framing: Framing) -> Int64s:
+def hundreds(flow: Flow, framing: FrameSpec) -> Int64s:
     """Behind which readings the frames of more than `MORE` vehicles end."""
     many = len(flow.vehicles)
     none = np.zeros(many, bool)
     time = times(0)[0] + STEP * np.arange(many, dtype=np.int64)
     readings = Readings(np.zeros(many, np.int64), time, flow.vehicles, none, ~none, ~none, none)
-    reports, _ = advance(framing, Left.none(), readings, int(time[0]), int(time[-1]) + STEP)
+    reports, _ = advance(framing, OpenFrameState.none(), readings, int(time[0]), int(time[-1]) + STEP)
     final = np.sort(reports.end[reports.final])
     found: Int64s = (final - time[0]) // STEP + 1
     return found

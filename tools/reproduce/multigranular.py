@@ -24,11 +24,11 @@ from reproduce.connections import PROTOCOLS, Connections, drawn
 from reproduce.operations import Aggregation, Operation, Recurrence, Regression
 from reproduce.told import all_so, markdown, verdict
 from reproduce.ways import Found, from_tuples, separate, stairwise
-from transom.features.aggregates.algorithm.granules import Level
+from transom.features.aggregates.algorithm.granules import WindowLevel
 
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "multigranular"
 RATE = 100_000
-LEVELS = (Level(4, 1), Level(8, 2), Level(16, 4), Level(24, 8), Level(40, 8))
+LEVELS = (WindowLevel(4, 1), WindowLevel(8, 2), WindowLevel(16, 4), WindowLevel(24, 8), WindowLevel(40, 8))
 """Five, of which the widest reaches 40 units; with fewer the ones below it are left out, from the top."""
 DRAWN = 44
 """Units that are drawn; a longer stream repeats them."""
@@ -39,22 +39,22 @@ Row = Mapping[str, Any]
 console = Console(highlight=False)
 
 
-def of_levels(many: int) -> tuple[Level, ...]:
+def of_levels(many: int) -> tuple[WindowLevel, ...]:
     """Two to five levels, the widest 40 units long."""
     return (*LEVELS[: many - 1], LEVELS[-1])
 
 
-def of_granules(many: int) -> tuple[Level, ...]:
+def of_granules(many: int) -> tuple[WindowLevel, ...]:
     """Five levels of so many granules each, of 1, 2, 4, 8 and 16 units."""
-    return tuple(Level(many * 2**k, 2**k) for k in range(5))
+    return tuple(WindowLevel(many * 2**k, 2**k) for k in range(5))
 
 
-def of_range(many: int) -> tuple[Level, ...]:
+def of_range(many: int) -> tuple[WindowLevel, ...]:
     """So many levels, each twice as long as the one below."""
-    return tuple(Level(4 * 2**k, 2**k) for k in range(many))
+    return tuple(WindowLevel(4 * 2**k, 2**k) for k in range(many))
 
 
-def settings() -> Iterator[tuple[str, str, int, int, Sequence[Level], int]]:
+def settings() -> Iterator[tuple[str, str, int, int, Sequence[WindowLevel], int]]:
     """Figure, its axis, where on it, rate, levels and protocols."""
     many = len(PROTOCOLS)
     for rate in (10_000, 20_000, 50_000, RATE):
@@ -87,7 +87,9 @@ def measured(units: int) -> Iterator[Row]:
                 yield {**row, "unit_ms": round(one.unit_ms, 4), "state_kb": round(one.state_kb, 3)}
 
 
-def _best(make: Any, of: Operation[Any], stream: Sequence[Connections], levels: Sequence[Level]) -> Found:
+def _best(
+    make: Any, of: Operation[Any], stream: Sequence[Connections], levels: Sequence[WindowLevel]
+) -> Found:
     """The quickest of five; what takes long anyway once."""
     found: list[Found] = [make(of, stream, levels) for _ in range(1 if make is from_tuples else 5)]
     return min(found, key=lambda one: one.unit_ms)
@@ -97,7 +99,7 @@ def _compare(
     of: Operation[Any],
     found: Mapping[str, Found],
     stream: Sequence[Connections],
-    levels: Sequence[Level],
+    levels: Sequence[WindowLevel],
     where: str,
 ) -> None:
     """Every answer of full windows, of all ways and of the vectorised form."""

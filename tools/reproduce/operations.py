@@ -16,10 +16,10 @@ import numpy as np
 
 from reproduce.connections import PROTOCOLS, Connections
 from transom.core.exact_sums import Int64s
-from transom.features.aggregates.algorithm.granules import Granules, Level, Summary
+from transom.features.aggregates.algorithm.granules import ColumnSummary, Granules, WindowLevel
 from transom.features.aggregates.algorithm.linear_fit import Line, Series, mean
 from transom.features.aggregates.algorithm.recurring import Items, of_report, recurring
-from transom.features.aggregates.algorithm.stairwise_reference import Report, Sums
+from transom.features.aggregates.algorithm.stairwise_reference import LevelReport, Sums
 
 MOST_ITEMS = len(PROTOCOLS)
 NONE = np.array([], dtype=np.int64)
@@ -45,20 +45,20 @@ class Operation(ABC, Generic[T]):
         """One unit's connections."""
 
     @abstractmethod
-    def answer(self, report: Report[T]) -> Any:
+    def answer(self, report: LevelReport[T]) -> Any:
         """What a chain's report says."""
 
     @abstractmethod
-    def from_tuples(self, stream: Stream, levels: Sequence[Level], level: int, end: int) -> Any:
+    def from_tuples(self, stream: Stream, levels: Sequence[WindowLevel], level: int, end: int) -> Any:
         """The same of the connections themselves."""
 
     @abstractmethod
-    def vectorised(self, stream: Stream, levels: Sequence[Level]) -> Answers:
+    def vectorised(self, stream: Stream, levels: Sequence[WindowLevel]) -> Answers:
         """All reports of a stream."""
 
-    def combined(self, windows: Mapping[tuple[int, int], T], levels: Sequence[Level]) -> Answers:
+    def combined(self, windows: Mapping[tuple[int, int], T], levels: Sequence[WindowLevel]) -> Answers:
         """The answers of windows that were kept separately."""
-        return {at: self.answer(Report(at[0], at[1], (window,))) for at, window in windows.items()}
+        return {at: self.answer(LevelReport(at[0], at[1], (window,))) for at, window in windows.items()}
 
 
 class Aggregation(Operation[Sums]):
@@ -71,19 +71,19 @@ class Aggregation(Operation[Sums]):
         known = of.duration
         return Sums(len(of.protocol), len(known), int(known.sum()), int(known.min()), int(known.max()))
 
-    def answer(self, report: Report[Sums]) -> Any:
+    def answer(self, report: LevelReport[Sums]) -> Any:
         """As in `Operation`."""
         found = report.window
         return found and (found.records, found.values, found.total, found.minimum, found.maximum)
 
-    def from_tuples(self, stream: Stream, levels: Sequence[Level], level: int, end: int) -> Any:
+    def from_tuples(self, stream: Stream, levels: Sequence[WindowLevel], level: int, end: int) -> Any:
         """As in `Operation`."""
         inside = stream[max(end - levels[level].range, 0) : end]
         known = np.concatenate([of.duration for of in inside])
         records = sum(len(of.protocol) for of in inside)
         return records, len(known), int(known.sum()), int(known.min()), int(known.max())
 
-    def vectorised(self, stream: Stream, levels: Sequence[Level]) -> Answers:
+    def vectorised(self, stream: Stream, levels: Sequence[WindowLevel]) -> Answers:
         """As in `Operation`."""
         granules = _granules(stream)
         answers: dict[tuple[int, int], Any] = {}
@@ -105,18 +105,18 @@ class Regression(Operation[Line]):
         """As in `Operation`."""
         return Line.of(unit, mean(int(of.duration.sum()), len(of.duration)))
 
-    def answer(self, report: Report[Line]) -> Any:
+    def answer(self, report: LevelReport[Line]) -> Any:
         """As in `Operation`."""
         line = report.window
         return line and (line.until - line.first, line.total, line.moment - line.first * line.total)
 
-    def from_tuples(self, stream: Stream, levels: Sequence[Level], level: int, end: int) -> Any:
+    def from_tuples(self, stream: Stream, levels: Sequence[WindowLevel], level: int, end: int) -> Any:
         """As in `Operation`."""
         inside = stream[max(end - levels[level].range, 0) : end]
         means = [mean(int(of.duration.sum()), len(of.duration)) for of in inside]
         return len(means), sum(means), sum(number * value for number, value in enumerate(means))
 
-    def vectorised(self, stream: Stream, levels: Sequence[Level]) -> Answers:
+    def vectorised(self, stream: Stream, levels: Sequence[WindowLevel]) -> Answers:
         """As in `Operation`."""
         granules = _granules(stream)
         series: Mapping[str | None, Series] = {"duration": granules.series("duration", 1)}
@@ -139,11 +139,11 @@ class Recurrence(Operation[Items]):
         counts = np.bincount(of.protocol)
         return Items({item: int(counts[item]) for item in np.flatnonzero(counts).tolist()})
 
-    def answer(self, report: Report[Items]) -> Any:
+    def answer(self, report: LevelReport[Items]) -> Any:
         """As in `Operation`."""
         return of_report(report)
 
-    def from_tuples(self, stream: Stream, levels: Sequence[Level], level: int, end: int) -> Any:
+    def from_tuples(self, stream: Stream, levels: Sequence[WindowLevel], level: int, end: int) -> Any:
         """As in `Operation`."""
         bounds = [end, *(max(end - of.range, 0) for of in levels[: level + 1])]
         rings = []
@@ -155,7 +155,7 @@ class Recurrence(Operation[Items]):
             item: tuple(counts[:, item].tolist()) for item in np.flatnonzero(np.all(counts, axis=0)).tolist()
         }
 
-    def combined(self, windows: Mapping[tuple[int, int], Items], levels: Sequence[Level]) -> Answers:
+    def combined(self, windows: Mapping[tuple[int, int], Items], levels: Sequence[WindowLevel]) -> Answers:
         """As in `Operation`."""
         answers = {}
         for number, end in windows:
@@ -163,10 +163,10 @@ class Recurrence(Operation[Items]):
             for level in range(number + 1):
                 rings.append(Items(Counter(windows[level, end].records) - Counter(before.records)))
                 before = windows[level, end]
-            answers[number, end] = of_report(Report(number, end, tuple(rings)))
+            answers[number, end] = of_report(LevelReport(number, end, tuple(rings)))
         return answers
 
-    def vectorised(self, stream: Stream, levels: Sequence[Level]) -> Answers:
+    def vectorised(self, stream: Stream, levels: Sequence[WindowLevel]) -> Answers:
         """As in `Operation`."""
         counts = np.stack([np.bincount(of.protocol, minlength=MOST_ITEMS) for of in stream], axis=1)
         items, units = np.nonzero(counts)
@@ -189,7 +189,7 @@ def _granules(stream: Stream) -> Granules:
     def each(figure: Callable[[Connections], int]) -> Int64s:
         return np.array([figure(of) for of in stream], dtype=np.int64)
 
-    summary = Summary(
+    summary = ColumnSummary(
         each(lambda of: len(of.duration)),
         each(lambda of: int(of.duration.sum())),
         each(lambda of: int(of.duration.min())),

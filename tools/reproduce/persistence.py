@@ -25,7 +25,7 @@ from rich.console import Console
 
 from reproduce.presence import DATA, UNIVERSE, Bools, Data, Floats, hashes
 from reproduce.told import all_so, markdown, verdict
-from transom.features.persistence.algorithm.reference import Persistence, Tracked
+from transom.features.persistence.algorithm.reference import PersistenceParams, TrackedItem
 
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "persistence"
 ALPHAS = ("0.3", "0.5", "0.7", "0.9")
@@ -76,20 +76,20 @@ def points(data: Data, universe: int) -> Iterator[Row]:
                 yield {**told, "alpha": float(point[0]), "epsilon": float(point[1]), **row}
 
 
-def _asked(data: Data, alpha: Fraction, epsilon: Fraction, instances: int = 1) -> Persistence | None:
+def _asked(data: Data, alpha: Fraction, epsilon: Fraction, instances: int = 1) -> PersistenceParams | None:
     try:
-        return Persistence(data.slots, alpha, epsilon, instances)
+        return PersistenceParams(data.slots, alpha, epsilon, instances)
     except ValueError:
         return None  # every item would be remembered
 
 
-def _of(asked: Persistence, present: Bools, persistence: Any, of_pairs: Floats) -> dict[str, float]:
+def _of(asked: PersistenceParams, present: Bools, persistence: Any, of_pairs: Floats) -> dict[str, float]:
     tau = float(asked.tau)
     below = of_pairs < tau
     start, remembered = below.argmax(axis=1), below.any(axis=1)
     slots = np.arange(asked.slots)
     counted = np.where(remembered, (present & (slots >= start[:, None])).sum(axis=1), 0)
-    named, persistent = counted >= asked.least, persistence >= asked.certain
+    named, persistent = counted >= asked.min_reported, persistence >= asked.min_certain
     # Beyond the paper: what surely is not persistent is not named.
     surer = named & asked.may_be(counted, start)
     transient = ~persistent & (persistence > 0)
@@ -104,7 +104,7 @@ def _of(asked: Persistence, present: Bools, persistence: Any, of_pairs: Floats) 
         "persistent": int(persistent.sum()), "missed": int((persistent & ~named).sum()),
         "transient": int(transient.sum()), "wrong": int((transient & named).sum()),
         "surer missed": int((persistent & ~surer).sum()), "surer wrong": int((transient & surer).sum()),
-        "below": int((named & (persistence < asked.least)).sum()),
+        "below": int((named & (persistence < asked.min_reported)).sum()),
         "pairs": int(persistence.sum()), "tuples": int(below.sum()), **errors,
     }  # fmt: skip
 
@@ -123,7 +123,7 @@ def memory(data: Data) -> Iterator[Row]:
 
         def tuples(item: Any = item, start: Any = start) -> Any:
             return {
-                (b"%d" % i, s): Tracked(int(some[i, s:].sum()), int(np.flatnonzero(some[i])[-1]))
+                (b"%d" % i, s): TrackedItem(int(some[i, s:].sum()), int(np.flatnonzero(some[i])[-1]))
                 for i, s in zip(item.tolist(), start.tolist(), strict=True)
             }
 

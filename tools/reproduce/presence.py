@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transom.features.persistence.algorithm.item_slot_hash import hashed_all
+from transom.features.persistence.algorithm.item_slot_hash import item_slot_hashes
 from transom.features.persistence.algorithm.reference import UNIT
 
 SEED = 2014
@@ -84,5 +84,5 @@ def hashes(present: Bools, first: int, seed: int) -> Floats:
     places = [(first + number).to_bytes(8, "little") for number in range(present.shape[1])]
     keys = [names[i] + places[s] for i, s in zip(item.tolist(), slot.tolist(), strict=True)]
     found = np.ones(present.shape, dtype=np.float32)
-    found[item, slot] = hashed_all(keys, seed) / UNIT
+    found[item, slot] = item_slot_hashes(keys, seed) / UNIT
     return found

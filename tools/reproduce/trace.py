@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from transom.core.exact_sums import Int64s
 from transom.features.patterns.algorithm.pattern import NULL
-from transom.formats.record_format import CALL, RETURN, ByLines, EventTime, Field, Layout
+from transom.formats.record_format import CALL, RETURN, EventTime, Field, RecordFormat, TimeByLineNumber
 from transom.formats.syscalls import Syscalls
-from transom.formats.typed_columns import Refusals
+from transom.formats.typed_columns import Rejections
 
 SEED = 17
 # What the machine does, with the share of each. No dup of its own returns 0.
@@ -122,8 +122,8 @@ def parsed(lines: Sequence[str]) -> Calls:
         ValueError: a line is no call.
     """
     columns = tuple(Field(name, (name,)) for name in (CALL, "fd", RETURN))
-    parser = Syscalls(Layout("syscalls", columns, EventTime((), by_lines=ByLines(1, 0))))
-    refused = Refusals.none(len(lines))
+    parser = Syscalls(RecordFormat("syscalls", columns, EventTime((), by_lines=TimeByLineNumber(1, 0))))
+    refused = Rejections.none(len(lines))
     fields = parser.parse(pa.array(lines), refused).fields
     if refused.any.any():
         raise ValueError(f"line {int(np.argmax(refused.any)) + 1} is no call")

@@ -7,7 +7,7 @@ from typing import Any
 
 from reproduce.connections import Connections
 from reproduce.operations import Answers, Operation
-from transom.features.aggregates.algorithm.granules import Level
+from transom.features.aggregates.algorithm.granules import WindowLevel
 from transom.features.aggregates.algorithm.stairwise_reference import Chain
 
 WORD = 8
@@ -27,7 +27,7 @@ class Found:
     answers: Answers
 
 
-def stairwise(of: Operation[Any], stream: Sequence[Connections], levels: Sequence[Level]) -> Found:
+def stairwise(of: Operation[Any], stream: Sequence[Connections], levels: Sequence[WindowLevel]) -> Found:
     """Each unit read once, and one chain for all levels."""
     chain: Chain[Any] = Chain(levels, 0)
     answers: dict[tuple[int, int], Any] = {}
@@ -43,7 +43,7 @@ def stairwise(of: Operation[Any], stream: Sequence[Connections], levels: Sequenc
     return Found(unit_ms, most * of.words * WORD * _items(of, stream) / 1024, answers)
 
 
-def separate(of: Operation[Any], stream: Sequence[Connections], levels: Sequence[Level]) -> Found:
+def separate(of: Operation[Any], stream: Sequence[Connections], levels: Sequence[WindowLevel]) -> Found:
     """A window query for each level, which knows nothing of the others and reads every connection."""
     chains: list[Chain[Any]] = [Chain([level], 0) for level in levels]
     windows: dict[tuple[int, int], Any] = {}
@@ -61,7 +61,7 @@ def separate(of: Operation[Any], stream: Sequence[Connections], levels: Sequence
     return Found(unit_ms, state, of.combined(windows, levels))
 
 
-def from_tuples(of: Operation[Any], stream: Sequence[Connections], levels: Sequence[Level]) -> Found:
+def from_tuples(of: Operation[Any], stream: Sequence[Connections], levels: Sequence[WindowLevel]) -> Found:
     """Connections are kept while the widest window holds them, and each report is made of them anew."""
     answers: dict[tuple[int, int], Any] = {}
 
@@ -79,7 +79,7 @@ def from_tuples(of: Operation[Any], stream: Sequence[Connections], levels: Seque
     return Found(unit_ms, held * WORD / 1024, answers)
 
 
-def _timed(step: Callable[[int], None], units: int, levels: Sequence[Level]) -> float:
+def _timed(step: Callable[[int], None], units: int, levels: Sequence[WindowLevel]) -> float:
     """Milliseconds of computing for a unit, once the widest window is full."""
     full = levels[-1].range
     for unit in range(full):

@@ -11,7 +11,7 @@ import numpy as np
 from reproduce.item_streams import Floats, Ints
 from transom.features.frequency.algorithm.reference import Cell, Shape
 from transom.features.frequency.algorithm.row_hash_arrays import columns_of
-from transom.features.frequency.algorithm.splitter_reference import MU, TAU, FixedPoint
+from transom.features.frequency.algorithm.splitter_reference import MU, TAU, FixedPointSplitter
 
 LOOKS = 100
 """How often in a window errors are taken."""
@@ -35,7 +35,7 @@ class Errors:
     estimates: dict[str, Floats]
 
 
-class _Hashed(FixedPoint):
+class _Hashed(FixedPointSplitter):
     """A sketch of items whose cells are known."""
 
     def __init__(self, shape: Shape, steps: int, tau: Fraction, mu: Fraction, columns: Ints) -> None:
@@ -112,7 +112,7 @@ def _least(matrix: Any, columns: Ints) -> Floats:
     return found
 
 
-def _matrix(splitter: FixedPoint) -> Any:
+def _matrix(splitter: FixedPointSplitter) -> Any:
     found = np.zeros((splitter.shape.rows, splitter.shape.columns))
     for cell in list(splitter.sub_cells):
         found[cell] = float(splitter.value(cell))

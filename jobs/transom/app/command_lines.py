@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 
-def home() -> Path:
+def checkout() -> Path:
     """The checkout: TRANSOM_HOME, else where this file is."""
     return Path(os.environ.get("TRANSOM_HOME") or Path(__file__).resolve().parents[3]).absolute()
 
@@ -20,14 +20,14 @@ def submit(job: str, stream_file: object, lake: str) -> str:
     settings, landing = os.environ.get("TRANSOM_SPARK_PROPERTIES"), os.environ.get("TRANSOM_LANDING")
     if landing is None and "TRANSOM_HOME" not in os.environ:
         landing = str(Path.cwd())
-    set_up = home() / ".transom" / "env"
+    set_up = checkout() / ".transom" / "env"
     # A container has an environment of its own, which set-up's would spoil.
     known = "PYSPARK_SUBMIT_ARGS" in os.environ and set_up.is_file()
     first = f". {shlex.quote(str(set_up))} && " if known else ""
     named = f"TRANSOM_LANDING={shlex.quote(absolute(landing))} " if landing else ""
     words = [
         "spark-submit", *(["--properties-file", absolute(settings)] if settings else []),
-        f"{home()}/jobs/{job}.py", "--stream", absolute(str(stream_file)), "--lake", absolute(lake),
+        f"{checkout()}/jobs/{job}.py", "--stream", absolute(str(stream_file)), "--lake", absolute(lake),
     ]  # fmt: skip
     return f"{first}{named}{shlex.join(words)} --from {{from}} --to {{to}}"
 
@@ -37,7 +37,7 @@ def absolute(place: str) -> str:
     return place if "://" in place else str(Path(place).absolute())
 
 
-def transom(*arguments: object) -> str:
+def cli_command(*arguments: object) -> str:
     """A command of the command line, as this process was called: by name, by a path, or as a module."""
     called = os.environ.get("TRANSOM_CALLED") or sys.argv[0]
     if Path(called).name == "__main__.py":

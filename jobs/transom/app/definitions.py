@@ -1,7 +1,7 @@
 """The stages of a stream, as its features define them: what each reads, writes and checks."""
 
 from transom.ledger.stage import Stage
-from transom.ledger.state import FIRST
+from transom.ledger.state import SOURCE_STAGE
 from transom.spec.stream import Stream
 
 
@@ -21,7 +21,7 @@ def definition(stream: Stream, name: str) -> Stage:
 
 def stage_names(stream: Stream) -> tuple[str, ...]:
     """Return every stage there is, whether or not the stream has it, in the order in which they run."""
-    return (FIRST, *dict.fromkeys(feature.stage for feature in stream.features))
+    return (SOURCE_STAGE, *dict.fromkeys(feature.stage for feature in stream.features))
 
 
 def all_definitions(stream: Stream) -> dict[str, Stage]:

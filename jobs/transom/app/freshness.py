@@ -4,37 +4,37 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from transom.app.definitions import definitions_of
-from transom.core.intervals import Interval, hours_in_words
-from transom.features.check_builders import accepted_of
+from transom.core.intervals import Interval, format_hours
+from transom.features.check_builders import waivers_of
 from transom.features.ingest.specified import BLOCK, STAGE, Specified
 from transom.ledger.ledger import Ledger
 from transom.ledger.lineage import Lineage
 from transom.ledger.stage import Stage
 from transom.ledger.staleness import Staleness
-from transom.ledger.state import Book, Node
+from transom.ledger.state import LedgerSnapshot, PartitionKey
 from transom.spec.stream import Stream
-from transom.storage.external import Fillers
+from transom.storage.external import ExternalSources
 
 
-def book_of(stream: Stream, ledger: Ledger) -> Book:
+def snapshot_of(stream: Stream, ledger: Ledger) -> LedgerSnapshot:
     """The ledger's nodes, with what the stream reads that is not its own.
 
     Raises:
         LakeError: that is not there, or is not as the stream's file says.
     """
     fillers = tuple(filler for of in definitions_of(stream).values() for filler in of.fillers)
-    return Fillers(ledger.root, fillers).beside(ledger.book())
+    return ExternalSources(ledger.root, fillers).beside(ledger.snapshot())
 
 
-def staleness_of(stream: Stream, book: Book) -> dict[str, Staleness]:
+def staleness_of(stream: Stream, book: LedgerSnapshot) -> dict[str, Staleness]:
     """Return what is out of date of each stage that a stream has behind the first one."""
-    accepted = accepted_of(stream)
+    accepted = waivers_of(stream)
     return {name: Staleness(stage, book, accepted) for name, stage in definitions_of(stream).items()}
 
 
 def lineage_of(
     stream: Stream,
-    book: Book,
+    book: LedgerSnapshot,
     specified: Specified | None = None,
     stages: Mapping[str, Staleness] | None = None,
 ) -> Lineage:
@@ -52,7 +52,8 @@ def lineage_of(
         if (node.stage, node.block, node.table) == events and (entry.status == "writing" or entry.in_old_form)
     }
     stale.update(
-        book.due.minus(book.hours_of(*events)), book.unlike(*events, known.expected, known.like(book))
+        book.required_hours.minus(book.hours_of(*events)),
+        book.unlike(*events, known.expected, known.like(book)),
     )
     return Lineage(book, (stages or staleness_of(stream, book)).values(), stale.__contains__)
 
@@ -65,7 +66,7 @@ def stale_hours(stream: Stream, ledger: Ledger, stage: str, interval: Interval) 
     """
     of_stages = definitions_of(stream)
     fillers = of_stages[stage].fillers if stage in of_stages else ()
-    book = Fillers(ledger.root, fillers).beside(ledger.book(_upstream(of_stages, stage)))
+    book = ExternalSources(ledger.root, fillers).beside(ledger.snapshot(_upstream(of_stages, stage)))
     found = lineage_of(stream, book).of_stage(stage)
     return reasons({hour: root for hour, root in found.items() if hour in interval}, book)
 
@@ -75,17 +76,17 @@ def _upstream(stages: Mapping[str, Stage], stage: str) -> tuple[str, ...]:
     found = {STAGE, stage}
     for name in reversed(list(stages)):
         if name in found:
-            found.update(stages[name].known)
+            found.update(stages[name].ledger_stages)
     return tuple(sorted(found))
 
 
-def reason(root: Node, book: Book) -> str:
+def reason(root: PartitionKey, book: LedgerSnapshot) -> str:
     """Return in words why what is computed from a node is not up to date."""
     (words,) = reasons({root.hour: root}, book)
     return words
 
 
-def reasons(found: Mapping[datetime, Node], book: Book) -> dict[str, list[datetime]]:
+def reasons(found: Mapping[datetime, PartitionKey], book: LedgerSnapshot) -> dict[str, list[datetime]]:
     """Return the hours of each reason in words: a block's table upstream, and what is the matter with it.
 
     Args:
@@ -96,14 +97,14 @@ def reasons(found: Mapping[datetime, Node], book: Book) -> dict[str, list[dateti
         group = root.stage, root.block, root.table, _state(root, book)
         grouped.setdefault(group, []).append((hour, root.hour))
     return {
-        f"{stage} {block} ({table}) of {hours_in_words({of for _, of in hours})} is {state}": [
+        f"{stage} {block} ({table}) of {format_hours({of for _, of in hours})} is {state}": [
             h for h, _ in hours
         ]
         for (stage, block, table, state), hours in grouped.items()
     }
 
 
-def _state(root: Node, book: Book) -> str:
+def _state(root: PartitionKey, book: LedgerSnapshot) -> str:
     entry = book.get(root)
     if entry is None:
         return "not computed"

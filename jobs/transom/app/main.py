@@ -10,13 +10,13 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from transom.app.command_lines import submit
-from transom.app.pipeline import run_stages, stages_of
+from transom.app.pipeline import run_stages, select_stages
 from transom.app.run_stage import require_inputs, root_of
-from transom.app.verify import Damaged
+from transom.app.verify import DamagedInputsError
 from transom.core.intervals import Interval
 from transom.engine.checks import preload
 from transom.features.ingest.landing import LandingError
-from transom.ledger.ledger import Overtaken
+from transom.ledger.ledger import RunSuperseded
 from transom.storage.session import session
 from transom.storage.tables import LakeError, TableMismatch
 from transom.stream import Stream, load
@@ -58,7 +58,7 @@ def _switch(text: str) -> bool:
     return known[text.lower()]
 
 
-Afterwards = Callable[[SparkSession, Stream, Interval, str], None]
+PostRunHook = Callable[[SparkSession, Stream, Interval, str], None]
 """What else is done in the session: with the stream, the interval and the folder of the stream's tables."""
 
 
@@ -66,7 +66,7 @@ def run(
     name: str,
     arguments: argparse.Namespace,
     stages: Sequence[str] | None = None,
-    afterwards: Afterwards | None = None,
+    afterwards: PostRunHook | None = None,
 ) -> None:
     """Runs stages in an application of its own.
 
@@ -86,7 +86,7 @@ def run(
     try:
         interval = Interval.parse(arguments.start, arguments.end)
         stream = load(arguments.stream)
-        stages = stream.stages if stages is None else stages_of(stream, stages)
+        stages = stream.stages if stages is None else select_stages(stream, stages)
         require_inputs(stages[0], stream, arguments.lake)
     except (ValueError, OSError) as error:
         sys.exit(f"{name}: {error}")
@@ -100,15 +100,15 @@ def run(
         )  # fmt: skip
         if afterwards is not None:
             afterwards(spark, stream, interval, root_of(arguments.lake, stream))
-    except Damaged as error:
+    except DamagedInputsError as error:
         sys.exit("\n".join(f"{name}: {line}" for line in str(error).splitlines()))
-    except (LandingError, LakeError, TableMismatch, Overtaken) as error:
+    except (LandingError, LakeError, TableMismatch, RunSuperseded) as error:
         # What a library says in them may have lines of its own.
         sys.exit(f"{name}: {' '.join(str(error).split())}")
     except Exception as error:
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         print(
-            f"{name}: failed: {type(error).__name__}: {_in_short(error)}{where}\n"
+            f"{name}: failed: {type(error).__name__}: {_format_outcome(error)}{where}\n"
             f"{name}: hours that were being written are marked so and not called fresh; mend the cause and "
             "run the interval again",
             file=sys.stderr,
@@ -118,7 +118,7 @@ def run(
         spark.stop()
 
 
-def _in_short(error: Exception) -> str:
+def _format_outcome(error: Exception) -> str:
     """The first line of an error, or of what a Python worker raised: Spark quotes that in a traceback."""
     said = str(error).strip().rpartition("Traceback (most recent call last):\n")[2]
     return next((line for line in said.splitlines() if not line.startswith(" ")), "")

@@ -11,22 +11,22 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from transom.app.freshness import stale_hours
-from transom.app.run_stage import perform, root_of
-from transom.app.verify import Damaged, explain_failure, mark_failure
+from transom.app.run_stage import root_of, run_stage
+from transom.app.verify import DamagedInputsError, explain_failure, mark_failure
 from transom.core.intervals import Interval
-from transom.engine.gate import Judgement, judge
+from transom.engine.gate import GateResult, evaluate_gate
 from transom.engine.verification import Verification
 from transom.ledger.ledger import Ledger
 from transom.ledger.waivers import entries_of
-from transom.spec.errors import nearest
+from transom.spec.errors import did_you_mean
 from transom.spec.stream import Stream
-from transom.storage.tables import in_a_line
+from transom.storage.tables import one_line_message
 
 ERROR = 500
 """Characters of an error that are quoted: Spark adds the frames of its own code."""
 
 
-def stages_of(stream: Stream, asked: Collection[str]) -> tuple[str, ...]:
+def select_stages(stream: Stream, asked: Collection[str]) -> tuple[str, ...]:
     """The stages that are asked for, in the order in which they run.
 
     Raises:
@@ -35,7 +35,7 @@ def stages_of(stream: Stream, asked: Collection[str]) -> tuple[str, ...]:
     for name in asked:
         if name not in stream.stages:
             rule = f"must be stages of {stream.name}, with commas between them"
-            raise ValueError(f"stages: {rule}; got {name!r}{nearest(name, stream.stages)}")
+            raise ValueError(f"stages: {rule}; got {name!r}{did_you_mean(name, stream.stages)}")
     return tuple(stage for stage in stream.stages if stage in asked)
 
 
@@ -53,7 +53,7 @@ def run_stages(
     say: Callable[[str], None] = print,
     recompute: bool = False,
     past_gates: bool = False,
-) -> list[Judgement]:
+) -> list[GateResult]:
     """Runs stages over an interval, one after the other, and judges each by its gate.
 
     Each stage is a run of its own in the ledger; where there are several, its name is `<run_id> <stage>`.
@@ -79,12 +79,12 @@ def run_stages(
     if len(stages) > 1:
         run_id = run_id or f"run-{uuid.uuid4().hex[:12]}"
     ledger = Ledger(root)
-    judged: list[Judgement] = []
+    judged: list[GateResult] = []
     # Of each stage whose gate does not pass, and of those behind it, which gate that is.
     closed: dict[str, str] = {}
     failed: list[str] = []
     for stage in stages:
-        after = stream.before(stage)
+        after = stream.upstream_stage(stage)
         if after in closed:
             closed[stage] = closed[after]
             continue
@@ -92,13 +92,13 @@ def run_stages(
         # Only the first has waited for the session.
         before = began if not judged else None
         run = partial(
-            perform, spark, stage, stream, interval,
+            run_stage, spark, stage, stream, interval,
             lake=lake, ledger=ledger, run_id=own, cause=cause, began=before, say=say, recompute=recompute,
         )  # fmt: skip
-        gate = partial(_judged, ledger, stage, stream, interval, command)
+        gate = partial(_evaluate_gate, ledger, stage, stream, interval, command)
         try:
             judged.append(_past_damage(run, gate, stage, stream, root, say))
-        except Damaged as error:
+        except DamagedInputsError as error:
             failed.append(str(error))
             closed[stage] = stage
             continue
@@ -114,25 +114,29 @@ def run_stages(
         if left:
             say(f"not run, as the gate of {closing} does not pass: {', '.join(left)}")
     if failed:
-        raise Damaged("\n".join(failed))
+        raise DamagedInputsError("\n".join(failed))
     return judged
 
 
-def _judged(ledger: Ledger, stage: str, stream: Stream, interval: Interval, command: str) -> Judgement:
+def _evaluate_gate(
+    ledger: Ledger, stage: str, stream: Stream, interval: Interval, command: str
+) -> GateResult:
     """What the gate of a stage says."""
     stale = stale_hours(stream, ledger, stage, interval)
     accepted = entries_of(stream.accept)
-    return judge(ledger, stage, stream.name, interval, command, stream.heal, accepted, stale, stream.built_in)
+    return evaluate_gate(
+        ledger, stage, stream.name, interval, command, stream.heal, accepted, stale, stream.built_in
+    )
 
 
 def _past_damage(
     run: Callable[[], object],
-    gate: Callable[[], Judgement],
+    gate: Callable[[], GateResult],
     stage: str,
     stream: Stream,
     root: str,
     say: Callable[[str], None],
-) -> Judgement:
+) -> GateResult:
     """Runs a stage and judges it; where it meets files that cannot be read, these hours are marked and it
     runs again, with all that does not need them.
 
@@ -149,13 +153,13 @@ def _past_damage(
                 raise
             lines = [*_of_damage(stage, stream, found), f"{stage} {stream.name}: failed with {_named(error)}"]
             if again or found.broken or not mark_failure(root, found):
-                raise Damaged("\n".join(lines)) from error
+                raise DamagedInputsError("\n".join(lines)) from error
             say("\n".join(lines))
     raise AssertionError("unreachable")
 
 
 def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {in_a_line(error)}"[:ERROR]
+    return f"{type(error).__name__}: {one_line_message(error)}"[:ERROR]
 
 
 def _of_damage(stage: str, stream: Stream, found: Verification) -> list[str]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from transom.app.definitions import all_definitions, definition, shared_state
 from transom.core.intervals import Interval
-from transom.engine.runner import Outcome, forget, refresh
-from transom.features.check_builders import accepted_of
+from transom.engine.runner import Outcome, drop_removed_blocks, run_steps
+from transom.features.check_builders import waivers_of
 from transom.features.ingest.stage import ingest
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import FIRST
+from transom.ledger.state import SOURCE_STAGE
 from transom.spec.stream import Stream
 from transom.storage.store import Store
 
@@ -49,12 +49,12 @@ class Context:
 
 def run_chunk(stage: str, context: Context) -> Outcome:
     """Bring a chunk of a stage up to date."""
-    return _ingest(context) if stage == FIRST else _refresh(stage, context)
+    return _ingest(context) if stage == SOURCE_STAGE else _refresh(stage, context)
 
 
 def _ingest(context: Context) -> Outcome:
     context.store.create(Tables.of(context.stream))
-    with context.phase(FIRST):
+    with context.phase(SOURCE_STAGE):
         outcome = ingest(
             context.store, context.ledger, context.stream, context.chunk, context.run_id, context.interval,
             context.recompute,
@@ -62,9 +62,9 @@ def _ingest(context: Context) -> Outcome:
         # No run of its own takes away what a stage has left that the stream has no longer.
         stages = all_definitions(context.stream)
         gone = [name for name in stages if name not in context.stream.stages]
-        if gone and context.ledger.book(gone):
+        if gone and context.ledger.snapshot(gone):
             for name in gone:
-                forget(context.store, context.ledger, stages[name], context.run_id)
+                drop_removed_blocks(context.store, context.ledger, stages[name], context.run_id)
     return outcome
 
 
@@ -72,14 +72,14 @@ def _refresh(stage: str, context: Context) -> Outcome:
     defined = definition(context.stream, stage)
     context.store.create(step.table for step in defined.steps if step.parts)
     with context.phase(stage):
-        return refresh(
+        return run_steps(
             context.store,
             context.ledger,
             defined,
             context.chunk,
             context.stream.heal,
             context.run_id,
-            accepted_of(context.stream),
+            waivers_of(context.stream),
             context.interval,
             context.stream.retention,
             shared_state(context.stream, stage),

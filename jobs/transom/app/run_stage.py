@@ -18,17 +18,17 @@ from transom import __version__
 from transom.app.run_chunk import Context, run_chunk
 from transom.core.intervals import Interval
 from transom.core.terminal import counted
-from transom.engine.compaction import tidy
+from transom.engine.compaction import compact
 from transom.engine.runner import Outcome
 from transom.findings import store as findings
 from transom.findings import sync
 from transom.ledger.ledger import Ledger, Run
-from transom.ledger.state import FIRST, Entry, Node
+from transom.ledger.state import SOURCE_STAGE, PartitionKey, PartitionState
 from transom.spec.stream import Stream
 from transom.storage.store import Store
-from transom.storage.tables import LakeError, in_a_line
+from transom.storage.tables import LakeError, one_line_message
 
-NOTED = {
+SUMMARY_COUNTERS = {
     "files_read": ("file read", "files read"),
     "lines_rejected": ("line rejected", "lines rejected"),
     "files_conflicting": (
@@ -47,9 +47,11 @@ def root_of(lake: str, stream: Stream) -> str:
     return f"{lake.rstrip('/')}/{stream.name}"
 
 
-def _noted(name: str, outcome: Outcome) -> str:
-    most = f" of at most {outcome.bound[name]}" if name in outcome.bound else ""
-    return f", {counted(outcome.work.get(name, outcome.standing.get(name, 0)), *NOTED[name])}{most}"
+def _summary_counters(name: str, outcome: Outcome) -> str:
+    most = f" of at most {outcome.limits[name]}" if name in outcome.limits else ""
+    return (
+        f", {counted(outcome.counters.get(name, outcome.gauges.get(name, 0)), *SUMMARY_COUNTERS[name])}{most}"
+    )
 
 
 def require_inputs(stage: str, stream: Stream, lake: str) -> None:
@@ -58,7 +60,7 @@ def require_inputs(stage: str, stream: Stream, lake: str) -> None:
     Raises:
         LakeError: the stage whose rows it reads has never run there.
     """
-    before, root = stream.before(stage), root_of(lake, stream)
+    before, root = stream.upstream_stage(stage), root_of(lake, stream)
     if before is None:
         return
     tables = {feature.stage: feature.input_table for feature in stream.features}
@@ -66,7 +68,7 @@ def require_inputs(stage: str, stream: Stream, lake: str) -> None:
     try:
         there = DeltaTable.is_deltatable(f"{root}/{table}")
     except (DeltaError, OSError) as error:
-        raise LakeError(f"lake: {root} cannot be read: {in_a_line(error)}") from error
+        raise LakeError(f"lake: {root} cannot be read: {one_line_message(error)}") from error
     if not there:
         raise LakeError(
             f"lake: {stage} reads the table {table}, and {before} of {stream.name} has never run in {root}; "
@@ -74,7 +76,7 @@ def require_inputs(stage: str, stream: Stream, lake: str) -> None:
         )
 
 
-def perform(
+def run_stage(
     spark: SparkSession,
     stage: str,
     stream: Stream,
@@ -115,12 +117,12 @@ def perform(
     for name, chunk in zip(names, chunks, strict=True):
         of_chunk = Context(Store(spark, root), ledger, stream, interval, name, chunk, seconds, recompute)
         total.add(run_chunk(stage, of_chunk))
-        tidy(ledger, stage)
+        compact(ledger, stage)
     found = time.monotonic()
-    tell(ledger, stream, stage, total.stale)
+    sync_findings(ledger, stream, stage, total.stale)
     seconds["findings"] = round(time.monotonic() - found, 3)
     gauges = [feature.gauges(stream) for feature in stream.features if feature.stage == stage]
-    figures = {**total.work, **total.standing, **{name: n for of in gauges for name, n in of.items()}}
+    figures = {**total.counters, **total.gauges, **{name: n for of in gauges for name, n in of.items()}}
     published = f"{total.published} published"
     if total.incomplete:
         published += f" ({total.incomplete} of them incomplete)"
@@ -133,26 +135,28 @@ def perform(
             end=interval.end,
             hours_healed=total.hours_healed,
             stale_since=total.stale_since,
-            rows_read=total.work.get("lines_read", 0),
+            rows_read=total.counters.get("lines_read", 0),
             rows_out=total.rows_out,
             seconds={**seconds, "total": round(time.monotonic() - began, 3)},
             peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             code_version=__version__,
             finished_at=datetime.now(UTC),
             work=figures,
-            bound=total.bound,
+            bound=total.limits,
         )
     )
     say(
         f"{stage} {stream.name} {interval}: {published}, {total.quarantined} quarantined, "
         f"{total.blocked} blocked, {total.hours_healed} of them healed (tables' hours); "
         f"{counted(total.rows_out, 'row')}"
-        + "".join(_noted(name, total) for name in NOTED if figures.get(name))
+        + "".join(_summary_counters(name, total) for name in SUMMARY_COUNTERS if figures.get(name))
     )
     return total
 
 
-def tell(ledger: Ledger, stream: Stream, stage: str, stale: Mapping[Node, Entry | None]) -> None:
+def sync_findings(
+    ledger: Ledger, stream: Stream, stage: str, stale: Mapping[PartitionKey, PartitionState | None]
+) -> None:
     """Brings the findings of a stage up to date, and with the first one those of stages that the stream has
     no longer.
 
@@ -161,7 +165,7 @@ def tell(ledger: Ledger, stream: Stream, stage: str, stale: Mapping[Node, Entry 
     """
     findings.publish(ledger, stream.name, stage, stale, stream.built_in)
     told = {stage}
-    if stage == FIRST:
+    if stage == SOURCE_STAGE:
         told |= findings.stages(ledger.root) - {*stream.stages}
         for gone in told - {stage}:
             findings.publish(ledger, stream.name, gone, {}, stream.built_in)

@@ -15,19 +15,19 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from transom.app.definitions import all_definitions, stage_names
-from transom.core.intervals import NO_HOUR, Interval
+from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.engine.damage_marks import mark_unreadable, repair
 from transom.engine.ledger_repair import LedgerDamage, examine, repair_ledger
-from transom.engine.verification import Layout, Verification, unreadable, verify
-from transom.features.ingest.file_records import File, Listed
-from transom.features.ingest.landing import LandingError, listed
+from transom.engine.verification import TableLayout, Verification, unreadable, verify
+from transom.features.ingest.file_records import FileRecord, ListedFile
+from transom.features.ingest.landing import LandingError, list_files
 from transom.features.ingest.lost_rows import comes_back
 from transom.features.ingest.specified import BLOCK, STAGE, file_shape
 from transom.features.ingest.tables import Tables
 from transom.ledger.damage import Damage
 from transom.ledger.ledger import Ledger
 from transom.ledger.staleness import fingerprint
-from transom.ledger.state import Entry, Node
+from transom.ledger.state import PartitionKey, PartitionState
 from transom.spec.stream import Stream
 from transom.storage.file_faults import DamagedFile
 from transom.storage.store import Store
@@ -44,7 +44,7 @@ SIGNS = (
 
 
 @dataclass
-class Found:
+class StreamDamage:
     """What is damaged of a stream.
 
     Attributes:
@@ -63,26 +63,28 @@ class Found:
         return [*self.ledger.damages, *(self.tables.damages if self.tables else ())]
 
 
-def layouts_of(stream: Stream) -> list[Layout]:
+def layouts_of(stream: Stream) -> list[TableLayout]:
     """Every table that the stages of a stream write."""
     expected = cache(lambda hour: file_shape(stream, hour))
 
-    def ingested(node: Node, entry: Entry) -> bool:
+    def ingested(node: PartitionKey, entry: PartitionState) -> bool:
         if node.table not in OF_STREAM:
             return True
         return (entry.inputs or {}).get("specification") == expected(node.hour)
 
-    found = [Layout(STAGE, table, {BLOCK: table.promised()}, ingested) for table in Tables.of(stream)]
+    found = [
+        TableLayout(STAGE, table, {BLOCK: table.digest_columns()}, ingested) for table in Tables.of(stream)
+    ]
     for stage, definition in all_definitions(stream).items():
         for step in definition.steps:
-            shapes = {block: fingerprint(part.shape) for block, part in step.parts.items()}
+            shapes = {block: fingerprint(part.spec_fingerprint) for block, part in step.parts.items()}
             computed = partial(_is_of, shapes, str(definition.version))
             blocks = {block: part.columns for block, part in step.parts.items()}
-            found.append(Layout(stage, step.table, blocks, computed))
+            found.append(TableLayout(stage, step.table, blocks, computed))
     return found
 
 
-def _is_of(shapes: Mapping[str, str], version: str, node: Node, entry: Entry) -> bool:
+def _is_of(shapes: Mapping[str, str], version: str, node: PartitionKey, entry: PartitionState) -> bool:
     """Whether a node was computed by the present specification and code.
 
     Args:
@@ -92,7 +94,7 @@ def _is_of(shapes: Mapping[str, str], version: str, node: Node, entry: Entry) ->
     return inputs.get("version") == version and inputs.get("specification") == shapes.get(node.block)
 
 
-def find(spark: SparkSession, stream: Stream, root: str, interval: Interval | None = None) -> Found:
+def find(spark: SparkSession, stream: Stream, root: str, interval: Interval | None = None) -> StreamDamage:
     """What is damaged of a stream's tables.
 
     Args:
@@ -100,7 +102,7 @@ def find(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
         interval: only hours of it; None is everything. The ledger is looked at whole.
     """
     layouts = layouts_of(stream)
-    found = Found(examine(root, stage_names(stream), [layout.table.name for layout in layouts]))
+    found = StreamDamage(examine(root, stage_names(stream), [layout.table.name for layout in layouts]))
     if not (found.ledger.broken or found.ledger.files or found.ledger.rows):
         store, ledger = Store(spark, root), Ledger(root)
         found.tables = verify(store, ledger, layouts, interval)
@@ -108,7 +110,7 @@ def find(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
     return found
 
 
-def mark(spark: SparkSession, stream: Stream, root: str, interval: Interval | None = None) -> "Marked":
+def mark(spark: SparkSession, stream: Stream, root: str, interval: Interval | None = None) -> "MarkedDamage":
     """Marks what is damaged, the ledger first.
 
     Args:
@@ -128,15 +130,15 @@ def mark(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
     found = verify(store, ledger, layouts, interval)
     gone = _gone(stream, root, found)
     repair(store, ledger, layouts, found, run_id)
-    waiting = {node for node, entry in ledger.book().items() if entry.damaged or entry.inputs is None}
+    waiting = {node for node, entry in ledger.snapshot().items() if entry.damaged or entry.inputs is None}
     there = _landed(stream)
     files = _touching(root, {node.hour for node in waiting if node.stage == STAGE})
     taken = (file.touched for file in files if comes_back(file, there))
-    hours = frozenset(node.hour for node in waiting).union(*taken) - {NO_HOUR}
-    return Marked(notes, sorted(waiting), gone, hours)
+    hours = frozenset(node.hour for node in waiting).union(*taken) - {UNKNOWN_HOUR}
+    return MarkedDamage(notes, sorted(waiting), gone, hours)
 
 
-class Damaged(LakeError):
+class DamagedInputsError(LakeError):
     """A stage cannot go on, as tables that it reads are damaged: place and remedy, in lines."""
 
 
@@ -186,7 +188,7 @@ def _failed_by(stream: Stream, root: str, stage: str) -> Verification | None:
     ledger = Ledger(root)
     # Sizes are soon compared; to decode every file takes long.
     for decode in (False, True):
-        found = unreadable(root, layouts, ledger.book(), decode)
+        found = unreadable(root, layouts, ledger.snapshot(), decode)
         if found.damages:
             return found
     return None
@@ -202,19 +204,19 @@ def mark_failure(root: str, found: Verification) -> bool:
 
 
 @dataclass(frozen=True)
-class Marked:
+class MarkedDamage:
     """What has been marked.
 
     Attributes:
         notes: what was done to the ledger, in words.
         nodes: what the next run makes again.
-        gone: as in `Found`.
+        gone: as in `StreamDamage`.
         hours: what a run has to be over so that it makes them again: theirs, and all that the files of those
             of the first stage touch, as a file is taken whole.
     """
 
     notes: Sequence[str]
-    nodes: Sequence[Node]
+    nodes: Sequence[PartitionKey]
     gone: dict[str, int]
     hours: frozenset[datetime]
 
@@ -238,15 +240,15 @@ def _gone(stream: Stream, root: str, found: Verification) -> dict[str, int]:
     return gone
 
 
-def _landed(stream: Stream) -> Mapping[str, Listed]:
+def _landed(stream: Stream) -> Mapping[str, ListedFile]:
     """The files of the landing folder; none where it is not there."""
     try:
-        return listed(stream.path_pattern)
+        return list_files(stream.path_pattern)
     except LandingError:
         return {}
 
 
-def _touching(root: str, hours: Set[datetime], unread: Set[datetime] = frozenset()) -> list[File]:
+def _touching(root: str, hours: Set[datetime], unread: Set[datetime] = frozenset()) -> list[FileRecord]:
     """The known files that touch some hours.
 
     Args:
@@ -255,5 +257,5 @@ def _touching(root: str, hours: Set[datetime], unread: Set[datetime] = frozenset
     if not hours or not DeltaTable.is_deltatable(f"{root}/files"):
         return []
     where = f"NOT {in_hours_sql(unread)}" if unread else "TRUE"
-    files = map(File.of_row, read_rows(DeltaTable(f"{root}/files"), where))
+    files = map(FileRecord.of_row, read_rows(DeltaTable(f"{root}/files"), where))
     return [file for file in files if not file.touched.isdisjoint(hours)]

@@ -13,13 +13,13 @@ from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
 
 
-def gathered(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
+def concat_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
     """All rows of some batches, each column in one piece; None where there is no row."""
     held = [batch for batch in batches if batch.num_rows]
     return pa.Table.from_batches(held).combine_chunks() if held else None
 
 
-def in_portions(batches: Iterable[pa.RecordBatch], many: int) -> Iterator[pa.Table]:
+def rebatch(batches: Iterable[pa.RecordBatch], many: int) -> Iterator[pa.Table]:
     """All rows of some batches, in tables of at least so many rows each but for the last one."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
@@ -46,7 +46,7 @@ def by_value(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[pa.Table]
         yield pa.Table.from_batches(held).combine_chunks()
 
 
-def codes(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:
+def encode_keys(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:
     """A dense code for each row's key, and the first row of each code."""
     many = table.num_rows
     found = np.zeros(many, dtype=np.int64)
@@ -94,7 +94,7 @@ def int64s(column: pa.ChunkedArray) -> Int64s:
     return numbers
 
 
-def made(many: int, columns: Mapping[str, Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def build_batches(many: int, columns: Mapping[str, Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """So many rows of a schema.
 
     Args:
@@ -134,7 +134,7 @@ def hour_of_end(end: Int64s) -> Int64s:
     return (end - 1) - (end - 1) % HOUR_LENGTH
 
 
-def reaches(start: Int64s, end: Int64s, hours: Int64s) -> Any:
+def overlaps_any(start: Int64s, end: Int64s, hours: Int64s) -> Any:
     """Which windows reach one of some hours.
 
     Args:

@@ -4,11 +4,11 @@ import numpy as np
 
 from transom.core.exact_sums import Int64s
 
-NONE = -1
+NO_VALUE = -1
 """The maximum of no value; all values are above it."""
 
 
-def bisected(values: Int64s, low: Int64s, high: Int64s, bound: Int64s) -> Int64s:
+def segmented_searchsorted(values: Int64s, low: Int64s, high: Int64s, bound: Int64s) -> Int64s:
     """The first place in each range `[low, high)` whose value is not below a bound; `high` where none is.
 
     Args:
@@ -23,7 +23,7 @@ def bisected(values: Int64s, low: Int64s, high: Int64s, bound: Int64s) -> Int64s
     return low
 
 
-def expanded(first: Int64s, behind: Int64s) -> tuple[Int64s, Int64s]:
+def expand_ranges(first: Int64s, behind: Int64s) -> tuple[Int64s, Int64s]:
     """Every place of each range `[first, behind)`: the number of its range, and the place."""
     many = behind - first
     of = np.repeat(np.arange(len(first)), many)
@@ -41,8 +41,8 @@ class Maxima:
             self._doubled.append(values)
 
     def of(self, low: Int64s, high: Int64s) -> Int64s:
-        """Of each range `[low, high)`; `NONE` where it is empty."""
-        found = np.full(len(low), NONE, dtype=np.int64)
+        """Of each range `[low, high)`; `NO_VALUE` where it is empty."""
+        found = np.full(len(low), NO_VALUE, dtype=np.int64)
         order = np.frexp(np.maximum(high - low, 1))[1] - 1
         for power, values in enumerate(self._doubled):
             here = np.flatnonzero((order == power) & (low < high))
@@ -54,13 +54,13 @@ class MaximaBesides:
     """The largest value of any range of an array that does not belong to a given owner.
 
     Args:
-        values: above `NONE`, or that.
+        values: above `NO_VALUE`, or that.
         owners: of each value.
     """
 
     def __init__(self, values: Int64s, owners: Int64s) -> None:
         # The best of each range, whose it is, and the best of all others.
-        self._doubled = [(values, owners, np.full_like(values, NONE))]
+        self._doubled = [(values, owners, np.full_like(values, NO_VALUE))]
         while len(values) > (width := 1 << (len(self._doubled) - 1)):
             left = tuple(array[:-width] for array in self._doubled[-1])
             right = tuple(array[width:] for array in self._doubled[-1])
@@ -68,8 +68,8 @@ class MaximaBesides:
             values = self._doubled[-1][0]
 
     def of(self, low: Int64s, high: Int64s, besides: Int64s) -> Int64s:
-        """Of each range `[low, high)`; `NONE` where there is none."""
-        found = np.full(len(low), NONE, dtype=np.int64)
+        """Of each range `[low, high)`; `NO_VALUE` where there is none."""
+        found = np.full(len(low), NO_VALUE, dtype=np.int64)
         order = np.frexp(np.maximum(high - low, 1))[1] - 1
         for power, doubled in enumerate(self._doubled):
             here = np.flatnonzero((order == power) & (low < high))

@@ -11,16 +11,16 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from transom.cli.arguments import NoEvents, Refusal
+from transom.cli.arguments import NoEventsError, UsageError
 from transom.core.durations import format_duration
 from transom.core.file_names import split_name
 from transom.core.intervals import HOUR, Interval, format_hour, hour_of
 from transom.core.path_pattern import Match, PathPattern, Unit, split_scheme
-from transom.core.terminal import counted, escaped
-from transom.formats.read_file import Chunk, Summary, read_file
+from transom.core.terminal import counted, escape_control_chars
+from transom.formats.read_file import Chunk, FileSummary, read_file
 from transom.stream import Stream, parse
 
-MOST_HOURS = 8784
+MAX_HOURS = 8784
 """Hours that are tried at a time: a leap year."""
 FOLDERS: Mapping[Unit, str] = {
     "year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H",
@@ -33,7 +33,7 @@ REFUSED = "rejected_share"
 
 
 @dataclass
-class Held:
+class ScannedFile:
     """What a file holds, read as a job would.
 
     Attributes:
@@ -52,7 +52,7 @@ class Held:
     lines: int = 0
     events: int = 0
     header_lines: int = 0
-    broken: str | None = None
+    error: str | None = None
     nul_bytes: int = 0
 
 
@@ -62,7 +62,7 @@ def counted_from(stream: Stream, match: Match | None) -> datetime | None:
     return match.start if by_name and match is not None else None
 
 
-def held(stream: Stream, path: Path) -> Held:
+def scan_file(stream: Stream, path: Path) -> ScannedFile:
     """Reads a file to its end.
 
     Raises:
@@ -71,20 +71,20 @@ def held(stream: Stream, path: Path) -> Held:
     match = named(stream.path_pattern, path)
     if match is not None and match.empty:
         words = stream.path_pattern.words_of_empty(match.empty)
-        raise Refusal(f"{path}: {words}, and a job withholds such a file")
+        raise UsageError(f"{path}: {words}, and a job withholds such a file")
     if stream.time is not None and stream.time.by_name and match is None:
-        raise Refusal(
+        raise UsageError(
             f"{path}: must be named as source.path says, {stream.source.path}, as times count from its name"
         )
     of_time = [name for name in stream.captures if name in stream.layout().of_time]
     captures = match.captures if match is not None else {}
     if not set(of_time) <= set(captures):
-        raise Refusal(
+        raise UsageError(
             f"{path}: must be named as source.path says, {stream.source.path}, as times are made of "
             f"{', '.join(of_time)} in its name"
         )
     span = stream.span(match) if match is not None else None
-    found = Held(path, match)
+    found = ScannedFile(path, match)
     start = counted_from(stream, match)
     with path.open("rb") as source:
         for part in read_file(source, path.name, stream.layout(), span, start=start, captures=captures):
@@ -95,7 +95,7 @@ def held(stream: Stream, path: Path) -> Held:
     return found
 
 
-def other_hours(stream: Stream, found: Held) -> str | None:
+def other_hours(stream: Stream, found: ScannedFile) -> str | None:
     """What is wrong with a file whose name says a time of which none of its events is, and probably why; None
     where nothing is."""
     match = found.match
@@ -123,7 +123,7 @@ def other_hours(stream: Stream, found: Held) -> str | None:
     )
 
 
-def _first_time(stream: Stream, found: Held) -> datetime:
+def _first_time(stream: Stream, found: ScannedFile) -> datetime:
     """The time of the first event that a file would have under any name."""
     match = found.match
     captures = {} if match is None else match.captures
@@ -136,7 +136,7 @@ def _first_time(stream: Stream, found: Held) -> datetime:
     raise AssertionError("a file of which lines were refused for their time has an event under any name")
 
 
-def _count(found: Held, part: Chunk) -> None:
+def _count(found: ScannedFile, part: Chunk) -> None:
     micros = part.events["event_time"].cast("int64").to_numpy(zero_copy_only=False)
     lines = part.events["source_line"].to_numpy(zero_copy_only=False)
     hours, firsts, counts = np.unique(micros // 3_600_000_000, return_index=True, return_counts=True)
@@ -152,15 +152,15 @@ def _count(found: Held, part: Chunk) -> None:
             examples.append((row["source_line"], row["raw"], seen))
 
 
-def few(remarks: Sequence[str]) -> list[str]:
+def first_remarks(remarks: Sequence[str]) -> list[str]:
     """Return the first of remarks of one kind on files, each of another file, and how many more there are."""
     more = len(remarks) - EXAMPLES
     return [*remarks[:EXAMPLES], *([f"and the same of {counted(more, 'more file')}"] if more > 0 else [])]
 
 
-def _sum_up(found: Held, summary: Summary) -> None:
+def _sum_up(found: ScannedFile, summary: FileSummary) -> None:
     found.lines, found.events = summary.lines, summary.accepted
-    found.header_lines, found.broken = summary.header_lines, summary.broken
+    found.header_lines, found.error = summary.header_lines, summary.broken
     found.nul_bytes = summary.nul_bytes
 
 
@@ -181,7 +181,7 @@ def _tails(pattern: PathPattern, path: Path) -> Iterator[tuple[PathPattern, str]
         yield tail, "/".join(names[-depth:])
 
 
-def interval_of(files: Sequence[Held]) -> Interval:
+def interval_of(files: Sequence[ScannedFile]) -> Interval:
     """The hours that some files cover.
 
     Raises:
@@ -192,7 +192,7 @@ def interval_of(files: Sequence[Held]) -> Interval:
         counts.update({hour: number for hour, (number, _) in file.hours.items()})
     if not counts:
         names = ", ".join(str(file.path) for file in files)
-        raise NoEvents(f"{names}: none of {sum(file.lines for file in files)} lines is an event")
+        raise NoEventsError(f"{names}: none of {sum(file.lines for file in files)} lines is an event")
     for file in files:
         match = file.match
         # A run reads the files that are named of its hours, whatever hours their events are of.
@@ -201,7 +201,7 @@ def interval_of(files: Sequence[Held]) -> Interval:
             counts.update({} if inside else {match.hour: 0})
     first, last = min(counts), max(counts)
     interval = Interval(first, last + HOUR)
-    if len(interval) > MOST_HOURS:
+    if len(interval) > MAX_HOURS:
         odd = [
             f"{file.path}, line {line}: {format_hour(hour)}"
             for file in files
@@ -211,15 +211,15 @@ def interval_of(files: Sequence[Held]) -> Interval:
         more = "; ..." if odd[EXAMPLES:] else ""
         kept = [hour for hour in counts if hour in _densest(counts)]
         only = f"--from {format_hour(min(kept))} --to {format_hour(max(kept) + HOUR)}"
-        raise Refusal(
-            f"times: must lie within {MOST_HOURS} hours; they cover {len(interval)}, {interval}. Outside of "
-            f"the {MOST_HOURS} hours that hold most: {'; '.join(odd[:EXAMPLES])}{more}. To continue without "
+        raise UsageError(
+            f"times: must lie within {MAX_HOURS} hours; they cover {len(interval)}, {interval}. Outside of "
+            f"the {MAX_HOURS} hours that hold most: {'; '.join(odd[:EXAMPLES])}{more}. To continue without "
             f"these hours, add {only}"
         )
     return interval
 
 
-def hours_cut_to(files: Sequence[Held], hours: Interval) -> Interval | None:
+def hours_cut_to(files: Sequence[ScannedFile], hours: Interval) -> Interval | None:
     """Return some hours where files have events outside of them, and are cut to these; else None.
 
     Raises:
@@ -231,7 +231,7 @@ def hours_cut_to(files: Sequence[Held], hours: Interval) -> Interval | None:
     if not any(hour in hours for hour in there):
         names = ", ".join(str(file.path) for file in files)
         seen = f"{format_hour(min(there))} to {format_hour(max(there) + HOUR)}"
-        raise NoEvents(f"{names}: no event is in {hours}; events are of {seen}")
+        raise NoEventsError(f"{names}: no event is in {hours}; events are of {seen}")
     return hours if any(hour not in hours for hour in there) else None
 
 
@@ -241,16 +241,16 @@ def _densest(counts: Mapping[datetime, int]) -> Interval:
     best, most, start, inside = hours[0], 0, 0, 0
     for hour in hours:
         inside += counts[hour]
-        while hour - hours[start] >= MOST_HOURS * HOUR:
+        while hour - hours[start] >= MAX_HOURS * HOUR:
             inside -= counts[hours[start]]
             start += 1
         if inside > most:
             best, most = hours[start], inside
-    return Interval(best, best + MOST_HOURS * HOUR)
+    return Interval(best, best + MAX_HOURS * HOUR)
 
 
 @dataclass(frozen=True)
-class Landed:
+class TryStream:
     """A stream as it is tried: on files of a folder of its own.
 
     Attributes:
@@ -260,25 +260,25 @@ class Landed:
 
     stream: Stream
     notes: tuple[str, ...]
-    paths: Mapping[str, Held] = field(default_factory=dict)
+    paths: Mapping[str, ScannedFile] = field(default_factory=dict)
 
     def named(self, text: str) -> str:
         """Return a text that names files as they were given."""
         for landed, file in self.paths.items():
-            for shown in (str, escaped):
+            for shown in (str, escape_control_chars):
                 text = text.replace(shown(landed), shown(str(file.path)))
         return text
 
 
-def land(
+def link_into_landing(
     data: Mapping[str, Any],
     stream: Stream,
-    files: Sequence[Held],
+    files: Sequence[ScannedFile],
     folder: Path,
     interval: Interval,
     end: datetime,
     only: Interval | None = None,
-) -> Landed:
+) -> TryStream:
     """Links files into a landing folder, and returns the stream that finds them there.
 
     Where each file's own name says its time, as the stream's pattern has it, that is kept; else none is: a
@@ -298,10 +298,12 @@ def land(
     pattern, notes = stream.path_pattern, []
     if only is not None and stream.time is not None and stream.time.by_name:
         rule = "must hold all events of files whose times count from their names"
-        raise Refusal(f"--from and --to: {rule}; got {only}")
+        raise UsageError(f"--from and --to: {rule}; got {only}")
     timed = only is None and pattern.unit is not None and all(file.match is not None for file in files)
     if only is not None:
-        notes += few([_outside(file, only) for file in files if file.hours.keys() - set(only.hours())])
+        notes += first_remarks(
+            [_outside(file, only) for file in files if file.hours.keys() - set(only.hours())]
+        )
         if pattern.unit is not None:
             notes.append("as files are cut, what source.path, `holds` and `expect` say of hours is not tried")
     elif pattern.unit is not None and not timed:
@@ -326,7 +328,7 @@ def land(
     # Behind what the files cover none is missing.
     until = {"start": None, "until": end} if end < interval.end else {}
     tried = parse({**data, "source": source, "chunk": chunk, **until}, f"{stream.name}.yaml")
-    landed: dict[str, Held] = {}
+    landed: dict[str, ScannedFile] = {}
     twice = []
     for number, file in zip(_numbers(files), files, strict=True):
         parts = [folder / "landing"]
@@ -348,10 +350,10 @@ def land(
         link.symlink_to(file.path.absolute())
         landed[str(link)] = file
     paths = {str(Path(link).relative_to(folder)): file for link, file in landed.items()}
-    return Landed(tried, (*notes, *few(twice)), paths)
+    return TryStream(tried, (*notes, *first_remarks(twice)), paths)
 
 
-def _outside(file: Held, only: Interval) -> str:
+def _outside(file: ScannedFile, only: Interval) -> str:
     """Return in words how many events a file has outside of some hours, and where the first ones are."""
     outside = [(hour, *of) for hour, of in sorted(file.hours.items()) if hour not in only]
     named = ", ".join(f"line {line} of {format_hour(hour)}" for hour, _, line in outside[:EXAMPLES])
@@ -361,7 +363,7 @@ def _outside(file: Held, only: Interval) -> str:
 
 
 def _tolerant(
-    data: Mapping[str, Any], stream: Stream, files: Sequence[Held], only: Interval
+    data: Mapping[str, Any], stream: Stream, files: Sequence[ScannedFile], only: Interval
 ) -> Mapping[str, Any]:
     """Return what a stream's file says, with a check on refused lines that lets the events outside of some
     hours pass, as they are refused, too."""
@@ -378,7 +380,7 @@ def _tolerant(
     return {**data, "checks": {**checks, REFUSED: changed}}
 
 
-def _numbers(files: Sequence[Held]) -> list[int]:
+def _numbers(files: Sequence[ScannedFile]) -> list[int]:
     """Return a number for each file. Two have one number where a job takes names as theirs, with equal bytes,
     for names of one file."""
     numbers: dict[object, int] = {}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import typer
 
-from transom.spec.errors import nearest
+from transom.spec.errors import did_you_mean
 from transom.stream import SpecificationError, Stream, load
 from transom.stream_files import folder, streams
 
@@ -23,31 +23,31 @@ NOT_WELL, CANNOT_LOOK = 1, 2
 """Exit codes: what was looked at is not as it should be; it could not be looked at."""
 
 
-class Refusal(ValueError):
+class UsageError(ValueError):
     """Something is wrong with what was asked about: place, rule and value, for a person."""
 
     code = CANNOT_LOOK
 
 
-class NoEvents(Refusal):
+class NoEventsError(UsageError):
     """A file was read, and nothing in it can be used."""
 
     code = NOT_WELL
 
 
 @contextmanager
-def refusals(*others: type[Exception]) -> Iterator[None]:
+def cli_errors(*others: type[Exception]) -> Iterator[None]:
     """Says in one message what is wrong, and ends the command with its exit code.
 
     Args:
         others: further exceptions whose text is such a message.
     """
-    expected: tuple[type[Exception], ...] = (Refusal, SpecificationError, *others)
+    expected: tuple[type[Exception], ...] = (UsageError, SpecificationError, *others)
     try:
         yield
     except expected as error:
         typer.echo(f"transom: {error}", err=True)
-        raise typer.Exit(error.code if isinstance(error, Refusal) else CANNOT_LOOK) from None
+        raise typer.Exit(error.code if isinstance(error, UsageError) else CANNOT_LOOK) from None
 
 
 def stream_file(named: str) -> Path:
@@ -65,7 +65,7 @@ def stream_file(named: str) -> Path:
     by_name = {file.stem: file for file in sorted(folder().glob("*.yaml"))} | by_name
     if named in by_name:
         return by_name[named]
-    hint = nearest(named, sorted(by_name))
+    hint = did_you_mean(named, sorted(by_name))
     raise typer.BadParameter(f"no stream {named!r} in {folder()}{hint}", param_hint="STREAM")
 
 

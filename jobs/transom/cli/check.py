@@ -46,7 +46,7 @@ def check(
         if not sound and not wrong:
             raise typer.BadParameter(f"no stream file in {folder()}", param_hint="STREAM")
     for file, stream in sound.items():
-        typer.echo(f"{file}: {declared(stream)}")
+        typer.echo(f"{file}: {describe_stream(stream)}")
         for words in impossible(stream):
             typer.echo(f"  {words}")
     for mistakes in wrong:
@@ -57,7 +57,7 @@ def check(
         raise typer.Exit(2 if missing else 1)
 
 
-def declared(stream: Stream) -> str:
+def describe_stream(stream: Stream) -> str:
     """What a stream declares, in two lines, and in one more for each block."""
     kind = stream.preset or stream.source.format
     lines = [

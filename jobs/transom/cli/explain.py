@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from transom.app.command_lines import submit
-from transom.cli.arguments import refusals, stream_of
+from transom.cli.arguments import cli_errors, stream_of
 from transom.cli.lake_argument import lake, ledger_of, reading
 from transom.core.intervals import HOUR, format_hour, parse
-from transom.core.terminal import escaped
+from transom.core.terminal import escape_control_chars
 
 WHY = "why, stage by stage:"
 
@@ -33,7 +33,7 @@ def explain(
 
     Exit code 1 where the hour is not fresh, 2 where the stream or the lake cannot be read.
     """
-    from transom.cli.explain_hour import Reasons
+    from transom.cli.explain_hour import HourExplanation
     from transom.features.ingest.landing import LandingError
     from transom.storage.tables import LakeError, TableMismatch
 
@@ -41,7 +41,7 @@ def explain(
         asked = parse(hour, "HOUR")
     except ValueError as error:
         raise typer.BadParameter(str(error).removeprefix("HOUR: "), param_hint="HOUR") from None
-    with refusals(LakeError, TableMismatch):
+    with cli_errors(LakeError, TableMismatch):
         file, declared = stream_of(stream)
         uri = lake(lake_named)
         root = f"{uri}/{declared.name}"
@@ -52,7 +52,7 @@ def explain(
             typer.echo(f"  to run it:\n    {_command(file, uri, asked, asked)}")
             raise typer.Exit(1)
         with reading(root):
-            reasons = Reasons(declared, ledger, asked)
+            reasons = HourExplanation(declared, ledger, asked)
             try:
                 changes = reasons.files()
             except LandingError as error:
@@ -60,14 +60,14 @@ def explain(
             remarks = reasons.remarks()
         # What helps comes first, then why.
         for line in [*changes, *(f"files: {remark}" for remark in remarks)]:
-            typer.echo(f"  {escaped(line)}")
+            typer.echo(f"  {escape_control_chars(line)}")
         troubled = bool(reasons.troubled or changes)
         if troubled:
-            first, last = reasons.stretch
+            first, last = reasons.run_interval
             typer.echo(f"  {reasons.advice}:\n    {_command(file, uri, first, last)}")
             typer.echo(f"  {WHY}")
         for line in reasons.lines:
-            typer.echo(f"  {escaped(line)}")
+            typer.echo(f"  {escape_control_chars(line)}")
     if troubled:
         raise typer.Exit(1)
 

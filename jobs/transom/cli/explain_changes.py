@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import cast
 
 from transom.cli.freshness import Freshness
-from transom.core.intervals import hours_in_words
+from transom.core.intervals import format_hours
 from transom.features.ingest.specified import STAGE
 from transom.ledger.staleness import CHECKS
-from transom.ledger.state import Node
+from transom.ledger.state import PartitionKey
 from transom.spec.feature import Feature
 from transom.spec.stream import Stream
 
@@ -27,7 +27,7 @@ LABELS = {
     "unique": "`unique`",
 }
 """What the keys of ingest's fingerprint are called in the stream's file."""
-OWN = {
+BUILTIN_INPUT_LABELS = {
     "version": "transom computes it otherwise since",
     "completeness": "what decides whether it is complete has changed: a check, `expect`, or an `accept`",
     CHECKS: "its checks, or what is accepted of them, have changed since they withheld it",
@@ -35,17 +35,17 @@ OWN = {
 """Inputs that are neither a table nor the specification."""
 
 
-def own_input(fresh: Freshness, node: Node, name: str) -> str | None:
+def own_input(fresh: Freshness, node: PartitionKey, name: str) -> str | None:
     """What has changed of an input that is no table; None for one that is a table."""
     if name == "specification":
         return specification(fresh, node)
     if name == "version":
         held, now = (fresh.book[node].inputs or {}).get(name), (fresh.expected(node) or {}).get(name)
-        return f"{OWN[name]}: version {held} then, {now} now"
-    return OWN.get(name)
+        return f"{BUILTIN_INPUT_LABELS[name]}: version {held} then, {now} now"
+    return BUILTIN_INPUT_LABELS.get(name)
 
 
-def specification(fresh: Freshness, node: Node) -> str:
+def specification(fresh: Freshness, node: PartitionKey) -> str:
     """Which part of the stream's file may have changed.
 
     The ledger keeps a hash of all that shapes a table. What another table of the block is shaped by as well,
@@ -68,11 +68,11 @@ def specification(fresh: Freshness, node: Node) -> str:
     return f"the stream's file says something else of what shapes it than when it was computed: {said}"
 
 
-def _feature(stream: Stream, node: Node) -> Feature[Stream]:
+def _feature(stream: Stream, node: PartitionKey) -> Feature[Stream]:
     return next(feature for feature in stream.features if node.table in feature.fingerprints)
 
 
-def _shape(stream: Stream, node: Node) -> Mapping[str, object]:
+def _shape(stream: Stream, node: PartitionKey) -> Mapping[str, object]:
     if node.stage == STAGE:
         return cast(dict[str, object], json.loads(stream.ingest_shape()))
     feature = _feature(stream, node)
@@ -90,7 +90,7 @@ def rows(table: str, hours: Sequence[datetime], since: Sequence[datetime]) -> st
         since: those of them that have been written since, as far as is known.
     """
     if since:
-        return f"the {table} of {hours_in_words(since)} have changed since it was computed from them"
+        return f"the {table} of {format_hours(since)} have changed since it was computed from them"
     return (
-        f"the {table} of {hours_in_words(hours)}, which it reads now, are not those that it was computed from"
+        f"the {table} of {format_hours(hours)}, which it reads now, are not those that it was computed from"
     )

@@ -4,28 +4,28 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 
-from transom.app.freshness import book_of, reason
+from transom.app.freshness import reason, snapshot_of
 from transom.cli.explain_changes import own_input, rows
 from transom.cli.file_remarks import known_files, remarks_of_hour
 from transom.cli.freshness import Freshness
-from transom.cli.lake_argument import TRIED
-from transom.core.intervals import NO_HOUR, hours_in_words
+from transom.cli.lake_argument import TRY_CAUSE
+from transom.core.intervals import UNKNOWN_HOUR, format_hours
 from transom.core.terminal import counted
-from transom.engine.gate_text import words
-from transom.features.ingest.file_records import File, Listed
-from transom.features.ingest.landing import listed
+from transom.engine.gate_text import format_check_result
+from transom.features.ingest.file_records import FileRecord, ListedFile
+from transom.features.ingest.landing import list_files
 from transom.features.ingest.periods import Periods
 from transom.features.ingest.specified import STAGE, Specified, node_of, scheduled
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import STANDS, Entry, Node
-from transom.ledger.waivers import accepted_in_words, entries_of, entry_for, near_misses
+from transom.ledger.state import READABLE, PartitionKey, PartitionState
+from transom.ledger.waivers import entries_of, entry_for, format_waived, near_misses
 from transom.spec.stream import Stream
 
-MEND = "mend the data, or accept the value in the stream's file"
-MOST = 5
+REMEDY = "mend the data, or accept the value in the stream's file"
+MAX_SHOWN = 5
 
 
-class Reasons:
+class HourExplanation:
     """What is said of one hour.
 
     Attributes:
@@ -35,27 +35,27 @@ class Reasons:
 
     def __init__(self, stream: Stream, ledger: Ledger, hour: datetime) -> None:
         self.stream, self.ledger, self.hour = stream, ledger, hour
-        self.book = book_of(stream, ledger)
+        self.book = snapshot_of(stream, ledger)
         self.fresh = Freshness(stream, self.book)
         self.troubled = False
-        self._withheld: set[Node] = set()
+        self._withheld: set[PartitionKey] = set()
         self._below: list[str] = []
         self._said: set[str] = set()
         self._at_work: str | None = None
-        self._mend = MEND
+        self._mend = REMEDY
         # Whether a run changes anything before a file comes.
         self._to_run = self._missing = False
         self._hours = {hour}
         runs = ledger.runs()
         self._finished = {run["run_id"]: run["finished_at"] for run in runs}
         # Its files lay under other names, which are gone; what lies in the landing folder is another matter.
-        self._tried = bool(runs) and all(run["cause"] == TRIED for run in runs)
+        self._tried = bool(runs) and all(run["cause"] == TRY_CAUSE for run in runs)
         self.lines = [line for stage in stream.stages for line in self._stage(stage)]
         if self._tried:
             self.lines.append("files: not looked at, as `transom try` has made this lake")
 
     @property
-    def stretch(self) -> tuple[datetime, datetime]:
+    def run_interval(self) -> tuple[datetime, datetime]:
         """The hours to run, the first and the last."""
         return min(self._hours), max(self._hours)
 
@@ -78,7 +78,7 @@ class Reasons:
                 self._at_work = at_work
                 yield f"{stage}: not computed yet; run {at_work} is at work, or was killed"
                 return
-            if self.hour in self.book.due:
+            if self.hour in self.book.required_hours:
                 yield f"{stage}: stale: ingest has been asked for it, and {stage} has not run since"
                 return
             held = [node for node in self.book if node.stage == stage and node.hour == self.hour]
@@ -110,7 +110,7 @@ class Reasons:
             direct = self.fresh.differs(node) or self.fresh.stale_state(node)
             stale = bool(direct or self.fresh.root(node))
             state += ", stale" if stale else ""
-            self._to_run |= stale or entry.status not in STANDS
+            self._to_run |= stale or entry.status not in READABLE
             head = f"{name}: {state}, {counted(entry.rows, 'row')}, by {by}"
             # Tables that are as they are for one cause stand together, and the cause below them.
             if told != self._below:
@@ -133,7 +133,7 @@ class Reasons:
         """The failed checks of the hour that somebody lets pass."""
         for verdict in self.ledger.accepted(self.book, stage):
             if verdict.node.hour == self.hour:
-                yield f"  {accepted_in_words(verdict)}"
+                yield f"  {format_waived(verdict)}"
 
     def _unfinished(self, stage: str) -> str | None:
         """A run that has published or begun some of the hour, of the stage or of one before it, and that has
@@ -145,23 +145,23 @@ class Reasons:
                 return entry.run_id
         return None
 
-    def _absent(self, node: Node) -> str:
+    def _absent(self, node: PartitionKey) -> str:
         """Why a node is not there, of an hour of which others are."""
         beside = (other for other in self.book if (other.stage, other.hour) == (node.stage, node.hour))
         if any(other.table == node.table for other in beside):
             return "the block has come since the hour was computed"
         return "it has not been computed"
 
-    def _of_stale(self, node: Node) -> Iterator[str]:
+    def _of_stale(self, node: PartitionKey) -> Iterator[str]:
         """Which state that a node is computed from is out of date."""
         by_table: dict[str, list[datetime]] = {}
         for state in filter(self.book.__contains__, self.fresh.stale_state(node)):
             by_table.setdefault(state.table, []).append(state.hour)
         for table, hours in by_table.items():
-            which = "" if hours == [node.hour] else f" of {hours_in_words(hours)}"
+            which = "" if hours == [node.hour] else f" of {format_hours(hours)}"
             yield f"the {table}{which} that it is computed from are stale"
 
-    def _node(self, node: Node, entry: Entry) -> Iterator[str]:
+    def _node(self, node: PartitionKey, entry: PartitionState) -> Iterator[str]:
         if entry.status == "writing":
             self._at_work = entry.run_id
             yield "a run has begun to write it and has not published it: it is at work, or was killed"
@@ -170,7 +170,7 @@ class Reasons:
             if node.stage == STAGE:
                 # Files are taken whole.
                 files = [file for file in self._known if file.source_id and self.hour in file.touched]
-                self._hours |= frozenset().union(*(file.touched for file in files)) - {NO_HOUR}
+                self._hours |= frozenset().union(*(file.touched for file in files)) - {UNKNOWN_HOUR}
         differs = self.fresh.differs(node)
         if differs and entry.inputs is None:
             yield "what it was made of cannot be told: rows of several specifications, or of a killed run"
@@ -190,10 +190,10 @@ class Reasons:
         elif not entry.complete:
             yield f"something is missing: {entry.cause}"
             yield from self._acceptances(node)
-        if entry.status == "blocked" or (not entry.complete and entry.status in STANDS):
+        if entry.status == "blocked" or (not entry.complete and entry.status in READABLE):
             yield from self._roots(node)
 
-    def _input(self, node: Node, entry: Entry, name: str) -> str:
+    def _input(self, node: PartitionKey, entry: PartitionState, name: str) -> str:
         own = own_input(self.fresh, node, name)
         if own is not None:
             return own
@@ -201,16 +201,17 @@ class Reasons:
         unmade = [
             read.hour
             for read in reads
-            if read not in self.book and read.hour in self.book.due_of(read.stage, read.block, read.table)
+            if read not in self.book
+            and read.hour in self.book.required_hours_of(read.stage, read.block, read.table)
         ]
         if unmade:
-            return f"the {name} of {hours_in_words(unmade)}, which it reads, have not been computed"
+            return f"the {name} of {format_hours(unmade)}, which it reads, have not been computed"
         hours = [read.hour for read in reads]
         since = [read.hour for read in reads if self._later(read, entry)]
         self._hours.update(since)
         return rows(name, hours, since)
 
-    def _later(self, read: Node, entry: Entry) -> bool:
+    def _later(self, read: PartitionKey, entry: PartitionState) -> bool:
         """Whether a node was written after what is computed from it."""
         held = self.book.get(read)
         if held is None:
@@ -218,25 +219,25 @@ class Reasons:
         mine, theirs = self._when(entry), self._when(held)
         return mine is not None and theirs is not None and theirs > mine
 
-    def _when(self, entry: Entry) -> datetime | None:
+    def _when(self, entry: PartitionState) -> datetime | None:
         """When the run ended that a node is of; a chunk of it goes by the run's name and a number."""
         run, _, _ = entry.run_id.rpartition(" ")
         return self._finished.get(entry.run_id) or self._finished.get(run)
 
-    def _verdicts(self, node: Node) -> Iterator[str]:
+    def _verdicts(self, node: PartitionKey) -> Iterator[str]:
         verdicts = self.ledger.checks(self.book, node.stage, {node.hour})
         for verdict in verdicts:
             same = (verdict.node.block, verdict.node.table) == (node.block, node.table)
             if same and not verdict.success and verdict.severity == "error":
                 built_in = self.stream.built_in.get(verdict.check)
                 self._mend = (built_in and built_in.mended) or self._mend
-                yield from words(verdict).split("\n")
+                yield from format_check_result(verdict).split("\n")
                 yield from near_misses(verdict, entries_of(self.stream.accept), verdicts)
                 entry = None if built_in and built_in.mended else entry_for(verdict)
                 if entry:
                     yield f"to accept it, add this to accept in the stream file: {entry}"
 
-    def _acceptances(self, node: Node) -> Iterator[str]:
+    def _acceptances(self, node: PartitionKey) -> Iterator[str]:
         """What counts an hour as complete although something is missing."""
         for verdict in self.ledger.checks(self.book, node.stage, {node.hour}):
             same = (verdict.node.block, verdict.node.table) == (node.block, node.table)
@@ -246,25 +247,25 @@ class Reasons:
                 if entry:
                     yield f"if it never comes, add this to accept in the stream file: {entry}"
 
-    def _roots(self, node: Node) -> Iterator[str]:
+    def _roots(self, node: PartitionKey) -> Iterator[str]:
         roots = [root for root in self.fresh.roots(node) if root != node]
         self._hours.update(root.hour for root in roots)
         by_cause: dict[tuple[str, str, str], list[datetime]] = {}
         for root in roots:
             entry = self.book[root]
-            state = "incomplete" if entry.status in STANDS else str(entry.status)
+            state = "incomplete" if entry.status in READABLE else str(entry.status)
             if state == "quarantined":
                 self._withheld.add(root)
             by_cause.setdefault((f"{root.stage} {root.block}", state, entry.cause or ""), []).append(
                 root.hour
             )
-        for (name, state, cause), hours in list(by_cause.items())[:MOST]:
-            yield f"because {name} {hours_in_words(hours)} is {state}{f': {cause}' if cause else ''}"
-        if len(by_cause) > MOST:
-            yield f"and for {len(by_cause) - MOST} further causes"
+        for (name, state, cause), hours in list(by_cause.items())[:MAX_SHOWN]:
+            yield f"because {name} {format_hours(hours)} is {state}{f': {cause}' if cause else ''}"
+        if len(by_cause) > MAX_SHOWN:
+            yield f"and for {len(by_cause) - MAX_SHOWN} further causes"
 
     @cached_property
-    def _known(self) -> list[File]:
+    def _known(self) -> list[FileRecord]:
         return known_files(self.ledger.root)
 
     def remarks(self) -> list[str]:
@@ -282,8 +283,8 @@ class Reasons:
         if self._tried:
             return []
         known = {file.path: file for file in self._known}
-        there = listed(self.stream.path_pattern)
-        self._mended(known, there)
+        there = list_files(self.stream.path_pattern)
+        self._remedy(known, there)
         shape = Specified(self.stream).shape
         lines = list(self._expected(there))
         self._missing = bool(lines)
@@ -298,9 +299,9 @@ class Reasons:
             elif self.hour in file.touched:
                 # Taken, or read again, with all its hours.
                 if file.status == "waiting" or (now and file.shape != shape(file.hour)):
-                    self._hours |= file.touched - {NO_HOUR}
+                    self._hours |= file.touched - {UNKNOWN_HOUR}
                 if file.status == "withheld":
-                    self._hours |= {file.hour} - {NO_HOUR}
+                    self._hours |= {file.hour} - {UNKNOWN_HOUR}
                 changed = _changed(file, now)
                 if file.status in ("waiting", "withheld", "conflict"):
                     lines.append(f"file {path}: {file.status}: {file.detail}{changed and f'; {changed}'}")
@@ -309,7 +310,7 @@ class Reasons:
         self._to_run |= len(lines) > expected
         return lines
 
-    def _expected(self, there: Mapping[str, Listed]) -> Iterator[str]:
+    def _expected(self, there: Mapping[str, ListedFile]) -> Iterator[str]:
         """The files that the hour ought to have, and has not."""
         expected, pattern = self.stream.source.expect or 0, self.stream.path_pattern
         named = sum(self.hour in now.named for now in there.values())
@@ -317,14 +318,14 @@ class Reasons:
             return
         if named < expected:
             found = "not there" if expected == 1 else f"{named} of {expected} are there"
-            yield f"file {pattern.of(self.hour)}: expected, {found}"
+            yield f"file {pattern.format_hour_path(self.hour)}: expected, {found}"
         periods = Periods.of(self.stream)
         if periods is not None:
             for start in periods.uncovered(there, self.hour):
                 end = start + periods.length
                 yield f"file {periods.name(start)}: expected, not there; of {start:%H:%M} to {end:%H:%M}"
 
-    def _mended(self, known: Mapping[str, File], there: Mapping[str, Listed]) -> None:
+    def _remedy(self, known: Mapping[str, FileRecord], there: Mapping[str, ListedFile]) -> None:
         """Forgets what is withheld only for files that are no longer what they were: a run will tell."""
         for node in list(self._withheld):
             withheld = [
@@ -341,7 +342,7 @@ class Reasons:
                 self._withheld.add(node_of("events", file.hour))
 
 
-def _changed(file: File, now: Listed | None) -> str:
+def _changed(file: FileRecord, now: ListedFile | None) -> str:
     """How a file differs from what is known of it, in words; none where it does not."""
     if now is None:
         return "gone; its rows stay" if file.source_id else "gone; the next run forgets it"

@@ -8,22 +8,22 @@ from operator import itemgetter
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from transom.core.intervals import HOUR, NO_HOUR, format_hour
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, format_hour
 from transom.core.terminal import counted
 from transom.features.ingest.equal_files import equal_files, names_of
-from transom.features.ingest.file_records import HOLDING, File
+from transom.features.ingest.file_records import OWNS_ROWS, FileRecord
 from transom.features.ingest.inventory import BESIDE
 from transom.features.ingest.specified import BLOCK, STAGE, scheduled
-from transom.ledger.state import Book
+from transom.ledger.state import LedgerSnapshot
 from transom.spec.stream import Stream
-from transom.storage.driver_io import Stored
-from transom.storage.packed_copy import Packed
+from transom.storage.driver_io import TableReader
+from transom.storage.packed_copy import PackedCopy
 
-SHOWN = 3
+MAX_NAMES = 3
 """Names that are shown of each kind."""
 
 
-def known_files(root: str) -> list[File]:
+def known_files(root: str) -> list[FileRecord]:
     """Return the rows of `files`; none where there is no such table.
 
     Args:
@@ -32,12 +32,12 @@ def known_files(root: str) -> list[File]:
     uri = f"{root}/files"
     if not DeltaTable.is_deltatable(uri):
         return []
-    packed = Packed(uri, Stored(DeltaTable(uri)), (), BESIDE)
+    packed = PackedCopy(uri, TableReader(DeltaTable(uri)), (), BESIDE)
     rows = pa.concat_tables([packed.kept.drop_columns(BESIDE.names), packed.fresh])
-    return list(map(File.of_row, rows.to_pylist()))
+    return list(map(FileRecord.of_row, rows.to_pylist()))
 
 
-def remarks(stream: Stream, files: Sequence[File], book: Book) -> list[str]:
+def remarks(stream: Stream, files: Sequence[FileRecord], book: LedgerSnapshot) -> list[str]:
     """Return a line for each kind of file that a person should know of."""
     lines = []
     waiting = [f"{file.path} ({file.detail})" for file in files if file.status == "waiting"]
@@ -58,7 +58,7 @@ def remarks(stream: Stream, files: Sequence[File], book: Book) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Early:
+class EarlyHours:
     """Complete hours of which files may come that are named for a later hour.
 
     Attributes:
@@ -68,7 +68,7 @@ class Early:
     """
 
     hours: Sequence[datetime]
-    file: File
+    file: FileRecord
     first: datetime
 
     @property
@@ -78,7 +78,7 @@ class Early:
         return f"as {self.file.path}, named for {named}, holds events of {format_hour(self.first)}"
 
 
-def early_hours(stream: Stream, files: Iterable[File], book: Book) -> Early | None:
+def early_hours(stream: Stream, files: Iterable[FileRecord], book: LedgerSnapshot) -> EarlyHours | None:
     """Return the complete hours that a file may still come for which by its name belongs to a later hour.
 
     Nothing makes such an hour wait for the file. Files reach back as far as one of them does. An hour has all
@@ -89,13 +89,16 @@ def early_hours(stream: Stream, files: Iterable[File], book: Book) -> Early | No
     late = [
         (file.hour - min(file.hours), file.path, file)
         for file in files
-        if file.status in HOLDING and file.hour != NO_HOUR and file.hours and min(file.hours) < file.hour
+        if file.status in OWNS_ROWS
+        and file.hour != UNKNOWN_HOUR
+        and file.hours
+        and min(file.hours) < file.hour
     ]
     if not late:
         return None
     back, _, file = max(late, key=itemgetter(0, 1))
     series = book.series(STAGE, BLOCK, "events").items()
-    complete = {hour for hour, entry in series if entry.asked and entry.complete and hour != NO_HOUR}
+    complete = {hour for hour, entry in series if entry.asked and entry.complete and hour != UNKNOWN_HOUR}
     found: list[datetime] = []
     gap = None
     for hour in sorted(complete, reverse=True):
@@ -104,10 +107,12 @@ def early_hours(stream: Stream, files: Iterable[File], book: Book) -> Early | No
             gap = after
         if gap is not None and gap - hour <= back:
             found.append(hour)
-    return Early(found[::-1], file, min(file.hours)) if found else None
+    return EarlyHours(found[::-1], file, min(file.hours)) if found else None
 
 
-def remarks_of_hour(stream: Stream, files: Sequence[File], book: Book, hour: datetime) -> list[str]:
+def remarks_of_hour(
+    stream: Stream, files: Sequence[FileRecord], book: LedgerSnapshot, hour: datetime
+) -> list[str]:
     """Return what `explain` says of the files of one hour."""
     lines = []
     equal = equal_files(files, names_of(stream))
@@ -131,5 +136,5 @@ def _counted(items: Sequence[str], one: str, many: str) -> str:
 
 
 def _some(items: Sequence[str]) -> str:
-    more = f"; and {len(items) - SHOWN} more" if len(items) > SHOWN else ""
-    return "; ".join(items[:SHOWN]) + more
+    more = f"; and {len(items) - MAX_NAMES} more" if len(items) > MAX_NAMES else ""
+    return "; ".join(items[:MAX_NAMES]) + more

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transom.app.command_lines import transom
-from transom.cli.arguments import Refusal, refusals
+from transom.app.command_lines import cli_command
+from transom.cli.arguments import UsageError, cli_errors
 from transom.cli.init.yaml_text import comment
 
 if TYPE_CHECKING:
-    from transom.cli.init.try_draft import Tried
+    from transom.cli.init.try_draft import DraftTrial
 
 
 def init(
@@ -39,9 +39,9 @@ def init(
     from transom.cli.init.infer_path import identifier
     from transom.cli.log_sample import not_utf8, read_samples
 
-    with refusals():
+    with cli_errors():
         if output is not None and output.exists():
-            raise Refusal(f"{output}: is there already, and is not overwritten; name another file")
+            raise UsageError(f"{output}: is there already, and is not overwritten; name another file")
         if name is None and output is not None:
             name = identifier(output.stem)[:40].strip("_")
         samples = read_samples(files, lambda text: typer.echo(f"transom: {text}", err=True))
@@ -53,11 +53,11 @@ def init(
                 with output.open("x", encoding="utf-8") as written:
                     written.write(drafted.text)
             except OSError as error:
-                raise Refusal(f"{output}: cannot be written: {error.strerror}") from None
+                raise UsageError(f"{output}: cannot be written: {error.strerror}") from None
         if drafted.untimed:
             words = f"transom: {drafted.untimed}: the draft has no `time`, which `check` wants; add one"
             typer.echo(comment(words), err=True)
-        _print_refused(drafted.found)
+        _print_refused(drafted.trial)
         for sample in samples:
             if sample.nul_bytes:
                 skipped = f"{sample.nul_bytes} NUL bytes before lines are skipped"
@@ -66,15 +66,15 @@ def init(
                 typer.echo(f"transom: {not_utf8(sample)}", err=True)
         if output is not None:
             check, try_ = (
-                transom("check", output),
-                transom("try", output, *(sample.path for sample in samples)),
+                cli_command("check", output),
+                cli_command("try", output, *(sample.path for sample in samples)),
             )
             typer.echo(f"{output}: written. Look at its question marks, then:\n  {check}\n  {try_}")
 
 
-def _print_refused(found: "Tried") -> None:
+def _print_refused(found: "DraftTrial") -> None:
     """Prints the lines that became no event, beside the stream's file."""
-    from transom.core.terminal import counted, escaped
+    from transom.core.terminal import counted, escape_control_chars
 
     if not found.rejected:
         return
@@ -83,7 +83,10 @@ def _print_refused(found: "Tried") -> None:
     left = found.rejected
     for refused in found.refused:
         such = f" ({refused.lines} such lines)" if refused.lines > 1 else ""
-        typer.echo(f"  {comment(refused.reason)[:160]}{such}\n    {escaped(refused.text[:160])}", err=True)
+        typer.echo(
+            f"  {comment(refused.reason)[:160]}{such}\n    {escape_control_chars(refused.text[:160])}",
+            err=True,
+        )
         left -= refused.lines
     if left:
         typer.echo(f"  and {left} more", err=True)

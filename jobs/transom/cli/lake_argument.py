@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transom.app.command_lines import home
-from transom.cli.arguments import Refusal
-from transom.spec.errors import nearest
+from transom.app.command_lines import checkout
+from transom.cli.arguments import UsageError
+from transom.spec.errors import did_you_mean
 
 if TYPE_CHECKING:
     from transom.ledger.ledger import Ledger
 
-TRIED = "try"
+TRY_CAUSE = "try"
 """How the ledger names why `transom try` runs."""
 
 
@@ -29,7 +29,7 @@ def lake(named: str | None) -> str:
             if "://" not in folder:
                 _require_lake(place, Path(folder))
             return uri.rstrip("/") or "/"
-    return f"{home()}/.transom/lake"
+    return f"{checkout()}/.transom/lake"
 
 
 def _require_lake(place: str, folder: Path) -> None:
@@ -37,30 +37,30 @@ def _require_lake(place: str, folder: Path) -> None:
     try:
         if not folder.exists():
             beside = sorted(path.name for path in folder.parent.iterdir()) if folder.parent.is_dir() else []
-            hint = nearest(folder.name, beside)
-            raise Refusal(f"{place}: there is no {folder}{hint if 'nearest' in hint else ''}")
+            hint = did_you_mean(folder.name, beside)
+            raise UsageError(f"{place}: there is no {folder}{hint if 'nearest' in hint else ''}")
         if not folder.is_dir():
-            raise Refusal(f"{place}: {rule}; {folder} is a file")
+            raise UsageError(f"{place}: {rule}; {folder} is a file")
         held = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
         if (folder / "hours" / "_delta_log").is_dir():
-            raise Refusal(f"{place}: {rule}; {folder} is that of a stream, take {folder.parent}")
+            raise UsageError(f"{place}: {rule}; {folder} is that of a stream, take {folder.parent}")
         if held and not any((folder / name / "hours").exists() for name in held):
             more = ", ..." if held[3:] else ""
-            raise Refusal(
+            raise UsageError(
                 f"{place}: {rule}; {folder} holds {', '.join(held[:3])}{more} and no stream's hours"
             )
     except OSError as error:
-        raise Refusal(f"{place}: cannot read {error.filename}: {error.strerror}") from None
+        raise UsageError(f"{place}: cannot read {error.filename}: {error.strerror}") from None
 
 
 def streams_in(uri: str) -> list[str]:
     """The names of the streams that a lake holds something of."""
     from pyarrow import fs
 
-    from transom.storage.filesystem import opened
+    from transom.storage.filesystem import resolve_filesystem
 
     with reading(uri):
-        system, folder = opened(uri)
+        system, folder = resolve_filesystem(uri)
         inside = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
         names = sorted(entry.base_name for entry in inside if entry.type == fs.FileType.Directory)
         logs = system.get_file_info([f"{folder}/{name}/hours/_delta_log" for name in names])
@@ -98,11 +98,11 @@ def reading(root: str) -> Iterator[None]:
     import pyarrow as pa
     from deltalake.exceptions import DeltaError
 
-    from transom.storage.tables import LakeError, in_a_line
+    from transom.storage.tables import LakeError, one_line_message
 
     try:
         yield
     except (LakeError, BrokenPipeError):  # the latter is of what is printed
         raise
     except (DeltaError, pa.ArrowException, OSError) as error:
-        raise LakeError(f"lake: {root} cannot be read: {in_a_line(error)}") from error
+        raise LakeError(f"lake: {root} cannot be read: {one_line_message(error)}") from error

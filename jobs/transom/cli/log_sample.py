@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from transom.cli.arguments import Refusal
+from transom.cli.arguments import UsageError
 from transom.core.terminal import counted
-from transom.formats.lines import KEPT, MARK, Tally, decompressed, without_holes
+from transom.formats.lines import MARK, MAX_RAW_BYTES, ByteStats, decompressed, without_holes
 
-MOST = 2**20
+MAX_BYTES = 2**20
 """Decompressed bytes of a file that are looked at."""
-LONGEST = KEPT
+LONGEST = MAX_RAW_BYTES
 """Bytes of a first line of JSON that may hold a list of records: it is looked at whole."""
 HEAD = 1000
 """Bytes by which another encoding is told."""
@@ -22,12 +22,12 @@ HOW = {b"\x1f\x8b": ("gzip", ".gz"), b"\x28\xb5\x2f\xfd": ("zstd", ".zst")}
 """How a compressed file begins, and how its name ends then."""
 
 
-class EmptyFile(Refusal):
+class EmptyFile(UsageError):
     """A file without a byte."""
 
 
 @dataclass(frozen=True)
-class Sample:
+class LogSample:
     """The first lines of a file.
 
     Attributes:
@@ -57,7 +57,7 @@ class Sample:
         return self.numbers[line - 1] if line <= len(self.numbers) else line
 
 
-def read_sample(path: Path, most: int = MOST, longest: int = LONGEST) -> Sample:
+def read_sample(path: Path, most: int = MAX_BYTES, longest: int = LONGEST) -> LogSample:
     """Reads the beginning of a log.
 
     Args:
@@ -79,7 +79,7 @@ def read_sample(path: Path, most: int = MOST, longest: int = LONGEST) -> Sample:
         if not cut:
             records = {b"{": ".Records[]", b"[": ".[]"}.get(begins)
             advice = f"; of JSON, make an object a line: {JQ.format(records)}" if records else ""
-            raise Refusal(f"{path}: a line must end within {most} bytes; the first one is longer{advice}")
+            raise UsageError(f"{path}: a line must end within {most} bytes; the first one is longer{advice}")
         data = data[:cut]
     lines, numbers, other, binary = list[str](), list[int](), list[bytes](), 0
     for number, line in enumerate(data.split(b"\n"), 1):
@@ -96,18 +96,20 @@ def read_sample(path: Path, most: int = MOST, longest: int = LONGEST) -> Sample:
             other.append(plain)
     if binary > len(lines) + len(other):
         at = data.find(b"\0")
-        raise Refusal(f"{path}: must be text, a line a record; got a binary file, with a zero byte at {at}")
+        raise UsageError(
+            f"{path}: must be text, a line a record; got a binary file, with a zero byte at {at}"
+        )
     if not lines and not other:
         if not data:
             raise EmptyFile(f"{path}: must hold a line; it is empty")
-        raise Refusal(f"{path}: must hold a line; it has blank lines alone")
-    sample = Sample(path, tuple(lines), whole, tuple(other), data, tuple(numbers), nul_bytes)
+        raise UsageError(f"{path}: must hold a line; it has blank lines alone")
+    sample = LogSample(path, tuple(lines), whole, tuple(other), data, tuple(numbers), nul_bytes)
     if len(other) > len(lines):
-        raise Refusal(not_utf8(sample))
+        raise UsageError(not_utf8(sample))
     return sample
 
 
-def read_samples(paths: Iterable[Path], say: Callable[[str], object]) -> list[Sample]:
+def read_samples(paths: Iterable[Path], say: Callable[[str], object]) -> list[LogSample]:
     """Reads the beginnings of files, and passes over those that are empty.
 
     Args:
@@ -116,7 +118,7 @@ def read_samples(paths: Iterable[Path], say: Callable[[str], object]) -> list[Sa
     Raises:
         Refusal: as of `read_sample`; or every file is empty.
     """
-    samples, empty = list[Sample](), list[tuple[Path, EmptyFile]]()
+    samples, empty = list[LogSample](), list[tuple[Path, EmptyFile]]()
     for path in paths:
         try:
             samples.append(read_sample(path))
@@ -129,7 +131,7 @@ def read_samples(paths: Iterable[Path], say: Callable[[str], object]) -> list[Sa
     return samples
 
 
-def not_utf8(sample: Sample) -> str:
+def not_utf8(sample: LogSample) -> str:
     """What is wrong with a file of which some lines are in another encoding, and what mends it."""
     number, all_ = len(sample.other), len(sample.lines) + len(sample.other)
     are = "is" if number == 1 else "are"
@@ -154,10 +156,12 @@ def _refuse_utf16(path: Path, data: bytes) -> None:
             len(zeros) > 4 and zeros.count(0) > 0.8 * len(zeros) and head.count(0) < 0.6 * len(head)
         ):
             name = "UTF-16" if marked else encoding
-            raise Refusal(f"{path}: must be text in UTF-8; it is in {name}. Make it so: {ICONV.format(name)}")
+            raise UsageError(
+                f"{path}: must be text in UTF-8; it is in {name}. Make it so: {ICONV.format(name)}"
+            )
 
 
-def _looked_at(path: Path, pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _checked_pieces(path: Path, pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the pieces of a file.
 
     Raises:
@@ -178,29 +182,29 @@ def _beginning(path: Path, most: int) -> tuple[bytes, bool, int]:
     """The first bytes of a file, decompressed, without NUL bytes before lines; whether they are all; and how
     many such NUL bytes there are."""
     if path.is_dir():
-        raise Refusal(f"{path}: must be a file; it is a folder, name the files in it")
+        raise UsageError(f"{path}: must be a file; it is a folder, name the files in it")
     if not path.exists():
-        raise Refusal(f"{path}: there is no such file")
-    tally = Tally(())
+        raise UsageError(f"{path}: there is no such file")
+    tally = ByteStats(())
     data, whole = bytearray(), True
     try:
         with path.open("rb") as source:
             for start, (kind, ending) in HOW.items():
                 if source.read(len(start)) == start and not path.name.endswith(ending):
-                    raise Refusal(f"{path}: is {kind}, so its name must end in {ending}")
+                    raise UsageError(f"{path}: is {kind}, so its name must end in {ending}")
                 source.seek(0)
-            pieces = _looked_at(path, decompressed(source, path.name, tally))
+            pieces = _checked_pieces(path, decompressed(source, path.name, tally))
             for piece in without_holes(pieces, tally):
                 data += piece
                 if len(data) > most:
                     whole = False
                     break
     except OSError as error:
-        raise Refusal(f"{path}: cannot be read: {error.strerror}") from None
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     if tally.nul_bytes and tally.nul_bytes == tally.size:
         number = counted(tally.nul_bytes, "NUL byte")
-        raise Refusal(f"{path}: must hold a line; it holds {number} and nothing else")
+        raise UsageError(f"{path}: must hold a line; it holds {number} and nothing else")
     if tally.broken is not None and not data:
         kind = "gzip" if path.name.endswith(".gz") else "zstd"
-        raise Refusal(f"{path}: must be {kind}, as its name says; {': '.join(tally.broken)}")
+        raise UsageError(f"{path}: must be {kind}, as its name says; {': '.join(tally.broken)}")
     return bytes(data[:most]), whole, tally.nul_bytes

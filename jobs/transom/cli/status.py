@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transom.cli.arguments import refusals, stream_of
+from transom.cli.arguments import cli_errors, stream_of
 from transom.cli.lake_argument import lake, ledger_of, reading, streams_in
 from transom.spec.stream import Stream
 from transom.stream_files import folder, streams
 
 if TYPE_CHECKING:
-    from transom.ledger.state import Book, Node
+    from transom.ledger.state import LedgerSnapshot, PartitionKey
 
 COLUMNS = (
     "stream", "stage", "asked", "published", "incomplete", "quarantined", "blocked", "writing", "damaged",
@@ -54,13 +54,13 @@ def status(
     """
     from transom.storage.tables import LakeError, TableMismatch
 
-    with refusals(LakeError, TableMismatch):
+    with cli_errors(LakeError, TableMismatch):
         named, wrong = _named(stream)
         uri = lake(lake_named)
         fine = []
         for of in named:
             with reading(f"{uri}/{of.name}"):
-                fine.append(_shown(of, uri))
+                fine.append(_print_stream(of, uri))
         if stream is None:
             _say_others(uri, {of.name for of in named})
     for error in wrong:
@@ -85,14 +85,14 @@ def _say_others(uri: str, known: set[str]) -> None:
         )
 
 
-def _shown(stream: Stream, uri: str) -> bool:
+def _print_stream(stream: Stream, uri: str) -> bool:
     """Prints a stream, and returns whether all of it is fresh."""
-    from transom.app.freshness import book_of
+    from transom.app.freshness import snapshot_of
     from transom.cli.file_remarks import known_files, remarks
     from transom.cli.freshness import Freshness
     from transom.core.terminal_tables import plain, table
-    from transom.findings.store import selected
-    from transom.ledger.waivers import accepted_in_words
+    from transom.findings.store import select_findings
+    from transom.ledger.waivers import format_waived
     from transom.storage.external import NeverRun
 
     root = f"{uri}/{stream.name}"
@@ -102,9 +102,9 @@ def _shown(stream: Stream, uri: str) -> bool:
         return False
     runs, waits = ledger.runs(), ""
     try:
-        book = book_of(stream, ledger)
+        book = snapshot_of(stream, ledger)
     except NeverRun as error:
-        book, waits = ledger.book(), str(error)
+        book, waits = ledger.snapshot(), str(error)
     freshness = Freshness(stream, book)
     rows, because = [], []
     for stage in stream.stages:
@@ -122,14 +122,14 @@ def _shown(stream: Stream, uri: str) -> bool:
         typer.echo(f"  {plain(line)}")
     passed = [verdict for stage in stream.stages for verdict in ledger.accepted(book, stage)]
     for verdict in passed[-ACCEPTED:]:
-        typer.echo(f"  {accepted_in_words(verdict)}")
+        typer.echo(f"  {format_waived(verdict)}")
     if len(passed) > ACCEPTED:
         typer.echo(f"  ... and {len(passed) - ACCEPTED} earlier ones in the table checks")
-    found = selected(root, SHOWN, EACH)
-    if found.shown:
+    found = select_findings(root, SHOWN, EACH)
+    if found.findings:
         last_run = f" ({runs[-1]['finished_at']:%Y-%m-%dT%H:%M})" if runs else ""
         typer.echo(f"  found as of the last run{last_run}; of files that have come since `explain` tells:")
-    for finding in found.shown:
+    for finding in found.findings:
         typer.echo(f"  {plain(finding)}")
     if found.rest:
         typer.echo(f"  {plain(found.rest)}")
@@ -137,39 +137,39 @@ def _shown(stream: Stream, uri: str) -> bool:
     return not waits and not damaged and not any(any(row[4:10]) for row in rows)
 
 
-def _upstream(stage: str, stale: "Mapping[datetime, Node]", book: "Book") -> list[str]:
+def _upstream(stage: str, stale: "Mapping[datetime, PartitionKey]", book: "LedgerSnapshot") -> list[str]:
     """For what other stages hours of a stage are stale, which are what they are computed from says."""
     from transom.app.freshness import reasons
-    from transom.core.intervals import hours_in_words
+    from transom.core.intervals import format_hours
 
     others = {hour: root for hour, root in stale.items() if root.stage != stage}
     causes = [
-        f"stale: {stage} of {hours_in_words(hours)}, as {cause}"
+        f"stale: {stage} of {format_hours(hours)}, as {cause}"
         for cause, hours in reasons(others, book).items()
     ]
     more = [f"stale: {stage}, for {len(causes) - CAUSES} further reasons"] if len(causes) > CAUSES else []
     return causes[:CAUSES] + more
 
 
-def _damaged(book: "Book") -> list[str]:
+def _damaged(book: "LedgerSnapshot") -> list[str]:
     """Which hours are marked as damaged, by stage and table; they count as stale."""
-    from transom.core.intervals import hours_in_words
-    from transom.ledger.state import FIRST
+    from transom.core.intervals import format_hours
+    from transom.ledger.state import SOURCE_STAGE
 
     hours: dict[tuple[str, str], set[datetime]] = {}
     for node, entry in sorted(book.items()):
         if entry.damaged:
             hours.setdefault((node.stage, node.table), set()).add(node.hour)
     return [
-        f"damaged: {stage}, {name}, {hours_in_words(of_table)}: a run over these hours"
-        f"{', and over all that their files touch,' if stage == FIRST else ''} makes them again"
+        f"damaged: {stage}, {name}, {format_hours(of_table)}: a run over these hours"
+        f"{', and over all that their files touch,' if stage == SOURCE_STAGE else ''} makes them again"
         for (stage, name), of_table in hours.items()
     ]
 
 
-def _counts(book: "Book", stage: str) -> list[int]:
+def _counts(book: "LedgerSnapshot", stage: str) -> list[int]:
     """How many hours of a stage were asked for, and what became of them, as `COLUMNS` names it."""
-    hours = book.due
+    hours = book.required_hours
     says: dict[object, str] = {}
     for node, entry in book.items():
         if node.stage == stage and node.hour in hours:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transom.app.command_lines import transom
-from transom.cli.arguments import Refusal, refusals, stream_file
+from transom.app.command_lines import cli_command
+from transom.cli.arguments import UsageError, cli_errors, stream_file
 from transom.cli.environment import require_spark
 from transom.core.terminal import counted
 from transom.features.frames.spec import Frame
@@ -60,9 +60,9 @@ def try_(
 
     file = stream_file(stream)
     hours = None
-    with refusals(ValueError, LandingError, LakeError, TableMismatch):
+    with cli_errors(ValueError, LandingError, LakeError, TableMismatch):
         if (start is None) != (end is None):
-            raise Refusal(f"--from and --to: must be given together; got --from {start}, --to {end}")
+            raise UsageError(f"--from and --to: must be given together; got --from {start}, --to {end}")
         if start is not None and end is not None:
             hours = Interval.parse(start, end)
         require_spark()
@@ -76,7 +76,7 @@ def try_(
 def _folder(lake: str | None) -> Iterator[tuple[Path, str]]:
     """A folder for the landing links, and the lake: inside of it unless it is named."""
     if lake is not None and Path(lake).exists():
-        raise Refusal(f"--lake: must not be there yet, so that nothing is mixed; got {lake}")
+        raise UsageError(f"--lake: must not be there yet, so that nothing is mixed; got {lake}")
     folder = Path(tempfile.mkdtemp(prefix="transom-try-"))
     try:
         yield folder, str(Path(lake).absolute()) if lake else str(folder / "lake")
@@ -111,19 +111,26 @@ def try_in(
         SpecificationError: the stream's file is wrong.
     """
     from transom.cli import try_report as outcome
-    from transom.cli.adhoc_files import few, held, hours_cut_to, interval_of, land, other_hours
-    from transom.cli.lake_argument import TRIED
+    from transom.cli.adhoc_files import (
+        first_remarks,
+        hours_cut_to,
+        interval_of,
+        link_into_landing,
+        other_hours,
+        scan_file,
+    )
+    from transom.cli.lake_argument import TRY_CAUSE
     from transom.cli.log_sample import read_samples
     from transom.core.intervals import format_hour
     from transom.spec.yaml_file import read_mapping
     from transom.stream import load
 
     stream = load(file)
-    files = [sample.path for sample in read_samples(files, _say)]
+    files = [sample.path for sample in read_samples(files, _echo)]
     found = []
     for path in files:
-        _say(f"reading {path}")
-        found.append(held(stream, path))
+        _echo(f"reading {path}")
+        found.append(scan_file(stream, path))
     outcome.print_files(found)
     holes = [
         f"{file.path}: {counted(file.nul_bytes, 'NUL byte')} before lines skipped: lines may be missing there"
@@ -131,34 +138,34 @@ def try_in(
         if file.nul_bytes
     ]
     doubts = list(filter(None, (other_hours(stream, file) for file in found)))
-    for remark in [*few(holes), *few(doubts)]:
-        _say(remark)
+    for remark in [*first_remarks(holes), *first_remarks(doubts)]:
+        _echo(remark)
     try:
         covered = hours or interval_of(found)
-    except Refusal:
+    except UsageError:
         outcome.print_rejected(found)
         raise
     only = hours_cut_to(found, hours) if hours is not None else None
-    interval = _told_by(stream, covered)
+    interval = _reporting_interval(stream, covered)
     if interval != covered:
-        _say(
+        _echo(
             f"the hours to {format_hour(interval.end)} run as well, as slow episodes and frames of a stretch "
             "are told that late; an episode may still grow then, and says so"
         )
-    landed = land(read_mapping(file), stream, found, folder, interval, covered.end, only)
+    landed = link_into_landing(read_mapping(file), stream, found, folder, interval, covered.end, only)
     for note in landed.notes:
-        _say(note)
+        _echo(note)
     began = time.monotonic()
     with _landing(folder), _session(spark, stream.name) as session:
         from transom.app.pipeline import run_stages
 
         judged = run_stages(
             session, landed.stream, interval,
-            lake=lake, command=transom("try", file, *files), cause=TRIED, began=began,
-            say=lambda text: _say(landed.named(text)), past_gates=True,
+            lake=lake, command=cli_command("try", file, *files), cause=TRY_CAUSE, began=began,
+            say=lambda text: _echo(landed.named(text)), past_gates=True,
         )  # fmt: skip
         root = f"{lake}/{stream.name}"
-        outcome.print_outcome(landed.stream, root, interval, judged, landed.named)
+        outcome.print_results(landed.stream, root, interval, judged, landed.named)
     outcome.print_equal_files(landed.stream, root, landed.paths)
     outcome.print_duplicates(landed.stream, root, landed.paths)
     outcome.print_rejected(found)
@@ -166,7 +173,7 @@ def try_in(
     return all(judgement.passed for judgement in judged)
 
 
-def _told_by(stream: "Stream", covered: "Interval") -> "Interval":
+def _reporting_interval(stream: "Stream", covered: "Interval") -> "Interval":
     """The hours of some files, and those in which it is told what they hold: slow episodes come some time
     after their last record, the longest frames of a stretch with its end."""
     from transom.core.intervals import EPOCH, HOUR, Interval
@@ -177,7 +184,7 @@ def _told_by(stream: "Stream", covered: "Interval") -> "Interval":
     return Interval(covered.start, max(covered.end - -longest // HOUR * HOUR, *ends, covered.end))
 
 
-def _say(text: str) -> None:
+def _echo(text: str) -> None:
     typer.echo(f"transom: {text}", err=True)
 
 
@@ -200,7 +207,7 @@ def _session(spark: "SparkSession | None", name: str) -> Iterator["SparkSession"
     if spark is not None:
         yield spark
         return
-    _say("starting Spark")
+    _echo("starting Spark")
     from pyspark.errors import PySparkException
 
     from transom.engine.checks import preload
@@ -210,7 +217,7 @@ def _session(spark: "SparkSession | None", name: str) -> Iterator["SparkSession"
     try:
         started = session(f"transom try {name}")
     except PySparkException as error:
-        raise Refusal(f"Spark does not start: {' '.join(str(error).split())}") from error
+        raise UsageError(f"Spark does not start: {' '.join(str(error).split())}") from error
     try:
         yield started
     finally:

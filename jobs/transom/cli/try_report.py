@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 import typer
 from deltalake import DeltaTable
 
-from transom.cli.adhoc_files import EXAMPLES, Held
+from transom.cli.adhoc_files import EXAMPLES, ScannedFile
 from transom.core.intervals import Interval
 from transom.core.terminal import counted
 from transom.core.terminal_tables import plain, table
-from transom.engine.gate import Judgement
+from transom.engine.gate import GateResult
 from transom.features.ingest.equal_files import equal_files, names_of
-from transom.features.ingest.file_records import File
-from transom.findings.store import selected
+from transom.features.ingest.file_records import FileRecord
+from transom.findings.store import select_findings
 from transom.ledger.ledger import Ledger
 from transom.spec.stream import Stream
 from transom.storage.tables import read_rows
@@ -23,12 +23,12 @@ MOST, EACH = 50, 5
 """Findings that are shown, in all and of each kind and block."""
 
 
-def print_files(files: Sequence[Held]) -> None:
+def print_files(files: Sequence[ScannedFile]) -> None:
     """Prints how many lines of each file are events."""
     rows = [
         (
             str(file.path), file.lines, file.header_lines, file.events, sum(file.reasons.values()),
-            min(file.hours, default=None), max(file.hours, default=None), file.broken or "",
+            min(file.hours, default=None), max(file.hours, default=None), file.error or "",
         )
         for file in files
     ]  # fmt: skip
@@ -39,7 +39,7 @@ def print_files(files: Sequence[Held]) -> None:
         table("files", (*columns, "broken"), rows)
 
 
-def print_rejected(files: Sequence[Held]) -> None:
+def print_rejected(files: Sequence[ScannedFile]) -> None:
     """Prints the lines that are no events: how many of how many files for each reason, and the first ones."""
     total = sum((file.reasons for file in files), Counter[str]())
     rows = []
@@ -53,13 +53,13 @@ def print_rejected(files: Sequence[Held]) -> None:
         )[:EXAMPLES]
         for index, (_, _, name, line, raw, detail) in enumerate(examples):
             about = (reason, times, len(of_reason)) if index == 0 else ("", "", "")
-            rows.append((*about, name, line, _seen(detail), raw[:60]))
+            rows.append((*about, name, line, _shorten_detail(detail), raw[:60]))
     if rows:
         columns = ("reason", "lines", "files", "file", "line", "seen", "text")
         table(f"lines that are no event, the first {EXAMPLES} of each reason", columns, rows)
 
 
-def _seen(detail: str) -> str:
+def _shorten_detail(detail: str) -> str:
     """What was seen and what was expected; where it is long, of both as much as tells them."""
     seen, expects, expected = detail.partition("; expected ")
     return f"{_cut(seen, 50)}{expects}{_cut(expected, 100)}"
@@ -69,7 +69,7 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def print_equal_files(stream: Stream, root: str, paths: Mapping[str, Held]) -> None:
+def print_equal_files(stream: Stream, root: str, paths: Mapping[str, ScannedFile]) -> None:
     """Print which files hold the same bytes as another one, and whether both count.
 
     Args:
@@ -81,7 +81,7 @@ def print_equal_files(stream: Stream, root: str, paths: Mapping[str, Held]) -> N
     if not DeltaTable.is_deltatable(uri):
         return
     files = {row["path"]: row for row in read_rows(DeltaTable(uri))}
-    equal = equal_files(map(File.of_row, files.values()), names_of(stream))
+    equal = equal_files(map(FileRecord.of_row, files.values()), names_of(stream))
     first = {row["source_id"]: path for path, row in files.items() if row["status"] != "duplicate"}
     rows = []
     for path, row in sorted(files.items()):
@@ -94,7 +94,7 @@ def print_equal_files(stream: Stream, root: str, paths: Mapping[str, Held]) -> N
         table("files of the same bytes", ("file", "the same as", "so"), shown)
 
 
-def print_duplicates(stream: Stream, root: str, paths: Mapping[str, Held]) -> None:
+def print_duplicates(stream: Stream, root: str, paths: Mapping[str, ScannedFile]) -> None:
     """Prints how many events of each file repeat another one, where the stream says what makes them one.
 
     Args:
@@ -115,11 +115,11 @@ def print_duplicates(stream: Stream, root: str, paths: Mapping[str, Held]) -> No
         table(title, ("file", "events", "duplicates", "rows"), rows)
 
 
-def print_outcome(
+def print_results(
     stream: Stream,
     root: str,
     interval: Interval,
-    judged: Sequence[Judgement],
+    judged: Sequence[GateResult],
     named: Callable[[str], str] = str,
 ) -> None:
     """Prints what the gates say, and the first rows of each result; of a stage that did not run it says so.
@@ -128,15 +128,15 @@ def print_outcome(
         named: names files in a text as a person knows them.
     """
     typer.echo(f"\nfindings in {interval}")
-    found = selected(root, MOST, EACH, interval)
-    for finding in found.shown:
+    found = select_findings(root, MOST, EACH, interval)
+    for finding in found.findings:
         typer.echo(f"  {plain(named(str(finding)))}")
         for words in finding.evidence:
             typer.echo(f"    {plain(named(words))[:200]}")
     if found.rest:
         typer.echo(f"  {plain(found.rest)}")
     passed = all(judgement.passed for judgement in judged)
-    if not found.shown:
+    if not found.findings:
         typer.echo(f"  none: every check {'passed' if passed else 'that was made passed'}")
     ran = {run["stage"] for run in Ledger(root).runs()}
     for feature in stream.features:

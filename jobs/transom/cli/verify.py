@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transom.app.command_lines import submit
-from transom.cli.arguments import Refusal, refusals, stream_of
+from transom.cli.arguments import UsageError, cli_errors, stream_of
 from transom.cli.lake_argument import lake
-from transom.core.terminal import counted, escaped
+from transom.core.terminal import counted, escape_control_chars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from transom.core.intervals import Interval
     from transom.spec.stream import Stream
 
-SHOWN = 50
+MAX_DAMAGES_SHOWN = 50
 """Damages that are printed one by one."""
 
 
@@ -52,17 +52,17 @@ def verify(
     or the lake cannot be read.
     """
     from transom.core.intervals import Interval
-    from transom.ledger.ledger import Overtaken
+    from transom.ledger.ledger import RunSuperseded
     from transom.storage.tables import LakeError, TableMismatch
 
     if (start is None) != (end is None):
         raise typer.BadParameter("--from and --to must be given together")
-    with refusals(LakeError, TableMismatch, Overtaken):
+    with cli_errors(LakeError, TableMismatch, RunSuperseded):
         file, declared = stream_of(stream)
         try:
             interval = None if start is None or end is None else Interval.parse(start, end)
         except ValueError as error:
-            raise Refusal(str(error)) from None
+            raise UsageError(str(error)) from None
         uri = lake(lake_named)
         if not _is_there(f"{uri}/{declared.name}"):
             typer.echo(f"{declared.name}: no run yet in {uri}")
@@ -76,10 +76,10 @@ def _is_there(root: str) -> bool:
     from pyarrow import fs
 
     from transom.cli.lake_argument import reading
-    from transom.storage.filesystem import opened
+    from transom.storage.filesystem import resolve_filesystem
 
     with reading(root):
-        system, folder = opened(root)
+        system, folder = resolve_filesystem(root)
         return bool(system.get_file_info(folder).type == fs.FileType.Directory)
 
 
@@ -117,10 +117,10 @@ def verify_in(
     root = f"{uri}/{stream.name}"
     found = find(spark, stream, root, interval)
     damages = found.damages
-    for damage in damages[:SHOWN]:
-        typer.echo(escaped(f"{stream.name}: {damage}"))
-    if len(damages) > SHOWN:
-        typer.echo(f"... and {len(damages) - SHOWN} more")
+    for damage in damages[:MAX_DAMAGES_SHOWN]:
+        typer.echo(escape_control_chars(f"{stream.name}: {damage}"))
+    if len(damages) > MAX_DAMAGES_SHOWN:
+        typer.echo(f"... and {len(damages) - MAX_DAMAGES_SHOWN} more")
     if found.tables is None:
         typer.echo("the other tables are compared once the ledger is repaired: transom verify --repair")
     else:
@@ -136,7 +136,7 @@ def verify_in(
         return False
     marked = mark(spark, stream, root, interval)
     for note in marked.notes:
-        typer.echo(escaped(note))
+        typer.echo(escape_control_chars(note))
     if found.tables is None:
         _print_gone(marked.gone)
     typer.echo(f"{counted(len(marked.nodes), 'hour')} of tables marked")
@@ -152,11 +152,11 @@ def verify_in(
 
 def _print_gone(gone: dict[str, int]) -> None:
     """Prints which files cannot be read again."""
-    for path, lines in sorted(gone.items())[:SHOWN]:
+    for path, lines in sorted(gone.items())[:MAX_DAMAGES_SHOWN]:
         typer.echo(
-            f"gone: {escaped(path)} is not in the landing folder as it was read, "
+            f"gone: {escape_control_chars(path)} is not in the landing folder as it was read, "
             f"{counted(lines, 'line')}: rows of it that are damaged are lost until the same file is there "
             "again; their hours count as incomplete"
         )
-    if len(gone) > SHOWN:
-        typer.echo(f"gone: and {counted(len(gone) - SHOWN, 'more file')}")
+    if len(gone) > MAX_DAMAGES_SHOWN:
+        typer.echo(f"gone: and {counted(len(gone) - MAX_DAMAGES_SHOWN, 'more file')}")

@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def in_order(jobs: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
+def ordered_map(jobs: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
     """What jobs return, each in its turn; what one raises is raised in its turn.
 
     Args:

@@ -70,7 +70,7 @@ def format_duration(length: timedelta) -> str:
     return _plural(length // timedelta(microseconds=1), "microsecond")
 
 
-def spoken(length: timedelta) -> str:
+def format_duration_long(length: timedelta) -> str:
     """Return a duration of whole seconds for people, as `3 days 13 hours 20 minutes`."""
     parts = []
     for size in (timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)):

@@ -6,5 +6,5 @@ import numpy.typing as npt
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-BOUND = 2**62
+MAX_EXACT_SUM = 2**62
 """Where the magnitudes that are added stay below this together, their sum is exact."""

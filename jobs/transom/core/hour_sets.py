@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 import numpy.typing as npt
 
-from transom.core.intervals import HOUR, Interval, moment_of, ranges
+from transom.core.intervals import HOUR, Interval, merge_hours, moment_of
 
 Int64s = npt.NDArray[np.int64]
 
@@ -26,7 +26,7 @@ class HourSet(Set[datetime]):
     @classmethod
     def of(cls, hours: Iterable[datetime]) -> "HourSet":
         """Return a set of some hours."""
-        return hours if isinstance(hours, cls) else cls(ranges(hours))
+        return hours if isinstance(hours, cls) else cls(merge_hours(hours))
 
     @classmethod
     def of_numbers(cls, numbers: Int64s) -> "HourSet":
@@ -60,12 +60,12 @@ class HourSet(Set[datetime]):
         """The last hour; None where there is none."""
         return self.stretches[-1].end - HOUR if self.stretches else None
 
-    def before(self, moment: datetime) -> datetime | None:
+    def last_before(self, moment: datetime) -> datetime | None:
         """The last hour that begins before a moment; None where there is none."""
         at = bisect_left(self._starts, moment) - 1
         return None if at < 0 else min(self.stretches[at].end, moment) - HOUR
 
-    def behind(self, moment: datetime) -> datetime | None:
+    def first_from(self, moment: datetime) -> datetime | None:
         """The first hour from a moment on; None where there is none."""
         if moment in self:
             return moment

@@ -59,7 +59,7 @@ def parse(text: str, place: str = "hour") -> datetime:
     return moment
 
 
-NO_HOUR = EPOCH
+UNKNOWN_HOUR = EPOCH
 """Where a file is kept that has no time in its name and no event: it may belong to any hour."""
 
 
@@ -166,7 +166,7 @@ class Interval:
             start = end
 
 
-def ranges(hours: Iterable[datetime]) -> list[Interval]:
+def merge_hours(hours: Iterable[datetime]) -> list[Interval]:
     """Return the fewest intervals that hold exactly the given hours, in order; repeats do not matter.
 
     Raises:
@@ -186,11 +186,11 @@ def _require_zone(place: str, value: datetime) -> None:
         raise ValueError(f"{place}: must say its zone, such as UTC; got {value.isoformat()}")
 
 
-def hours_in_words(hours: Iterable[datetime]) -> str:
+def format_hours(hours: Iterable[datetime]) -> str:
     """Return hours in words: `2015-05-17T10:00 to 2015-05-17T12:00, 2015-05-18T01:00`; ends are exclusive."""
     hours = set(hours)
-    words = ["files without an hour"] if NO_HOUR in hours else []
-    for interval in ranges(hours - {NO_HOUR}):
+    words = ["files without an hour"] if UNKNOWN_HOUR in hours else []
+    for interval in merge_hours(hours - {UNKNOWN_HOUR}):
         start = format_hour(interval.start)
         words.append(start if len(interval) == 1 else f"{start} to {format_hour(interval.end)}")
     return ", ".join(words)

@@ -170,7 +170,7 @@ class PathPattern:
         named = self._utc(begin)
         return (named - self._covers, named) if self._ends else (named, named + self._covers)
 
-    def of(self, start: datetime) -> str:
+    def format_hour_path(self, start: datetime) -> str:
         """Return what the name of a file looks like; captures and `*` stand as they do in the pattern.
 
         Args:
@@ -190,10 +190,12 @@ class PathPattern:
         if not hour.astimezone(self._zone).fold:
             return True
         # Zones are off by whole quarters of an hour.
-        matches = (self.match(self.of(hour + quarter * timedelta(minutes=15))) for quarter in range(4))
+        matches = (
+            self.match(self.format_hour_path(hour + quarter * timedelta(minutes=15))) for quarter in range(4)
+        )
         return any(match is None or match.hour in (None, hour) for match in matches)
 
-    def may_hold(self, folder: str) -> bool:
+    def can_contain(self, folder: str) -> bool:
         """Whether a folder, written as the pattern is, may hold files of the stream, at whatever depth."""
         depth = folder.count("/") + 1
         folders = self.text.split("/")[:-1]

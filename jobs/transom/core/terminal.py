@@ -10,7 +10,7 @@ def counted(number: int, name: str, several: str | None = None) -> str:
     return f"{number} {name if number == 1 else several or f'{name}s'}"
 
 
-def escaped(text: str) -> str:
+def escape_control_chars(text: str) -> str:
     r"""A text of characters that are printed: what is none is shown as `\t`, `\x1b`, `\u202e`."""
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape", "replace").decode()

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from transom.core.terminal import escaped
+from transom.core.terminal import escape_control_chars
 
 WIDE = 160
 """Columns of a page that is no terminal."""
@@ -29,7 +29,7 @@ def plain(value: object) -> str:
         # However large a sum is, its cents are shown.
         digits = max(6, len(f"{abs(value):.0f}") + 2) if isfinite(value) and abs(value) < 2**53 else 6
         return str(int(value)) if whole else f"{value:.{digits}g}"
-    return escaped(str(value))
+    return escape_control_chars(str(value))
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

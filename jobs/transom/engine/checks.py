@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from transom.ledger.check import Check, Finding
+from transom.ledger.check import Check, MetricResult
 
 if TYPE_CHECKING:
     from great_expectations.core.batch_definition import BatchDefinition
@@ -39,7 +39,7 @@ def _metrics() -> "BatchDefinition":
     )
 
 
-def judge(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]]) -> list[Finding]:
+def evaluate_checks(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
     """Judge every row of a table of metrics by every check.
 
     A metric that is null was not measured in that row, and its check does not apply there. Great Expectations
@@ -86,6 +86,6 @@ def judge(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]]) -> list
             raise RuntimeError(f"{outcome.expectation_config}: {outcome.exception_info}")
         failed.update(int(bad["value"]) for bad in outcome.result["unexpected_index_list"] or [])
     return [
-        Finding(check, row, observed, number not in failed)
+        MetricResult(check, row, observed, number not in failed)
         for number, (check, row, observed) in enumerate(values)
     ]

@@ -23,7 +23,7 @@ FULL = 2**20
 """Bytes of a file that is not written again, so that what is left behind grows with the runs alone."""
 
 
-def tidy(ledger: Ledger, stage: str) -> None:
+def compact(ledger: Ledger, stage: str) -> None:
     """Brings a stage's small files together, where they are many."""
     ledger.create(Table.load(NAME))
     for name in (*ledger.tables, NAME):

@@ -13,10 +13,10 @@ from deltalake import DeltaTable
 from pyarrow import fs
 
 from transom.engine.publisher import publish
-from transom.engine.verification import Layout, Verification
+from transom.engine.verification import TableLayout, Verification
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Book, Entry, Node
-from transom.storage.filesystem import opened
+from transom.ledger.state import LedgerSnapshot, PartitionKey, PartitionState
+from transom.storage.filesystem import resolve_filesystem
 from transom.storage.store import Store, Write
 from transom.storage.tables import LakeError
 
@@ -25,8 +25,8 @@ ASIDE = ".damaged"
 
 
 def repair(
-    store: Store, ledger: Ledger, layouts: Sequence[Layout], found: Verification, run_id: str
-) -> list[Node]:
+    store: Store, ledger: Ledger, layouts: Sequence[TableLayout], found: Verification, run_id: str
+) -> list[PartitionKey]:
     """Marks the nodes that a verification has found damaged, and takes their rows away.
 
     Returns:
@@ -36,15 +36,15 @@ def repair(
         Overtaken: a run has come in between; nothing of its stage is marked.
         LakeError: a table that cannot be opened cannot be moved aside.
     """
-    marked: list[Node] = []
+    marked: list[PartitionKey] = []
     by_table = {layout.table.name: layout for layout in layouts}
     for name in found.broken:
         set_aside(store.root, name)
         store.create([by_table[name].table])
     for stage in dict.fromkeys(layout.stage for layout in layouts):
         of_stage = [layout for layout in layouts if layout.stage == stage]
-        book = ledger.book()
-        entries: dict[Node, Entry | None] = {
+        book = ledger.snapshot()
+        entries: dict[PartitionKey, PartitionState | None] = {
             node: damaged(book[node], run_id, cause)
             for node, cause in found.causes.items()
             if node.stage == stage and node in book
@@ -56,7 +56,7 @@ def repair(
             surplus = found.surplus.get(name, set())
             if any(hour is None for _, hour in surplus):
                 DeltaTable(f"{store.root}/{name}").delete("hour IS NULL")
-            unknown = [Node(stage, block, name, hour) for block, hour in surplus if hour is not None]
+            unknown = [PartitionKey(stage, block, name, hour) for block, hour in surplus if hour is not None]
             # A node that has expired stays so; one that nobody knows is forgotten again.
             entries |= {node: book.get(node) for node in unknown if node not in entries}
             targets = _targets(layout, [node for node in entries if node.table == name])
@@ -67,7 +67,11 @@ def repair(
 
 
 def publish_marks(
-    ledger: Ledger, stage: str, run_id: str, entries: Mapping[Node, Entry | None], book: Book
+    ledger: Ledger,
+    stage: str,
+    run_id: str,
+    entries: Mapping[PartitionKey, PartitionState | None],
+    book: LedgerSnapshot,
 ) -> None:
     """Publishes what the ledger is to say of nodes whose rows stay as they are.
 
@@ -82,15 +86,15 @@ def publish_marks(
         ledger.publish(stage, entries, run_id)
 
 
-def mark_unreadable(ledger: Ledger, found: Verification, run_id: str) -> list[Node]:
+def mark_unreadable(ledger: Ledger, found: Verification, run_id: str) -> list[PartitionKey]:
     """Marks the nodes whose files cannot be read, and leaves the files where they are.
 
     Returns:
         The nodes that are marked now and were not before.
     """
-    marked: list[Node] = []
+    marked: list[PartitionKey] = []
     for stage in sorted({node.stage for node in found.causes}):
-        book = ledger.book()
+        book = ledger.snapshot()
         entries = {
             node: damaged(book[node], run_id, cause)
             for node, cause in found.causes.items()
@@ -101,13 +105,13 @@ def mark_unreadable(ledger: Ledger, found: Verification, run_id: str) -> list[No
     return sorted(marked)
 
 
-def damaged(entry: Entry, run_id: str, cause: str) -> Entry:
+def damaged(entry: PartitionState, run_id: str, cause: str) -> PartitionState:
     """The entry of a node whose rows are damaged."""
-    before = entry.before()
+    before = entry.state_before_claim()
     return replace(before, status="damaged", run_id=run_id, rows=0, cause=cause)
 
 
-def _targets(layout: Layout, nodes: Iterable[Node]) -> Mapping[str | None, Collection[datetime]]:
+def _targets(layout: TableLayout, nodes: Iterable[PartitionKey]) -> Mapping[str | None, Collection[datetime]]:
     """What a write replaces: hours by block, of a table without blocks simply hours."""
     blocked = "block" in layout.table.columns
     targets: dict[str | None, set[datetime]] = {}
@@ -125,7 +129,7 @@ def set_aside(root: str, name: str) -> str:
     Raises:
         LakeError: it cannot be moved.
     """
-    system, folder = opened(root)
+    system, folder = resolve_filesystem(root)
     if system.get_file_info(f"{folder}/{name}").type == fs.FileType.NotFound:
         return ""
     aside = f"{folder}/{ASIDE}"

@@ -18,7 +18,9 @@ LONGEST = 200
 """Characters that are kept of a text; the length that it has is said behind them."""
 
 
-def sampled(rows: DataFrame, columns: Sequence[str], order: Sequence[str] = ()) -> list[dict[str, Any]]:
+def sample_failing_rows(
+    rows: DataFrame, columns: Sequence[str], order: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """Some of the rows at fault: the first ones, with their texts cut.
 
     Args:
@@ -39,7 +41,7 @@ def _shortened(name: str) -> Column:
     return F.when(length > LONGEST, cut).otherwise(text).alias(name)
 
 
-def in_words(row: Mapping[str, Any]) -> str:
+def format_row(row: Mapping[str, Any]) -> str:
     """A row at fault as a person reads it: `level 0, client 10.0.0.1, n 301`."""
     return ", ".join(
         f"{name} {value.isoformat(timespec='seconds')[:19] if isinstance(value, datetime) else value}"

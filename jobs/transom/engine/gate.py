@@ -8,19 +8,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from transom.core.intervals import HOUR, NO_HOUR, Interval, format_hour, hours_in_words
-from transom.core.terminal import counted, escaped
-from transom.engine.gate_text import SHOWN, failure, filled, incomplete_remarks, remarks, wrapped
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hour, format_hours
+from transom.core.terminal import counted, escape_control_chars
+from transom.engine.gate_text import (
+    MAX_ITEMS_SHOWN,
+    fill_hours,
+    format_blocked,
+    incomplete_remarks,
+    remarks,
+    wrapped,
+)
 from transom.findings.store import findings
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import FIRST, STANDS, Book, Entry, Node, Verdict
-from transom.ledger.waivers import Accepted, accepted_in_words
+from transom.ledger.state import (
+    READABLE,
+    SOURCE_STAGE,
+    CheckResult,
+    LedgerSnapshot,
+    PartitionKey,
+    PartitionState,
+)
+from transom.ledger.waivers import Waiver, format_waived
 from transom.spec.checks import OF_INGEST, BuiltIn
 from transom.storage.tables import Table
 
 
 @dataclass(frozen=True)
-class Judgement:
+class GateResult:
     """What a gate decides.
 
     Attributes:
@@ -41,17 +55,17 @@ class Judgement:
         return not self.failures
 
 
-def judge(
+def evaluate_gate(
     ledger: Ledger,
     stage: str,
     stream: str,
     interval: Interval,
     command: str,
     heal: timedelta = timedelta(days=2),
-    accepted: Sequence[Accepted] = (),
+    accepted: Sequence[Waiver] = (),
     stale: Mapping[str, Sequence[datetime]] | None = None,
     rules: Mapping[str, BuiltIn] = OF_INGEST,
-) -> Judgement:
+) -> GateResult:
     """Judges one stage over an interval.
 
     Args:
@@ -62,96 +76,102 @@ def judge(
             reason in words.
         rules: the checks that transom makes, by name.
     """
-    book = ledger.book([stage])
+    book = ledger.snapshot([stage])
     around = interval.widen(before=heal, after=heal)
     nodes = sorted(node for node, _ in book.within(around))
     nearby = [node for node in nodes if node.hour not in interval]
-    without_hour = (node for node, _ in book.within(Interval.of_hour(NO_HOUR)))
+    without_hour = (node for node, _ in book.within(Interval.of_hour(UNKNOWN_HOUR)))
     own = sorted({*without_hour, *(node for node in nodes if node.hour in interval)})
     verdicts = ledger.checks(book, stage, {node.hour for node in [*own, *nearby]})
     failures = _failures(book, own, verdicts, command, interval, accepted, rules)
-    due = ledger.book([FIRST]).due
-    left_out = [hour for hour in interval.hours() if stage != FIRST and hour not in due]
+    due = ledger.snapshot([SOURCE_STAGE]).required_hours
+    left_out = [hour for hour in interval.hours() if stage != SOURCE_STAGE and hour not in due]
     if left_out:
         failures.append(
-            f"{stage} leaves out {hours_in_words(left_out)}, which {FIRST} has not been asked for; "
+            f"{stage} leaves out {format_hours(left_out)}, which {SOURCE_STAGE} has not been asked for; "
             "jobs/run.py over these hours runs them all"
         )
-    missing = sorted(hour for hour in {*interval.hours()} - {*left_out} if not _made(book, stage, hour))
+    missing = sorted(
+        hour for hour in {*interval.hours()} - {*left_out} if not _is_computed(book, stage, hour)
+    )
     if missing:
-        failures.append(f"{stage} has not run for {hours_in_words(missing)}; {filled(command, missing)}")
+        failures.append(f"{stage} has not run for {format_hours(missing)}; {fill_hours(command, missing)}")
     warnings = _failures(book, nearby, verdicts, command, interval, accepted, rules)
-    warnings += incomplete_remarks(book, [node for node in own if _lacks(book[node])])
-    of_own = [v for v in verdicts if v.node.hour in interval or v.node.hour == NO_HOUR]
-    warned = [v for v in of_own if v.severity == "warning" and not v.success and v.node.hour != NO_HOUR]
+    warnings += incomplete_remarks(book, [node for node in own if _is_incomplete(book[node])])
+    of_own = [v for v in verdicts if v.node.hour in interval or v.node.hour == UNKNOWN_HOUR]
+    warned = [v for v in of_own if v.severity == "warning" and not v.success and v.node.hour != UNKNOWN_HOUR]
     warnings += remarks(warned)
-    bad = {node.hour for node in own if book[node].status not in STANDS}.union(missing, left_out)
+    bad = {node.hour for node in own if book[node].status not in READABLE}.union(missing, left_out)
     warnings += _stale(ledger, stage, command)
     out_of_date = {why: sorted(set(hours) - bad) for why, hours in (stale or {}).items()}
     out_of_date = {why: hours for why, hours in out_of_date.items() if hours}
-    warnings += [f"stale: {stage} of {hours_in_words(hours)}, as {why}" for why, hours in out_of_date.items()]
+    warnings += [f"stale: {stage} of {format_hours(hours)}, as {why}" for why, hours in out_of_date.items()]
     good = sum(hour not in bad for hour in interval.hours())
-    lacking = {node.hour for node in own if _lacks(book[node])} - bad - {NO_HOUR}
+    lacking = {node.hour for node in own if _is_incomplete(book[node])} - bad - {UNKNOWN_HOUR}
     published = f"{good} of {counted(len(interval), 'hour')} published"
     if lacking:
         published += f" ({len(lacking)} of them incomplete)"
     passed = [v for v in of_own if v.accepted is not None]
     if out_of_date:
         many = len(set().union(*out_of_date.values()))
-        first = escaped(next(iter(out_of_date)))
+        first = escape_control_chars(next(iter(out_of_date)))
         more = f" and {counted(len(out_of_date) - 1, 'more reason')}" if len(out_of_date) > 1 else ""
         published += f", {many} of them stale, as {first}{more}"
     summary = f"{stage} {stream} {interval}: {published}, {counted(len(warnings), 'warning')}"
     if passed:
         summary += f", {len(passed)} accepted"
-    return Judgement(tuple(failures), tuple(warnings), summary, tuple(map(accepted_in_words, passed)))
+    return GateResult(tuple(failures), tuple(warnings), summary, tuple(map(format_waived, passed)))
 
 
-def _made(book: Book, stage: str, hour: datetime) -> bool:
+def _is_computed(book: LedgerSnapshot, stage: str, hour: datetime) -> bool:
     """Whether a stage has made every result of an hour; state may be there of others, which reach it."""
-    if stage == FIRST:
-        return hour in book.due
+    if stage == SOURCE_STAGE:
+        return hour in book.required_hours
     made: dict[str, bool] = {}
     for series in book.names:
-        made[series[2]] = made.get(series[2], False) or Node(*series, hour) in book
+        made[series[2]] = made.get(series[2], False) or PartitionKey(*series, hour) in book
     results = [there for table, there in made.items() if not Table.load(table).state]
     return bool(results) and all(results)
 
 
-def _bad(book: Book, nodes: Sequence[Node]) -> list[list[Node]]:
+def _bad(book: LedgerSnapshot, nodes: Sequence[PartitionKey]) -> list[list[PartitionKey]]:
     """Nodes that are not published, those of one cause together."""
-    groups: dict[tuple[str, object], list[Node]] = {}
+    groups: dict[tuple[str, object], list[PartitionKey]] = {}
     for node in nodes:
         entry = book[node]
-        if entry.status not in STANDS:
+        if entry.status not in READABLE:
             causes = tuple((cause.kind, cause.about or cause.text) for cause in entry.causes or ())
             groups.setdefault((entry.status, causes or entry.cause or entry.run_id), []).append(node)
     return list(groups.values())
 
 
 def _failures(
-    book: Book,
-    nodes: Sequence[Node],
-    verdicts: Sequence[Verdict],
+    book: LedgerSnapshot,
+    nodes: Sequence[PartitionKey],
+    verdicts: Sequence[CheckResult],
     command: str,
     interval: Interval,
-    accepted: Sequence[Accepted],
+    accepted: Sequence[Waiver],
     rules: Mapping[str, BuiltIn],
 ) -> list[str]:
     """A paragraph for each cause for which nodes are not published, of many causes the first ones."""
     groups = _bad(book, nodes)
     hours = list(interval.hours())
-    said = [failure(book, some, verdicts, command, hours, accepted, rules) for some in groups[:SHOWN]]
-    left = sorted({node.hour for some in groups[SHOWN:] for node in some})
+    said = [
+        format_blocked(book, some, verdicts, command, hours, accepted, rules)
+        for some in groups[:MAX_ITEMS_SHOWN]
+    ]
+    left = sorted({node.hour for some in groups[MAX_ITEMS_SHOWN:] for node in some})
     if left:
         more = (
-            f"and for {len(groups) - SHOWN} more causes, {hours_in_words(left)}; `transom explain` says why"
+            f"and for {len(groups) - MAX_ITEMS_SHOWN} more causes, {format_hours(left)}; "
+            f"`transom explain` says why"
         )
         said.append("\n".join(wrapped(more)))
     return said
 
 
-def _lacks(entry: Entry) -> bool:
+def _is_incomplete(entry: PartitionState) -> bool:
     return entry.status == "published" and not entry.complete
 
 
@@ -163,8 +183,8 @@ def _stale(ledger: Ledger, stage: str, command: str) -> list[str]:
         if finding.stage == stage and finding.start and finding.end
     ]
     told = [
-        f"stale since {format_hour(start)}: {filled(command, [start, end - HOUR])}"
-        for start, end in stretches[:SHOWN]
+        f"stale since {format_hour(start)}: {fill_hours(command, [start, end - HOUR])}"
+        for start, end in stretches[:MAX_ITEMS_SHOWN]
     ]
-    more = len(stretches) - SHOWN
+    more = len(stretches) - MAX_ITEMS_SHOWN
     return told + ([f"stale in {more} more stretches; `transom status` tells all"] if more > 0 else [])

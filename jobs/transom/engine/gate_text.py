@@ -4,15 +4,15 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from transom.core.intervals import HOUR, NO_HOUR, format_hour, hours_in_words
-from transom.core.terminal import counted, escaped
-from transom.ledger.check import shortened
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, format_hour, format_hours
+from transom.core.terminal import counted, escape_control_chars
+from transom.ledger.check import format_short
 from transom.ledger.reasons import Cause
-from transom.ledger.state import Book, Node, Verdict
-from transom.ledger.waivers import Accepted, entry_for, near_misses, seen
+from transom.ledger.state import CheckResult, LedgerSnapshot, PartitionKey
+from transom.ledger.waivers import Waiver, entry_for, format_observation, near_misses
 from transom.spec.checks import BuiltIn
 
-SHOWN = 5
+MAX_ITEMS_SHOWN = 5
 """How many hours, stretches of hours or checks are named one by one."""
 NAMES = 3
 """How many files are named of one kind of remark."""
@@ -39,69 +39,69 @@ def wrapped(text: str, indent: str = "", behind: str = "    ", whole: Iterable[s
     return [line.replace("\0", " ") for line in lines]
 
 
-def filled(command: str, hours: Sequence[datetime]) -> str:
+def fill_hours(command: str, hours: Sequence[datetime]) -> str:
     """Return a command with `{from}` and `{to}` filled in by hours."""
     return command.replace("{from}", format_hour(min(hours))).replace("{to}", format_hour(max(hours) + HOUR))
 
 
-def words(verdict: Verdict) -> str:
+def format_check_result(verdict: CheckResult) -> str:
     """Return what a failed check saw, with some of the rows at fault."""
-    about = f" in {escaped(verdict.subject)}" if verdict.subject else ""
-    sample = "".join(f"\n    {escaped(row[:200])}" for row in verdict.sample[:5])
+    about = f" in {escape_control_chars(verdict.subject)}" if verdict.subject else ""
+    sample = "".join(f"\n    {escape_control_chars(row[:200])}" for row in verdict.sample[:5])
     return (
-        f"{hours_in_words([verdict.node.hour])} {verdict.node.block}: {_check(verdict)}{about}: "
-        f"{seen(verdict)}{sample}"
+        f"{format_hours([verdict.node.hour])} {verdict.node.block}: {_check(verdict)}{about}: "
+        f"{format_observation(verdict)}{sample}"
     )
 
 
-def _check(verdict: Verdict) -> str:
+def _check(verdict: CheckResult) -> str:
     several = "s" if verdict.column and "," in verdict.column else ""
     return verdict.check + (f", column{several} {verdict.column}" if verdict.column else "")
 
 
-def remarks(verdicts: Sequence[Verdict]) -> list[str]:
+def remarks(verdicts: Sequence[CheckResult]) -> list[str]:
     """Return warnings, one for each check, column and block: of several files or hours their number and some
     names."""
-    kinds: dict[tuple[str, str], list[Verdict]] = {}
+    kinds: dict[tuple[str, str], list[CheckResult]] = {}
     for verdict in verdicts:
         kinds.setdefault((verdict.node.block, _check(verdict)), []).append(verdict)
-    return [words(some[0]) if len(some) == 1 else _remark(some) for some in kinds.values()]
+    return [format_check_result(some[0]) if len(some) == 1 else _remark(some) for some in kinds.values()]
 
 
-def _remark(verdicts: Sequence[Verdict]) -> str:
+def _remark(verdicts: Sequence[CheckResult]) -> str:
     """One line on one check that has failed several times, with the first row at fault of some."""
     first = verdicts[0]
     hours = sorted({verdict.node.hour for verdict in verdicts})
     names = list(dict.fromkeys(v.subject for v in verdicts if v.subject))
     many = counted(len(names), "file") if names else counted(len(hours), "hour")
     values = [v.observed for v in verdicts if v.observed is not None]
-    seen = f"{shortened(min(values))} to {shortened(max(values))}" if values else "nothing"
-    seen = shortened(values[0]) if values and min(values) == max(values) else seen
-    rows = [f"\n    {escaped(v.sample[0][:200])}" for v in verdicts if v.sample][:NAMES]
+    seen = f"{format_short(min(values))} to {format_short(max(values))}" if values else "nothing"
+    seen = format_short(values[0]) if values and min(values) == max(values) else seen
+    rows = [f"\n    {escape_control_chars(v.sample[0][:200])}" for v in verdicts if v.sample][:NAMES]
     return (
         f"{_in_short(hours)} {first.node.block}: {_check(first)}: {many}: observed {seen}, "
-        f"expected {first.expected}{named(names)}{''.join(rows)}"
+        f"expected {first.expected}{format_names(names)}{''.join(rows)}"
     )
 
 
 def _in_short(hours: Sequence[datetime]) -> str:
     """The first and the last of some hours."""
-    own = [hour for hour in hours if hour != NO_HOUR]
+    own = [hour for hour in hours if hour != UNKNOWN_HOUR]
     if not own:
         return "files without an hour"
     return format_hour(own[0]) if len(own) == 1 else f"{format_hour(own[0])} to {format_hour(own[-1] + HOUR)}"
 
 
-def named(names: Sequence[str]) -> str:
+def format_names(names: Sequence[str]) -> str:
     """Return some names and how many more there are: `: a, b, c and 7 more`; nothing of none."""
     more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-    return f": {', '.join(map(escaped, names[:NAMES]))}{more}" if names else ""
+    return f": {', '.join(map(escape_control_chars, names[:NAMES]))}{more}" if names else ""
 
 
-def incomplete_remarks(book: Book, nodes: Sequence[Node]) -> list[str]:
+def incomplete_remarks(book: LedgerSnapshot, nodes: Sequence[PartitionKey]) -> list[str]:
     """Return what is missing in some nodes, one line for each kind of it and the tables that lack it."""
     # By what is said without file and hour: the files, and the hours of each block and table.
-    kinds: dict[str, tuple[dict[str, None], dict[Node, None]]] = {}
+    kinds: dict[str, tuple[dict[str, None], dict[PartitionKey, None]]] = {}
     for node in nodes:
         entry = book[node]
         for cause in entry.causes or (Cause("check", entry.cause or "something is missing"),):
@@ -115,7 +115,7 @@ def incomplete_remarks(book: Book, nodes: Sequence[Node]) -> list[str]:
         for node in lacking:
             tables.setdefault((node.stage, node.block), set()).add(node.table)
         where = "; ".join(_tables(stage, block, of) for (stage, block), of in tables.items())
-        hours = hours_in_words(sorted({node.hour for node in lacking}))
+        hours = format_hours(sorted({node.hour for node in lacking}))
         lines.append(f"incomplete: {where}, {hours}: {_of_files(kind, list(files))}")
     return lines
 
@@ -129,8 +129,10 @@ def _kind_of(cause: Cause) -> str:
 
 def _of_files(kind: str, files: Sequence[str]) -> str:
     if len(files) == 1:
-        return f"{escaped(files[0])}: {escaped(kind)}"
-    return escaped(kind) + (f": {counted(len(files), 'file')}{named(files)}" if files else "")
+        return f"{escape_control_chars(files[0])}: {escape_control_chars(kind)}"
+    return escape_control_chars(kind) + (
+        f": {counted(len(files), 'file')}{format_names(files)}" if files else ""
+    )
 
 
 def _tables(stage: str, block: str, tables: set[str]) -> str:
@@ -139,13 +141,13 @@ def _tables(stage: str, block: str, tables: set[str]) -> str:
     return f"{stage} {block}{beside}"
 
 
-def failure(
-    book: Book,
-    nodes: Sequence[Node],
-    verdicts: Sequence[Verdict],
+def format_blocked(
+    book: LedgerSnapshot,
+    nodes: Sequence[PartitionKey],
+    verdicts: Sequence[CheckResult],
     command: str,
     hours: Sequence[datetime],
-    accepted: Sequence[Accepted],
+    accepted: Sequence[Waiver],
     rules: Mapping[str, BuiltIn],
 ) -> str:
     """Return a paragraph on nodes that are not published for one cause: what helps, then what was seen.
@@ -163,16 +165,16 @@ def failure(
     kinds = ((one.about if one.kind == "check" else None) or one.text for one in entry.causes or ())
     about = ", ".join(dict.fromkeys(kinds))
     # Where each says it with values of its own, the lines below have them.
-    cause = escaped(about if about and len(texts) > 1 else entry.cause or entry.run_id)
+    cause = escape_control_chars(about if about and len(texts) > 1 else entry.cause or entry.run_id)
     own_nodes = {(node.block, node.hour) for node in nodes}
     wrong = [
         v
         for v in verdicts
         if (v.node.block, v.node.hour) in own_nodes and v.severity == "error" and not v.success
     ]
-    title = f"{entry.status}: {nodes[0].stage} {blocks}, {hours_in_words(own)}: {cause}"
-    lines = wrapped(title, whole={seen(verdict) for verdict in wrong})
-    run = f"  {filled(command, [hour for hour in own if hour != NO_HOUR] or hours)}"
+    title = f"{entry.status}: {nodes[0].stage} {blocks}, {format_hours(own)}: {cause}"
+    lines = wrapped(title, whole={format_observation(verdict) for verdict in wrong})
+    run = f"  {fill_hours(command, [hour for hour in own if hour != UNKNOWN_HOUR] or hours)}"
     if entry.status == "blocked":
         lines += ["  when nothing is in its way any more:", run]
     elif entry.status == "quarantined":
@@ -180,28 +182,28 @@ def failure(
         mend = other or "mend the data (or accept the value)"
         lines += [f"  what was published before stays; {mend}, then:", run]
         lines += [] if other else _acceptance(wrong, accepted, verdicts)
-        for verdict in wrong[:SHOWN]:
-            first, *rows = words(verdict).split("\n")
-            lines += [*wrapped(first, "  ", whole=[seen(verdict)]), *rows]
-        if len(wrong) > SHOWN:
-            lines.append(f"  and {len(wrong) - SHOWN} more; `transom explain` says which")
+        for verdict in wrong[:MAX_ITEMS_SHOWN]:
+            first, *rows = format_check_result(verdict).split("\n")
+            lines += [*wrapped(first, "  ", whole=[format_observation(verdict)]), *rows]
+        if len(wrong) > MAX_ITEMS_SHOWN:
+            lines.append(f"  and {len(wrong) - MAX_ITEMS_SHOWN} more; `transom explain` says which")
     else:
         lines.append(run)
     return "\n".join(lines)
 
 
 def _acceptance(
-    wrong: Sequence[Verdict], accepted: Sequence[Accepted], verdicts: Sequence[Verdict]
+    wrong: Sequence[CheckResult], accepted: Sequence[Waiver], verdicts: Sequence[CheckResult]
 ) -> list[str]:
     """How to let failed checks pass, and why what the stream file accepts does not."""
     found = (miss for verdict in wrong for miss in near_misses(verdict, accepted, verdicts))
     misses = list(dict.fromkeys(found))
-    lines = [line for miss in misses[:SHOWN] for line in wrapped(miss, "  ")]
+    lines = [line for miss in misses[:MAX_ITEMS_SHOWN] for line in wrapped(miss, "  ")]
     entries = list(dict.fromkeys(filter(None, map(entry_for, wrong))))
     if entries:
         lines.append("  to accept it, put this into the stream file, with your name and the reason:")
-        lines += ["    accept:", *(f"      {entry}" for entry in entries[:SHOWN])]
-        lines += [f"      # and {len(entries) - SHOWN} more, one for each failed check"][
-            : len(entries) > SHOWN
+        lines += ["    accept:", *(f"      {entry}" for entry in entries[:MAX_ITEMS_SHOWN])]
+        lines += [f"      # and {len(entries) - MAX_ITEMS_SHOWN} more, one for each failed check"][
+            : len(entries) > MAX_ITEMS_SHOWN
         ]
     return lines

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from transom.core.intervals import HOUR, number_of, ranges
-from transom.ledger.stage import Request
+from transom.core.intervals import HOUR, merge_hours, number_of
+from transom.ledger.stage import StepRequest
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Stretch:
+class HourRun:
     """Hours that follow each other, by their numbers.
 
     Attributes:
@@ -32,7 +32,7 @@ class Stretch:
         return range(self.begin, self.until)
 
     @property
-    def before(self) -> int:
+    def previous_hour(self) -> int:
         """The hour as of whose end they begin."""
         return self.begin - 1 if self.ahead is None else self.ahead
 
@@ -49,9 +49,9 @@ class Stretch:
         return nothing if self.ahead is None else stored.get(self.ahead, nothing)
 
 
-def stretches_of(
-    request: Request, block: str, table: str, targets: Collection[datetime], back: int
-) -> tuple[list[Stretch], set[datetime]]:
+def hour_runs(
+    request: StepRequest, block: str, table: str, targets: Collection[datetime], back: int
+) -> tuple[list[HourRun], set[datetime]]:
     """The stretches of a block's target hours, and the hours whose state they read.
 
     Args:
@@ -60,15 +60,15 @@ def stretches_of(
     """
     due = {*request.rows.get((block, table), {}), *targets}
     found, stored = [], set()
-    for stretch in ranges(targets):
-        ahead = _before(stretch.start, back, due)
+    for stretch in merge_hours(targets):
+        ahead = _previous_required(stretch.start, back, due)
         if ahead is not None and ahead not in targets:
             stored.add(ahead)
         number = None if ahead is None else number_of(ahead)
-        found.append(Stretch(number, number_of(stretch.start), number_of(stretch.end)))
+        found.append(HourRun(number, number_of(stretch.start), number_of(stretch.end)))
     return found, stored
 
 
-def _before(hour: datetime, back: int, due: Iterable[datetime]) -> datetime | None:
+def _previous_required(hour: datetime, back: int, due: Iterable[datetime]) -> datetime | None:
     """The last hour before one that is due, as far back as state counts."""
     return max((one for one in due if hour - back * HOUR <= one < hour), default=None)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from transom.core.exact_sums import Int64s
-from transom.core.intervals import HOUR, MICROSECOND, Interval, micros, ranges
-from transom.ledger.stage import Request
+from transom.core.intervals import HOUR, MICROSECOND, Interval, merge_hours, micros
+from transom.ledger.stage import StepRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 
-def hours_of(request: Request) -> list[datetime]:
+def hours_of(request: StepRequest) -> list[datetime]:
     """Every hour that some block computes, in order."""
     return sorted({hour for targets in request.targets.values() for hour in targets})
 
@@ -38,18 +38,18 @@ def quoted(names: Iterable[str]) -> "list[Column]":
     return [F.col(f"`{name}`") for name in names]
 
 
-def stretches_of(targets: Iterable[datetime]) -> list[tuple[int, int]]:
+def to_ranges(targets: Iterable[datetime]) -> list[tuple[int, int]]:
     """Hours as `Granules.windows` takes them."""
-    return [(micros(stretch.start), micros(stretch.end)) for stretch in ranges(targets)]
+    return [(micros(stretch.start), micros(stretch.end)) for stretch in merge_hours(targets)]
 
 
-def reached(targets: Iterable[datetime], back: int) -> set[datetime]:
+def extend_back(targets: Iterable[datetime], back: int) -> set[datetime]:
     """Hours, and as many before each of them."""
-    stretches = (Interval(stretch.start - back * HOUR, stretch.end) for stretch in ranges(targets))
+    stretches = (Interval(stretch.start - back * HOUR, stretch.end) for stretch in merge_hours(targets))
     return {hour for stretch in stretches for hour in stretch.hours()}
 
 
-def incomplete_hours(request: Request, block: str) -> Int64s:
+def incomplete_hours(request: StepRequest, block: str) -> Int64s:
     """The hours of what a block reads in which something is missing, in microseconds, ordered."""
     return np.array(sorted(map(micros, request.incomplete[block])), dtype=np.int64)
 

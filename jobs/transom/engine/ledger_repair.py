@@ -20,16 +20,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
-from transom.core.intervals import NO_HOUR, Interval
+from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.core.terminal import counted
 from transom.engine.damage_marks import publish_marks, set_aside
-from transom.engine.verification import Layout
+from transom.engine.verification import TableLayout
 from transom.findings.store import NAME as FINDINGS
 from transom.ledger.damage import LEDGER, Damage
 from transom.ledger.ledger import TOKENS_FROM, Ledger, tokens_from
 from transom.ledger.staleness import Scope
-from transom.ledger.state import FIRST, NOT_PUBLISHED, Book, Entry, Node
-from transom.storage.file_faults import DataFile, fault_of, files_of, folder_of, unopenable
+from transom.ledger.state import NOT_PUBLISHED, SOURCE_STAGE, LedgerSnapshot, PartitionKey, PartitionState
+from transom.storage.file_faults import StoredFile, fault_of, files_of, files_that_do_not_open, folder_of
 from transom.storage.recount import Recount, Total, digest_text, recount
 from transom.storage.store import Store
 from transom.storage.tables import Table, create, query
@@ -66,7 +66,7 @@ class LedgerDamage:
 
     damages: list[Damage] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
-    files: dict[str, list[DataFile]] = field(default_factory=dict)
+    files: dict[str, list[StoredFile]] = field(default_factory=dict)
     rows: dict[str, set[str]] = field(default_factory=dict)
     token: int | None = None
 
@@ -87,7 +87,7 @@ def examine(root: str, stages: Sequence[str], tables: Sequence[str]) -> LedgerDa
     """
     found = LedgerDamage()
     for name in NAMES:
-        fault = unopenable(root, name)
+        fault = files_that_do_not_open(root, name)
         if fault is None and not DeltaTable.is_deltatable(f"{root}/{name}"):
             fault = None if name == FINDINGS else "is not there"
             kind = "missing"
@@ -173,7 +173,7 @@ def highest_token(root: str, stages: Sequence[str], tables: Sequence[str]) -> in
     """The highest token that a table holds of any stage; -1 where none does."""
     highest = -1
     for name in tables:
-        if unopenable(root, name) is None and DeltaTable.is_deltatable(f"{root}/{name}"):
+        if files_that_do_not_open(root, name) is None and DeltaTable.is_deltatable(f"{root}/{name}"):
             table = DeltaTable(f"{root}/{name}")
             held = (table.transaction_version(stage) for stage in stages)
             highest = max([highest, *(token for token in held if token is not None)])
@@ -183,7 +183,7 @@ def highest_token(root: str, stages: Sequence[str], tables: Sequence[str]) -> in
 def repair_ledger(
     store: Store,
     found: LedgerDamage,
-    layouts: Sequence[Layout],
+    layouts: Sequence[TableLayout],
     stages: Sequence[str],
     heal: timedelta,
     run_id: str,
@@ -211,9 +211,9 @@ def repair_ledger(
     if "hours" in found.broken or found.token is not None:
         _raise_tokens(root, highest_token(root, stages, tables))
     ledger = Ledger(root)
-    if FIRST in found.stages("hours", stages):
+    if SOURCE_STAGE in found.stages("hours", stages):
         count = _recover(store, ledger, layouts, heal, run_id)
-        notes.append(f"hours: {counted(count, 'row')} of {FIRST} made again from what its tables hold")
+        notes.append(f"hours: {counted(count, 'row')} of {SOURCE_STAGE} made again from what its tables hold")
     for stage in sorted(found.stages("checks", stages)):
         count = _without_verdicts(ledger, stage, run_id)
         notes.append(
@@ -244,11 +244,13 @@ def _raise_tokens(root: str, highest: int) -> None:
     table.alter.set_table_properties({TOKENS_FROM: str(highest + 1)}, raise_if_not_exists=False)
 
 
-def _recover(store: Store, ledger: Ledger, layouts: Sequence[Layout], heal: timedelta, run_id: str) -> int:
+def _recover(
+    store: Store, ledger: Ledger, layouts: Sequence[TableLayout], heal: timedelta, run_id: str
+) -> int:
     """Makes rows of the ledger for hours of the first stage that have lost theirs: they are damaged, so the
     next run reads their files again."""
-    book = ledger.book()
-    of_first = [layout for layout in layouts if layout.stage == FIRST]
+    book = ledger.snapshot()
+    of_first = [layout for layout in layouts if layout.stage == SOURCE_STAGE]
     opened = [of for of in of_first if DeltaTable.is_deltatable(f"{store.root}/{of.table.name}")]
     counts = [
         Recount(
@@ -258,23 +260,23 @@ def _recover(store: Store, ledger: Ledger, layouts: Sequence[Layout], heal: time
             of.blocks,
         )
         for of in opened
-        if unopenable(store.root, of.table.name) is None
+        if files_that_do_not_open(store.root, of.table.name) is None
     ]  # fmt: skip
     held: dict[tuple[str, datetime], list[Total]] = {}
     for of, totals in zip(counts, recount(store.spark, counts), strict=True):
         for total in totals:
             if total.file.hour is not None:
                 held.setdefault((of.table.name, total.file.hour), []).append(total)
-    asked = _asked(ledger, book, heal)
-    entries: dict[Node, Entry | None] = {}
+    asked = _requested_hours(ledger, book, heal)
+    entries: dict[PartitionKey, PartitionState | None] = {}
     for layout in of_first:
         for block in layout.blocks:
             for hour in asked | {hour for _, hour in held}:
-                node = Node(FIRST, block, layout.table.name, hour)
+                node = PartitionKey(SOURCE_STAGE, block, layout.table.name, hour)
                 if node not in book:
                     totals = held.get((layout.table.name, hour), [])
                     readable = all(total.rows is not None for total in totals)
-                    entries[node] = Entry(
+                    entries[node] = PartitionState(
                         "damaged",
                         run_id,
                         digest=digest_text(totals),
@@ -282,38 +284,38 @@ def _recover(store: Store, ledger: Ledger, layouts: Sequence[Layout], heal: time
                         cause=WITHOUT,
                         asked=hour in asked,
                     )
-    publish_marks(ledger, FIRST, run_id, entries, book)
+    publish_marks(ledger, SOURCE_STAGE, run_id, entries, book)
     return len(entries)
 
 
-def _asked(ledger: Ledger, book: Book, heal: timedelta) -> set[datetime]:
+def _requested_hours(ledger: Ledger, book: LedgerSnapshot, heal: timedelta) -> set[datetime]:
     """The hours that the first stage was asked for, as far as can be told: those that it or another stage
     has, those of its runs, and gaps between these that are shorter than `heal`."""
-    asked = {node.hour for node, entry in book.items() if entry.asked and node.hour != NO_HOUR}
-    of_first = f'SELECT "from", "to" FROM t WHERE stage = \'{FIRST}\''
+    asked = {node.hour for node, entry in book.items() if entry.asked and node.hour != UNKNOWN_HOUR}
+    of_first = f'SELECT "from", "to" FROM t WHERE stage = \'{SOURCE_STAGE}\''
     intervals = {
         (row["from"].astimezone(UTC), row["to"].astimezone(UTC))
         for row in query(ledger.open("runs"), of_first).to_pylist()
     }  # fmt: skip
     for start, end in sorted(intervals):
         interval = Interval(start, end)
-        asked |= Scope.of(interval, interval, heal, asked).asked
+        asked |= Scope.of(interval, interval, heal, asked).requested
     return asked
 
 
 def _without_verdicts(ledger: Ledger, stage: str, run_id: str) -> int:
     """Marks the nodes of a stage of which no check is recorded, so that they are computed and checked again;
     their rows stay."""
-    book = ledger.book()
+    book = ledger.snapshot()
     checked = set(_checked(ledger, stage))
-    entries: dict[Node, Entry | None] = {}
+    entries: dict[PartitionKey, PartitionState | None] = {}
     for node, entry in book.items():
-        key = (node.block, node.table, node.hour, entry.stood_by)
+        key = (node.block, node.table, node.hour, entry.previous_run)
         # The checks of the first stage are of its hours, and recorded with the events.
-        own = node.stage == stage and (stage != FIRST or node.table == "events")
+        own = node.stage == stage and (stage != SOURCE_STAGE or node.table == "events")
         if not own or key in checked or entry.status not in ("published", "quarantined"):
             continue
-        if stage == FIRST:
+        if stage == SOURCE_STAGE:
             entries[node] = replace(entry, status="damaged", cause="what its checks saw was damaged")
         else:
             entries[node] = replace(entry, inputs=None)

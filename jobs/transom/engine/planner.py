@@ -6,18 +6,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from transom.core.intervals import HOUR, NO_HOUR
-from transom.ledger.chain import Earlier, cause_of, waiting
+from transom.core.intervals import HOUR, UNKNOWN_HOUR
+from transom.ledger.chain import PredecessorScan, blocking_reason, waiting_reason
 from transom.ledger.reasons import Cause
-from transom.ledger.stage import Stage, Step
-from transom.ledger.staleness import Scope, Staleness, incomplete_hours, reached_by
-from transom.ledger.state import Book, Entry, Node
-from transom.ledger.waivers import Accepted
+from transom.ledger.stage import Stage, TableStep
+from transom.ledger.staleness import Scope, Staleness, incomplete_hours, partitions_read
+from transom.ledger.state import LedgerSnapshot, PartitionKey, PartitionState
+from transom.ledger.waivers import Waiver
 
 
 def left_stale(
-    stage: Stage, book: Book, scope: Scope, accepted: Sequence[Accepted]
-) -> dict[Node, Entry | None]:
+    stage: Stage, book: LedgerSnapshot, scope: Scope, accepted: Sequence[Waiver]
+) -> dict[PartitionKey, PartitionState | None]:
     """Stale nodes that lie too far for every chunk of a run, as the ledger has them.
 
     Args:
@@ -26,12 +26,12 @@ def left_stale(
     """
     staleness = Staleness(stage, book, accepted)
     nodes = (
-        Node(stage.name, block, step.table.name, hour)
+        PartitionKey(stage.name, block, step.table.name, hour)
         for step in stage.steps
         for block in step.parts
         for hour in staleness.hours(block, step.table.name)
     )
-    return {node: book.get(node) for node in nodes if scope.leaves(node.hour)}
+    return {node: book.get(node) for node in nodes if scope.out_of_reach(node.hour)}
 
 
 @dataclass(frozen=True)
@@ -43,30 +43,30 @@ class Plan:
         inputs: the expected inputs of every target; of a chain without what stands in its earlier hours,
             which the pass decides.
         causes: why nodes cannot be computed that wait for other tables.
-        wanted: the hours of all that is out of date, in order, by block: targets, nodes with a cause, and
+        hours: the hours of all that is out of date, in order, by block: targets, nodes with a cause, and
             those that wait for them, being of the same chain.
         incomplete: incomplete hours of other tables in the reach of the targets, by block.
-        healed: how many of the nodes lie outside the hours that were asked for.
+        repaired: how many of the nodes lie outside the hours that were asked for.
         needed: state of the stage that the targets read and that is not there or not fresh: to be made
             first, however far back, so that no row is computed from state of two specifications.
     """
 
     targets: dict[str, list[datetime]] = field(default_factory=dict)
-    inputs: dict[Node, dict[str, str]] = field(default_factory=dict)
-    causes: dict[Node, Cause] = field(default_factory=dict)
-    wanted: dict[str, list[datetime]] = field(default_factory=dict)
+    inputs: dict[PartitionKey, dict[str, str]] = field(default_factory=dict)
+    causes: dict[PartitionKey, Cause] = field(default_factory=dict)
+    hours: dict[str, list[datetime]] = field(default_factory=dict)
     incomplete: dict[str, set[datetime]] = field(default_factory=dict)
-    healed: int = 0
-    needed: frozenset[Node] = frozenset()
+    repaired: int = 0
+    needed: frozenset[PartitionKey] = frozenset()
 
 
 def plan(
     stage: Stage,
-    step: Step,
-    book: Book,
+    step: TableStep,
+    book: LedgerSnapshot,
     scope: Scope,
-    accepted: Sequence[Accepted],
-    again: Collection[Node] = (),
+    accepted: Sequence[Waiver],
+    again: Collection[PartitionKey] = (),
 ) -> Plan:
     """Decides, node by node, what is computed.
 
@@ -80,39 +80,39 @@ def plan(
     """
     result = Plan()
     healed = 0
-    needed: set[Node] = set()
+    needed: set[PartitionKey] = set()
     staleness = Staleness(stage, book, accepted)
     for block in step.parts:
-        back, others = step.back(block), step.others(block)
-        named = partial(Node, stage.name, block, step.table.name)
-        wanted = _wanted(staleness, named, back, scope, again)
-        earlier = Earlier(book, stage.name, block, step.table.name, back, wanted)
-        result.wanted[block] = wanted
+        back, others = step.back(block), step.external_inputs(block)
+        named = partial(PartitionKey, stage.name, block, step.table.name)
+        wanted = _hours_to_compute(staleness, named, back, scope, again)
+        earlier = PredecessorScan(book, stage.name, block, step.table.name, back, wanted)
+        result.hours[block] = wanted
         for hour in wanted:
             node = named(hour)
-            needed.update(staleness.needed(node))
-            reads = (read for of in others for read in reached_by(of, hour))
+            needed.update(staleness.hours_to_compute(node))
+            reads = (read for of in others for read in partitions_read(of, hour))
             waits = next(filter(None, (_cause(read, stage.name, book) for read in reads)), None)
             cause = waits or earlier.cause(hour)
             if waits is not None:
                 result.causes[node] = waits
             if cause is not None:
-                earlier.comes_of(hour, Entry("blocked", "", cause=cause.text, causes=(cause,)))
+                earlier.record(hour, PartitionState("blocked", "", cause=cause.text, causes=(cause,)))
                 continue
-            earlier.comes_of(hour, Entry("published", ""))
-            healed += hour not in scope.asked
+            earlier.record(hour, PartitionState("published", ""))
+            healed += hour not in scope.requested
             result.inputs[node] = staleness.inputs(node)
             result.targets.setdefault(block, []).append(hour)
             result.incomplete.setdefault(block, set()).update(incomplete_hours(others, hour, book))
-    return replace(result, healed=healed, needed=frozenset(needed))
+    return replace(result, repaired=healed, needed=frozenset(needed))
 
 
-def _wanted(
+def _hours_to_compute(
     staleness: Staleness,
-    named: Callable[[datetime], Node],
+    named: Callable[[datetime], PartitionKey],
     back: int,
     scope: Scope,
-    again: Collection[Node],
+    again: Collection[PartitionKey],
 ) -> list[datetime]:
     """The hours of a block's table that have to be computed, in order.
 
@@ -120,31 +120,31 @@ def _wanted(
         named: its node of an hour.
         back: how many of its earlier hours one reads.
     """
-    known = named(NO_HOUR)
+    known = named(UNKNOWN_HOUR)
     wrong = {*staleness.hours(known.block, known.table)}
     wrong.update(node.hour for node in again if node == named(node.hour))
     if not wrong:
         return []
-    first, behind = min(wrong), bisect_right(staleness.due, max(wrong))
+    first, behind = min(wrong), bisect_right(staleness.required_hours, max(wrong))
     wanted: list[datetime] = []
-    for hour in reversed(staleness.due[:behind]):
+    for hour in reversed(staleness.required_hours[:behind]):
         read = bool(back and wanted) and wanted[-1] - back * HOUR <= hour
         if hour < first and not read:
             break
-        if not read and not scope.sees_in_turn(hour):
+        if not read and not scope.covers_last_chunk(hour):
             continue
         if hour in wrong or (read and staleness.expired(named(hour))):
             wanted.append(hour)
     return wanted[::-1]
 
 
-def _cause(read: Node, stage: str, book: Book) -> Cause | None:
+def _cause(read: PartitionKey, stage: str, book: LedgerSnapshot) -> Cause | None:
     """Why what a stage reads does not stand, if so."""
-    if read.hour not in book.due_of(read.stage, read.block, read.table):
+    if read.hour not in book.required_hours_of(read.stage, read.block, read.table):
         return None  # it is empty: nobody asked for it
     entry = book.get(read)
     if entry is None:
-        return waiting(read, "has not been computed") if read.stage != stage else None
+        return waiting_reason(read, "has not been computed") if read.stage != stage else None
     if entry.status == "expired" and read.stage != stage:
-        return waiting(read, f"has expired: run {read.stage} over that hour again")
-    return cause_of(read, entry)
+        return waiting_reason(read, f"has expired: run {read.stage} over that hour again")
+    return blocking_reason(read, entry)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import EMPTY_DIGEST, Book, Entry, Node, Verdict
+from transom.ledger.state import EMPTY_DIGEST, CheckResult, LedgerSnapshot, PartitionKey, PartitionState
 from transom.storage.store import Store, Write
 
 
@@ -19,11 +19,11 @@ def publish(
     stage: str,
     run_id: str,
     writes: Sequence[Write],
-    entries: Mapping[Node, Entry | None],
-    seen: Book,
-    verdicts: Sequence[Verdict] = (),
+    entries: Mapping[PartitionKey, PartitionState | None],
+    seen: LedgerSnapshot,
+    verdicts: Sequence[CheckResult] = (),
     pinned: Mapping[str, int] | None = None,
-    holds: Callable[[Book], bool] = lambda book: True,
+    holds: Callable[[LedgerSnapshot], bool] = lambda book: True,
 ) -> None:
     """Publishes what a stage computed.
 
@@ -48,21 +48,21 @@ def publish(
     unasked = {node for node, entry in entries.items() if entry is None or not entry.asked}
     token = ledger.claim(stage, entries, run_id, seen, versions, unasked, holds)
     hours = set().union(*(write.hours for write in writes))
-    known = readable(ledger.book([stage]), hours) if writes else None
+    known = readable(ledger.snapshot([stage]), hours) if writes else None
     for write in writes:
         store.write(write, stage=stage, token=token, run_id=run_id, known=known)
     ledger.record_checks(stage, verdicts, run_id)
     ledger.publish(stage, entries, run_id)
 
 
-def readable(book: Book, hours: Collection[datetime]) -> list[Node]:
+def readable(book: LedgerSnapshot, hours: Collection[datetime]) -> list[PartitionKey]:
     """The nodes of some hours whose rows a write has to keep: not those that are damaged, which nobody may
     read."""
-    nodes = (Node(*series, hour) for series in book.names for hour in hours)
+    nodes = (PartitionKey(*series, hour) for series in book.names for hour in hours)
     return [node for node in nodes if node in book and not book[node].damaged]
 
 
-def stands(seen: Book, node: Node, digest: str) -> bool:
+def is_published(seen: LedgerSnapshot, node: PartitionKey, digest: str) -> bool:
     """Whether a node's rows are in the table already, so that they need not be written.
 
     The claim is refused where a node has changed since it was seen, and one that nobody has claimed

@@ -18,15 +18,15 @@ from functools import cache
 
 from transom.core.intervals import HOUR
 from transom.engine.publisher import publish
-from transom.ledger.ledger import Ledger, Overtaken
+from transom.ledger.ledger import Ledger, RunSuperseded
 from transom.ledger.stage import Stage
-from transom.ledger.state import Entry, Node
+from transom.ledger.state import PartitionKey, PartitionState
 from transom.storage.store import Store, Write
 
 Series = tuple[str, str]
 """A block and one of its stage's tables."""
 
-SILENT = timedelta(days=1)
+DEAD_CLAIM_AFTER = timedelta(days=1)
 """How long a run commits nothing to the ledger until it is taken for dead; alive, it writes for minutes."""
 
 
@@ -42,23 +42,23 @@ def expire(
         How many nodes have expired; none, where another run came in between.
     """
     steps = {step.table.name: step for step in stage.steps if step.table.state}
-    book = ledger.book([stage.name])
+    book = ledger.snapshot([stage.name])
     last = book.hours(stage.name).last
     if not steps or last is None:
         return 0
 
-    def kept(node: Node) -> timedelta:
+    def kept(node: PartitionKey) -> timedelta:
         # The next hour of a chain reads these: without them it would be made from its beginning.
         return max(retention, steps[node.table].back(node.block) * HOUR)
 
-    entries: dict[Node, Entry] = {}
+    entries: dict[PartitionKey, PartitionState] = {}
     targets: dict[str, dict[str | None, set[datetime]]] = {name: {} for name in steps}
-    dead = cache(lambda run: ledger.silence(run) >= SILENT)
+    dead = cache(lambda run: ledger.idle_time(run) >= DEAD_CLAIM_AFTER)
     for node, entry in book.having(["published", "writing"], steps, before=last - retention):
         if (node.block, node.table) in shared or node.hour >= last - kept(node):
             continue
         if entry.status == "published" or dead(entry.run_id):
-            entries[node] = replace(entry.before(), status="expired", rows=0)
+            entries[node] = replace(entry.state_before_claim(), status="expired", rows=0)
             targets[node.table].setdefault(node.block, set()).add(node.hour)
     writes = [
         Write(steps[name].table, steps[name].table.arrow_schema().empty_table(), hours)
@@ -67,7 +67,7 @@ def expire(
     ]
     try:
         publish(store, ledger, stage.name, run_id, writes, entries, book)
-    except Overtaken:
+    except RunSuperseded:
         # All that this run was asked for is published: what it tidies up, another may.
         return 0
     return len(entries)

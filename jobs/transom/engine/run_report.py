@@ -7,11 +7,11 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from transom.core.intervals import HOUR, NO_HOUR, Interval, hours_in_words
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hours
 from transom.core.terminal import counted
-from transom.engine.gate_text import named
+from transom.engine.gate_text import format_names
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import FIRST, Book
+from transom.ledger.state import SOURCE_STAGE, LedgerSnapshot
 from transom.storage.tables import in_hours_sql, literal, read_rows
 
 COUNTED: Mapping[str, tuple[str, str]] = {
@@ -24,7 +24,7 @@ COUNTED: Mapping[str, tuple[str, str]] = {
 """What of a run's work is counted for a person, where it is not zero."""
 
 
-def done(ledger: Ledger, run: str, interval: Interval, settle: timedelta) -> list[str]:
+def format_run(ledger: Ledger, run: str, interval: Interval, settle: timedelta) -> list[str]:
     """Return what the runs of a DAG's run have done, a line a stage, and the late files that they took.
 
     Args:
@@ -33,26 +33,28 @@ def done(ledger: Ledger, run: str, interval: Interval, settle: timedelta) -> lis
         settle: how long after its hour a file may arrive without being late.
     """
     runs = ledger.runs(f"starts_with(run_id, {literal(f'{run} ')})")
-    book = ledger.book()
-    lines = [_line(of, repaired(book, of, interval)) for of in runs]
-    outside = {hour for of in runs if of["stage"] == FIRST for hour in repaired(book, of, interval)}
+    book = ledger.snapshot()
+    lines = [_line(of, repaired_hours(book, of, interval)) for of in runs]
+    outside = {
+        hour for of in runs if of["stage"] == SOURCE_STAGE for hour in repaired_hours(book, of, interval)
+    }
     late = _late_files(ledger.root, outside, settle)
     if late:
-        lines.append(f"late files: {len(late)}{named(late)}")
+        lines.append(f"late files: {len(late)}{format_names(late)}")
     return lines
 
 
-def repaired(book: Book, run: Mapping[str, Any], interval: Interval) -> list[datetime]:
+def repaired_hours(book: LedgerSnapshot, run: Mapping[str, Any], interval: Interval) -> list[datetime]:
     """Return the hours outside an interval that a run has computed, and that stand as it left them."""
     written = {node.hour for node, _ in book.by_run(run["stage"], run["run_id"])}
-    return sorted(hour for hour in written if hour not in interval and hour != NO_HOUR)
+    return sorted(hour for hour in written if hour not in interval and hour != UNKNOWN_HOUR)
 
 
 def _line(run: Mapping[str, Any], hours: Sequence[datetime]) -> str:
     work = json.loads(run["work"])
     counts = [counted(work[name], *words) for name, words in COUNTED.items() if work.get(name)]
     counts.append(counted(run["rows_out"], "row written", "rows written"))
-    healed = f"; repaired outside the interval: {hours_in_words(hours)}" if hours else ""
+    healed = f"; repaired outside the interval: {format_hours(hours)}" if hours else ""
     return f"run {run['stage']}: {', '.join(counts)}{healed}"
 
 

@@ -14,23 +14,31 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.core.intervals import Interval, moment_of, number_of
-from transom.engine.checks import judge
-from transom.engine.failing_rows import in_words, sampled
-from transom.engine.outcomes import settle
+from transom.engine.checks import evaluate_checks
+from transom.engine.failing_rows import format_row, sample_failing_rows
+from transom.engine.outcomes import resolve_outcomes
 from transom.engine.planner import Plan, left_stale, plan
-from transom.engine.publisher import publish, readable, stands
+from transom.engine.publisher import is_published, publish, readable
 from transom.engine.retention import Series, expire
-from transom.engine.staging import Spool
-from transom.ledger.ledger import Ledger, Overtaken
-from transom.ledger.stage import Computed, Request, Stage, Step
-from transom.ledger.staleness import Scope, judged_by
-from transom.ledger.state import EMPTY_DIGEST, FILLER, STANDS, Book, Entry, Node, Verdict
-from transom.ledger.task_counters import Tally
-from transom.ledger.waivers import Accepted, verdict_of
+from transom.engine.staging import StagedOutput
+from transom.ledger.ledger import Ledger, RunSuperseded
+from transom.ledger.stage import Stage, StepRequest, StepResult, TableStep
+from transom.ledger.staleness import Scope, checks_fingerprint
+from transom.ledger.state import (
+    EMPTY_DIGEST,
+    EXTERNAL_STAGE,
+    READABLE,
+    CheckResult,
+    LedgerSnapshot,
+    PartitionKey,
+    PartitionState,
+)
+from transom.ledger.task_counters import TaskCounters
+from transom.ledger.waivers import Waiver, check_result_of
 from transom.storage import digest as digests
 from transom.storage import driver_io as small
-from transom.storage.external import Fillers
-from transom.storage.store import Pins, Store, Write, conformed, in_hours
+from transom.storage.external import ExternalSources
+from transom.storage.store import PinnedTables, Store, Write, cast_to_table, in_hours
 
 
 @dataclass
@@ -41,9 +49,9 @@ class Outcome:
         stale: nodes that are stale and lie too far from the run, as the ledger has them after it;
             of chunks the last one says it.
         incomplete: how many of the published ones lack something.
-        work: what was done, counted; over chunks it adds up.
-        bound: what theory allows for some of that.
-        standing: what there is after it, counted; of chunks the last one says it.
+        counters: what was done, counted; over chunks it adds up.
+        limits: what theory allows for some of that.
+        gauges: what there is after it, counted; of chunks the last one says it.
     """
 
     rows_out: int = 0
@@ -52,10 +60,10 @@ class Outcome:
     incomplete: int = 0
     quarantined: int = 0
     blocked: int = 0
-    stale: dict[Node, Entry | None] = field(default_factory=dict)
-    work: dict[str, int] = field(default_factory=dict)
-    bound: dict[str, int] = field(default_factory=dict)
-    standing: dict[str, int] = field(default_factory=dict)
+    stale: dict[PartitionKey, PartitionState | None] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
+    gauges: dict[str, int] = field(default_factory=dict)
 
     @property
     def stale_since(self) -> datetime | None:
@@ -71,20 +79,20 @@ class Outcome:
         self.quarantined += other.quarantined
         self.blocked += other.blocked
         self.stale = other.stale
-        for mine, others in ((self.work, other.work), (self.bound, other.bound)):
+        for mine, others in ((self.counters, other.counters), (self.limits, other.limits)):
             for name, amount in others.items():
                 mine[name] = mine.get(name, 0) + amount
-        self.standing = other.standing or self.standing
+        self.gauges = other.gauges or self.gauges
 
 
-def refresh(
+def run_steps(
     store: Store,
     ledger: Ledger,
     stage: Stage,
     interval: Interval,
     heal: timedelta,
     run_id: str,
-    accepted: Sequence[Accepted] = (),
+    accepted: Sequence[Waiver] = (),
     stretch: Interval | None = None,
     retention: timedelta | None = None,
     shared: Collection[Series] = (),
@@ -104,79 +112,83 @@ def refresh(
     outcome = Outcome()
     forced = frozenset(interval.hours()) if recompute else frozenset()
     scope = Scope.within(interval, stretch or interval, heal)
-    fillers = Fillers(ledger.root, stage.fillers)
+    fillers = ExternalSources(ledger.root, stage.fillers)
 
-    def run(step: Step, todo: Plan, book: Book, pins: Pins) -> None:
+    def run(step: TableStep, todo: Plan, book: LedgerSnapshot, pins: PinnedTables) -> None:
         outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted, forced))
 
-    def prepared(step: Step, of: Scope, again: Collection[Node]) -> tuple[Plan, Book, Pins]:
+    def prepared(
+        step: TableStep, of: Scope, again: Collection[PartitionKey]
+    ) -> tuple[Plan, LedgerSnapshot, PinnedTables]:
         book, pins = _consistent(store, ledger, fillers, stage, step)
         return plan(stage, step, book, of, accepted, again), book, pins
 
-    def bring(number: int, of: Scope, again: Collection[Node] = ()) -> None:
+    def bring(number: int, of: Scope, again: Collection[PartitionKey] = ()) -> None:
         """Brings a step up to date, and first the state that it needs."""
         step = stage.steps[number]
         todo, book, pins = prepared(step, of, again)
-        made: set[Node] = set()
+        made: set[PartitionKey] = set()
         # What cannot be made blocks what reads it; what changes again makes what reads it stale.
         while missing := todo.needed - made:
             for before, state in enumerate(stage.steps[:number]):
                 of_table = {node for node in missing if node.table == state.table.name}
                 if of_table:
-                    bring(before, replace(of, asked=frozenset(node.hour for node in of_table)), of_table)
+                    bring(before, replace(of, requested=frozenset(node.hour for node in of_table)), of_table)
             made |= missing
             todo, book, pins = prepared(step, of, again)
         if any(node in book and book[node].status == "expired" for node in todo.needed):
             # What has expired stands by its digest, and would be read as nothing.
-            raise Overtaken(
+            raise RunSuperseded(
                 f"{stage.name}: another run has let state expire that run {run_id} needs; run the interval "
                 "again"
             )
         run(step, todo, book, pins)
 
     for number, step in enumerate(stage.steps):
-        _forget_dropped(store, ledger, stage, step, run_id)
+        _drop_blocks(store, ledger, stage, step, run_id)
         if step.parts:
             again = _expired(ledger, stage.name, step, shared)
-            bring(number, scope, again | _forced(ledger.book([stage.name]), stage.name, step, forced))
+            bring(number, scope, again | _forced(ledger.snapshot([stage.name]), stage.name, step, forced))
     if retention is not None:
-        outcome.work["expired"] = expire(store, ledger, stage, retention, run_id, shared)
-    outcome.stale = left_stale(stage, fillers.beside(ledger.book(stage.known)), scope, accepted)
+        outcome.counters["expired"] = expire(store, ledger, stage, retention, run_id, shared)
+    outcome.stale = left_stale(stage, fillers.beside(ledger.snapshot(stage.ledger_stages)), scope, accepted)
     return outcome
 
 
-def _expired(ledger: Ledger, stage: str, step: Step, shared: Collection[Series]) -> set[Node]:
+def _expired(ledger: Ledger, stage: str, step: TableStep, shared: Collection[Series]) -> set[PartitionKey]:
     """Nodes of a step that have expired, though other stages read them."""
     blocks = {block for block, table in shared if table == step.table.name}
-    expired = ledger.book([stage]).having(["expired"], [step.table.name]) if blocks else ()
+    expired = ledger.snapshot([stage]).having(["expired"], [step.table.name]) if blocks else ()
     return {node for node, _ in expired if node.block in blocks}
 
 
-def _forced(book: Book, stage: str, step: Step, hours: Collection[datetime]) -> set[Node]:
+def _forced(
+    book: LedgerSnapshot, stage: str, step: TableStep, hours: Collection[datetime]
+) -> set[PartitionKey]:
     """Nodes of a step in some hours; without state that has expired, which is made where it is needed."""
-    nodes = {Node(stage, block, step.table.name, hour) for block in step.parts for hour in hours}
+    nodes = {PartitionKey(stage, block, step.table.name, hour) for block in step.parts for hour in hours}
     return {node for node in nodes if node not in book or book[node].status != "expired"}
 
 
-def forget(store: Store, ledger: Ledger, stage: Stage, run_id: str) -> None:
+def drop_removed_blocks(store: Store, ledger: Ledger, stage: Stage, run_id: str) -> None:
     """Takes away all that a stage has left of blocks that the specification has no longer.
 
     Args:
         stage: as the specification has it now, without blocks perhaps.
     """
     for step in stage.steps:
-        _forget_dropped(store, ledger, stage, step, run_id)
+        _drop_blocks(store, ledger, stage, step, run_id)
 
 
-def _forget_dropped(store: Store, ledger: Ledger, stage: Stage, step: Step, run_id: str) -> None:
+def _drop_blocks(store: Store, ledger: Ledger, stage: Stage, step: TableStep, run_id: str) -> None:
     """Takes away the rows of blocks that the specification has no longer, and of hours that are not due."""
-    book = ledger.book(stage.known)
+    book = ledger.snapshot(stage.ledger_stages)
     nodes = []
     for of_stage, block, table in book.names:
         if (of_stage, table) == (stage.name, step.table.name):
             held = book.hours_of(of_stage, block, table)
-            left = held.minus(book.due) if block in step.parts else held
-            nodes += [Node(of_stage, block, table, hour) for hour in left]
+            left = held.minus(book.required_hours) if block in step.parts else held
+            nodes += [PartitionKey(of_stage, block, table, hour) for hour in left]
     if nodes:
         hours: dict[str | None, list[datetime]] = {}
         for node in nodes:
@@ -186,8 +198,8 @@ def _forget_dropped(store: Store, ledger: Ledger, stage: Stage, step: Step, run_
 
 
 def _consistent(
-    store: Store, ledger: Ledger, fillers: Fillers, stage: Stage, step: Step
-) -> tuple[Book, Pins]:
+    store: Store, ledger: Ledger, fillers: ExternalSources, stage: Stage, step: TableStep
+) -> tuple[LedgerSnapshot, PinnedTables]:
     """A ledger and table versions that belong together.
 
     The tables are pinned between two readings of the ledger that agree: a change of the rows lies
@@ -196,9 +208,11 @@ def _consistent(
     """
     reads = _read_by(step)
     while True:
-        book = fillers.beside(ledger.book(stage.known))
-        pins = store.pin({table for stage, _, table in reads if stage != FILLER}, fillers=fillers.pinned())
-        again = fillers.beside(ledger.book(stage.known))
+        book = fillers.beside(ledger.snapshot(stage.ledger_stages))
+        pins = store.pin(
+            {table for stage, _, table in reads if stage != EXTERNAL_STAGE}, fillers=fillers.pinned()
+        )
+        again = fillers.beside(ledger.snapshot(stage.ledger_stages))
         if all(book.series(*read) == again.series(*read) for read in reads):
             return again, pins
 
@@ -207,50 +221,55 @@ def _run_step(
     store: Store,
     ledger: Ledger,
     stage: str,
-    step: Step,
+    step: TableStep,
     todo: Plan,
-    book: Book,
-    pins: Pins,
+    book: LedgerSnapshot,
+    pins: PinnedTables,
     run_id: str,
-    accepted: Sequence[Accepted],
+    accepted: Sequence[Waiver],
     forced: Collection[datetime] = (),
 ) -> Outcome:
-    figures: dict[Node, dict[str, Any]] = {}
-    verdicts: list[Verdict] = []
+    figures: dict[PartitionKey, dict[str, Any]] = {}
+    verdicts: list[CheckResult] = []
     good: dict[str | None, list[datetime]] = {}
-    spool: Spool | None = None
+    spool: StagedOutput | None = None
     rows: DataFrame | None = None
     size = 0
     try:
         if todo.targets:
-            asked = Request(pins, todo.targets, todo.incomplete, _standing(step, book))
+            asked = StepRequest(pins, todo.targets, todo.incomplete, _row_counts(step, book))
             computed = step.compute(asked)
             hours = set().union(*todo.targets.values())
-            spool = Spool(store, step.table, computed.shares, len(hours))
+            spool = StagedOutput(store, step.table, computed.tasks, len(hours))
             rows = _hashed(step, spool.rows())
             figures = measure(step, rows, computed, todo.inputs, spool.counted)
-            verdicts = audit(step, figures, accepted)
-        rules = judged_by(step.checks, accepted)
-        entries = settle(stage, step, todo, book, figures, verdicts, rules, run_id)
+            verdicts = evaluate(step, figures, accepted)
+        rules = checks_fingerprint(step.checks, accepted)
+        entries = resolve_outcomes(stage, step, todo, book, figures, verdicts, rules, run_id)
         # Of what is blocked nothing was computed: an hour before it, settled now, is missing.
         verdicts = [v for v in verdicts if v.node in entries and entries[v.node].status != "blocked"]
         if rows is not None and spool is not None:
             counted = spool.counted
             verdicts = [v if v.success else _sampled(step, rows, v, counted) for v in verdicts]
         for node, entry in entries.items():
-            rewritten = node.hour in forced or not stands(book, node, entry.digest)
+            rewritten = node.hour in forced or not is_published(book, node, entry.digest)
             if entry.status == "published" and rewritten:
                 good.setdefault(node.block, []).append(node.hour)
                 size += figures[node]["bytes"]
-        writes = _writes(store, step, spool, rows, size, good, _torn(book, entries), book)
+        writes = _writes(store, step, spool, rows, size, good, _partially_written(book, entries), book)
         publish(store, ledger, stage, run_id, writes, entries, book, verdicts)
     finally:
         if spool is not None:
             spool.discard()
-    return _outcome(step, entries, todo.healed, spool.counted if spool else {})
+    return _outcome(step, entries, todo.repaired, spool.counted if spool else {})
 
 
-def _outcome(step: Step, entries: Mapping[Node, Entry], healed: int, counted: Mapping[str, Tally]) -> Outcome:
+def _outcome(
+    step: TableStep,
+    entries: Mapping[PartitionKey, PartitionState],
+    healed: int,
+    counted: Mapping[str, TaskCounters],
+) -> Outcome:
     """What has come of the nodes of a step, counted."""
     sums = [(name, amount) for tally in counted.values() for (_, name), amount in tally.sums.items()]
     work = {name: sum(n for of, n in sums if of == name) for name in {name for name, _ in sums}}
@@ -263,20 +282,20 @@ def _outcome(step: Step, entries: Mapping[Node, Entry], healed: int, counted: Ma
         incomplete=sum(not entry.complete for entry in published),
         quarantined=statuses.count("quarantined"),
         blocked=statuses.count("blocked"),
-        work={name: amount for name, amount in work.items() if name not in step.bounds.values()},
-        bound={name: work.get(most, 0) for name, most in step.bounds.items() if work},
+        counters={name: amount for name, amount in work.items() if name not in step.bounds.values()},
+        limits={name: work.get(most, 0) for name, most in step.bounds.items() if work},
     )
 
 
-def _read_by(step: Step) -> set[tuple[str, str, str]]:
+def _read_by(step: TableStep) -> set[tuple[str, str, str]]:
     return {(r.stage, r.block, r.table) for part in step.parts.values() for r in part.reads}
 
 
-class _Standing(Mapping[datetime, int]):
+class _RowCounts(Mapping[datetime, int]):
     """How many rows stand in each hour that is due of a block's table."""
 
-    def __init__(self, book: Book, series: tuple[str, str, str]) -> None:
-        self._entries, self._due = book.series(*series), book.due_of(*series)
+    def __init__(self, book: LedgerSnapshot, series: tuple[str, str, str]) -> None:
+        self._entries, self._due = book.series(*series), book.required_hours_of(*series)
 
     def __getitem__(self, hour: datetime) -> int:
         if hour not in self._due:
@@ -290,14 +309,14 @@ class _Standing(Mapping[datetime, int]):
         return sum(1 for _ in self)
 
 
-def _standing(step: Step, book: Book) -> dict[tuple[str, str], Mapping[datetime, int]]:
+def _row_counts(step: TableStep, book: LedgerSnapshot) -> dict[tuple[str, str], Mapping[datetime, int]]:
     """How many rows stand in each hour that is due of what a step reads."""
-    return {(block, table): _Standing(book, (stage, block, table)) for stage, block, table in _read_by(step)}
+    return {(block, table): _RowCounts(book, (stage, block, table)) for stage, block, table in _read_by(step)}
 
 
-def _hashed(step: Step, rows: DataFrame) -> DataFrame:
+def _hashed(step: TableStep, rows: DataFrame) -> DataFrame:
     """The rows in the table's own form, with a hash over the columns that their block fills."""
-    rows = conformed(rows, step.table)
+    rows = cast_to_table(rows, step.table)
     cases = " ".join(
         f"WHEN '{block}' THEN {digests.row_hash_sql(rows.schema, part.columns)}"
         for block, part in step.parts.items()
@@ -306,12 +325,12 @@ def _hashed(step: Step, rows: DataFrame) -> DataFrame:
 
 
 def measure(
-    step: Step,
+    step: TableStep,
     rows: DataFrame,
-    computed: Computed,
-    nodes: Iterable[Node],
-    counted: Mapping[str, Tally],
-) -> dict[Node, dict[str, Any]]:
+    computed: StepResult,
+    nodes: Iterable[PartitionKey],
+    counted: Mapping[str, TaskCounters],
+) -> dict[PartitionKey, dict[str, Any]]:
     """Digest, count and every check's number for each node, in one aggregation over the rows.
 
     Args:
@@ -319,7 +338,7 @@ def measure(
     """
     nodes = list(nodes)
     by_key = {(node.block, node.hour): node for node in nodes}
-    figures: dict[Node, dict[str, Any]] = {
+    figures: dict[PartitionKey, dict[str, Any]] = {
         node: {
             "block": node.block,
             "count": 0,
@@ -327,7 +346,7 @@ def measure(
             "bytes": 0,
             **dict.fromkeys(step.metrics, None),
             **dict.fromkeys(step.counters, 0),
-            **computed.known.get((node.block, node.hour), {}),
+            **computed.precomputed_metrics.get((node.block, node.hour), {}),
         }
         for node in nodes
     }
@@ -353,47 +372,51 @@ def measure(
     return figures
 
 
-def audit(
-    step: Step, figures: Mapping[Node, Mapping[str, Any]], accepted: Sequence[Accepted]
-) -> list[Verdict]:
+def evaluate(
+    step: TableStep, figures: Mapping[PartitionKey, Mapping[str, Any]], accepted: Sequence[Waiver]
+) -> list[CheckResult]:
     """Judges every node."""
     nodes = list(figures)
-    findings = judge(step.checks, [figures[node] for node in nodes])
-    return [verdict_of(nodes[finding.row], finding, accepted) for finding in findings]
+    findings = evaluate_checks(step.checks, [figures[node] for node in nodes])
+    return [check_result_of(nodes[finding.row], finding, accepted) for finding in findings]
 
 
-def _sampled(step: Step, rows: DataFrame, verdict: Verdict, counted: Mapping[str, Tally]) -> Verdict:
+def _sampled(
+    step: TableStep, rows: DataFrame, verdict: CheckResult, counted: Mapping[str, TaskCounters]
+) -> CheckResult:
     """A failed check with some of the rows at fault, or what tasks have noted for it."""
     node, at_fault = verdict.node, step.failing_row_filters.get(verdict.check)
-    noted = counted.get(node.block, Tally()).notes.get((number_of(node.hour), verdict.check))
+    noted = counted.get(node.block, TaskCounters()).notes.get((number_of(node.hour), verdict.check))
     if noted:
         return verdict.with_sample(noted)
     if at_fault is None:
         return verdict
     of_node = rows.where((F.col("block") == node.block) & (F.col("hour") == F.lit(node.hour)))
     columns = [name for name in step.parts[node.block].columns if name != "hour"]
-    return verdict.with_sample(map(in_words, sampled(of_node.where(F.expr(at_fault)), columns)))
+    return verdict.with_sample(map(format_row, sample_failing_rows(of_node.where(F.expr(at_fault)), columns)))
 
 
-def _torn(book: Book, entries: Mapping[Node, Entry]) -> dict[Node, int]:
+def _partially_written(
+    book: LedgerSnapshot, entries: Mapping[PartitionKey, PartitionState]
+) -> dict[PartitionKey, int]:
     """Withheld nodes that a killed run had begun to replace, with the version in which they stand."""
-    held = {node: book[node].stood_at for node in entries if node in book}
+    held = {node: book[node].previous_version for node in entries if node in book}
     return {
         node: version
         for node, version in held.items()
-        if version is not None and entries[node].status not in STANDS and not book[node].damaged
+        if version is not None and entries[node].status not in READABLE and not book[node].damaged
     }
 
 
 def _writes(
     store: Store,
-    step: Step,
-    spool: Spool | None,
+    step: TableStep,
+    spool: StagedOutput | None,
     rows: DataFrame | None,
     size: int,
     good: Mapping[str | None, list[datetime]],
-    torn: Mapping[Node, int],
-    book: Book,
+    torn: Mapping[PartitionKey, int],
+    book: LedgerSnapshot,
 ) -> list[Write]:
     """The new rows of good nodes and the old ones of torn nodes, in one write."""
     frames = [] if rows is None else [rows.where(_in(good)).drop(digests.HASH)]
@@ -405,14 +428,16 @@ def _writes(
     for version, blocks in stood.items():
         hours = {hour for hours in blocks.values() for hour in hours}
         # As they stood, in columns too that the specification has no longer.
-        frames.append(Pins(store, {step.table.name: version}).read(step.table.name, hours).where(_in(blocks)))
+        frames.append(
+            PinnedTables(store, {step.table.name: version}).read(step.table.name, hours).where(_in(blocks))
+        )
     if not targets:
         return []
     together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
     write = Write(step.table, together, targets, bytes=None if torn else size)
     if spool is None or torn or write.shared(readable(book, write.hours)):
         return [write]
-    return [replace(write, parts=spool.take(good))]
+    return [replace(write, parts=spool.adopt_files(good))]
 
 
 def _in(targets: Mapping[str | None, Iterable[datetime]]) -> Column:

@@ -15,10 +15,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.ledger.stage import Counted, Made, Share
-from transom.ledger.task_counters import Tally
-from transom.storage.data_files import MOST_HOURS, Part, discard, written
-from transom.storage.filesystem import opened
+from transom.ledger.stage import BlockTask, CountingPartitionFunction, PartitionFunction
+from transom.ledger.task_counters import TaskCounters
+from transom.storage.data_files import MOST_HOURS, DataFile, delete_uncommitted, write_data_files
+from transom.storage.filesystem import resolve_filesystem
 from transom.storage.store import Store
 from transom.storage.tables import ARROW_TYPES, LakeError, Table
 
@@ -26,7 +26,7 @@ MOST_FILES = 4
 """Files that an hour of a block has at most, on average, where they are taken as tasks have written them."""
 PART = "__part"
 """The column that holds the name of a row's part."""
-TOLD = {
+TASK_REPORT_SCHEMA = {
     "block": "string",
     "path": "string",
     "hour": "timestamp",
@@ -36,7 +36,9 @@ TOLD = {
 """What a task says of a part; or, as JSON, of what it has counted."""
 
 
-def rows_of(store: Store, table: str, columns: Mapping[str, str], parts: Collection[Part]) -> DataFrame:
+def read_staged(
+    store: Store, table: str, columns: Mapping[str, str], parts: Collection[DataFile]
+) -> DataFrame:
     """The rows of some parts of a table, each with the name of its part.
 
     Args:
@@ -73,12 +75,12 @@ def require_system(store: Store, table: str) -> None:
     """
     uri = store.uri(table)
     try:
-        opened(uri)
+        resolve_filesystem(uri)
     except (pa.ArrowException, OSError) as error:
         raise LakeError(f"lake: {uri} cannot be opened: {error}") from error
 
 
-class Spool:
+class StagedOutput:
     """The rows of a step, written as parts of its table, hour by hour.
 
     Attributes:
@@ -87,7 +89,7 @@ class Spool:
         taken: the parts that the run has begun to make the table's.
     """
 
-    def __init__(self, store: Store, table: Table, shares: Sequence[Share], hours: int) -> None:
+    def __init__(self, store: Store, table: Table, shares: Sequence[BlockTask], hours: int) -> None:
         """Writes the rows of all shares.
 
         Args:
@@ -98,9 +100,9 @@ class Spool:
         """
         require_system(store, table.name)
         self.store, self.table = store, table
-        self.taken: Collection[Part] = ()
-        self.parts: dict[str, list[Part]] = {}
-        self.counted: dict[str, Tally] = {}
+        self.taken: Collection[DataFile] = ()
+        self.parts: dict[str, list[DataFile]] = {}
+        self.counted: dict[str, TaskCounters] = {}
         # Known before anything is written, so that what a failed task has left is found.
         self._folder = f"made-{uuid.uuid4().hex}"
         self._divided = hours <= MOST_HOURS
@@ -110,24 +112,24 @@ class Spool:
                 share.frame.mapInArrow(
                     _Writing(
                         share.block,
-                        share.made,
-                        share.counted,
+                        share.compute,
+                        share.compute_counting,
                         table.arrow_schema(),
                         uri,
                         self._folder,
                         self._divided,
                     ),
-                    ", ".join(f"{name} {kind}" for name, kind in TOLD.items()),
+                    ", ".join(f"{name} {kind}" for name, kind in TASK_REPORT_SCHEMA.items()),
                 )
                 for share in shares
             ]
             # Spark gives times in the zone of its session.
-            for row in reduce(DataFrame.unionAll, told).toArrow().cast(_told()).to_pylist():
+            for row in reduce(DataFrame.unionAll, told).toArrow().cast(_task_report()).to_pylist():
                 block, counted = row.pop("block"), row.pop("counted")
                 if counted is None:
-                    self.parts.setdefault(block, []).append(Part(**row))
+                    self.parts.setdefault(block, []).append(DataFile(**row))
                 else:
-                    self.counted.setdefault(block, Tally()).merge(Tally.of_json(counted))
+                    self.counted.setdefault(block, TaskCounters()).merge(TaskCounters.of_json(counted))
         except BaseException:
             self.discard()
             raise
@@ -137,13 +139,13 @@ class Spool:
         parts = [part for parts in self.parts.values() for part in parts]
         columns = dict(self.table.columns)
         if not self._divided:
-            return rows_of(self.store, self.table.name, columns, parts).drop(PART)
+            return read_staged(self.store, self.table.name, columns, parts).drop(PART)
         del columns["hour"]
-        rows = rows_of(self.store, self.table.name, columns, parts)
+        rows = read_staged(self.store, self.table.name, columns, parts)
         counted = F.regexp_extract(PART, r"-([0-9]+)\.parquet$", 1).cast("bigint")
         return rows.withColumn("hour", F.timestamp_seconds(counted * 3600)).drop(PART)
 
-    def take(self, targets: Mapping[str | None, Collection[datetime]]) -> list[Part] | None:
+    def adopt_files(self, targets: Mapping[str | None, Collection[datetime]]) -> list[DataFile] | None:
         """The parts of some hours of some blocks, which the run is about to make the table's; None where they
         are of several hours, or too many files."""
         if not self._divided:
@@ -162,11 +164,11 @@ class Spool:
 
     def discard(self) -> None:
         """Removes what was written but the parts that are the table's or may have become so."""
-        discard(self.store.uri(self.table.name), self._folder, self.taken)
+        delete_uncommitted(self.store.uri(self.table.name), self._folder, self.taken)
 
 
-def _told() -> pa.Schema:
-    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in TOLD.items()])
+def _task_report() -> pa.Schema:
+    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in TASK_REPORT_SCHEMA.items()])
 
 
 @dataclass(frozen=True)
@@ -180,8 +182,8 @@ class _Writing:
     """
 
     block: str
-    made: Made | None
-    counted: Counted | None
+    compute: PartitionFunction | None
+    counted: CountingPartitionFunction | None
     schema: pa.Schema
     uri: str
     folder: str
@@ -189,20 +191,20 @@ class _Writing:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         made: Iterator[pa.RecordBatch] = (batch for batch in batches if batch.num_rows)
-        tally = Tally()
+        tally = TaskCounters()
         if self.counted is not None:
             made = self.counted(made, tally)
-        elif self.made is not None:
-            made = self.made(made)
+        elif self.compute is not None:
+            made = self.compute(made)
         rows = map(self._in_form, made)
         # A second try of a task writes files of its own.
         name = f"part-{uuid.uuid4()}"
         time_column = "hour" if self.divided else None
-        parts = list(written(self.uri, self.folder, name, rows, time_column, partition=True))
+        parts = list(write_data_files(self.uri, self.folder, name, rows, time_column, partition=True))
         told: list[dict[str, object]] = [{"block": self.block, **asdict(part)} for part in parts]
-        if tally != Tally():
+        if tally != TaskCounters():
             told.append({"block": self.block, "counted": tally.to_json()})
-        yield pa.RecordBatch.from_pylist(told, _told())
+        yield pa.RecordBatch.from_pylist(told, _task_report())
 
     def _in_form(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """A batch in the table's types, with its block; columns of other blocks are missing."""

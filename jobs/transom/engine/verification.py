@@ -7,22 +7,22 @@ from datetime import datetime
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from transom.core.intervals import NO_HOUR, Interval
+from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.core.terminal import counted
 from transom.ledger.damage import Damage, Kind
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import EMPTY_DIGEST, Book, Entry, Node
-from transom.storage.file_faults import fault_of, files_of, folder_of, size_fault, unopenable
+from transom.ledger.state import EMPTY_DIGEST, LedgerSnapshot, PartitionKey, PartitionState
+from transom.storage.file_faults import fault_of, files_of, files_that_do_not_open, folder_of, size_fault
 from transom.storage.recount import Recount, Total, digest_text, recount
 from transom.storage.store import Store
 from transom.storage.tables import Table
 
-SHOWN = 3
+MAX_NAMED_FILES = 3
 """Files of an hour that are named where none of them can be told to be the cause."""
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """What is known of a table that a stage writes.
 
     Attributes:
@@ -34,7 +34,7 @@ class Layout:
     stage: str
     table: Table
     blocks: Mapping[str, Sequence[str]]
-    comparable: Callable[[Node, Entry], bool]
+    comparable: Callable[[PartitionKey, PartitionState], bool]
 
 
 @dataclass
@@ -51,12 +51,12 @@ class Verification:
     """
 
     damages: list[Damage] = field(default_factory=list)
-    causes: dict[Node, str] = field(default_factory=dict)
+    causes: dict[PartitionKey, str] = field(default_factory=dict)
     surplus: dict[str, set[tuple[str, datetime | None]]] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
     nodes: int = 0
 
-    def add(self, damage: Damage, nodes: Iterable[Node] = ()) -> None:
+    def add(self, damage: Damage, nodes: Iterable[PartitionKey] = ()) -> None:
         """Adds what is wrong, and the nodes that have to be made again for it."""
         self.damages.append(damage)
         words = f"{damage.file} {damage.detail}" if damage.file else damage.detail
@@ -65,7 +65,7 @@ class Verification:
 
 
 def verify(
-    store: Store, ledger: Ledger, layouts: Sequence[Layout], interval: Interval | None = None
+    store: Store, ledger: Ledger, layouts: Sequence[TableLayout], interval: Interval | None = None
 ) -> Verification:
     """Compares the tables of some stages with the ledger.
 
@@ -74,12 +74,12 @@ def verify(
     """
     found = Verification()
     while True:
-        book = ledger.book()
+        book = ledger.snapshot()
         tables = {layout.table.name: _opened(store.root, layout.table.name) for layout in layouts}
-        if ledger.book() == book:
+        if ledger.snapshot() == book:
             break
     counts: list[Recount] = []
-    looks: list[tuple[Layout, Mapping[datetime, Entry] | None]] = []
+    looks: list[tuple[TableLayout, Mapping[datetime, PartitionState] | None]] = []
     for layout in layouts:
         name, table = layout.table.name, tables[layout.table.name]
         if not isinstance(table, DeltaTable):
@@ -106,7 +106,7 @@ def verify(
     return found
 
 
-def unreadable(root: str, layouts: Sequence[Layout], book: Book, decode: bool) -> Verification:
+def unreadable(root: str, layouts: Sequence[TableLayout], book: LedgerSnapshot, decode: bool) -> Verification:
     """The tables and files that cannot be read, and the nodes that have rows in them. No Spark.
 
     Args:
@@ -137,29 +137,33 @@ def unreadable(root: str, layouts: Sequence[Layout], book: Book, decode: bool) -
 
 def _opened(root: str, name: str) -> DeltaTable | str | None:
     """A table; or why it cannot be opened; or None where there is none."""
-    fault = unopenable(root, name)
+    fault = files_that_do_not_open(root, name)
     if fault is not None:
         return fault
     uri = f"{root}/{name}"
     return DeltaTable(uri) if DeltaTable.is_deltatable(uri) else None
 
 
-def _of_table(book: Book, table: str, interval: Interval | None) -> Iterator[tuple[Node, Entry]]:
+def _of_table(
+    book: LedgerSnapshot, table: str, interval: Interval | None
+) -> Iterator[tuple[PartitionKey, PartitionState]]:
     for node, entry in book.items():
-        if node.table == table and (interval is None or node.hour == NO_HOUR or node.hour in interval):
+        if node.table == table and (interval is None or node.hour == UNKNOWN_HOUR or node.hour in interval):
             yield node, entry
 
 
-def _torn(book: Book, table: str, interval: Interval | None) -> dict[int, dict[datetime, Entry]]:
+def _torn(
+    book: LedgerSnapshot, table: str, interval: Interval | None
+) -> dict[int, dict[datetime, PartitionState]]:
     """Hours that a run has begun to replace, by the version of the table in which their rows stand."""
-    found: dict[int, dict[datetime, Entry]] = {}
+    found: dict[int, dict[datetime, PartitionState]] = {}
     for node, entry in _of_table(book, table, interval):
-        if entry.status == "writing" and entry.stood_at is not None:
-            found.setdefault(entry.stood_at, {})[node.hour] = entry
+        if entry.status == "writing" and entry.previous_version is not None:
+            found.setdefault(entry.previous_version, {})[node.hour] = entry
     return found
 
 
-def _whole_table(found: Verification, layout: Layout, book: Book, fault: str | None) -> None:
+def _whole_table(found: Verification, layout: TableLayout, book: LedgerSnapshot, fault: str | None) -> None:
     """A table that is not there, or cannot be opened."""
     name = layout.table.name
     nodes = {node: entry for node, entry in book.items() if node.table == name}
@@ -177,10 +181,10 @@ def _whole_table(found: Verification, layout: Layout, book: Book, fault: str | N
 
 def _compare(
     found: Verification,
-    layout: Layout,
-    nodes: Mapping[Node, Entry],
+    layout: TableLayout,
+    nodes: Mapping[PartitionKey, PartitionState],
     totals: Iterable[Total],
-    book: Book,
+    book: LedgerSnapshot,
     whole: bool,
 ) -> None:
     """Compares one table at one version.
@@ -232,14 +236,14 @@ def _compare(
 
 def _surplus(
     found: Verification,
-    layout: Layout,
+    layout: TableLayout,
     by_node: Mapping[tuple[str, datetime | None], Sequence[Total]],
-    book: Book,
+    book: LedgerSnapshot,
 ) -> None:
     """Rows of which the ledger knows nothing."""
     name = layout.table.name
     for (block, hour), totals in sorted(by_node.items(), key=str):
-        if hour is not None and Node(layout.stage, block, name, hour) in book:
+        if hour is not None and PartitionKey(layout.stage, block, name, hour) in book:
             continue  # a run is writing it
         rows = sum(total.rows or 0 for total in totals)
         detail = f"{counted(rows, 'row')} of which the ledger knows nothing"
@@ -249,12 +253,12 @@ def _surplus(
 
 
 def _difference(
-    layout: Layout, node: Node, entry: Entry, held: Sequence[Total]
+    layout: TableLayout, node: PartitionKey, entry: PartitionState, held: Sequence[Total]
 ) -> tuple[str | None, str | None]:
     """How the rows of a node differ from what the ledger says, and which file is meant."""
     rows = sum(total.rows or 0 for total in held)
     expected = 0 if entry.status == "expired" else _rows_of(entry)
-    comparable = node.block in layout.blocks and layout.comparable(node, entry.before())
+    comparable = node.block in layout.blocks and layout.comparable(node, entry.state_before_claim())
     wanted = EMPTY_DIGEST if entry.status == "expired" else entry.digest
     if rows == expected and (not comparable or digest_text(held) == wanted):
         return None, None
@@ -268,7 +272,7 @@ def _difference(
     return f"{counted(rows, 'row')}, and not those that the ledger has the digest of", file
 
 
-def _rows_of(entry: Entry) -> int:
+def _rows_of(entry: PartitionState) -> int:
     """How many rows a digest is of."""
     count = entry.digest.partition(":")[0]
     return int(count) if count.isdigit() else entry.rows
@@ -277,5 +281,5 @@ def _rows_of(entry: Entry) -> int:
 def _names(totals: Sequence[Total]) -> str | None:
     """The files of some rows."""
     names = sorted({total.file.path for total in totals})
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more if names else None
+    more = f" and {len(names) - MAX_NAMED_FILES} more" if len(names) > MAX_NAMED_FILES else ""
+    return ", ".join(names[:MAX_NAMED_FILES]) + more if names else None

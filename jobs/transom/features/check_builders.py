@@ -8,7 +8,7 @@ from transom.features.aggregates.output_columns import report_types
 from transom.features.aggregates.spec import Aggregation
 from transom.formats.record_format import FieldType
 from transom.ledger.check import Check
-from transom.ledger.waivers import Accepted, entries_of
+from transom.ledger.waivers import Waiver, entries_of
 from transom.spec.block_columns import Use
 from transom.spec.expressions import condition
 from transom.spec.stream import Stream
@@ -60,7 +60,7 @@ def built_in(
     )
 
 
-def used_columns(stream: Stream, reached: Callable[[Use], bool] = lambda use: True) -> set[str]:
+def columns_read(stream: Stream, reached: Callable[[Use], bool] = lambda use: True) -> set[str]:
     """The columns that something is computed from: a key, a block, `unique`, `ties`, a check of events. Of
     derived ones among them, what they are computed from as well.
 
@@ -68,7 +68,7 @@ def used_columns(stream: Stream, reached: Callable[[Use], bool] = lambda use: Tr
         reached: whether some event meets the condition of a use, by default that of every use. What a block
             reads in other events is not used.
     """
-    used = set(stream.own_key)
+    used = set(stream.key_without_block)
     for block in stream.columns_read:
         used = used.union(*(use.columns for use in block.all_uses if reached(use)))
     if stream.unique is not None:
@@ -104,12 +104,12 @@ def declared(stream: Stream, stage: str) -> list[Declared]:
     return found
 
 
-def met(every: str, types: Mapping[str, FieldType]) -> str:
+def row_meets(every: str, types: Mapping[str, FieldType]) -> str:
     """Return the condition in Spark SQL; one for which it is null does not meet it."""
     return f"coalesce({condition(every, types).sql}, false)"
 
 
-def accepted_of(stream: Stream) -> Sequence[Accepted]:
+def waivers_of(stream: Stream) -> Sequence[Waiver]:
     """The failed checks that the stream lets pass."""
     return entries_of(stream.accept)
 

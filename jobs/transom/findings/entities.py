@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.arrays.arrow import as_type, codes, int64s
+from transom.arrays.arrow import as_type, encode_keys, int64s
 from transom.core.intervals import HOUR_LENGTH, micros
 from transom.findings.source import FIRST_HOUR, HOUR, IDENTITY, MOMENT, ONGOING, FindingTemplate
-from transom.ledger.state import Entry
+from transom.ledger.state import PartitionState
 
 _NEVER = np.iinfo(np.int64).min
 
@@ -34,10 +34,12 @@ class EntityFindings(FindingTemplate):
     new: str
     reach: int
 
-    def summarize(self, rows: pa.Table, entries: Mapping[datetime, Entry], last: datetime) -> pa.Table:
+    def summarize(
+        self, rows: pa.Table, entries: Mapping[datetime, PartitionState], last: datetime
+    ) -> pa.Table:
         """Return the last row of each thing, with its first hour and the last one that is new in it."""
         hours = int64s(rows["hour"])
-        things, _ = codes(rows, [self.id])
+        things, _ = encode_keys(rows, [self.id])
         order = np.lexsort((hours, things))
         hours = hours[order]
         starts = np.flatnonzero(np.diff(things[order], prepend=-1))

@@ -13,12 +13,12 @@ from itertools import chain
 from operator import itemgetter
 from typing import Literal
 
-from transom.core.intervals import HOUR, NO_HOUR, Interval, format_hour, ranges
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hour, merge_hours
 from transom.core.terminal import counted
-from transom.findings.lines import about
-from transom.ledger.check import shortened, written
+from transom.findings.lines import describe_subject
+from transom.ledger.check import format_exact, format_short
 from transom.ledger.reasons import Cause
-from transom.ledger.state import Book, Entry, Node, Verdict
+from transom.ledger.state import CheckResult, LedgerSnapshot, PartitionKey, PartitionState
 from transom.spec.checks import OF_INGEST, BuiltIn
 
 Severity = Literal["high", "medium", "low"]
@@ -28,13 +28,13 @@ KINDS = ("gate", "silent", "incomplete", "stale")
 """What the ledger of a stage says; the stages find other kinds in the data."""
 WITHHELD, INCOMPLETE, DOUBTFUL = "are withheld", "are incomplete", "deserve a look"
 NOT_MADE, OUT_OF_DATE, DAMAGED = "could not be computed", "are out of date", "are damaged"
-FATES: Mapping[str, tuple[Severity, str]] = {
+CONSEQUENCES: Mapping[str, tuple[Severity, str]] = {
     "error": ("high", WITHHELD),
     "incomplete": ("medium", INCOMPLETE),
     "warning": ("low", DOUBTFUL),
 }
 """How bad a failed check is, and what becomes of the rows of its hour."""
-MENDED: Mapping[str, str] = {
+REMEDIES: Mapping[str, str] = {
     WITHHELD: "put the data right, or accept the value in the stream file, then run",
     NOT_MADE: "when nothing is in its way any more, run",
     INCOMPLETE: "when what is missing has come, run",
@@ -47,7 +47,7 @@ NOUNS = {
     "sketch": "sketches",
 }  # fmt: skip
 """What the rows of a stage are."""
-SHOWN = 5
+MAX_EVIDENCE = 5
 """How many hours and how many rows at fault are evidence of one finding."""
 
 
@@ -88,7 +88,7 @@ class Finding:
 
     def __str__(self) -> str:
         """One line: how bad, of what kind, what, of which key or item, and when."""
-        beside = about(self.title, self.key, self.item, self.start, self.end)
+        beside = describe_subject(self.title, self.key, self.item, self.start, self.end)
         return f"{self.severity} {self.kind}: {self.title}{beside}"
 
 
@@ -118,33 +118,33 @@ class _Cause:
 
 
 @dataclass(frozen=True)
-class _Sign:
+class _Symptom:
     """What one hour shows of a cause.
 
     Attributes:
         fate: what becomes of the rows of the hour.
-        says: the cause in a few words, for the title.
+        message: the cause in a few words, for the title.
         evidence: the cause in full.
         sample: some of the rows at fault.
-        mended: what makes it good, where that is not `MENDED` of the fate.
+        remedy: what makes it good, where that is not `REMEDIES` of the fate.
     """
 
     cause: _Cause
     hour: datetime
     severity: Severity
     fate: str
-    says: str
+    message: str
     evidence: str
     sample: tuple[str, ...] = ()
-    mended: str | None = None
+    remedy: str | None = None
 
 
 def from_ledger(
     stream: str,
     stage: str,
-    book: Book,
-    failures: Sequence[Verdict],
-    stale: Collection[Node] = (),
+    book: LedgerSnapshot,
+    failures: Sequence[CheckResult],
+    stale: Collection[PartitionKey] = (),
     rules: Mapping[str, BuiltIn] = OF_INGEST,
 ) -> list[Finding]:
     """The findings of a stage as its ledger stands, the worst first.
@@ -169,21 +169,21 @@ def from_ledger(
         _of_nodes(own, counted, found, stale, rules),
         _of_stale({node: book.get(node) for node in stale}, found),
     )
-    by_cause: dict[_Cause, dict[datetime, list[_Sign]]] = {}
+    by_cause: dict[_Cause, dict[datetime, list[_Symptom]]] = {}
     for sign in signs:
         by_cause.setdefault(sign.cause, {}).setdefault(sign.hour, []).append(sign)
-    last = book.hours(stage).last or NO_HOUR
+    last = book.hours(stage).last or UNKNOWN_HOUR
     findings = [
         _finding(stream, stage, [sign for hour in hours for sign in by_hour[hour]], last, rules)
         for by_hour in by_cause.values()
         for hours in _in_a_row(by_hour)
     ]
     return sorted(
-        findings, key=lambda one: (SEVERITIES.index(one.severity), one.start or NO_HOUR, one.finding_id)
+        findings, key=lambda one: (SEVERITIES.index(one.severity), one.start or UNKNOWN_HOUR, one.finding_id)
     )
 
 
-def _counts(verdict: Verdict, entry: Entry | None) -> bool:
+def _counts(verdict: CheckResult, entry: PartitionState | None) -> bool:
     """Whether a failed check is worth a finding: not of rows that a killed run has left, nor for something
     missing in an hour that nobody asked for."""
     if entry is None or entry.status == "writing":
@@ -191,39 +191,39 @@ def _counts(verdict: Verdict, entry: Entry | None) -> bool:
     return verdict.severity == "error" or _matters(verdict.node, entry)
 
 
-def _matters(node: Node, entry: Entry) -> bool:
-    return entry.asked or node.hour == NO_HOUR
+def _matters(node: PartitionKey, entry: PartitionState) -> bool:
+    return entry.asked or node.hour == UNKNOWN_HOUR
 
 
-def _of_check(verdict: Verdict, rules: Mapping[str, BuiltIn]) -> _Sign:
-    severity, fate = FATES[verdict.severity]
+def _of_check(verdict: CheckResult, rules: Mapping[str, BuiltIn]) -> _Symptom:
+    severity, fate = CONSEQUENCES[verdict.severity]
     # A source without any file is another matter than one of several that is late.
     silent = verdict.check == "files_expected" and verdict.observed == 0
     kind = "silent" if silent else "incomplete" if verdict.severity == "incomplete" else "gate"
     column = f" on {verdict.column}" if verdict.column else ""
     built_in = rules.get(verdict.check)
     where = f"{_hours([verdict.node.hour])}{f' {verdict.subject}' if verdict.subject else ''}"
-    return _Sign(
+    return _Symptom(
         _Cause(kind, verdict.node.block, f"{verdict.check}{column}"),
         verdict.node.hour,
         severity,
         fate,
-        f"check {verdict.check}{column} saw {shortened(verdict.observed)}, expected {verdict.expected}",
-        f"{where}: observed {written(verdict.observed)}, expected {verdict.expected}",
+        f"check {verdict.check}{column} saw {format_short(verdict.observed)}, expected {verdict.expected}",
+        f"{where}: observed {format_exact(verdict.observed)}, expected {verdict.expected}",
         verdict.sample,
         None if built_in is None or built_in.mended is None else f"{built_in.mended}, then run",
     )
 
 
 def _of_nodes(
-    nodes: Sequence[tuple[Node, Entry]],
-    counted: Sequence[Verdict],
+    nodes: Sequence[tuple[PartitionKey, PartitionState]],
+    counted: Sequence[CheckResult],
     found: Collection[str],
-    stale: Collection[Node],
+    stale: Collection[PartitionKey],
     rules: Mapping[str, BuiltIn],
-) -> Iterator[_Sign]:
+) -> Iterator[_Symptom]:
     """What nodes say of themselves and no check of theirs does."""
-    checks: dict[tuple[str, datetime], list[Verdict]] = {}
+    checks: dict[tuple[str, datetime], list[CheckResult]] = {}
     for verdict in counted:
         checks.setdefault((verdict.node.block, verdict.node.hour), []).append(verdict)
     files = {
@@ -247,13 +247,13 @@ def _of_nodes(
                         yield replace(sign, cause=files.get(one.about or "", sign.cause))
 
 
-def _waits_for(entry: Entry, nodes: Collection[str]) -> bool:
+def _waits_for(entry: PartitionState, nodes: Collection[str]) -> bool:
     """Whether a node is blocked by one of some others, by their keys."""
     causes = entry.causes or () if entry.status == "blocked" else ()
     return any(cause.kind == "waits" and cause.about in nodes for cause in causes)
 
 
-def _own_causes(entry: Entry) -> list[Cause]:
+def _own_causes(entry: PartitionState) -> list[Cause]:
     """What an incomplete hour lacks itself. Where words alone say it, only its failed checks are known."""
     if entry.causes is None:
         return []
@@ -261,21 +261,21 @@ def _own_causes(entry: Entry) -> list[Cause]:
     return [cause for cause in causes if cause.kind not in ("inputs", "earlier")]
 
 
-def _of_cause(node: Node, cause: Cause) -> _Sign:
+def _of_cause(node: PartitionKey, cause: Cause) -> _Symptom:
     """What an incomplete hour shows of something that it lacks."""
     mended = None
     if cause.kind == "withheld_file":
         mended = f"put right what withholds {cause.about}, as that finding says, then run"
     of = _Cause("incomplete", node.block, _name_of(cause))
-    return _Sign(of, node.hour, "medium", INCOMPLETE, cause.text, cause.text, mended=mended)
+    return _Symptom(of, node.hour, "medium", INCOMPLETE, cause.text, cause.text, remedy=mended)
 
 
-def _in_words(cause: _Cause, hour: datetime, words: str, fate: str) -> _Sign:
+def _in_words(cause: _Cause, hour: datetime, words: str, fate: str) -> _Symptom:
     """What a withheld hour says of itself."""
-    return _Sign(cause, hour, "high", fate, words, words)
+    return _Symptom(cause, hour, "high", fate, words, words)
 
 
-def _name(entry: Entry) -> str:
+def _name(entry: PartitionState) -> str:
     """What withholds an hour, where no check of its own does."""
     return ", ".join(sorted({_name_of(cause) for cause in entry.causes or ()}))
 
@@ -284,7 +284,9 @@ def _name_of(cause: Cause) -> str:
     return cause.about or cause.kind if cause.kind == "check" else cause.kind
 
 
-def _of_stale(stale: Mapping[Node, Entry | None], found: Collection[str]) -> Iterator[_Sign]:
+def _of_stale(
+    stale: Mapping[PartitionKey, PartitionState | None], found: Collection[str]
+) -> Iterator[_Symptom]:
     """Hours that are out of date, whichever blocks they are of; not what is found as withheld."""
     for node, entry in sorted(stale.items()):
         withheld = entry is not None and entry.status in ("quarantined", "damaged")
@@ -293,20 +295,20 @@ def _of_stale(stale: Mapping[Node, Entry | None], found: Collection[str]) -> Ite
                 "what they are computed from has changed since, a gate kept runs from them, or one was killed"
             )
             evidence = f"block {node.block}"
-            yield _Sign(_Cause("stale", None, ""), node.hour, "medium", OUT_OF_DATE, says, evidence)
+            yield _Symptom(_Cause("stale", None, ""), node.hour, "medium", OUT_OF_DATE, says, evidence)
 
 
 def _in_a_row(hours: Collection[datetime]) -> list[list[datetime]]:
-    alone = [[NO_HOUR]] if NO_HOUR in hours else []
-    return alone + [list(stretch.hours()) for stretch in ranges(set(hours) - {NO_HOUR})]
+    alone = [[UNKNOWN_HOUR]] if UNKNOWN_HOUR in hours else []
+    return alone + [list(stretch.hours()) for stretch in merge_hours(set(hours) - {UNKNOWN_HOUR})]
 
 
 def _finding(
-    stream: str, stage: str, signs: Sequence[_Sign], last: datetime, rules: Mapping[str, BuiltIn]
+    stream: str, stage: str, signs: Sequence[_Symptom], last: datetime, rules: Mapping[str, BuiltIn]
 ) -> Finding:
     cause, hours = signs[0].cause, sorted({sign.hour for sign in signs})
     worst = min(signs, key=lambda sign: SEVERITIES.index(sign.severity))
-    stretch = None if hours == [NO_HOUR] else Interval(hours[0], hours[-1] + HOUR)
+    stretch = None if hours == [UNKNOWN_HOUR] else Interval(hours[0], hours[-1] + HOUR)
     ongoing = stretch is None or last in stretch
     severity = "high" if cause.kind == "silent" and ongoing and worst.fate == INCOMPLETE else worst.severity
     start, end = (stretch.start, stretch.end) if stretch else (None, None)
@@ -327,36 +329,36 @@ def _finding(
 
 
 def _title(
-    stream: str, stage: str, cause: _Cause, worst: _Sign, hours: Sequence[datetime], ongoing: bool
+    stream: str, stage: str, cause: _Cause, worst: _Symptom, hours: Sequence[datetime], ongoing: bool
 ) -> str:
     if cause.kind == "silent":
         when = f"since {_hours(hours[:1])}" if ongoing else f"for {_hours(hours)}"
-        return f"no file of {stream} {when} ({_how_many(hours)})"
+        return f"no file of {stream} {when} ({_format_count(hours)})"
     noun = NOUNS.get(stage, "rows")
     of_block = f" of {cause.block}" if cause.block not in (None, noun) else ""
-    when = f"{_hours(hours)}{f' ({_how_many(hours)})' if len(hours) > 1 else ''}"
-    return f"{stream}: {noun}{of_block}, {when}, {worst.fate}: {worst.says}"
+    when = f"{_hours(hours)}{f' ({_format_count(hours)})' if len(hours) > 1 else ''}"
+    return f"{stream}: {noun}{of_block}, {when}, {worst.fate}: {worst.message}"
 
 
 def _evidence(
     stage: str,
     cause: _Cause,
-    worst: _Sign,
-    signs: Sequence[_Sign],
+    worst: _Symptom,
+    signs: Sequence[_Symptom],
     hours: Sequence[datetime],
     rules: Mapping[str, BuiltIn],
 ) -> tuple[str, ...]:
     built_in = rules.get(cause.name.partition(" ")[0])
     said = list(dict.fromkeys(sign.evidence for sign in signs))
-    more = [f"and {len(said) - SHOWN} more"] if len(said) > SHOWN else []
-    rows = list(dict.fromkeys(row[:200] for sign in signs for row in sign.sample))[:SHOWN]
-    mended = worst.mended or MENDED.get(worst.fate)
+    more = [f"and {len(said) - MAX_EVIDENCE} more"] if len(said) > MAX_EVIDENCE else []
+    rows = list(dict.fromkeys(row[:200] for sign in signs for row in sign.sample))[:MAX_EVIDENCE]
+    mended = worst.remedy or REMEDIES.get(worst.fate)
     over = "over any hours"
-    if hours != [NO_HOUR]:
+    if hours != [UNKNOWN_HOUR]:
         over = f"from {format_hour(hours[0])} to {format_hour(hours[-1] + HOUR)}"
     return (
         *([f"the rule: {built_in.meaning}"] if built_in else []),
-        *said[:SHOWN],
+        *said[:MAX_EVIDENCE],
         *more,
         *rows,
         *([f"to mend it: {mended} {stage} {over}"] if mended else []),
@@ -365,12 +367,12 @@ def _evidence(
 
 def _hours(hours: Sequence[datetime]) -> str:
     """Hours that follow each other, in words."""
-    if hours[0] == NO_HOUR:
+    if hours[0] == UNKNOWN_HOUR:
         return "files without an hour"
     if len(hours) == 1:
         return format_hour(hours[0])
     return f"{format_hour(hours[0])} to {format_hour(hours[-1] + HOUR)}"
 
 
-def _how_many(hours: Sequence[datetime]) -> str:
+def _format_count(hours: Sequence[datetime]) -> str:
     return counted(len(hours), "hour")

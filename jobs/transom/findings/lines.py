@@ -4,10 +4,12 @@ import re
 from datetime import datetime
 
 from transom.core.intervals import HOUR, format_hour
-from transom.core.terminal import escaped
+from transom.core.terminal import escape_control_chars
 
 
-def about(title: str, key: str | None, item: str | None, start: datetime | None, end: datetime | None) -> str:
+def describe_subject(
+    title: str, key: str | None, item: str | None, start: datetime | None, end: datetime | None
+) -> str:
     """Return what a finding's title does not say of its key, its item and its time, in brackets.
 
     Args:
@@ -18,7 +20,9 @@ def about(title: str, key: str | None, item: str | None, start: datetime | None,
         Text to append to the title, such as ` (10.0.0.1, 2015-05-17T10:00 to 2015-05-17T12:00)`; empty where
         the title says everything.
     """
-    missing = [escaped(value) for value in (key, item) if value is not None and not _names(title, value)]
+    missing = [
+        escape_control_chars(value) for value in (key, item) if value is not None and not _names(title, value)
+    ]
     if start is not None and end is not None and format_hour(start) not in title:
         missing.append(_span(start, end))
     return f" ({', '.join(missing)})" if missing else ""

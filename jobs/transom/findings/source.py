@@ -11,7 +11,7 @@ import pyarrow as pa
 from transom.findings.from_ledger import Finding, Severity
 from transom.findings.text import filled, key_text, one_line
 from transom.ledger.staleness import fingerprint
-from transom.ledger.state import Entry
+from transom.ledger.state import PartitionState
 
 if TYPE_CHECKING:
     from transom.spec.stream import Stream
@@ -57,7 +57,9 @@ class FindingTemplate(ABC):
     end: str = "end"
 
     @abstractmethod
-    def summarize(self, rows: pa.Table, entries: Mapping[datetime, Entry], last: datetime) -> pa.Table:
+    def summarize(
+        self, rows: pa.Table, entries: Mapping[datetime, PartitionState], last: datetime
+    ) -> pa.Table:
         """Return a row for each finding, with all that its words need and nothing more.
 
         Args:

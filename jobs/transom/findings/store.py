@@ -18,7 +18,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from transom.core.intervals import Interval
 from transom.findings.from_ledger import KINDS, SEVERITIES, Finding, from_ledger
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Entry, Node
+from transom.ledger.state import PartitionKey, PartitionState
 from transom.spec.checks import OF_INGEST, BuiltIn
 from transom.storage.tables import ATTEMPTS, Table, instant, query, read_rows
 
@@ -38,7 +38,7 @@ def findings(
             end, and what belongs to no hour; None is everything.
         kinds: only these; None is all.
     """
-    rows = _ask(root, f"SELECT * FROM t WHERE {_asked(interval, kinds)} ORDER BY {_RANK}")
+    rows = _ask(root, f"SELECT * FROM t WHERE {_where(interval, kinds)} ORDER BY {_RANK}")
     return list(map(_of_row, rows))
 
 
@@ -47,11 +47,11 @@ class Selection:
     """Some findings of each kind and block, and how many more there are.
 
     Attributes:
-        shown: the worst first.
+        findings: the worst first.
         more: of each kind and block that has more, the block, and how many are left out, most first.
     """
 
-    shown: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
     more: tuple[tuple[str, str | None, int], ...]
 
     @property
@@ -64,7 +64,7 @@ class Selection:
         return f"... and {total} more in the table findings: {', '.join(kinds)}"
 
 
-def selected(root: str, most: int, each: int, interval: Interval | None = None) -> Selection:
+def select_findings(root: str, most: int, each: int, interval: Interval | None = None) -> Selection:
     """Return some findings of each kind and block, so that many of one kind hide no other.
 
     Args:
@@ -75,7 +75,7 @@ def selected(root: str, most: int, each: int, interval: Interval | None = None) 
     groups = (
         f"SELECT *, row_number() OVER (PARTITION BY kind, block ORDER BY {_RANK}) AS __place, "
         "count(*) OVER (PARTITION BY kind, block) AS __many "
-        f"FROM t WHERE {_asked(interval, None)}"
+        f"FROM t WHERE {_where(interval, None)}"
     )
     # One of each first, then the second ones.
     rows = _ask(
@@ -93,13 +93,13 @@ def selected(root: str, most: int, each: int, interval: Interval | None = None) 
     return Selection(tuple(map(_of_row, rows)), tuple(more))
 
 
-def how_many(root: str, interval: Interval | None = None) -> int:
+def count_findings(root: str, interval: Interval | None = None) -> int:
     """How many findings there are.
 
     Args:
         root, interval: as in `findings`.
     """
-    rows = _ask(root, f"SELECT count(*) AS many FROM t WHERE {_asked(interval, None)}")
+    rows = _ask(root, f"SELECT count(*) AS many FROM t WHERE {_where(interval, None)}")
     return sum(row["many"] for row in rows)
 
 
@@ -131,7 +131,7 @@ _RANK = (
 log says: episodes, the latest first, and alerts."""
 
 
-def _asked(interval: Interval | None, kinds: Iterable[str] | None) -> str:
+def _where(interval: Interval | None, kinds: Iterable[str] | None) -> str:
     """A condition on findings, as `findings` is asked for them."""
     where = "TRUE"
     if kinds is not None:
@@ -150,7 +150,7 @@ def publish(
     ledger: Ledger,
     stream: str,
     stage: str,
-    stale: Mapping[Node, Entry | None],
+    stale: Mapping[PartitionKey, PartitionState | None],
     rules: Mapping[str, BuiltIn] = OF_INGEST,
 ) -> bool:
     """Brings a stage's findings up to date with its ledger.
@@ -171,7 +171,7 @@ def publish(
     written = False
     for _ in range(ATTEMPTS):
         held = ledger.open(NAME)
-        wanted = _wanted(ledger, stream, stage, stale, rules)
+        wanted = _current_findings(ledger, stream, stage, stale, rules)
         if sorted(_read(held, _of_ledger(stage)), key=_ID) == sorted(wanted, key=_ID):
             return written
         try:
@@ -182,12 +182,16 @@ def publish(
     raise CommitFailedError(f"{stage}: findings were written by others at every one of {ATTEMPTS} attempts")
 
 
-def _wanted(
-    ledger: Ledger, stream: str, stage: str, stale: Mapping[Node, Entry | None], rules: Mapping[str, BuiltIn]
+def _current_findings(
+    ledger: Ledger,
+    stream: str,
+    stage: str,
+    stale: Mapping[PartitionKey, PartitionState | None],
+    rules: Mapping[str, BuiltIn],
 ) -> list[Finding]:
-    book = ledger.book([stage])
+    book = ledger.snapshot([stage])
     if any(entry.status == "blocked" for _, entry in book.troubled()):
-        book = ledger.book()
+        book = ledger.snapshot()
     left = [node for node, seen in stale.items() if book.get(node) == seen]
     return from_ledger(stream, stage, book, ledger.failures(book, stage), left, rules)
 

@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from transom.core.intervals import NO_HOUR
+from transom.core.intervals import UNKNOWN_HOUR
 from transom.findings.from_ledger import Finding
 from transom.findings.source import HOUR, IDENTITY, MOMENT, FindingSource, FindingTemplate
 from transom.findings.store import NAME, to_arrow
 from transom.findings.text import short_hash
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import STANDS, Book, Entry
+from transom.ledger.state import READABLE, LedgerSnapshot, PartitionState
 from transom.spec.stream import Stream
 from transom.storage.tables import ATTEMPTS, Table, in_hours_sql, literal, query
 
@@ -43,7 +43,7 @@ class SyncState:
         findings: the findings before that moment.
     """
 
-    book: Book
+    book: LedgerSnapshot
     rows: DeltaTable | None
     findings: DeltaTable
 
@@ -110,10 +110,10 @@ def _consistent(ledger: Ledger, source: FindingSource) -> SyncState:
     publication, and one of these would show."""
     findings = ledger.open(NAME)
     while True:
-        book = ledger.book([source.stage])
+        book = ledger.snapshot([source.stage])
         uri = f"{ledger.root}/{source.table}"
         rows = DeltaTable(uri) if DeltaTable.is_deltatable(uri) else None
-        if ledger.book([source.stage]) is book:
+        if ledger.snapshot([source.stage]) is book:
             return SyncState(book, rows, findings)
 
 
@@ -134,20 +134,20 @@ def _summaries(state: SyncState, stream: Stream, source: FindingSource) -> Itera
 
 def _block_rows(
     state: SyncState, table: DeltaTable, source: FindingSource, template: FindingTemplate
-) -> tuple[pa.Table, Mapping[datetime, Entry], datetime]:
+) -> tuple[pa.Table, Mapping[datetime, PartitionState], datetime]:
     """Read what `FindingTemplate.summarize` takes."""
     entries = state.book.series(source.stage, template.block, source.table)
-    last = (hour for hour in reversed(list(entries)) if entries[hour].before().status in STANDS)
+    last = (hour for hour in reversed(list(entries)) if entries[hour].state_before_claim().status in READABLE)
     # What a run has begun to replace is read as it was.
     replaced: dict[int, list[datetime]] = {}
     for node, entry in state.book.having(["writing"], [source.table]):
-        if node.block == template.block and entry.stood_at is not None:
-            replaced.setdefault(entry.stood_at, []).append(node.hour)
+        if node.block == template.block and entry.previous_version is not None:
+            replaced.setdefault(entry.previous_version, []).append(node.hour)
     parts = [_read(table, template, f"NOT {in_hours_sql(chain(*replaced.values()))}")]
     for version, hours in replaced.items():
         parts.append(_read(DeltaTable(table.table_uri, version=version), template, in_hours_sql(hours)))
     rows = _with_plain_texts(pa.concat_tables(parts, promote_options="default"))
-    return rows, entries, next(last, NO_HOUR)
+    return rows, entries, next(last, UNKNOWN_HOUR)
 
 
 def _read(table: DeltaTable, template: FindingTemplate, where: str) -> pa.Table:

@@ -3,10 +3,10 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats.field_drift import Names
-from transom.formats.parsed_records import Records
-from transom.formats.record_format import Layout
-from transom.formats.typed_columns import Refusals, mask
+from transom.formats.field_drift import FieldDrift
+from transom.formats.parsed_records import ParsedRecords
+from transom.formats.record_format import RecordFormat
+from transom.formats.typed_columns import Rejections, mask
 
 _QUOTED = r'(?:[^"\\]|\\.)*'
 COMMON = (
@@ -21,14 +21,14 @@ UNSET = {"ident", "user", "bytes", "referer", "agent"}
 class Apache:
     """Fields: client, ident, user, time, request, method, path, protocol, status, bytes, referer, agent."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: RecordFormat) -> None:
         self.columns: frozenset[str] = frozenset()
-        self.shown = Names(layout)
+        self.shown = FieldDrift(layout)
         common = layout.options.get("variant") == "common"
         self._line = COMMON + ("" if common else COMBINED) + "$"
         self._form = "the common log form" if common else "the common or the combined log form"
 
-    def parse(self, text: pa.Array, refused: Refusals) -> Records:
+    def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Every field of every line as text; lines of another form are refused as `no_match`."""
         found = pc.extract_regex(text, self._line)
         refused.add(mask(pc.and_(pc.is_valid(text), pc.is_null(found))), "no_match", expected=self._form)
@@ -46,7 +46,7 @@ class Apache:
         if not refused.any.all():
             common = pc.all(pc.or_(short, pc.is_null(found))).as_py()
             self.shown.show(fields.keys() - ({"referer", "agent"} if common else set()), declared=True)
-        return Records(fields)
+        return ParsedRecords(fields)
 
     def header(self, text: pa.Array) -> int:
         """The format has no header lines."""

@@ -28,7 +28,7 @@ WINDOW = 2**27
 """Bytes that a zstd frame may look back, and so hold in memory: what the `zstd` command allows by itself."""
 
 
-class Broken(Exception):
+class CorruptFile(Exception):
     """The file cannot be read on from here.
 
     Attributes:
@@ -40,7 +40,7 @@ class Broken(Exception):
         self.kind = kind
 
 
-def unpacked(source: BinaryIO, name: str) -> Iterator[bytes]:
+def decompress(source: BinaryIO, name: str) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file.
 
     Args:
@@ -90,7 +90,7 @@ def _gzip(steps: Iterator[bytes]) -> Iterator[bytes]:
                 with suppress(zlib.error):
                     for at in range(len(data)):
                         yield before.decompress(data[at : at + 1])
-                raise Broken("corrupt", str(error)) from None
+                raise CorruptFile("corrupt", str(error)) from None
             yield piece
             if member.eof:
                 data, member = member.unused_data, None
@@ -100,7 +100,7 @@ def _gzip(steps: Iterator[bytes]) -> Iterator[bytes]:
             else:
                 break
     if member is not None or not begun:
-        raise Broken("truncated", "the stream ends inside a gzip member")
+        raise CorruptFile("truncated", "the stream ends inside a gzip member")
 
 
 def _zstd(steps: Iterator[bytes]) -> Iterator[bytes]:
@@ -114,10 +114,10 @@ def _zstd(steps: Iterator[bytes]) -> Iterator[bytes]:
             try:
                 piece = frame.decompress(data)
             except zstandard.ZstdError as error:
-                raise Broken("corrupt", str(error)) from None
+                raise CorruptFile("corrupt", str(error)) from None
             yield piece
             data = frame.unused_data
             if frame.eof:
                 frame = None
     if frame is not None or not begun:
-        raise Broken("truncated", "the stream ends inside a zstd frame")
+        raise CorruptFile("truncated", "the stream ends inside a zstd frame")

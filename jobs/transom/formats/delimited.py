@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats.field_drift import Names
+from transom.formats.field_drift import FieldDrift
 from transom.formats.lines import some_hold
-from transom.formats.parsed_records import Records
-from transom.formats.record_format import Layout
+from transom.formats.parsed_records import ParsedRecords
+from transom.formats.record_format import RecordFormat
 from transom.formats.separated_values import Separated, separated
-from transom.formats.typed_columns import Refusals, mask
+from transom.formats.typed_columns import Rejections, mask
 
 SEPARATOR = re.compile(r"\\x([0-9a-fA-F]{2})")
 """How Zeek writes a character of its separator."""
@@ -30,7 +30,7 @@ class Csv:
     columns, and those that begin with `comment` are header lines.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: RecordFormat) -> None:
         options = layout.options
         self._separated = separated(str(options.get("delimiter", ",")), str(options.get("quote", '"')))
         names = options.get("names")
@@ -46,7 +46,7 @@ class Csv:
         self.has_header = bool(header)
         self.awaits_header = self.has_header and not self.named_by
         self._line = 0
-        self.shown = Names(layout)
+        self.shown = FieldDrift(layout)
         self._wanted = None if layout.keep_rest else layout.paths
         self._once = layout.paths
         self._twice: str | None = None
@@ -85,18 +85,18 @@ class Csv:
     def _note_twice(self) -> None:
         self._twice = _named_twice(self.names or (), self._once)
 
-    def parse(self, text: pa.Array, refused: Refusals) -> Records:
+    def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Every column as text; an empty value is null, or a file that quotes everything had no nulls."""
         names = self.names
         if names is None:
             refused.add(mask(pc.is_valid(text)), "no_header")
-            return Records({})
+            return ParsedRecords({})
         if self._twice is not None:
             return _ambiguous(self._twice, text, refused)
         columns = self._separated.columns(text, names, self._wanted, "", refused)
         if not refused.any.all():
             self.shown.show(names, declared=not self.has_header)
-        return Records(columns)
+        return ParsedRecords(columns)
 
 
 def _named_twice(names: Sequence[str], used: Collection[str]) -> str | None:
@@ -104,11 +104,11 @@ def _named_twice(names: Sequence[str], used: Collection[str]) -> str | None:
     return next((name for name in names if name in used and names.count(name) > 1), None)
 
 
-def _ambiguous(name: str, text: pa.Array, refused: Refusals) -> Records:
+def _ambiguous(name: str, text: pa.Array, refused: Rejections) -> ParsedRecords:
     """Refuse lines under a header that has a name twice: which of its values is meant, nobody knows."""
     there = mask(pc.not_equal(text, ""))
     refused.add(there, "ambiguous_header", name, pa.repeat(pa.scalar(name), len(text)), ONCE)
-    return Records({})
+    return ParsedRecords({})
 
 
 def _character(code: re.Match[str]) -> str:
@@ -130,13 +130,13 @@ def read_marked(text: pa.Array, directive: Callable[[str], None]) -> int:
 class ZeekTsv:
     """Zeek's own tab-separated logs. Header lines anywhere hold from there on."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: RecordFormat) -> None:
         self._separated = Separated("\t")
         self.unset = "-"
         self.empty = "(empty)"
         self.names: list[str] | None = None
         self.seen: set[str] = set()
-        self.shown = Names(layout)
+        self.shown = FieldDrift(layout)
         self._wanted = None if layout.keep_rest else layout.paths
         self._once = layout.paths
         self._twice: str | None = None
@@ -166,11 +166,11 @@ class ZeekTsv:
             case "#empty_field" if values:
                 self.empty = values[0]
 
-    def parse(self, text: pa.Array, refused: Refusals) -> Records:
+    def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Every column as text; the unset field is null."""
         if self.names is None:
             refused.add(mask(pc.is_valid(text)), "no_header")
-            return Records({})
+            return ParsedRecords({})
         if self._twice is not None:
             return _ambiguous(self._twice, text, refused)
         columns = self._separated.columns(text, self.names, self._wanted, self.unset, refused)
@@ -180,4 +180,4 @@ class ZeekTsv:
             }
         if not refused.any.all():
             self.shown.show(self.names)
-        return Records(columns)
+        return ParsedRecords(columns)

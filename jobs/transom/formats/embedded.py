@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 
 from transom.formats import parsed_records as rest
 from transom.formats.embedded_option import Inside
-from transom.formats.field_drift import MOST, Names
+from transom.formats.field_drift import MAX_NAMES, FieldDrift
 from transom.formats.json import lines as json_lines
-from transom.formats.json.lines import JsonLines, json_text, loaded, same_buffers
-from transom.formats.parsed_records import Records
-from transom.formats.record_format import EventTime, Field, Layout
-from transom.formats.typed_columns import Refusals, mask
+from transom.formats.json.lines import JsonLines, json_text, parse_json, same_buffers
+from transom.formats.parsed_records import ParsedRecords
+from transom.formats.record_format import EventTime, Field, RecordFormat
+from transom.formats.typed_columns import Rejections, mask
 
 if TYPE_CHECKING:
     from transom.formats.read_file import Parser
@@ -36,10 +36,10 @@ TEXT = "\0text"
 """The name of the field's own column in what the outer parser reads; no column is called so."""
 
 
-class EmbeddedNames(Names):
+class EmbeddedNames(FieldDrift):
     """The names that records and the texts in them have shown."""
 
-    def __init__(self, layout: Layout, given: Inside, outer: Names, inner: Names) -> None:
+    def __init__(self, layout: RecordFormat, given: Inside, outer: FieldDrift, inner: FieldDrift) -> None:
         super().__init__(layout)
         self._layout, self._given, self._outer, self._inner = layout, given, outer, inner
 
@@ -48,7 +48,7 @@ class EmbeddedNames(Names):
         """Of both; of the texts none where a column holds them whole."""
         whole = self._given.field in self._layout.paths
         inner = () if whole else (f"{self._given.prefix}{name}" for name in self._inner.unknown)
-        return tuple(sorted((*self._outer.unknown, *inner))[:MOST])
+        return tuple(sorted((*self._outer.unknown, *inner))[:MAX_NAMES])
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class EmbeddedNames(Names):
 class Embedded:
     """Fields of the records, and under the field's path those of its text."""
 
-    def __init__(self, layout: Layout, given: Inside, make: Callable[[Layout], "Parser"]) -> None:
+    def __init__(self, layout: RecordFormat, given: Inside, make: Callable[[RecordFormat], "Parser"]) -> None:
         """Read a layout with the option.
 
         Args:
@@ -76,7 +76,7 @@ class Embedded:
         self.outer = make(_outer_layout(layout, given))
         self.inner = make(_inner_layout(layout, given))
         self._layout = layout
-        self.shown: Names = EmbeddedNames(layout, given, self.outer.shown, self.inner.shown)
+        self.shown: FieldDrift = EmbeddedNames(layout, given, self.outer.shown, self.inner.shown)
         self._tried: tuple[pa.Array, _Texts] | None = None
 
     def __copy__(self) -> "Embedded":
@@ -109,7 +109,7 @@ class Embedded:
             for start, end in pairwise(cuts):
                 yield piece[start:end]
 
-    def parse(self, text: pa.Array, refused: Refusals) -> Records:
+    def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Every wanted field of the lines and of their texts."""
         found = self._texts(text)
         bad = found.refused.any & ~refused.any
@@ -117,7 +117,7 @@ class Embedded:
         refused.put(np.flatnonzero(bad), found.refused.of(bad))
         return self._joined(found, self.inner.parse, refused)
 
-    def one_by_one(self, text: pa.Array, refused: Refusals) -> Records:
+    def one_by_one(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """As `parse` has it, all JSON as text."""
         outer = self.outer.one_by_one if isinstance(self.outer, JsonLines) else self.outer.parse
         inner = self.inner.one_by_one if isinstance(self.inner, JsonLines) else self.inner.parse
@@ -126,11 +126,11 @@ class Embedded:
     def _texts(self, text: pa.Array) -> "_Texts":
         """The texts in some lines; asked a second time for the same lines, nothing is read again."""
         if self._tried is None or not same_buffers(self._tried[0], text):
-            refused = Refusals.none(len(text))
+            refused = Rejections.none(len(text))
             self._tried = text, self._read(text, self.outer.parse(text, refused), refused)
         return self._tried[1]
 
-    def _read(self, text: pa.Array, records: Records, refused: Refusals) -> "_Texts":
+    def _read(self, text: pa.Array, records: ParsedRecords, refused: Rejections) -> "_Texts":
         values = records.fields.get(self.given.field)
         strings = pa.nulls(len(text), pa.string()) if values is None else values.cast(pa.string())
         trimmed = pc.utf8_trim(strings, BLANKS)
@@ -141,10 +141,10 @@ class Embedded:
         return _Texts(records, refused, strings, rows, _lines(trimmed.take(pa.array(rows))))
 
     def _joined(
-        self, found: "_Texts", parse: Callable[[pa.Array, Refusals], Records], refused: Refusals
-    ) -> Records:
+        self, found: "_Texts", parse: Callable[[pa.Array, Rejections], ParsedRecords], refused: Rejections
+    ) -> ParsedRecords:
         """Both records of each line; a text that begins in its form and breaks it refuses the line."""
-        inner_refused = Refusals.none(len(found.rows))
+        inner_refused = Rejections.none(len(found.rows))
         inner = parse(found.strings, inner_refused)
         count = len(refused.any)
         place = np.full(count, -1, dtype=np.int64)
@@ -165,9 +165,9 @@ class Embedded:
             if f"{self.given.prefix}{path}" in self._layout.paths
         }
         kept = self._rest(found, inner, take) if self._layout.keep_rest else None
-        return Records({**found.records.fields, **fields}, kept)
+        return ParsedRecords({**found.records.fields, **fields}, kept)
 
-    def _rest(self, found: "_Texts", inner: Records, take: pa.Array) -> pa.Array:
+    def _rest(self, found: "_Texts", inner: ParsedRecords, take: pa.Array) -> pa.Array:
         """What neither record gives to a column, of each line; the text's below the name of the field."""
         outer_left = found.records.rest
         if outer_left is None:
@@ -185,8 +185,8 @@ class Embedded:
             outer_left.to_pylist(), left.take(take).to_pylist(), found.all.to_pylist(), read, strict=True
         )
         for outer, below, text, is_read in rows:
-            value = (loaded(below) if below is not None else None) if is_read else text
-            whole = {**({} if outer is None else loaded(outer)), self.given.field: value}
+            value = (parse_json(below) if below is not None else None) if is_read else text
+            whole = {**({} if outer is None else parse_json(outer)), self.given.field: value}
             whole = {name: one for name, one in whole.items() if one is not None}
             kept.append(json_text(whole, ordered=True) if whole else None)
         return pa.array(kept, pa.string())
@@ -202,8 +202,8 @@ class _Texts:
         strings: the texts of these.
     """
 
-    records: Records
-    refused: Refusals
+    records: ParsedRecords
+    refused: Rejections
     all: pa.Array
     rows: npt.NDArray[np.int64]
     strings: pa.Array
@@ -217,13 +217,13 @@ def _lines(texts: pa.Array) -> pa.Array:
     written = texts.to_pylist()
     for index in several.tolist():
         try:
-            written[index] = json_lines.SURROGATE.sub("\ufffd", json_text(loaded(written[index])))
+            written[index] = json_lines.SURROGATE.sub("\ufffd", json_text(parse_json(written[index])))
         except ValueError:
             continue
     return pa.array(written, pa.string())
 
 
-def _lacks(names: Names, paths: Sequence[str]) -> bool:
+def _lacks(names: FieldDrift, paths: Sequence[str]) -> bool:
     return len(names.lacking(paths)) == len(paths)
 
 
@@ -236,7 +236,7 @@ def _inner(paths: Iterable[str], given: Inside) -> tuple[str, ...]:
 
 
 def _part(
-    layout: Layout, given: Inside, paths_of: Callable[[Iterable[str], Inside], tuple[str, ...]]
+    layout: RecordFormat, given: Inside, paths_of: Callable[[Iterable[str], Inside], tuple[str, ...]]
 ) -> tuple[tuple[Field, ...], EventTime]:
     fields = [replace(column, paths=paths_of(column.paths, given)) for column in layout.fields]
     time = replace(
@@ -248,12 +248,12 @@ def _part(
     return tuple(column for column in fields if column.paths), time
 
 
-def _outer_layout(layout: Layout, given: Inside) -> Layout:
+def _outer_layout(layout: RecordFormat, given: Inside) -> RecordFormat:
     fields, time = _part(layout, given, _outer)
     options = {name: value for name, value in layout.options.items() if name != "embedded"}
     return replace(layout, fields=(*fields, Field(TEXT, (given.field,))), time=time, options=options)
 
 
-def _inner_layout(layout: Layout, given: Inside) -> Layout:
+def _inner_layout(layout: RecordFormat, given: Inside) -> RecordFormat:
     fields, time = _part(layout, given, _inner)
     return replace(layout, format=given.format, fields=fields, time=time, options=given.options)

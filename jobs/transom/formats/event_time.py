@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from transom.core import rounding
 from transom.core.intervals import EPOCH
-from transom.formats.record_format import ByLines, Layout, is_local
+from transom.formats.record_format import RecordFormat, TimeByLineNumber, is_local
 from transom.formats.repeated_hour import repeats
 from transom.formats.times import APACHE, LAST, SPECIAL, beyond, instants, numbers, time_form
-from transom.formats.typed_columns import ARROW, Refusals, mask
+from transom.formats.typed_columns import ARROW, Rejections, mask
 
 LONGEST_ADDED = 1e9
 """Seconds that a field may add to a time: some thirty years."""
@@ -24,7 +24,7 @@ Taken = Callable[[Sequence[str]], pa.Array]
 
 
 def by_fields(
-    layout: Layout, fields: Mapping[str, pa.Array], taken: Taken, refused: Refusals
+    layout: RecordFormat, fields: Mapping[str, pa.Array], taken: Taken, refused: Rejections
 ) -> tuple[pa.Array, npt.NDArray[np.int64] | None]:
     """The times that fields say; lines without one are refused (`missing_time`, `bad_time`, ...).
 
@@ -68,7 +68,7 @@ def by_fields(
 
 
 def by_lines(
-    rule: ByLines, start: datetime | None, lines: npt.NDArray[np.int64], refused: Refusals
+    rule: TimeByLineNumber, start: datetime | None, lines: npt.NDArray[np.int64], refused: Rejections
 ) -> pa.Array:
     """The times that the numbers of the lines make; those that no log holds are refused (`bad_time`).
 

@@ -3,18 +3,18 @@
 from collections.abc import Iterable
 from threading import Lock
 
-from transom.formats.record_format import Layout
+from transom.formats.record_format import RecordFormat
 
-MOST = 100
+MAX_NAMES = 100
 """Unknown names of a file that are kept: the first ones in their order."""
 LONGEST_NAME = 200
 """Characters of an unknown name that are kept."""
 
 
-class Names:
+class FieldDrift:
     """The names that a file's records have shown so far, in whatever order and by whichever thread."""
 
-    def __init__(self, layout: Layout, nested: bool = False) -> None:
+    def __init__(self, layout: RecordFormat, nested: bool = False) -> None:
         """Nothing yet; `nested` where a path may lead down through objects, whose names are known then."""
         self._columns = {field.name: field.paths for field in layout.fields}
         self.wanted = layout.paths
@@ -43,7 +43,7 @@ class Names:
                     continue
                 elif not declared and name not in self._known:
                     self._unknown.add(name[:LONGEST_NAME])
-            if len(self._unknown) > 10 * MOST:
+            if len(self._unknown) > 10 * MAX_NAMES:
                 self._unknown = set(self.unknown)
 
     def lacking(self, paths: Iterable[str]) -> list[str]:
@@ -57,8 +57,8 @@ class Names:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Names that no column and no time takes, in their order, at most `MOST`."""
-        return tuple(sorted(self._unknown)[:MOST])
+        """Names that no column and no time takes, in their order, at most `MAX_NAMES`."""
+        return tuple(sorted(self._unknown)[:MAX_NAMES])
 
     @property
     def absent(self) -> tuple[str, ...]:

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.formats.pair_scanner import OfPairs, Scanner
-from transom.formats.parsed_records import Records
-from transom.formats.record_format import Layout
-from transom.formats.typed_columns import Refusals, mask
+from transom.formats.parsed_records import ParsedRecords
+from transom.formats.record_format import RecordFormat
+from transom.formats.typed_columns import Rejections, mask
 
 
 class KeyValue(OfPairs):
@@ -19,7 +19,7 @@ class KeyValue(OfPairs):
     line without any pair behind them is refused.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: RecordFormat) -> None:
         options = layout.options
         separator, self._assign = options.get("separator"), str(options.get("assign", "="))
         quote = str(options.get("quote", '"'))
@@ -30,7 +30,7 @@ class KeyValue(OfPairs):
         self._form = f"a line with name{self._assign}value in it{behind}"
         self._line = rf"^[{between}]*{heads}(?P<pairs>.*)$"
 
-    def parse(self, text: pa.Array, refused: Refusals) -> Records:
+    def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Every wanted field as text, null where it is empty."""
         own: dict[str, pa.Array] = {}
         without = mask(text.is_valid())

@@ -31,7 +31,7 @@ class Stop:
     expected: str
 
 
-class LeftOver:
+class PatternStops:
     """Tells where a pattern stops."""
 
     def __init__(self, text: str) -> None:
@@ -82,16 +82,16 @@ def _furthest(texts: pa.Array, patterns: Sequence[str]) -> tuple[Int64s, Int64s]
         middle = (low + high + 1) // 2
         for at in np.unique(middle[low < high]).tolist():
             here = np.flatnonzero((middle == at) & (low < high))
-            matched = mask(pc.is_valid(_taken(texts.take(pa.array(here)), patterns[at])))
+            matched = mask(pc.is_valid(_matched_prefix(texts.take(pa.array(here)), patterns[at])))
             low[here[matched]] = at
             high[here[~matched]] = at - 1
     size = np.zeros(len(texts), dtype=np.int64)
     for at in np.unique(low).tolist():
         here = np.flatnonzero(low == at)
-        taken = pc.struct_field(_taken(texts.take(pa.array(here)), patterns[at]), "beginning")
+        taken = pc.struct_field(_matched_prefix(texts.take(pa.array(here)), patterns[at]), "beginning")
         size[here] = pc.fill_null(pc.utf8_length(taken), 0).to_numpy(zero_copy_only=False)
     return low, size
 
 
-def _taken(texts: pa.Array, pattern: str) -> pa.Array:
+def _matched_prefix(texts: pa.Array, pattern: str) -> pa.Array:
     return pc.extract_regex(texts, f"^(?P<beginning>{pattern})")

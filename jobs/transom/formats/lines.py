@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats.decompress import Broken, unpacked
+from transom.formats.decompress import CorruptFile, decompress
 
 BLOCK = 8 * 2**20
 """Decompressed bytes that are parsed at a time."""
@@ -19,7 +19,7 @@ BLOCK = 8 * 2**20
 LONGEST = 2**20
 """Bytes of the longest line that is parsed; a longer one is refused."""
 
-KEPT = 16 * 2**20
+MAX_RAW_BYTES = 16 * 2**20
 """Bytes that are kept of a refused line."""
 
 LINES = 2**17
@@ -36,7 +36,7 @@ MARK = b"\xef\xbb\xbf"
 
 
 @dataclass
-class Tally:
+class ByteStats:
     """What is counted while the bytes go by."""
 
     known: Sequence[int]
@@ -66,17 +66,17 @@ class Tally:
         return self._digest.hexdigest()
 
 
-def decompressed(source: BinaryIO, name: str, tally: Tally) -> Iterator[bytes]:
+def decompressed(source: BinaryIO, name: str, tally: ByteStats) -> Iterator[bytes]:
     """The decompressed bytes of a file, in pieces; what breaks it is noted, not raised."""
     try:
-        for piece in unpacked(source, name):
+        for piece in decompress(source, name):
             tally.see(piece)
             yield piece
-    except Broken as broken:
+    except CorruptFile as broken:
         tally.broken = (broken.kind, f"after {tally.size} decompressed bytes: {broken}")
 
 
-def without_holes(pieces: Iterable[bytes], tally: Tally) -> Iterator[bytes]:
+def without_holes(pieces: Iterable[bytes], tally: ByteStats) -> Iterator[bytes]:
     """Yield the pieces of a file without the NUL bytes with which its lines begin, and count these.
 
     A log that is truncated under its writer begins with a hole of them, and one whose machine lost power
@@ -102,7 +102,7 @@ def without_holes(pieces: Iterable[bytes], tally: Tally) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True)
-class Block:
+class ByteBlock:
     """Whole lines, of which only the file's last may lack its line end.
 
     Attributes:
@@ -113,7 +113,7 @@ class Block:
     dropped: int = 0
 
 
-def blocks(pieces: Iterable[bytes], size: int, kept: int = KEPT) -> Iterator[Block]:
+def blocks(pieces: Iterable[bytes], size: int, kept: int = MAX_RAW_BYTES) -> Iterator[ByteBlock]:
     """Bytes cut after a line end about every `size` bytes, or sooner where the lines are short.
 
     A line of which more than `kept` bytes have come without an end is let go, but for these and its last
@@ -137,7 +137,7 @@ def blocks(pieces: Iterable[bytes], size: int, kept: int = KEPT) -> Iterator[Blo
                 held[-1] = last[-1]
             if not end:
                 continue
-            block, dropped = Block(bytes(held + end), dropped), 0
+            block, dropped = ByteBlock(bytes(held + end), dropped), 0
             held.clear()
             yield block
         ends = piece.count(b"\n")
@@ -146,7 +146,7 @@ def blocks(pieces: Iterable[bytes], size: int, kept: int = KEPT) -> Iterator[Blo
         held += piece
         too_long = len(held) - whole > most
         if whole and (whole >= size or lines >= LINES or too_long):
-            block = Block(bytes(memoryview(held)[:whole]))
+            block = ByteBlock(bytes(memoryview(held)[:whole]))
             del held[:whole]
             whole = lines = 0
             yield block
@@ -155,7 +155,7 @@ def blocks(pieces: Iterable[bytes], size: int, kept: int = KEPT) -> Iterator[Blo
             held[most - 1] = held[-1]
             del held[most:]
     if held:
-        yield Block(bytes(held), dropped)
+        yield ByteBlock(bytes(held), dropped)
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Lines:
     lengths: npt.NDArray[np.int64]
 
 
-def split(block: Block) -> Lines:
+def split(block: ByteBlock) -> Lines:
     """A block's lines, without a loop over them: offsets by numpy, one shared buffer."""
     data = np.frombuffer(block.data, dtype=np.uint8)
     ends = np.flatnonzero(data == 10)

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.formats import parsed_records as rest
-from transom.formats.field_drift import Names
-from transom.formats.parsed_records import Records
-from transom.formats.record_format import Layout
-from transom.formats.typed_columns import Refusals, mask
+from transom.formats.field_drift import FieldDrift
+from transom.formats.parsed_records import ParsedRecords
+from transom.formats.record_format import RecordFormat
+from transom.formats.typed_columns import Rejections, mask
 
 Rows = npt.NDArray[np.int64]
 LINE_END = ord("\n")
@@ -112,7 +112,7 @@ class Pairs:
         values = self.values.take(pa.array(here))
         there = mask(pc.is_valid(values))
         here, values = here[there], values.filter(pa.array(there))
-        heads = pa.array([rest.written(name) for name in known], pa.string())
+        heads = pa.array([rest.json_value_text(name) for name in known], pa.string())
         members = rest.member(heads.take(pa.array(codes[here])), values)
         ends = np.cumsum(np.bincount(self.rows[here], minlength=self.lines))
         offsets = pa.array(np.r_[0, ends].astype(np.int32))
@@ -245,18 +245,18 @@ class OfPairs:
 
     columns: frozenset[str] = frozenset()
 
-    def __init__(self, layout: Layout, scanner: Scanner) -> None:
+    def __init__(self, layout: RecordFormat, scanner: Scanner) -> None:
         self._scanner = scanner
         self._keeps_rest = layout.keep_rest
         lead = layout.options.get("lead", ())
         self._lead = [str(name) for name in lead] if isinstance(lead, Sequence) else []
-        self.shown = Names(layout)
+        self.shown = FieldDrift(layout)
 
     def header(self, text: pa.Array) -> int:
         """The format has no header lines."""
         return 0
 
-    def _records(self, own: dict[str, pa.Array], pairs: Pairs, refused: Refusals) -> Records:
+    def _records(self, own: dict[str, pa.Array], pairs: Pairs, refused: Rejections) -> ParsedRecords:
         """What the lines hold: fields by their place, and pairs, of which one that is named as such a field
         is left out."""
         nothing = pa.scalar(None, pa.string())
@@ -267,4 +267,4 @@ class OfPairs:
             self.shown.show(pairs.distinct.difference(own))
         wanted = self.shown.wanted
         fields = own | {path: pairs.field(path) for path in sorted(wanted - own.keys())}
-        return Records(fields, pairs.behind(own).rest(wanted) if self._keeps_rest else None)
+        return ParsedRecords(fields, pairs.behind(own).rest(wanted) if self._keeps_rest else None)

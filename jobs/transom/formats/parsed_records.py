@@ -13,7 +13,7 @@ CONTROL = "[\x00-\x1f]"
 
 
 @dataclass(frozen=True)
-class Records:
+class ParsedRecords:
     """What a parser made of some lines.
 
     Attributes:
@@ -28,7 +28,7 @@ class Records:
 
 def of_fields(fields: Mapping[str, pa.Array], wanted: frozenset[str], rows: int) -> pa.Array:
     """The fields that are not wanted, of each line; null where none of them has a value."""
-    parts = [member(f",{written(name)}", fields[name]) for name in sorted(fields.keys() - wanted)]
+    parts = [member(f",{json_value_text(name)}", fields[name]) for name in sorted(fields.keys() - wanted)]
     if not parts:
         return pa.nulls(rows, pa.string())
     # Arrow's join that skips nulls gives no row at all where there are only nulls.
@@ -56,6 +56,6 @@ def escaped(values: pa.Array) -> pa.Array:
     return values
 
 
-def written(value: Any) -> str:
+def json_value_text(value: Any) -> str:
     """The shortest JSON text of a value, with sorted names."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.concurrency import in_order
+from transom.core.concurrency import ordered_map
 from transom.core.intervals import EPOCH
 from transom.formats import event_time as moments
 from transom.formats import parsed_records as rest
@@ -22,30 +22,30 @@ from transom.formats.apache import Apache
 from transom.formats.delimited import Csv, ZeekTsv
 from transom.formats.embedded import Embedded
 from transom.formats.embedded_option import inside
-from transom.formats.field_drift import Names
+from transom.formats.field_drift import FieldDrift
 from transom.formats.json import lines as json_lines
 from transom.formats.json.lines import JsonLines
 from transom.formats.json.record_paths import around
-from transom.formats.json.records import Text, spread
+from transom.formats.json.records import Text, explode_records
 from transom.formats.key_value import KeyValue
 from transom.formats.lines import (
     BLOCK,
-    KEPT,
     LONGEST,
     MARK,
+    MAX_RAW_BYTES,
+    ByteStats,
     Lines,
-    Tally,
     blocks,
     decompressed,
     split,
     without_holes,
 )
-from transom.formats.parsed_records import Records
-from transom.formats.record_format import REST, Layout, Span
+from transom.formats.parsed_records import ParsedRecords
+from transom.formats.record_format import REST, RecordFormat, Span
 from transom.formats.regex import Regex
 from transom.formats.repeated_hour import Order
 from transom.formats.syscalls import Syscalls
-from transom.formats.typed_columns import ARROW, Refusals, column, mask
+from transom.formats.typed_columns import ARROW, Rejections, column, mask
 from transom.formats.w3c import W3c
 
 MICROSECOND = timedelta(microseconds=1)
@@ -53,7 +53,7 @@ REJECTED = pa.schema(
     [("source_line", pa.int64()), *((name, pa.string()) for name in ("raw", "reason", "column", "detail"))]
 )
 NO_NUL = "text, which has no NUL bytes inside of a line"
-PARSERS: dict[str, Callable[[Layout], "Parser"]] = {
+PARSERS: dict[str, Callable[[RecordFormat], "Parser"]] = {
     "apache": Apache,
     "csv": Csv,
     "json": JsonLines,
@@ -80,7 +80,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Summary:
+class FileSummary:
     """What a file was; `lines = header_lines + accepted + rejected`.
 
     Where lines hold records (`records` of json), each record is a line of the file in all that is counted.
@@ -121,7 +121,7 @@ class Parser(Protocol):
         shown: which names the file's records have shown.
     """
 
-    shown: Names
+    shown: FieldDrift
 
     @property
     def columns(self) -> frozenset[str]:
@@ -130,14 +130,14 @@ class Parser(Protocol):
     def header(self, text: pa.Array) -> int:
         """How many lines at the beginning of these describe the format; it reads on by what they say."""
 
-    def parse(self, text: pa.Array, refused: Refusals) -> Records:
+    def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """What the lines hold; lines of another form are noted in `refused`."""
 
 
 def read_file(
     source: BinaryIO,
     name: str,
-    layout: Layout,
+    layout: RecordFormat,
     span: Span | None,
     *,
     start: datetime | None = None,
@@ -145,7 +145,7 @@ def read_file(
     known: Sequence[int] = (),
     block: int = BLOCK,
     threads: int = 1,
-) -> Iterator[Chunk | Summary]:
+) -> Iterator[Chunk | FileSummary]:
     """Reads a file to its end.
 
     Args:
@@ -160,10 +160,10 @@ def read_file(
     Yields:
         Chunks in the order of the lines, then one Summary.
     """
-    file = _File(layout, _Told(layout, span, start, captures or {}), Tally(known))
+    file = _File(layout, _FileContext(layout, span, start, captures or {}), ByteStats(known))
     accepted = rejected = 0
     order = Order()
-    for chunks in in_order(file.jobs(source, name, block), threads):
+    for chunks in ordered_map(file.jobs(source, name, block), threads):
         for chunk in chunks:
             chunk = _resolved(chunk, order)
             accepted += chunk.events.num_rows
@@ -194,7 +194,7 @@ def _resolved(chunk: Chunk, order: Order) -> Chunk:
 class _File:
     """A file as far as it has been read: what bears on how its next lines are to be parsed."""
 
-    def __init__(self, layout: Layout, told: "_Told", tally: Tally) -> None:
+    def __init__(self, layout: RecordFormat, told: "_FileContext", tally: ByteStats) -> None:
         self.layout, self.told, self.tally = layout, told, tally
         self.parser: Parser | None = None
         self.lines = self.headers = 0
@@ -215,7 +215,12 @@ class _File:
             # The line that the break cuts is refused, be it empty: what lies before it has been read.
             self.lines += 1
             reason, detail = self.tally.broken
-            row = {"source_line": self.lines, "raw": _kept(half).decode(), "reason": reason, "detail": detail}
+            row = {
+                "source_line": self.lines,
+                "raw": _raw_text(half).decode(),
+                "reason": reason,
+                "detail": detail,
+            }
             rejected = pa.RecordBatch.from_pylist([row], schema=REJECTED)
             yield lambda: [Chunk(_events([], self.layout, 0), rejected)]
 
@@ -227,7 +232,7 @@ class _File:
         # Empty lines are refused alike by all parsers.
         parser = self.parser or _parser(self.layout, b"")
         for text in _texts(lines, self.layout):
-            for start, end in _stretches(text.strings, parser):
+            for start, end in _ranges(text.strings, parser):
                 header = parser.header(text.strings[start:end])
                 self.headers += header
                 # As it is now: the next header lines may come before these have been parsed.
@@ -235,10 +240,10 @@ class _File:
                 yield partial(_chunks, text, start + header, end, self.lines + 1, as_now, self.told)
             self.lines += len(text.strings)
 
-    def summary(self, accepted: int, rejected: int) -> Summary:
+    def summary(self, accepted: int, rejected: int) -> FileSummary:
         """What the file was, when all of it has been parsed."""
         tally, parser = self.tally, self.parser or _parser(self.layout, b"")
-        return Summary(
+        return FileSummary(
             tally.sha256,
             tally.size,
             self.lines,
@@ -259,7 +264,7 @@ def _first_line(text: pa.Array) -> bytes | None:
     return text[int(filled[0])].as_py() if len(filled) else None
 
 
-def _parser(layout: Layout, first_line: bytes) -> Parser:
+def _parser(layout: RecordFormat, first_line: bytes) -> Parser:
     given = inside(layout.options)
     if given is not None:
         return Embedded(layout, given, lambda part: _parser(part, first_line))
@@ -273,24 +278,26 @@ def _parser(layout: Layout, first_line: bytes) -> Parser:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _FileContext:
     """What is told of a file: how it is read, what it may hold, and what its name says."""
 
-    layout: Layout
+    layout: RecordFormat
     span: Span | None
     start: datetime | None
     captures: Mapping[str, str]
 
 
-def _texts(lines: Lines, layout: Layout) -> Iterator[Text]:
+def _texts(lines: Lines, layout: RecordFormat) -> Iterator[Text]:
     """The lines as strings; or the records that they hold, which stand for lines then."""
     path = layout.options.get("records")
-    strings, refused = _decoded(lines.text, pa.array(lines.lengths), LONGEST if path is None else KEPT)
+    strings, refused = _decoded(
+        lines.text, pa.array(lines.lengths), LONGEST if path is None else MAX_RAW_BYTES
+    )
     text = Text(strings, lines.text, refused)
-    return iter([text]) if path is None else spread(text, str(path), around(layout.paths))
+    return iter([text]) if path is None else explode_records(text, str(path), around(layout.paths))
 
 
-def _chunks(text: Text, start: int, end: int, first: int, parser: Parser, told: _Told) -> list[Chunk]:
+def _chunks(text: Text, start: int, end: int, first: int, parser: Parser, told: _FileContext) -> list[Chunk]:
     """Some lines of a text that is numbered from `first`, in stretches that are parsed alike."""
     return [
         _chunk(text.strings[low:high], text, low, first, parser, told)
@@ -298,10 +305,10 @@ def _chunks(text: Text, start: int, end: int, first: int, parser: Parser, told: 
     ]
 
 
-def _stretches(strings: pa.Array, parser: Parser) -> list[tuple[int, int]]:
+def _ranges(strings: pa.Array, parser: Parser) -> list[tuple[int, int]]:
     """Where header lines may stand: at the beginning, at each run of them, at the line that names columns."""
     if isinstance(parser, Embedded):
-        return _stretches(strings, parser.outer)
+        return _ranges(strings, parser.outer)
     if isinstance(parser, ZeekTsv | W3c):
         marked = mask(pc.starts_with(strings, "#"))
         begins = np.flatnonzero(marked & ~np.r_[False, marked[:-1]])
@@ -345,10 +352,10 @@ def _with_nul(text: pa.Array) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _decoded(text: pa.Array, lengths: pa.Array, longest: int) -> tuple[pa.Array, Refusals]:
+def _decoded(text: pa.Array, lengths: pa.Array, longest: int) -> tuple[pa.Array, Rejections]:
     """The lines as strings, null where one is too long, holds NUL bytes or is not UTF-8; these and empty ones
     are refused."""
-    refused = Refusals.none(len(text))
+    refused = Rejections.none(len(text))
     refused.add(mask(pc.equal(lengths, 0)), "empty")
     long = pc.greater(lengths, longest)
     refused.add(mask(long), "line_too_long", values=lengths, expected=f"at most {longest} bytes")
@@ -361,7 +368,7 @@ def _decoded(text: pa.Array, lengths: pa.Array, longest: int) -> tuple[pa.Array,
     return strings, refused
 
 
-def _utf8(text: pa.Array, refused: Refusals) -> pa.Array:
+def _utf8(text: pa.Array, refused: Rejections) -> pa.Array:
     """Return bytes as strings, null where they are not UTF-8; these lines are refused."""
     try:
         return text.cast(pa.string())
@@ -385,11 +392,11 @@ def _chunk(
     offset: int,
     first: int,
     parser: Parser,
-    told: _Told,
+    told: _FileContext,
 ) -> Chunk:
     rows = len(strings)
     there, block = slice(offset, offset + rows), text.refused
-    refused = Refusals(block.reason[there].copy(), block.column[there].copy(), block.detail[there].copy())
+    refused = Rejections(block.reason[there].copy(), block.column[there].copy(), block.detail[there].copy())
     refused.any = block.any[there].copy()
     records = parser.parse(strings, refused)
     lines = np.arange(first + offset, first + offset + rows, dtype=np.int64)
@@ -398,7 +405,7 @@ def _chunk(
     texts = all(pa.types.is_string(field.type) for field in records.fields.values())
     if len(bad) and not texts and isinstance(parser, JsonLines | Embedded):
         # Arrow's reader keeps a number and not its text, by which a line is refused whatever its neighbours.
-        again = Refusals.none(len(bad))
+        again = Rejections.none(len(bad))
         _typed(parser.one_by_one(strings.take(pa.array(bad)), again), lines[bad], told, again)
         refused.put(bad, again)
     numbers = pa.array(lines)
@@ -407,7 +414,7 @@ def _chunk(
     rejected = pa.RecordBatch.from_arrays(
         [
             numbers.take(pa.array(bad)),
-            pa.array([_kept(text.raw[offset + int(index)].as_py()) for index in bad], pa.binary()).cast(
+            pa.array([_raw_text(text.raw[offset + int(index)].as_py()) for index in bad], pa.binary()).cast(
                 pa.string()
             ),
             *(
@@ -421,7 +428,7 @@ def _chunk(
 
 
 def _typed(
-    records: Records, lines: npt.NDArray[np.int64], told: _Told, refused: Refusals
+    records: ParsedRecords, lines: npt.NDArray[np.int64], told: _FileContext, refused: Rejections
 ) -> tuple[list[pa.Array], npt.NDArray[np.int64] | None]:
     """The time, the layout's fields and the rest, and the times' shifts as `Chunk` has them; lines without a
     time, or one in the span, are refused."""
@@ -469,9 +476,9 @@ def _in_span(
     return found, np.where(first & second, shifts, 0)
 
 
-def _kept(line: bytes) -> bytes:
+def _raw_text(line: bytes) -> bytes:
     """A refused line as it stood, in UTF-8; bytes that are no text are spelt out as \\xNN."""
-    line = line[:KEPT]
+    line = line[:MAX_RAW_BYTES]
     if len(line) <= LONGEST:
         return line.decode("utf-8", "backslashreplace").encode()
     # In parts: such a byte takes four characters, and a single rare character makes all the others take
@@ -484,7 +491,7 @@ def _kept(line: bytes) -> bytes:
     return bytes(kept)
 
 
-def _events(arrays: Sequence[pa.Array], layout: Layout, rows: int) -> pa.RecordBatch:
+def _events(arrays: Sequence[pa.Array], layout: RecordFormat, rows: int) -> pa.RecordBatch:
     schema = pa.schema(
         [
             ("event_time", ARROW["timestamp"]),

@@ -1,6 +1,6 @@
 """What a parser is told about a log: its format, its columns and where its times come from.
 
-A specification (`transom.stream`) is validated and then reduced to a `Layout`. The parsers know
+A specification (`transom.stream`) is validated and then reduced to a `RecordFormat`. The parsers know
 nothing else about a stream, so they can be tested, and shipped to executors, on their own.
 """
 
@@ -69,7 +69,7 @@ def is_local(form: str, zone: str | None) -> bool:
 
 
 @dataclass(frozen=True)
-class ByLines:
+class TimeByLineNumber:
     """Times of a log without times: each line is later than the one before it by the same step.
 
     Attributes:
@@ -102,11 +102,11 @@ class EventTime:
     time_format: str = "iso"
     zone: str | None = None
     more: tuple[tuple[str, ...], ...] = ()
-    by_lines: ByLines | None = None
+    by_lines: TimeByLineNumber | None = None
 
 
 @dataclass(frozen=True)
-class Layout:
+class RecordFormat:
     """Everything a parser needs to turn a file's bytes into events and rejections.
 
     Attributes:

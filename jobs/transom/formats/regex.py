@@ -3,29 +3,29 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.formats.field_drift import Names
-from transom.formats.left_over import LeftOver
-from transom.formats.parsed_records import Records
-from transom.formats.record_format import Layout
-from transom.formats.regex_rules import checked
-from transom.formats.typed_columns import Refusals, mask
+from transom.formats.field_drift import FieldDrift
+from transom.formats.left_over import PatternStops
+from transom.formats.parsed_records import ParsedRecords
+from transom.formats.record_format import RecordFormat
+from transom.formats.regex_rules import validate_regex
+from transom.formats.typed_columns import Rejections, mask
 
 
 class Regex:
     """Fields: the named groups. One that takes no part, or nothing, has no value."""
 
-    def __init__(self, layout: Layout) -> None:
-        pattern = checked(str(layout.options["pattern"])).text
+    def __init__(self, layout: RecordFormat) -> None:
+        pattern = validate_regex(str(layout.options["pattern"])).text
         self._line = f"^(?:{pattern})$"
-        self._left_over = LeftOver(pattern)
+        self._left_over = PatternStops(pattern)
         self.columns: frozenset[str] = frozenset()
-        self.shown = Names(layout)
+        self.shown = FieldDrift(layout)
 
     def header(self, text: pa.Array) -> int:
         """The format has no header lines."""
         return 0
 
-    def parse(self, text: pa.Array, refused: Refusals) -> Records:
+    def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Every group of every line as text; lines that the pattern does not match whole are refused."""
         found = pc.extract_regex(text, self._line)
         unmatched = mask(pc.and_(pc.is_valid(text), pc.is_null(found))) & ~refused.any
@@ -40,4 +40,4 @@ class Regex:
         if not refused.any.all():
             # What a line shows is up to the pattern: a group that takes part in none has drifted nowhere.
             self.shown.show(fields, declared=True)
-        return Records(fields)
+        return ParsedRecords(fields)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 LONGEST = 10_000
 """Characters of the longest pattern."""
-MOST_REPEATS = 1000
+MAX_REPEATS = 1000
 """How many times RE2 repeats a part, also where repeats lie in each other."""
 LARGEST = 200_000
 """Steps of RE2's program for a pattern, roughly: it takes a third of a million."""
@@ -54,7 +54,7 @@ class PatternError(ValueError):
 
 
 @dataclass(frozen=True)
-class Pattern:
+class CheckedRegex:
     """A pattern that has been checked.
 
     Attributes:
@@ -67,7 +67,7 @@ class Pattern:
 
 
 @lru_cache(maxsize=256)
-def checked(text: str, linear: bool = True) -> Pattern:
+def validate_regex(text: str, linear: bool = True) -> CheckedRegex:
     """Return a pattern that Python compiles.
 
     Args:
@@ -95,14 +95,14 @@ def checked(text: str, linear: bool = True) -> Pattern:
     if linear and whole.size > LARGEST:
         raise PatternError(0, "is too large with its repeats written out")
     plain = "".join("(?:" if token[0] == "(" else token[0] for token in _TOKEN.finditer(text))
-    return Pattern(plain, tuple(compiled.groupindex))
+    return CheckedRegex(plain, tuple(compiled.groupindex))
 
 
 def beginnings(text: str) -> list[list[tuple[str, str]]]:
     """Return, for each alternative of a pattern, its beginnings and the part that follows each of them.
 
     Args:
-        text: a pattern that `checked` has passed, and whose groups without a name count for nothing.
+        text: a pattern that `validate_regex` has passed, and whose groups without a name count for nothing.
 
     Returns:
         For each alternative, from nothing to the whole: the pattern of a beginning, and the text of the part
@@ -191,8 +191,8 @@ class _Walk:
             raise PatternError(token.end() - 1, "a possessive repeat is not known here")
         times = max(least, most or 0, 1)
         repeats = part.repeats * times
-        if self.linear and repeats > MOST_REPEATS:
-            rule = f"repeats a part at most {MOST_REPEATS} times; got {repeats}"
+        if self.linear and repeats > MAX_REPEATS:
+            rule = f"repeats a part at most {MAX_REPEATS} times; got {repeats}"
             raise PatternError(token.start(), rule)
         if not self.linear and part.endless and (most is None or most > MANY):
             what = self.text[part.start : token.end()][:40]

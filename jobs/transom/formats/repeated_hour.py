@@ -142,11 +142,11 @@ class Order:
             if most[0] > 0:
                 self._open, self._open_line = 0, None
             elif last != 0:
-                self._tell(self._open, self._open_line)
+                self._report(self._open, self._open_line)
                 self._open, self._open_line = 0, None
         untold = (backs[rows] > 1) | ((most[index] == 0) & (index != last))
         if untold.any():
-            self._tell(int(untold.sum()), int(lines[rows[untold][0]]))
+            self._report(int(untold.sum()), int(lines[rows[untold][0]]))
         if twice[-1]:
             self._backs = int(backs[-1])
             waits = (most[index] == 0) & (index == last)
@@ -157,10 +157,10 @@ class Order:
             self._backs = 0
 
     def _close(self) -> None:
-        self._tell(self._open, self._open_line)
+        self._report(self._open, self._open_line)
         self._last, self._backs, self._open, self._open_line = None, 0, 0, None
 
-    def _tell(self, rows: int, line: int | None) -> None:
+    def _report(self, rows: int, line: int | None) -> None:
         self.ambiguous += rows
         if rows and line is not None:
             self.first_line = line if self.first_line is None else min(self.first_line, line)

@@ -15,7 +15,7 @@ from pyarrow import csv
 
 from transom.formats.lines import MARK, joined, some_hold
 from transom.formats.record_format import BLANKS
-from transom.formats.typed_columns import Mask, Refusals, mask
+from transom.formats.typed_columns import Mask, Rejections, mask
 
 
 class Separated:
@@ -61,7 +61,7 @@ class Separated:
         names: Sequence[str],
         wanted: Collection[str] | None,
         unset: str,
-        refused: Refusals,
+        refused: Rejections,
     ) -> dict[str, pa.Array]:
         """The values of lines, a column for each name.
 
@@ -105,7 +105,7 @@ class Separated:
         found = mask(pc.starts_with(text, MARK.decode()))
         return found | mask(pc.match_substring(text, "\r")) if some_hold(text, "\r") else found
 
-    def _open(self, text: pa.Array, refused: Refusals) -> Mask:
+    def _open(self, text: pa.Array, refused: Rejections) -> Mask:
         """Which lines end inside a quote; they are refused."""
         found = np.zeros(len(text), dtype=bool)
         if self.quote is not None and some_hold(text, self.quote):
@@ -151,7 +151,7 @@ class Separated:
         return table, bad
 
     def _singly(
-        self, text: pa.Array, rows: Iterable[int], width: int, refused: Refusals
+        self, text: pa.Array, rows: Iterable[int], width: int, refused: Rejections
     ) -> dict[int, list[str]]:
         read = {}
         for row in rows:
@@ -186,7 +186,7 @@ class Aligned(Separated):
         names: Sequence[str],
         wanted: Collection[str] | None,
         unset: str,
-        refused: Refusals,
+        refused: Rejections,
     ) -> dict[str, pa.Array]:
         """As of values with one blank between them."""
         plain = pc.utf8_rtrim(pc.replace_substring_regex(text, self._of_blanks, r"\1 "), " \t")

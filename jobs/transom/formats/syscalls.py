@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.formats.pair_scanner import OfPairs, Scanner, Unterminated
-from transom.formats.parsed_records import Records
-from transom.formats.record_format import CALL, RETURN, Layout
-from transom.formats.typed_columns import Refusals, mask
+from transom.formats.parsed_records import ParsedRecords
+from transom.formats.record_format import CALL, RETURN, RecordFormat
+from transom.formats.typed_columns import Rejections, mask
 
 ARROW = "=>"
 BLANKS = " \t"
@@ -26,14 +26,14 @@ class Syscalls(OfPairs):
     that is named as another field is left out. The return goes to the line's end.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: RecordFormat) -> None:
         super().__init__(layout, Scanner())
         self._own = (*self._lead, CALL, RETURN)
         heads = "".join(rf"(?P<h{i}>{WORD})[ \t]+" for i in range(len(self._lead)))
         self._line = rf"^[ \t]*{heads}(?P<{CALL}>{NAME})(?P<args>{ARGUMENTS}){RESULT}[ \t]*$"
         self._form = " ".join([*self._lead, f"name [arg=value ...] [{ARROW} return]"])
 
-    def parse(self, text: pa.Array, refused: Refusals) -> Records:
+    def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Every wanted field as text, null where it is empty."""
         quoted = mask(pc.match_substring(text, '"'))
         found = pc.extract_regex(pc.if_else(pa.array(quoted), pa.scalar(None, text.type), text), self._line)
@@ -48,7 +48,7 @@ class Syscalls(OfPairs):
         refused.add(mask(pc.and_(pc.is_valid(text), pc.is_null(own[CALL]))), "no_match", expected=self._form)
         return self._records(own, self._scanner.pairs(arguments), refused)
 
-    def _one(self, line: str, row: int, refused: Refusals) -> dict[str, str]:
+    def _one(self, line: str, row: int, refused: Rejections) -> dict[str, str]:
         """The fields of a line with quotes, and its arguments as they stand; none of another form."""
         words = self._scanner.words(line)
         try:

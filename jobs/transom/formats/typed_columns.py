@@ -29,7 +29,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass
-class Refusals:
+class Rejections:
     """The first reason for which each line is refused."""
 
     reason: npt.NDArray[np.object_]
@@ -38,7 +38,7 @@ class Refusals:
     any: Mask = field(init=False)
 
     @classmethod
-    def none(cls, rows: int) -> "Refusals":
+    def none(cls, rows: int) -> "Rejections":
         """No refusal yet."""
         return cls(*(np.full(rows, None, dtype=object) for _ in range(3)))
 
@@ -75,11 +75,11 @@ class Refusals:
             if value is not None or expected is not None:
                 self.detail[line] = detail(reason, value, expected)
 
-    def of(self, lines: Mask) -> "Refusals":
+    def of(self, lines: Mask) -> "Rejections":
         """Return the reasons of the lines of a mask."""
-        return Refusals(self.reason[lines], self.column[lines], self.detail[lines])
+        return Rejections(self.reason[lines], self.column[lines], self.detail[lines])
 
-    def put(self, lines: npt.NDArray[np.int64], others: "Refusals") -> None:
+    def put(self, lines: npt.NDArray[np.int64], others: "Rejections") -> None:
         """Gives refused lines the reasons that others have for them."""
         self.reason[lines], self.column[lines] = others.reason, others.column
         self.detail[lines] = others.detail
@@ -96,7 +96,7 @@ def mask(array: pa.Array) -> Mask:
     return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def column(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
+def column(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
     """One declared column from its text.
 
     Args:
@@ -139,7 +139,7 @@ def _absent(spec: Field, text: pa.Array) -> Mask:
     return absent
 
 
-def _boolean(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
+def _boolean(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
     if pa.types.is_boolean(text.type):
         return text
     yes = pc.is_in(text, value_set=pa.array(TRUE, pa.string()))
@@ -151,7 +151,7 @@ def _boolean(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
     return pc.if_else(known, yes, pa.scalar(None, pa.bool_()))
 
 
-def _whole(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
+def _whole(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
     fits = pc.match_substring_regex(text, INTEGER)
     refused.add(mask(pc.invert(fits)), "bad_type", spec.name, text, "a whole number")
     return pc.if_else(fits, text, pa.scalar(None, text.type))
@@ -162,7 +162,7 @@ def _plain(text: pa.Array) -> pa.Array:
     return pc.and_(pc.ascii_is_decimal(text), pc.less(pc.binary_length(text), 16))
 
 
-def _integer(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
+def _integer(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
     if pa.types.is_integer(text.type):
         values = text.cast(pa.int64())
     elif pc.all(_plain(text)).as_py() is not False:
@@ -180,7 +180,7 @@ def _integer(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
     return pc.if_else(pa.array(large), pa.scalar(None, pa.int64()), values)
 
 
-def _number(spec: Field, text: pa.Array, refused: Refusals) -> pa.Array:
+def _number(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
     values, wrong = numbers(text)
     refused.add(wrong, "bad_type", spec.name, text, "a number")
     present = mask(pc.is_valid(values))

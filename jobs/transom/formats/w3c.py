@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from transom.formats.delimited import Csv, read_marked
-from transom.formats.record_format import Layout
+from transom.formats.record_format import RecordFormat
 
 FIELDS = "#Fields:"
 """How the line begins that names the fields, with blanks between the names whatever stands between values."""
@@ -12,7 +12,7 @@ FIELDS = "#Fields:"
 class W3c(Csv):
     """Delimited text whose header lines begin with `#`, anywhere in a file; names hold from their line on."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: RecordFormat) -> None:
         super().__init__(layout)
         self.awaits_header = False
         self.skipped, self.comment = 0, ""

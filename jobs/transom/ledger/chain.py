@@ -11,20 +11,20 @@ from functools import partial
 
 from transom.core.intervals import HOUR
 from transom.ledger.reasons import Cause
-from transom.ledger.state import BITS, STANDS, Book, Entry, Node, content
+from transom.ledger.state import BITS, READABLE, LedgerSnapshot, PartitionKey, PartitionState, partition_hash
 
 
-def cause_of(node: Node, entry: Entry) -> Cause | None:
+def blocking_reason(node: PartitionKey, entry: PartitionState) -> Cause | None:
     """Why what is computed from a node waits for it, if it does not stand; or what it waits for itself."""
-    if entry.status in STANDS:
+    if entry.status in READABLE:
         return None
     if entry.status == "blocked" and entry.cause:
         return next(iter(entry.causes or ()), Cause("waits", entry.cause))
     reason = f": {entry.cause}" if entry.cause else ""
-    return waiting(node, f"is {entry.status}{reason}")
+    return waiting_reason(node, f"is {entry.status}{reason}")
 
 
-def waiting(node: Node, words: str) -> Cause:
+def waiting_reason(node: PartitionKey, words: str) -> Cause:
     """Why something waits for a node.
 
     Args:
@@ -33,10 +33,10 @@ def waiting(node: Node, words: str) -> Cause:
     return Cause("waits", f"{node} {words}", node.key)
 
 
-class Earlier:
+class PredecessorScan:
     """What a block's own table holds in the hours before one, as a pass leaves it.
 
-    Hours are asked for in order, and what comes of one is told (`comes_of`) before the next is asked for: so
+    Hours are asked for in order, and what comes of one is told (`record`) before the next is asked for: so
     all hours together take one look at each.
 
     Args:
@@ -45,23 +45,29 @@ class Earlier:
     """
 
     def __init__(
-        self, book: Book, stage: str, block: str, table: str, back: int, wanted: Collection[datetime]
+        self,
+        book: LedgerSnapshot,
+        stage: str,
+        block: str,
+        table: str,
+        back: int,
+        wanted: Collection[datetime],
     ) -> None:
-        self._node = partial(Node, stage, block, table)
+        self._node = partial(PartitionKey, stage, block, table)
         self._held = book.series(stage, block, table)
         self._back = back * HOUR
         known: set[datetime] = set()
         if back and wanted:
-            for hours in (book.hours_of(stage, block, table), book.due):
+            for hours in (book.hours_of(stage, block, table), book.required_hours):
                 known.update(hours.since(min(wanted) - self._back))
         self._ahead = sorted(known, reverse=True)
-        self._made: dict[datetime, Entry] = {}
+        self._made: dict[datetime, PartitionState] = {}
         self._passed: list[datetime] = []
         self._sums = [0]
         self._withheld: list[tuple[datetime, Cause]] = []
         self._lacking: list[datetime] = []
 
-    def comes_of(self, hour: datetime, entry: Entry) -> None:
+    def record(self, hour: datetime, entry: PartitionState) -> None:
         """Tells what has come of an hour of the pass."""
         self._made[hour] = entry
 
@@ -77,7 +83,7 @@ class Earlier:
         return self._lacking[bisect_left(self._lacking, hour - self._back) :]
 
     def contents(self, hour: datetime) -> int:
-        """What stands in those before an hour, as `Book.contents` says it of a ledger."""
+        """What stands in those before an hour, as `LedgerSnapshot.range_hash` says it of a ledger."""
         self._come_to(hour)
         found: int = (self._sums[-1] - self._sums[bisect_left(self._passed, hour - self._back)]) % 2**BITS
         return found
@@ -87,8 +93,8 @@ class Earlier:
             passed = self._ahead.pop()
             node, entry = self._node(passed), self._made.get(passed, self._held.get(passed))
             self._passed.append(passed)
-            self._sums.append(self._sums[-1] + content(node, entry, own=True))
+            self._sums.append(self._sums[-1] + partition_hash(node, entry, own=True))
             if entry is not None:
-                cause = cause_of(node, entry)
+                cause = blocking_reason(node, entry)
                 self._withheld += [(passed, cause)] if cause else []
-                self._lacking += [passed] if entry.lacks else []
+                self._lacking += [passed] if entry.has_own_gap else []

@@ -6,7 +6,7 @@ from typing import Literal
 Severity = Literal["error", "incomplete", "warning"]
 
 
-def written(observed: float | None) -> str:
+def format_exact(observed: float | None) -> str:
     """A number as a stream file takes it, in `accept` say: it reads back as exactly this value."""
     if observed is None:
         return "nothing"
@@ -15,10 +15,10 @@ def written(observed: float | None) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
 
 
-def shortened(observed: float | None) -> str:
+def format_short(observed: float | None) -> str:
     """A number as a person reads it: whole ones whole, others with four digits at least."""
     if observed is None or float(observed).is_integer():
-        return written(observed)
+        return format_exact(observed)
     return f"{observed:.4g}" if abs(observed) < 1000 else f"{observed:.1f}"
 
 
@@ -51,14 +51,14 @@ class Check:
 
     def _bound(self) -> str:
         if self.at_least is not None and self.at_least == self.at_most:
-            return written(self.at_least)
-        sides = [f"at least {written(self.at_least)}"] if self.at_least is not None else []
-        sides += [f"at most {written(self.at_most)}"] if self.at_most is not None else []
+            return format_exact(self.at_least)
+        sides = [f"at least {format_exact(self.at_least)}"] if self.at_least is not None else []
+        sides += [f"at most {format_exact(self.at_most)}"] if self.at_most is not None else []
         return " and ".join(sides)
 
 
 @dataclass(frozen=True)
-class Finding:
+class MetricResult:
     """What one check saw in one row of the table of metrics."""
 
     check: Check

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from transom.core.intervals import moment_of, number_of
 from transom.ledger.reasons import Cause, read
-from transom.ledger.state import Bools, Entry, Int64s, Node, Series
+from transom.ledger.state import Bools, Int64s, PartitionKey, PartitionState, TableKey
 from transom.storage.data_files import hours_of
 
 NAMES = ("stage", "block", "table")
@@ -24,7 +24,7 @@ AT_A_TIME = 64
 """Neighbouring hours of a table of which entries are made together."""
 
 
-class StoredNodes:
+class StoredPartitions:
     """The nodes of one version of the ledger.
 
     Each has a place. Those of a block's table follow each other, in the order of their hours.
@@ -50,19 +50,19 @@ class StoredNodes:
         begins[1:] = np.logical_or.reduce([np.diff(of[self._order]) != 0 for of in codes])
         self._starts: list[int] = np.flatnonzero(begins).tolist()
         rows_of = self._order[self._starts].tolist()
-        self._series: list[Series] = [
+        self._series: list[TableKey] = [
             tuple(of.dictionary[int(code[row])].as_py() for of, code in zip(names, codes, strict=True))
             for row in rows_of
         ]
         ends = [*self._starts[1:], len(hours)]
-        self.places: dict[Series, range] = dict(
+        self.places: dict[TableKey, range] = dict(
             zip(self._series, map(range, self._starts, ends), strict=True)
         )
         self._columns: dict[str, pa.Array] = {}
-        self._found: dict[Series, Mapping[int, int]] = {}
-        self._made: dict[int, Entry] = {}
+        self._found: dict[TableKey, Mapping[int, int]] = {}
+        self._made: dict[int, PartitionState] = {}
 
-    def place(self, node: Node) -> int | None:
+    def place(self, node: PartitionKey) -> int | None:
         """Return the place of a node; None where there is no such node."""
         series = (node.stage, node.block, node.table)
         if series not in self._found:
@@ -70,11 +70,13 @@ class StoredNodes:
             self._found[series] = dict(zip(self.hours[of.start : of.stop].tolist(), of, strict=True))
         return self._found[series].get(number_of(node.hour))
 
-    def node(self, place: int) -> Node:
+    def node(self, place: int) -> PartitionKey:
         """Return the node at a place."""
-        return Node(*self._series[bisect_right(self._starts, place) - 1], moment_of(int(self.hours[place])))
+        return PartitionKey(
+            *self._series[bisect_right(self._starts, place) - 1], moment_of(int(self.hours[place]))
+        )
 
-    def entry(self, place: int) -> Entry:
+    def entry(self, place: int) -> PartitionState:
         """Return the entry at a place."""
         if place not in self._made:
             first = place - place % AT_A_TIME
@@ -93,7 +95,7 @@ class StoredNodes:
         found: Bools = self.column(name).to_numpy(zero_copy_only=False)
         return found
 
-    def among(self, wanted: Callable[[Series], bool]) -> Bools:
+    def of_tables(self, wanted: Callable[[TableKey], bool]) -> Bools:
         """Return which nodes are of some blocks' tables."""
         found = np.zeros(len(self.hours), dtype=bool)
         for series, of in self.places.items():
@@ -120,20 +122,20 @@ class StoredNodes:
         return ~(self.having(["published"]) & self.flags("complete"))
 
     @cached_property
-    def standing(self) -> Bools:
+    def readable(self) -> Bools:
         """Which nodes stand, and say as data what they lack."""
         causes, words = (self.column(name).is_valid() for name in ("causes", "cause"))
         said: Bools = pc.or_(causes, pc.invert(words)).to_numpy(zero_copy_only=False)
         return self.having(["published", "expired"]) & (self.flags("complete") | said)
 
     @cached_property
-    def whole(self) -> Bools:
+    def complete(self) -> Bools:
         """Which of these lack nothing."""
-        return self.standing & self.flags("complete")
+        return self.readable & self.flags("complete")
 
 
-def _entry(row: Mapping[str, Any]) -> Entry:
-    return Entry(
+def _entry(row: Mapping[str, Any]) -> PartitionState:
+    return PartitionState(
         row["status"],
         row["run_id"],
         row["complete"],

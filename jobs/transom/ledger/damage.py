@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from transom.core.intervals import hours_in_words
+from transom.core.intervals import format_hours
 
 Kind = Literal["missing", "unreadable", "different", "marked"]
 """Missing: a file or a table is not there. Unreadable: it is, and cannot be read. Different: the rows are not
@@ -35,6 +35,6 @@ class Damage:
     def __str__(self) -> str:
         """One line: which table, which hours, and what is wrong with which file."""
         block = f" of {self.block}" if self.block not in (None, self.table) else ""
-        where = f" {hours_in_words(self.hours)}" if self.hours else ""
+        where = f" {format_hours(self.hours)}" if self.hours else ""
         file = f"{self.file} " if self.file else ""
         return f"{self.kind}: {self.stage}, {self.table}{block}{where}: {file}{self.detail}"

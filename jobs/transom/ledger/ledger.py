@@ -19,24 +19,24 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from transom.ledger.columnar_state import StoredNodes
+from transom.ledger.columnar_state import StoredPartitions
 from transom.ledger.reasons import write
 from transom.ledger.state import (
     EMPTY_DIGEST,
-    STOOD_AS,
-    STOOD_AT,
-    STOOD_BY,
-    STOOD_CAUSES,
-    STOOD_FOR,
-    Book,
-    Entry,
-    Node,
-    Verdict,
+    PREVIOUS_CAUSE,
+    PREVIOUS_CAUSES,
+    PREVIOUS_RUN,
+    PREVIOUS_STATUS,
+    PREVIOUS_VERSION,
+    CheckResult,
+    LedgerSnapshot,
+    PartitionKey,
+    PartitionState,
     inputs_text,
 )
 from transom.storage.tables import ATTEMPTS, Table, create, in_hours_sql, query, read_rows
 
-FORGOTTEN = "forgotten"
+DELETED = "forgotten"
 """What a commit is told of a row that is to be deleted; it stands in no table."""
 
 
@@ -45,7 +45,7 @@ TOKENS_FROM = "transom.tokens_from"
 damage begins above the tokens that the tables hold."""
 
 
-class Overtaken(RuntimeError):
+class RunSuperseded(RuntimeError):
     """Another run has claimed hours of this one since; nothing of this run is called fresh."""
 
 
@@ -75,7 +75,7 @@ class Ledger:
 
     def __init__(self, root: str) -> None:
         self.root = root
-        self._books: dict[tuple[str, ...] | None, tuple[int, Book]] = {}
+        self._books: dict[tuple[str, ...] | None, tuple[int, LedgerSnapshot]] = {}
         self._opened: dict[str, DeltaTable] = {}
         self.tables = {name: Table.load(name) for name in ("hours", "checks", "runs")}
         for table in self.tables.values():
@@ -98,14 +98,14 @@ class Ledger:
     def _schema(self, name: str) -> pa.Schema:
         return self.tables[name].arrow_schema()
 
-    def book(self, stages: Sequence[str] | None = None) -> Book:
+    def snapshot(self, stages: Sequence[str] | None = None) -> LedgerSnapshot:
         """All nodes, of some stages or of all."""
         return self._book(self.open("hours"), stages)
 
-    def _book(self, table: DeltaTable, stages: Sequence[str] | None) -> Book:
+    def _book(self, table: DeltaTable, stages: Sequence[str] | None) -> LedgerSnapshot:
         # Years of hours take a second to read, and a run looks at them several times.
         which = None if stages is None else tuple(stages)
-        version, book = self._books.get(which, (-1, Book({})))
+        version, book = self._books.get(which, (-1, LedgerSnapshot({})))
         if version != table.version():
             book = _book(table, stages)
             self._books[which] = table.version(), book
@@ -114,12 +114,12 @@ class Ledger:
     def claim(
         self,
         stage: str,
-        nodes: Iterable[Node],
+        nodes: Iterable[PartitionKey],
         run_id: str,
-        seen: Book | None = None,
+        seen: LedgerSnapshot | None = None,
         versions: Mapping[str, int] | None = None,
-        unasked: Collection[Node] = (),
-        holds: Callable[[Book], bool] = lambda book: True,
+        unasked: Collection[PartitionKey] = (),
+        holds: Callable[[LedgerSnapshot], bool] = lambda book: True,
     ) -> int:
         """Marks nodes as being written by a run, in one commit.
 
@@ -140,9 +140,9 @@ class Ledger:
         """
         nodes = list(nodes)
 
-        def entries(book: Book) -> Mapping[Node, Entry | None]:
+        def entries(book: LedgerSnapshot) -> Mapping[PartitionKey, PartitionState | None]:
             if not holds(book):
-                raise Overtaken(
+                raise RunSuperseded(
                     f"{stage}: another run of other hours, which bear on those of this one, came in between; "
                     f"run {run_id} wrote nothing, run the interval again"
                 )
@@ -150,7 +150,7 @@ class Ledger:
                 held = book.get(node)
                 if seen is not None and held != seen.get(node):
                     other = "another run" if held is None else f"run {held.run_id}"
-                    raise Overtaken(
+                    raise RunSuperseded(
                         f"{stage} {node.block} {node.hour:%Y-%m-%dT%H:%M}: {other} came in between; "
                         f"run {run_id} wrote nothing, run the interval again"
                     )
@@ -161,19 +161,19 @@ class Ledger:
 
         return self._commit(stage, entries, run_id)
 
-    def publish(self, stage: str, results: Mapping[Node, Entry | None], run_id: str) -> int:
+    def publish(self, stage: str, results: Mapping[PartitionKey, PartitionState | None], run_id: str) -> int:
         """Turns a run's claimed nodes into what came out; those that are None are forgotten.
 
         Raises:
             Overtaken: another run has claimed one of the nodes since.
         """
 
-        def entries(book: Book) -> Mapping[Node, Entry | None]:
+        def entries(book: LedgerSnapshot) -> Mapping[PartitionKey, PartitionState | None]:
             for node in results:
                 held = book.get(node)
                 if held is None or held.run_id != run_id or held.status != "writing":
                     other = "nobody" if held is None else f"{held.run_id} ({held.status})"
-                    raise Overtaken(
+                    raise RunSuperseded(
                         f"{stage} {node.block} {node.hour:%Y-%m-%dT%H:%M}: run {run_id} was overtaken by "
                         f"run {other}; its rows are not called fresh, run the interval again"
                     )
@@ -181,7 +181,12 @@ class Ledger:
 
         return self._commit(stage, entries, run_id)
 
-    def _commit(self, stage: str, entries: Callable[[Book], Mapping[Node, Entry | None]], run_id: str) -> int:
+    def _commit(
+        self,
+        stage: str,
+        entries: Callable[[LedgerSnapshot], Mapping[PartitionKey, PartitionState | None]],
+        run_id: str,
+    ) -> int:
         for attempt in range(ATTEMPTS):
             table = self.open("hours")
             read_at, changed = table.version(), entries(self._book(table, [stage]))
@@ -200,7 +205,7 @@ class Ledger:
                             custom_metadata={"run_id": run_id}, max_commit_retries=0
                         ),
                     )
-                    .when_matched_delete(f"s.status = '{FORGOTTEN}'")
+                    .when_matched_delete(f"s.status = '{DELETED}'")
                     .when_matched_update_all()
                     .when_not_matched_insert_all()
                     .execute()
@@ -212,12 +217,14 @@ class Ledger:
                     raise
         raise AssertionError("unreachable")
 
-    def _remember(self, stage: str, changed: Mapping[Node, Entry | None], before: int, after: int) -> None:
+    def _remember(
+        self, stage: str, changed: Mapping[PartitionKey, PartitionState | None], before: int, after: int
+    ) -> None:
         for which, (version, book) in self._books.items():
             if (version, after) == (before, before + 1) and (which is None or stage in which):
                 self._books[which] = after, book.updated(changed)
 
-    def record_checks(self, stage: str, verdicts: Sequence[Verdict], run_id: str) -> None:
+    def record_checks(self, stage: str, verdicts: Sequence[CheckResult], run_id: str) -> None:
         """Appends what the checks of a run saw; `checks` shows only those of the run a node stands by."""
         rows: list[dict[str, object]] = [
             {
@@ -259,27 +266,27 @@ class Ledger:
                 if attempt == ATTEMPTS - 1:
                     raise
 
-    def checks(self, book: Book, stage: str, hours: set[datetime]) -> list[Verdict]:
+    def checks(self, book: LedgerSnapshot, stage: str, hours: set[datetime]) -> list[CheckResult]:
         """What the checks saw in some hours, by the run that each node now stands by."""
         if not hours:
             return []
         return self._verdicts(book, stage, in_hours_sql(hours))
 
-    def failures(self, book: Book, stage: str) -> list[Verdict]:
+    def failures(self, book: LedgerSnapshot, stage: str) -> list[CheckResult]:
         """The checks that failed in any hour, by the run that each node now stands by."""
         return self._verdicts(book, stage, "NOT success")
 
-    def accepted(self, book: Book, stage: str) -> list[Verdict]:
+    def accepted(self, book: LedgerSnapshot, stage: str) -> list[CheckResult]:
         """Return the failed checks that somebody lets pass, by the run that each node now stands by."""
         return self._verdicts(book, stage, "accepted IS NOT NULL")
 
-    def _verdicts(self, book: Book, stage: str, where: str) -> list[Verdict]:
+    def _verdicts(self, book: LedgerSnapshot, stage: str, where: str) -> list[CheckResult]:
         verdicts = []
         for row in read_rows(self.open("checks"), f"stage = '{stage}' AND {where}"):
-            node = Node(row["stage"], row["block"], row["table"], _utc(row["hour"]))
-            if node in book and book[node].stood_by == row["run_id"]:
+            node = PartitionKey(row["stage"], row["block"], row["table"], _utc(row["hour"]))
+            if node in book and book[node].previous_run == row["run_id"]:
                 verdicts.append(
-                    Verdict(
+                    CheckResult(
                         node,
                         row["check"],
                         row["severity"],
@@ -294,7 +301,7 @@ class Ledger:
                 )
         return sorted(verdicts, key=lambda v: (v.node, v.check, v.subject or "", v.column or ""))
 
-    def silence(self, run_id: str) -> timedelta:
+    def idle_time(self, run_id: str) -> timedelta:
         """How long before the latest commit about hours a run made its own latest one.
 
         By the times in the table's log: a run that is at work commits, and no clock is asked. A run of which
@@ -316,30 +323,34 @@ def tokens_from(table: DeltaTable) -> int:
     return int(table.metadata().configuration.get(TOKENS_FROM) or 0)
 
 
-def _claimed(node: Node, held: Entry | None, run_id: str, versions: Mapping[str, int], asked: bool) -> Entry:
-    held = held or Entry("published", run_id, asked=asked)
+def _claimed(
+    node: PartitionKey, held: PartitionState | None, run_id: str, versions: Mapping[str, int], asked: bool
+) -> PartitionState:
+    held = held or PartitionState("published", run_id, asked=asked)
     inputs = dict(held.inputs or {})
-    inputs.setdefault(STOOD_BY, held.run_id)
+    inputs.setdefault(PREVIOUS_RUN, held.run_id)
     if held.status not in ("writing", "published"):
-        inputs[STOOD_AS] = held.status
+        inputs[PREVIOUS_STATUS] = held.status
     if held.cause:
-        inputs[STOOD_FOR] = held.cause
+        inputs[PREVIOUS_CAUSE] = held.cause
         if held.causes is not None:
-            inputs[STOOD_CAUSES] = write(held.causes)
+            inputs[PREVIOUS_CAUSES] = write(held.causes)
     if node.table in versions:
-        inputs.setdefault(STOOD_AT, str(versions[node.table]))
-    return Entry("writing", run_id, held.complete, held.digest, inputs, held.rows, asked=asked or held.asked)
+        inputs.setdefault(PREVIOUS_VERSION, str(versions[node.table]))
+    return PartitionState(
+        "writing", run_id, held.complete, held.digest, inputs, held.rows, asked=asked or held.asked
+    )
 
 
 def _utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _row(node: Node, entry: Entry | None) -> dict[str, object]:
+def _row(node: PartitionKey, entry: PartitionState | None) -> dict[str, object]:
     if entry is None:
         return {
             "stage": node.stage, "block": node.block, "table": node.table, "hour": node.hour,
-            "status": FORGOTTEN, "complete": False, "digest": EMPTY_DIGEST, "rows": 0, "asked": False,
+            "status": DELETED, "complete": False, "digest": EMPTY_DIGEST, "rows": 0, "asked": False,
         }  # fmt: skip
     return {
         "stage": node.stage,
@@ -358,6 +369,6 @@ def _row(node: Node, entry: Entry | None) -> dict[str, object]:
     }
 
 
-def _book(table: DeltaTable, stages: Sequence[str] | None) -> Book:
+def _book(table: DeltaTable, stages: Sequence[str] | None) -> LedgerSnapshot:
     where = "TRUE" if stages is None else " OR ".join(f"stage = '{stage}'" for stage in stages)
-    return Book({}, stored=StoredNodes(query(table, f"SELECT * FROM t WHERE {where}")))
+    return LedgerSnapshot({}, stored=StoredPartitions(query(table, f"SELECT * FROM t WHERE {where}")))

@@ -19,7 +19,8 @@ class Cause:
             `inputs`, hours of other tables that it is computed from are incomplete; `earlier`, earlier hours
             of its own table are; `waits`, an hour that it is computed from does not stand.
         text: the same in words. Nothing but what is shown depends on it.
-        about: the name of the check, the path of the file, or the hour that it waits for (`Node.key`).
+        about: the name of the check, the path of the file, or the hour that it waits for
+            (`PartitionKey.key`).
     """
 
     kind: Kind
@@ -27,7 +28,7 @@ class Cause:
     about: str | None = None
 
 
-def in_words(causes: Iterable[Cause]) -> str | None:
+def format_causes(causes: Iterable[Cause]) -> str | None:
     """Return all causes as one text; None where there are none."""
     return "; ".join(cause.text for cause in causes) or None
 

@@ -18,15 +18,15 @@ import pyarrow as pa
 
 from transom.core.intervals import HOUR
 from transom.ledger.check import Check
-from transom.ledger.state import FILLER, FIRST
-from transom.ledger.task_counters import Tally
-from transom.storage.external import Filler
+from transom.ledger.state import EXTERNAL_STAGE, SOURCE_STAGE
+from transom.ledger.task_counters import TaskCounters
+from transom.storage.external import ExternalSource
 from transom.storage.tables import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from transom.storage.store import Pins
+    from transom.storage.store import PinnedTables
 
 
 def rows_where(condition: str) -> str:
@@ -35,7 +35,7 @@ def rows_where(condition: str) -> str:
 
 
 @dataclass(frozen=True)
-class Reads:
+class InputRange:
     """A table that a block reads, from `back` hours before an hour to `forward` hours after it.
 
     A block may read its own table: of earlier hours alone, so `forward` is -1. Its hours are a chain then:
@@ -61,22 +61,22 @@ class Reads:
 
 
 @dataclass(frozen=True)
-class Part:
+class BlockOutput:
     """One block's share of a table.
 
     Attributes:
-        shape: canonical JSON of the part of the specification that shapes the rows, and nothing more:
-            a changed title or check makes no hour stale.
+        spec_fingerprint: canonical JSON of the part of the specification that shapes the rows, and nothing
+            more: a changed title or check makes no hour stale.
         columns: the columns that this block fills; the digest is over these.
     """
 
-    reads: tuple[Reads, ...]
-    shape: str
+    reads: tuple[InputRange, ...]
+    spec_fingerprint: str
     columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Request:
+class StepRequest:
     """What a step is asked to compute.
 
     Attributes:
@@ -88,52 +88,52 @@ class Request:
             not among these nothing is read: nobody asked for it, and it counts as empty.
     """
 
-    pins: "Pins"
+    pins: "PinnedTables"
     targets: Mapping[str, Sequence[datetime]]
     incomplete: Mapping[str, Collection[datetime]]
     rows: Mapping[tuple[str, str], Mapping[datetime, int]] = field(default_factory=dict)
 
 
-Made = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+PartitionFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What a task makes of the rows of its partition."""
-Counted = Callable[[Iterable[pa.RecordBatch], Tally], Iterator[pa.RecordBatch]]
+CountingPartitionFunction = Callable[[Iterable[pa.RecordBatch], TaskCounters], Iterator[pa.RecordBatch]]
 """The same, of a task that counts what it does."""
 
 
 @dataclass(frozen=True)
-class Share:
+class BlockTask:
     """The rows of one block, as tasks come by them.
 
     Attributes:
         frame: what tasks are given.
-        made: what they make of it, with the columns of the block's part; None where that is the frame.
-        counted: instead of that, what counts as well.
+        compute: what they make of it, with the columns of the block's part; None where that is the frame.
+        compute_counting: instead of that, what counts as well.
     """
 
     block: str
     frame: "DataFrame"
-    made: Made | None = None
-    counted: Counted | None = None
+    compute: PartitionFunction | None = None
+    compute_counting: CountingPartitionFunction | None = None
 
 
 @dataclass(frozen=True)
-class Computed:
+class StepResult:
     """What a step computed.
 
     Attributes:
-        shares: the rows of the targets, with `hour`.
+        tasks: the rows of the targets, with `hour`.
         metrics: further numbers to check, as frames of block, hour and metrics, made of the rows as they
             will be published.
-        known: those that need no frame, by block and hour.
+        precomputed_metrics: those that need no frame, by block and hour.
     """
 
-    shares: Sequence[Share]
+    tasks: Sequence[BlockTask]
     metrics: "Callable[[DataFrame], Sequence[DataFrame]]" = lambda rows: ()
-    known: Mapping[tuple[str, datetime], Mapping[str, float]] = field(default_factory=dict)
+    precomputed_metrics: Mapping[tuple[str, datetime], Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Step:
+class TableStep:
     """One table that a stage writes, for all its blocks.
 
     Attributes:
@@ -149,8 +149,8 @@ class Step:
     """
 
     table: Table
-    parts: Mapping[str, Part]
-    compute: Callable[[Request], Computed]
+    parts: Mapping[str, BlockOutput]
+    compute: Callable[[StepRequest], StepResult]
     checks: tuple[Check, ...] = ()
     metrics: Mapping[str, str] = field(default_factory=dict)
     counters: tuple[str, ...] = ()
@@ -164,7 +164,7 @@ class Step:
         own = (reads.back for reads in part.reads if reads.table == self.table.name) if part else ()
         return next(iter(own), 0)
 
-    def others(self, block: str) -> tuple[Reads, ...]:
+    def external_inputs(self, block: str) -> tuple[InputRange, ...]:
         """What a block reads of other tables."""
         return tuple(reads for reads in self.parts[block].reads if reads.table != self.table.name)
 
@@ -181,22 +181,22 @@ class Stage:
 
     name: str
     version: int
-    steps: tuple[Step, ...]
-    fillers: tuple[Filler, ...] = ()
+    steps: tuple[TableStep, ...]
+    fillers: tuple[ExternalSource, ...] = ()
 
     @property
-    def known(self) -> tuple[str, ...]:
+    def ledger_stages(self) -> tuple[str, ...]:
         """The stages whose nodes say what of this one is out of date: those that it reads, and itself."""
         reads = (reads for step in self.steps for part in step.parts.values() for reads in part.reads)
-        read = {reads.stage for reads in reads} - {FILLER}
-        return tuple(sorted({FIRST, self.name, *read}))
+        read = {reads.stage for reads in reads} - {EXTERNAL_STAGE}
+        return tuple(sorted({SOURCE_STAGE, self.name, *read}))
 
     def __post_init__(self) -> None:
         for step in self.steps:
             for block, part in step.parts.items():
                 own = [reads for reads in part.reads if reads.table == step.table.name]
                 for reads in own:
-                    chained = reads == Reads(self.name, block, step.table.name, reads.back, -1)
+                    chained = reads == InputRange(self.name, block, step.table.name, reads.back, -1)
                     if not chained or reads.back < 1 or len(own) > 1:
                         raise ValueError(
                             f"stage {self.name}: {step.table.name} of {block} may read of itself the hours "

@@ -18,33 +18,38 @@ from transom.core.intervals import Interval, moment_of, number_of
 from transom.ledger.reasons import Cause, read
 
 if TYPE_CHECKING:
-    from transom.ledger.columnar_state import StoredNodes
+    from transom.ledger.columnar_state import StoredPartitions
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 Status = Literal["writing", "published", "quarantined", "blocked", "expired", "damaged"]
-STANDS: tuple[Status, ...] = ("published", "expired")
+READABLE: tuple[Status, ...] = ("published", "expired")
 """What others may rely on: an expired node's rows are gone, and known by their digest."""
 NOT_PUBLISHED: tuple[Status, ...] = ("quarantined", "blocked", "expired", "damaged")
 EMPTY_DIGEST = "0:0"
-UNMADE = "unmade"
+MISSING_DIGEST = "unmade"
 """The digest of what is due and has not been computed: like no other."""
 BITS = 128
-FILLER = "filler"
+EXTERNAL_STAGE = "filler"
 """The stage, in a book, of what is read that is not the stream's own (`transom.storage.external`)."""
-Series = tuple[str, str, str]
+TableKey = tuple[str, str, str]
 """A stage, a block and its table."""
-FIRST = "ingest"
+SOURCE_STAGE = "ingest"
 """The stage that all others follow: whoever asks it for an hour asks them, too, and nobody else does."""
-STOOD_AT, STOOD_BY, STOOD_AS, STOOD_FOR = "stood_at", "stood_by", "stood_as", "stood_for"
-STOOD_CAUSES = "stood_causes"
+PREVIOUS_VERSION, PREVIOUS_RUN, PREVIOUS_STATUS, PREVIOUS_CAUSE = (
+    "stood_at",
+    "stood_by",
+    "stood_as",
+    "stood_for",
+)
+PREVIOUS_CAUSES = "stood_causes"
 """What a claim notes of the rows that it is about to replace: their version of the table, their run, and
 status, cause and causes of their node, where it was not simply published."""
-INHERITED = "incomplete hours, first"
+INHERITED_INCOMPLETE = "incomplete hours, first"
 """How it is put in words that an hour is incomplete only as what it is computed from is."""
 
-CARRIED = f"earlier {INHERITED}"
+CARRIED_INCOMPLETE = f"earlier {INHERITED_INCOMPLETE}"
 """How that is put of earlier hours of its own table, which hours behind it are no less complete for."""
 
 WITHHELD_FILE = "withheld, the finding of"
@@ -52,7 +57,7 @@ WITHHELD_FILE = "withheld, the finding of"
 
 
 @dataclass(frozen=True, order=True)
-class Node:
+class PartitionKey:
     """One table of one block of one stage, in one hour."""
 
     stage: str
@@ -71,7 +76,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Entry:
+class PartitionState:
     """What the ledger says of a node.
 
     Attributes:
@@ -98,24 +103,24 @@ class Entry:
     causes: tuple[Cause, ...] | None = ()
 
     @property
-    def stood_at(self) -> int | None:
+    def previous_version(self) -> int | None:
         """The table's version in which the rows stand that a run has begun to replace."""
-        version = (self.inputs or {}).get(STOOD_AT)
+        version = (self.inputs or {}).get(PREVIOUS_VERSION)
         return None if version is None else int(version)
 
     @property
-    def stood_by(self) -> str:
+    def previous_run(self) -> str:
         """The run whose rows stand, or stood until a run began to replace them."""
-        return (self.inputs or {}).get(STOOD_BY, self.run_id)
+        return (self.inputs or {}).get(PREVIOUS_RUN, self.run_id)
 
     @property
     def damaged(self) -> bool:
         """Whether its rows are marked as damaged: nothing may read them, and the next run in whose reach the
         hour lies makes them again. While that run writes them, too."""
-        return self.before().status == "damaged"
+        return self.state_before_claim().status == "damaged"
 
     @property
-    def lacks(self) -> bool:
+    def has_own_gap(self) -> bool:
         """Whether something is missing that earlier hours of its own table do not account for."""
         carried = bool(self.causes) and all(cause.kind == "earlier" for cause in self.causes or ())
         return not self.complete and not carried
@@ -125,29 +130,33 @@ class Entry:
         """Whether it is not known for what something is missing, as only words say it."""
         return not self.complete and self.causes is None
 
-    def before(self) -> "Entry":
+    def state_before_claim(self) -> "PartitionState":
         """This entry as it was before a run began to replace what it holds."""
         if self.status != "writing":
             return self
         inputs = dict(self.inputs or {})
-        status, cause, causes = (inputs.pop(note, None) for note in (STOOD_AS, STOOD_FOR, STOOD_CAUSES))
-        inputs = {name: value for name, value in inputs.items() if name not in (STOOD_AT, STOOD_BY)}
+        status, cause, causes = (
+            inputs.pop(note, None) for note in (PREVIOUS_STATUS, PREVIOUS_CAUSE, PREVIOUS_CAUSES)
+        )
+        inputs = {
+            name: value for name, value in inputs.items() if name not in (PREVIOUS_VERSION, PREVIOUS_RUN)
+        }
         stood: Status = next((known for known in NOT_PUBLISHED if known == status), "published")
         known = read(causes) if causes is not None else None if cause else ()
         return replace(
-            self, status=stood, run_id=self.stood_by, inputs=inputs or None, cause=cause, causes=known
+            self, status=stood, run_id=self.previous_run, inputs=inputs or None, cause=cause, causes=known
         )
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckResult:
     """What a check saw in one hour of a table.
 
     Attributes:
         accepted: who lets a failed check pass, and why; None of others.
     """
 
-    node: Node
+    node: PartitionKey
     check: str
     severity: Literal["error", "incomplete", "warning"]
     observed: float | None
@@ -158,12 +167,12 @@ class Verdict:
     sample: tuple[str, ...] = ()
     accepted: str | None = None
 
-    def with_sample(self, sample: Iterable[str]) -> "Verdict":
+    def with_sample(self, sample: Iterable[str]) -> "CheckResult":
         """This verdict with some of the rows at fault."""
         return replace(self, sample=tuple(sample))
 
 
-def content(node: Node, entry: Entry | None, own: bool = False) -> int:
+def partition_hash(node: PartitionKey, entry: PartitionState | None, own: bool = False) -> int:
     """A hash of what an hour of a table is to those that read it; 0 where that is nothing, and nothing is
     missing.
 
@@ -172,8 +181,8 @@ def content(node: Node, entry: Entry | None, own: bool = False) -> int:
         own: whether later hours of the same table read it; these do not mind what it lacks itself only for
             hours before.
     """
-    digest = UNMADE if entry is None else entry.digest
-    complete = entry is None or not (entry.lacks if own else not entry.complete)
+    digest = MISSING_DIGEST if entry is None else entry.digest
+    complete = entry is None or not (entry.has_own_gap if own else not entry.complete)
     if digest == EMPTY_DIGEST and complete:
         return 0
     # What is withheld is not what it was when it was published without something.
@@ -191,11 +200,11 @@ def inputs_text(inputs: Mapping[str, str]) -> str:
     return json.dumps(dict(inputs), sort_keys=True)
 
 
-def _series(node: Node) -> Series:
+def _series(node: PartitionKey) -> TableKey:
     return node.stage, node.block, node.table
 
 
-class Book(Mapping[Node, Entry]):
+class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
     """The ledger's nodes as they stood at one version.
 
     Stored nodes become Python objects where they are asked for by name: to make objects of years of them
@@ -210,16 +219,16 @@ class Book(Mapping[Node, Entry]):
 
     def __init__(
         self,
-        entries: Mapping[Node, Entry | None],
-        fillers: Mapping[Series, Mapping[datetime, Entry]] | None = None,
-        stored: "StoredNodes | None" = None,
+        entries: Mapping[PartitionKey, PartitionState | None],
+        fillers: Mapping[TableKey, Mapping[datetime, PartitionState]] | None = None,
+        stored: "StoredPartitions | None" = None,
     ) -> None:
         self._entries = dict(entries)
         self._fillers = dict(fillers or {})
         self._stored = stored
 
-    def __getitem__(self, node: Node) -> Entry:
-        if node.stage == FILLER:
+    def __getitem__(self, node: PartitionKey) -> PartitionState:
+        if node.stage == EXTERNAL_STAGE:
             return self._fillers[node.stage, node.block, node.table][node.hour]
         if node in self._entries:
             entry = self._entries[node]
@@ -231,34 +240,34 @@ class Book(Mapping[Node, Entry]):
         return entry
 
     def __contains__(self, node: object) -> bool:
-        if not isinstance(node, Node) or node.stage == FILLER:
+        if not isinstance(node, PartitionKey) or node.stage == EXTERNAL_STAGE:
             return super().__contains__(node)
         if node in self._entries:
             return self._entries[node] is not None
         return self._stored is not None and self._stored.place(node) is not None
 
-    def __iter__(self) -> Iterator[Node]:
+    def __iter__(self) -> Iterator[PartitionKey]:
         return (node for node, _ in self.items())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self._own()) + int(self._shown.sum())
+        return sum(1 for _ in self._own()) + int(self._visible.sum())
 
     def __eq__(self, other: object) -> bool:
-        return (isinstance(other, Book) and self._same(other)) or super().__eq__(other)
+        return (isinstance(other, LedgerSnapshot) and self._same(other)) or super().__eq__(other)
 
-    def items(self) -> ItemsView[Node, Entry]:
+    def items(self) -> ItemsView[PartitionKey, PartitionState]:
         """Return all nodes, with what the ledger says of them."""
         return _Items(self)
 
-    def _same(self, other: "Book") -> bool:
+    def _same(self, other: "LedgerSnapshot") -> bool:
         """Whether two books are the same but for what is beside the ledger; others may be equal, too."""
         return self._stored is other._stored and self._entries == other._entries
 
-    def _own(self) -> Iterator[tuple[Node, Entry]]:
+    def _own(self) -> Iterator[tuple[PartitionKey, PartitionState]]:
         return ((node, entry) for node, entry in self._entries.items() if entry is not None)
 
     @cached_property
-    def _shown(self) -> Bools:
+    def _visible(self) -> Bools:
         """Which places of what is stored hold."""
         shown = np.ones(0 if self._stored is None else len(self._stored.hours), dtype=bool)
         if self._stored is not None:
@@ -267,15 +276,17 @@ class Book(Mapping[Node, Entry]):
         return shown
 
     def _chosen(
-        self, stored: "Callable[[StoredNodes], Bools]", own: Callable[[Node, Entry], bool]
-    ) -> Iterator[tuple[Node, Entry]]:
+        self,
+        stored: "Callable[[StoredPartitions], Bools]",
+        own: Callable[[PartitionKey, PartitionState], bool],
+    ) -> Iterator[tuple[PartitionKey, PartitionState]]:
         """Nodes that meet a condition, which is put in two ways."""
         if self._stored is not None:
-            for place in np.flatnonzero(self._shown & stored(self._stored)).tolist():
+            for place in np.flatnonzero(self._visible & stored(self._stored)).tolist():
                 yield self._stored.node(place), self._stored.entry(place)
         yield from ((node, entry) for node, entry in self._own() if own(node, entry))
 
-    def troubled(self) -> Iterator[tuple[Node, Entry]]:
+    def troubled(self) -> Iterator[tuple[PartitionKey, PartitionState]]:
         """Return the nodes that are not published, or lack something."""
         return self._chosen(
             lambda stored: stored.troubled,
@@ -284,7 +295,7 @@ class Book(Mapping[Node, Entry]):
 
     def having(
         self, statuses: Collection[Status], tables: Collection[str], before: datetime | None = None
-    ) -> Iterator[tuple[Node, Entry]]:
+    ) -> Iterator[tuple[PartitionKey, PartitionState]]:
         """Return the nodes of some tables that have one of some statuses.
 
         Args:
@@ -292,29 +303,29 @@ class Book(Mapping[Node, Entry]):
         """
         last = None if before is None else number_of(before)
 
-        def stored(of: "StoredNodes") -> Bools:
-            found = of.having(statuses) & of.among(lambda series: series[2] in tables)
+        def stored(of: "StoredPartitions") -> Bools:
+            found = of.having(statuses) & of.of_tables(lambda series: series[2] in tables)
             return found if last is None else found & (of.hours < last)
 
-        def own(node: Node, entry: Entry) -> bool:
+        def own(node: PartitionKey, entry: PartitionState) -> bool:
             early = before is None or node.hour < before
             return early and node.table in tables and entry.status in statuses
 
         return self._chosen(stored, own)
 
-    def by_run(self, stage: str, run_id: str) -> Iterator[tuple[Node, Entry]]:
+    def by_run(self, stage: str, run_id: str) -> Iterator[tuple[PartitionKey, PartitionState]]:
         """Return the nodes of a stage that a run has written or is writing, whichever chunk of it."""
         chunk = f"{run_id} "
 
-        def stored(of: "StoredNodes") -> Bools:
-            return of.by_run(run_id, chunk) & of.among(lambda series: series[0] == stage)
+        def stored(of: "StoredPartitions") -> Bools:
+            return of.by_run(run_id, chunk) & of.of_tables(lambda series: series[0] == stage)
 
-        def own(node: Node, entry: Entry) -> bool:
+        def own(node: PartitionKey, entry: PartitionState) -> bool:
             return node.stage == stage and (entry.run_id == run_id or entry.run_id.startswith(chunk))
 
         return self._chosen(stored, own)
 
-    def within(self, interval: Interval) -> Iterator[tuple[Node, Entry]]:
+    def within(self, interval: Interval) -> Iterator[tuple[PartitionKey, PartitionState]]:
         """Return the nodes of the hours of an interval."""
         first, end = number_of(interval.start), number_of(interval.end)
         return self._chosen(
@@ -323,14 +334,16 @@ class Book(Mapping[Node, Entry]):
         )
 
     @cached_property
-    def names(self) -> Set[Series]:
+    def names(self) -> Set[TableKey]:
         """Stage, block and table of every node."""
         own = {_series(node) for node, _ in self._own()}
         if self._stored is None:
             return own
-        return own | {one for one, of in self._stored.places.items() if self._shown[of.start : of.stop].any()}
+        return own | {
+            one for one, of in self._stored.places.items() if self._visible[of.start : of.stop].any()
+        }
 
-    def series(self, stage: str, block: str, table: str) -> Mapping[datetime, Entry]:
+    def series(self, stage: str, block: str, table: str) -> Mapping[datetime, PartitionState]:
         """The hours of one block's table."""
         series = (stage, block, table)
         return self._fillers.get(series) or _Hours(self, series)
@@ -340,17 +353,17 @@ class Book(Mapping[Node, Entry]):
         series = (stage, block, table)
         if series not in self._hours_of:
             own = (node.hour for node, _ in self._own() if _series(node) == series)
-            self._hours_of[series] = self._hour_set(lambda stored: stored.among(series.__eq__), own)
+            self._hours_of[series] = self._hour_set(lambda stored: stored.of_tables(series.__eq__), own)
         return self._hours_of[series]
 
     @cached_property
-    def _hours_of(self) -> dict[Series, HourSet]:
+    def _hours_of(self) -> dict[TableKey, HourSet]:
         return {}
 
-    def _hour_set(self, stored: "Callable[[StoredNodes], Bools]", own: Iterable[datetime]) -> HourSet:
+    def _hour_set(self, stored: "Callable[[StoredPartitions], Bools]", own: Iterable[datetime]) -> HourSet:
         numbers = [number_of(hour) for hour in own]
         if self._stored is not None:
-            numbers = np.concatenate([self._stored.hours[self._shown & stored(self._stored)], numbers])  # type: ignore[assignment]
+            numbers = np.concatenate([self._stored.hours[self._visible & stored(self._stored)], numbers])  # type: ignore[assignment]
         return HourSet.of_numbers(np.unique(np.asarray(numbers, dtype=np.int64)))
 
     def hours(self, stage: str) -> HourSet:
@@ -358,7 +371,8 @@ class Book(Mapping[Node, Entry]):
         if stage not in self._hours:
             own = (node.hour for node, entry in self._own() if entry.asked and node.stage == stage)
             self._hours[stage] = self._hour_set(
-                lambda stored: stored.flags("asked") & stored.among(lambda series: series[0] == stage), own
+                lambda stored: stored.flags("asked") & stored.of_tables(lambda series: series[0] == stage),
+                own,
             )
         return self._hours[stage]
 
@@ -367,20 +381,20 @@ class Book(Mapping[Node, Entry]):
         return {}
 
     @property
-    def due(self) -> HourSet:
+    def required_hours(self) -> HourSet:
         """Every hour that each stage has to have: that somebody asked the first one for, and no other.
 
         A gate that fails keeps the stages behind it from all hours of a run, good ones among them: these hold
         events, and count as empty nowhere. An hour that the first stage was not asked for is empty in all,
         though files of other hours may have put rows in it.
         """
-        return self.hours(FIRST)
+        return self.hours(SOURCE_STAGE)
 
-    def due_of(self, stage: str, block: str, table: str) -> Set[datetime]:
+    def required_hours_of(self, stage: str, block: str, table: str) -> Set[datetime]:
         """The hours that a block's table has to have; of what is not in the ledger, those that it has."""
-        return self.series(stage, block, table).keys() if stage == FILLER else self.due
+        return self.series(stage, block, table).keys() if stage == EXTERNAL_STAGE else self.required_hours
 
-    def contents(
+    def range_hash(
         self, stage: str, block: str, table: str, first: datetime, last: datetime, own: bool = False
     ) -> int:
         """What stands in some hours of one block's table that are due, both ends among them, as a number.
@@ -390,10 +404,10 @@ class Book(Mapping[Node, Entry]):
         Args:
             own: whether it is later hours of the same table that read them.
         """
-        (found,) = self.all_contents(stage, block, table, [number_of(first)], [number_of(last)], own)
+        (found,) = self.range_hashes(stage, block, table, [number_of(first)], [number_of(last)], own)
         return found
 
-    def all_contents(
+    def range_hashes(
         self,
         stage: str,
         block: str,
@@ -415,7 +429,7 @@ class Book(Mapping[Node, Entry]):
         return {}
 
     def _summed(self, stage: str, block: str, table: str, own: bool) -> tuple[Int64s, list[int]]:
-        hours = np.array(sorted(map(number_of, self.due_of(stage, block, table))), dtype=np.int64)
+        hours = np.array(sorted(map(number_of, self.required_hours_of(stage, block, table))), dtype=np.int64)
         known = {
             hour: 0
             if digest == EMPTY_DIGEST
@@ -424,7 +438,9 @@ class Book(Mapping[Node, Entry]):
         }
         series = self.series(stage, block, table)
         hashes = (
-            content(Node(stage, block, table, moment_of(hour)), series.get(moment_of(hour)), own)
+            partition_hash(
+                PartitionKey(stage, block, table, moment_of(hour)), series.get(moment_of(hour)), own
+            )
             if (found := known.get(hour)) is None
             else found
             for hour in hours.tolist()
@@ -461,7 +477,7 @@ class Book(Mapping[Node, Entry]):
         epoch: of those of which nothing but that can make them out of date, and not of all of these."""
         return self._stored_texts("inputs", (stage, block, table), whole=False)
 
-    def _stored_texts(self, column: str, series: Series, whole: bool) -> dict[int, str]:
+    def _stored_texts(self, column: str, series: TableKey, whole: bool) -> dict[int, str]:
         """What a column holds of nodes that stand, as far as they are stored.
 
         Args:
@@ -471,7 +487,7 @@ class Book(Mapping[Node, Entry]):
         if self._stored is None or not of:
             return {}
         part = slice(of.start, of.stop)
-        good = self._shown[part] & (self._stored.whole if whole else self._stored.standing)[part]
+        good = self._visible[part] & (self._stored.complete if whole else self._stored.readable)[part]
         texts = self._stored.column(column)[part].filter(pa.array(good)).to_pylist()
         return dict(zip(self._stored.hours[part][good].tolist(), texts, strict=True))
 
@@ -479,12 +495,12 @@ class Book(Mapping[Node, Entry]):
         """The hours of one block's table that are due and in which something is missing, in order."""
         series = (stage, block, table)
         if series not in self._incomplete:
-            due = self.due_of(*series)
-            if stage == FILLER:
+            due = self.required_hours_of(*series)
+            if stage == EXTERNAL_STAGE:
                 lacking = [hour for hour, entry in self.series(*series).items() if not entry.complete]
             else:
                 found = self._chosen(
-                    lambda stored: stored.among(series.__eq__) & ~stored.flags("complete"),
+                    lambda stored: stored.of_tables(series.__eq__) & ~stored.flags("complete"),
                     lambda node, entry: _series(node) == series and not entry.complete,
                 )
                 lacking = [node.hour for node, _ in found]
@@ -492,35 +508,39 @@ class Book(Mapping[Node, Entry]):
         return self._incomplete[series]
 
     @cached_property
-    def _incomplete(self) -> dict[Series, list[datetime]]:
+    def _incomplete(self) -> dict[TableKey, list[datetime]]:
         return {}
 
-    def updated(self, entries: Mapping[Node, Entry | None]) -> "Book":
+    def updated(self, entries: Mapping[PartitionKey, PartitionState | None]) -> "LedgerSnapshot":
         """This book with some nodes replaced, and those that are None forgotten."""
-        return Book({**self._entries, **entries}, self._fillers, self._stored)
+        return LedgerSnapshot({**self._entries, **entries}, self._fillers, self._stored)
 
-    def beside(self, fillers: Mapping[Series, Mapping[datetime, Entry]]) -> "Book":
+    def with_external(
+        self, fillers: Mapping[TableKey, Mapping[datetime, PartitionState]]
+    ) -> "LedgerSnapshot":
         """This book with the hours of what is not in the ledger."""
-        return Book(self._entries, fillers, self._stored) if fillers else self
+        return LedgerSnapshot(self._entries, fillers, self._stored) if fillers else self
 
 
-class _Items(ItemsView[Node, Entry]):
+class _Items(ItemsView[PartitionKey, PartitionState]):
     """The nodes of a book, with what the ledger says of them."""
 
-    _mapping: Book
+    _mapping: LedgerSnapshot
 
-    def __iter__(self) -> Iterator[tuple[Node, Entry]]:
-        return self._mapping._chosen(lambda stored: stored.among(lambda _: True), lambda node, entry: True)
+    def __iter__(self) -> Iterator[tuple[PartitionKey, PartitionState]]:
+        return self._mapping._chosen(
+            lambda stored: stored.of_tables(lambda _: True), lambda node, entry: True
+        )
 
 
-class _Hours(Mapping[datetime, Entry]):
+class _Hours(Mapping[datetime, PartitionState]):
     """The hours of one block's table, with what a book says of them."""
 
-    def __init__(self, book: Book, series: Series) -> None:
+    def __init__(self, book: LedgerSnapshot, series: TableKey) -> None:
         self._book, self._series = book, series
 
-    def __getitem__(self, hour: datetime) -> Entry:
-        return self._book[Node(*self._series, hour)]
+    def __getitem__(self, hour: datetime) -> PartitionState:
+        return self._book[PartitionKey(*self._series, hour)]
 
     def __iter__(self) -> Iterator[datetime]:
         return iter(self._book.hours_of(*self._series))

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
-from transom.core.intervals import NO_HOUR, format_hour
-from transom.core.terminal import escaped
-from transom.ledger.check import Finding, written
-from transom.ledger.state import Node, Verdict
+from transom.core.intervals import UNKNOWN_HOUR, format_hour
+from transom.core.terminal import escape_control_chars
+from transom.ledger.check import MetricResult, format_exact
+from transom.ledger.state import CheckResult, PartitionKey
 from transom.spec.checks import Accept
 
 
 @dataclass(frozen=True)
-class Accepted:
+class Waiver:
     """One failed check of one hour that somebody answers for."""
 
     hour: datetime
@@ -28,29 +28,29 @@ class Accepted:
     why: str
 
 
-def verdict_of(
-    node: Node, finding: Finding, accepted: Sequence[Accepted], subject: str | None = None
-) -> Verdict:
+def check_result_of(
+    node: PartitionKey, finding: MetricResult, accepted: Sequence[Waiver], subject: str | None = None
+) -> CheckResult:
     """What a finding says of a node, or of a file that belongs to it."""
     check = finding.check
-    seen = Verdict(
+    seen = CheckResult(
         node, check.name, check.severity, finding.observed, check.expected, finding.success, check.column,
         subject,
     )  # fmt: skip
     return accept(seen, accepted)
 
 
-def seen(verdict: Verdict) -> str:
+def format_observation(verdict: CheckResult) -> str:
     """What a check saw and expects."""
-    return f"observed {written(verdict.observed)}, expected {verdict.expected}"
+    return f"observed {format_exact(verdict.observed)}, expected {verdict.expected}"
 
 
-def in_short(verdict: Verdict) -> str:
+def format_failure(verdict: CheckResult) -> str:
     """A failed check as the cause of what becomes of an hour."""
-    return f"{verdict.check}: {seen(verdict)}"
+    return f"{verdict.check}: {format_observation(verdict)}"
 
 
-def accept(verdict: Verdict, accepted: Sequence[Accepted]) -> Verdict:
+def accept(verdict: CheckResult, accepted: Sequence[Waiver]) -> CheckResult:
     """Return the verdict, passed where somebody accepted just this value."""
     if verdict.success:
         return verdict
@@ -60,12 +60,12 @@ def accept(verdict: Verdict, accepted: Sequence[Accepted]) -> Verdict:
     return verdict
 
 
-def _is_of(item: Accepted, verdict: Verdict) -> bool:
+def _is_of(item: Waiver, verdict: CheckResult) -> bool:
     node = verdict.node
     return (item.hour, item.stage, item.check) == (node.hour, node.stage, verdict.check)
 
 
-def near_misses(verdict: Verdict, accepted: Sequence[Accepted], others: Sequence[Verdict]) -> list[str]:
+def near_misses(verdict: CheckResult, accepted: Sequence[Waiver], others: Sequence[CheckResult]) -> list[str]:
     """Return what the stream file accepts for a failed check and its hour, and the check did not see.
 
     An entry does not say which file it is for. One is left out where it is another verdict's value; of a
@@ -81,8 +81,9 @@ def near_misses(verdict: Verdict, accepted: Sequence[Accepted], others: Sequence
         if (other.node.stage, other.node.hour, other.check) == (node.stage, node.hour, verdict.check)
     }
     return [
-        f"your file says {written(item.observed)} for {verdict.check} of {format_hour(item.hour)}, and the "
-        f"check saw {written(verdict.observed)}: `observed` must have every digit"
+        f"your file says {format_exact(item.observed)} for {verdict.check} of {format_hour(item.hour)}, and "
+        f"the "
+        f"check saw {format_exact(verdict.observed)}: `observed` must have every digit"
         for item in accepted
         if _is_of(item, verdict)
         and item.observed not in (verdict.observed, *theirs)
@@ -94,12 +95,12 @@ def _is_cut(said: float, observed: float | None) -> bool:
     """Return whether a value is another one with fewer digits, cut or rounded."""
     if observed is None:
         return False
-    short, whole = Decimal(written(said)), Decimal(written(observed))
+    short, whole = Decimal(format_exact(said)), Decimal(format_exact(observed))
     unit = Decimal(1).scaleb(int(short.as_tuple().exponent))
     return abs(whole - short) < unit
 
 
-def entry_for(verdict: Verdict) -> str | None:
+def entry_for(verdict: CheckResult) -> str | None:
     """Return the item of `accept` in a stream file that lets a failed check pass; None where none can.
 
     `NAME` and `REASON` in it are for the person who answers for it.
@@ -108,24 +109,24 @@ def entry_for(verdict: Verdict) -> str | None:
         return None
     return (
         f"- {{hour: {format_hour(verdict.node.hour)}, stage: {verdict.node.stage}, check: {verdict.check}, "
-        f"observed: {written(verdict.observed)}, who: NAME, why: REASON}}"
+        f"observed: {format_exact(verdict.observed)}, who: NAME, why: REASON}}"
     )
 
 
-def accepted_in_words(verdict: Verdict) -> str:
+def format_waived(verdict: CheckResult) -> str:
     """Return one line on a failed check that somebody answers for."""
-    subject = f" in {escaped(verdict.subject)}" if verdict.subject else ""
+    subject = f" in {escape_control_chars(verdict.subject)}" if verdict.subject else ""
     column = f", column {verdict.column}" if verdict.column else ""
-    when = "files without an hour" if verdict.node.hour == NO_HOUR else format_hour(verdict.node.hour)
+    when = "files without an hour" if verdict.node.hour == UNKNOWN_HOUR else format_hour(verdict.node.hour)
     return (
         f"accepted: {verdict.node.stage} {verdict.node.block}, {when}: {verdict.check}{column}{subject}: "
-        f"{seen(verdict)}, by {escaped(verdict.accepted or '')}"
+        f"{format_observation(verdict)}, by {escape_control_chars(verdict.accepted or '')}"
     )
 
 
-def entries_of(entries: Sequence[Accept]) -> list[Accepted]:
+def entries_of(entries: Sequence[Accept]) -> list[Waiver]:
     """Return the failed checks that a stream file lets pass, from its `accept`."""
     return [
-        Accepted(item.hour, item.stage, item.check, float(item.observed), item.who, item.why)
+        Waiver(item.hour, item.stage, item.check, float(item.observed), item.who, item.why)
         for item in entries
     ]

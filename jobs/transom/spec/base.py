@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from transom.core.intervals import format_hour, hour_of, parse
-from transom.spec.errors import nearest
+from transom.spec.errors import did_you_mean
 
 
 class Model(BaseModel):
@@ -35,7 +35,7 @@ class Model(BaseModel):
     )
 
 
-class InShort(Model):
+class ShorthandModel(Model):
     """A part that a file may also say in short, by the value of one of its fields alone.
 
     Attributes:
@@ -67,7 +67,7 @@ def _zone(name: str) -> str:
 def _near_zone(name: str) -> str:
     # Listing the zones reads hundreds of files, so only for the error's text.
     by_lower = {zone.lower(): zone for zone in available_timezones()}
-    hint = nearest(name, by_lower)
+    hint = did_you_mean(name, by_lower)
     return f"; nearest: {by_lower[hint.removeprefix('; nearest: ')]}" if "nearest" in hint else ""
 
 
@@ -99,7 +99,7 @@ def finite(value: Any) -> Any:
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 """A name that is safe as a folder, a column, a DAG id and an identifier in SQL."""
 
-Text = Annotated[str, StringConstraints(min_length=1)]
+NonEmptyStr = Annotated[str, StringConstraints(min_length=1)]
 """Text that is not empty."""
 
 Zone = Annotated[str, AfterValidator(_zone)]

@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 
-from transom.spec.base import Hour, Model, Number, Text, finite
-from transom.spec.errors import Problem, nearest
+from transom.spec.base import Hour, Model, NonEmptyStr, Number, finite
+from transom.spec.errors import Issue, did_you_mean
 
 Severity = Literal["error", "incomplete", "warning"]
 
-FEW_LINES = 20
+MIN_LINES_FOR_SHARE = 20
 """Lines from which the share of refused ones withholds a file by itself: a share of fewer says little."""
 
 
@@ -139,14 +139,14 @@ class RowBounds(Model):
     """The most rows that pass."""
 
 
-class Check(Model):
+class CheckSpec(Model):
     """What a stream says of a check: one of its own, or a change of a built-in one by its name."""
 
     stage: str | None = None
     """Whose output is checked; only for own checks, and required there."""
     block: str | None = None
     """Which block, where the stage has several; only for own checks of aggregate."""
-    every: Text | None = None
+    every: NonEmptyStr | None = None
     """A condition on the rows; `share` of an hour's rows must meet it, of ingest `share` of a
     file's. Rows for which it is null do not."""
     share: Share | None = None
@@ -175,14 +175,14 @@ class Accept(Model):
     """The check's name."""
     observed: Number
     """The value that it saw."""
-    who: Text
+    who: NonEmptyStr
     """Who answers for it."""
-    why: Text
+    why: NonEmptyStr
     """The reason."""
 
 
 @dataclass(frozen=True)
-class Gate:
+class ResolvedCheck:
     """One check of a stage, as it stands after the stream's file was read.
 
     Attributes:
@@ -208,15 +208,15 @@ class Gate:
     rows: RowBounds | None = None
 
 
-def resolve(declared: Mapping[str, Check], built_in: Mapping[str, BuiltIn]) -> tuple[Gate, ...]:
+def resolve(declared: Mapping[str, CheckSpec], built_in: Mapping[str, BuiltIn]) -> tuple[ResolvedCheck, ...]:
     """Return every check of a stream: the built-in ones that are not off, then its own."""
     gates = []
     for name, default in built_in.items():
-        change = declared.get(name, Check())
+        change = declared.get(name, CheckSpec())
         if not change.off:
             told = change.hours if default.tolerance == "hours" else change.at_most
             gates.append(
-                Gate(
+                ResolvedCheck(
                     name,
                     default.stage,
                     change.severity or default.severity,
@@ -230,7 +230,7 @@ def resolve(declared: Mapping[str, Check], built_in: Mapping[str, BuiltIn]) -> t
             share = 1.0 if check.share is None else check.share
             severity = check.severity or "error"
             gates.append(
-                Gate(
+                ResolvedCheck(
                     name,
                     check.stage,
                     severity,
@@ -255,12 +255,12 @@ def only_allowed(name: str, default: BuiltIn) -> str:
 
 def problems(
     name: str,
-    check: Check,
+    check: CheckSpec,
     built_in: Mapping[str, BuiltIn],
     stages: Sequence[str],
     feature: str,
     blocks: Sequence[str],
-) -> list[Problem]:
+) -> list[Issue]:
     """Return what is wrong with one check; paths are relative to it. Conditions are not read here.
 
     Args:
@@ -271,40 +271,40 @@ def problems(
     given = set(check.model_fields_set)
     default = built_in.get(name)
     if default is not None:
-        return [Problem(field, only_allowed(name, default)) for field in sorted(given - allowed(default))]
+        return [Issue(field, only_allowed(name, default)) for field in sorted(given - allowed(default))]
     found = [
-        Problem(field, f"only built-in checks have it{nearest(name, built_in)}")
+        Issue(field, f"only built-in checks have it{did_you_mean(name, built_in)}")
         for field in ("at_most", "hours", "off")
         if field in given
     ]
     if check.stage is None:
-        found.append(Problem("stage", f"is required, one of {', '.join(stages)}{_meant(name, built_in)}"))
+        found.append(Issue("stage", f"is required, one of {', '.join(stages)}{_meant(name, built_in)}"))
     elif check.stage not in stages:
-        found.append(Problem("stage", f"must be one of {', '.join(map(repr, stages))}; got {check.stage!r}"))
+        found.append(Issue("stage", f"must be one of {', '.join(map(repr, stages))}; got {check.stage!r}"))
     if (check.every is None) == (check.rows is None):
         both = "neither" if check.every is None else "both"
-        found.append(Problem("", f"must have either every or rows; it has {both}"))
+        found.append(Issue("", f"must have either every or rows; it has {both}"))
     if check.share is not None and check.every is None:
-        found.append(Problem("share", "goes with every, which is missing"))
+        found.append(Issue("share", "goes with every, which is missing"))
     if check.rows is not None:
         low, high = check.rows.at_least, check.rows.at_most
         if low is None and high is None:
-            found.append(Problem("rows", "must have at_least, at_most or both"))
+            found.append(Issue("rows", "must have at_least, at_most or both"))
         elif low is not None and high is not None and low > high:
             found.append(
-                Problem("rows", f"at_least must not be above at_most; got at_least {low}, at_most {high}")
+                Issue("rows", f"at_least must not be above at_most; got at_least {low}, at_most {high}")
             )
     if check.block is not None:
         if check.stage == "ingest":
-            found.append(Problem("block", f"ingest has no blocks; got {check.block!r}"))
+            found.append(Issue("block", f"ingest has no blocks; got {check.block!r}"))
         elif check.block not in blocks:
-            message = f"no block {check.block!r}{nearest(check.block, blocks)}"
-            found.append(Problem("block", message, ((feature, check.block),)))
+            message = f"no block {check.block!r}{did_you_mean(check.block, blocks)}"
+            found.append(Issue("block", message, ((feature, check.block),)))
     elif len(blocks) > 1:
-        found.append(Problem("block", f"is required where there are several; known: {', '.join(blocks)}"))
+        found.append(Issue("block", f"is required where there are several; known: {', '.join(blocks)}"))
     return found
 
 
 def _meant(name: str, built_in: Mapping[str, BuiltIn]) -> str:
-    hint = nearest(name, built_in)
+    hint = did_you_mean(name, built_in)
     return f" (or is it a built-in check{hint})" if "nearest" in hint else ""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, field_validator
 
 from transom.formats.record_format import NUMERIC
-from transom.spec.base import InShort, Text
-from transom.spec.errors import Problem, no_column
+from transom.spec.base import NonEmptyStr, ShorthandModel
+from transom.spec.errors import Issue, no_column
 
 if TYPE_CHECKING:
     from transom.spec.stream import Stream
@@ -18,7 +18,7 @@ _LONGEST = "longest "
 _KEEP = "^(first|longest [a-z][a-z0-9_]*)$"
 
 
-class Unique(InShort):
+class Unique(ShorthandModel):
     """Columns that make a record one, for logs that are shipped at least once or that tell a thing while it
     goes on. A bare list in the file is its `columns`.
 
@@ -38,7 +38,7 @@ class Unique(InShort):
         },
     )
 
-    columns: Annotated[tuple[Text, ...], Field(min_length=1)]
+    columns: Annotated[tuple[NonEmptyStr, ...], Field(min_length=1)]
     """Columns, or event_time, in all of which records of one hour agree that are one."""
     keep: Annotated[str, Field(json_schema_extra={"pattern": _KEEP})] = FIRST
     """Which of them stays: first, by time, file and line; or `longest COLUMN`, the one of the largest value
@@ -57,7 +57,7 @@ class Unique(InShort):
         return None if self.keep == FIRST else self.keep.removeprefix(_LONGEST)
 
 
-def problems(stream: "Stream") -> Iterator[Problem]:
+def problems(stream: "Stream") -> Iterator[Issue]:
     """Yield what the columns of `unique` break: each must be there, once, and the longest be a number's."""
     if stream.unique is None:
         return
@@ -66,12 +66,12 @@ def problems(stream: "Stream") -> Iterator[Problem]:
         if name not in types:
             yield no_column("unique", name, types)
         elif name in stream.unique.columns[:index]:
-            yield Problem("unique", f"names {name!r} more than once")
+            yield Issue("unique", f"names {name!r} more than once")
     longest = stream.unique.longest
     numeric = [name for name, kind in types.items() if kind in NUMERIC]
     if longest is not None and longest not in numeric:
         if longest in types:
             rule = f"longest takes an integer or a number; {longest} is a {types[longest]}"
-            yield Problem("unique.keep", rule)
+            yield Issue("unique.keep", rule)
         else:
             yield no_column("unique.keep", longest, numeric)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from transom.formats import record_format as layout
 from transom.formats.record_format import FieldType
-from transom.spec.errors import Problem, of_expression
+from transom.spec.errors import Issue, of_expression
 from transom.spec.expressions import Expression, ExpressionError
 from transom.spec.expressions import compile as compiled
 from transom.spec.source import NO_RESOLUTION, Column
@@ -45,7 +45,7 @@ def field(stream: "Stream", name: str) -> layout.Field:
     return layout.Field(name, (), kind, column.resolution or "1")
 
 
-def problems(stream: "Stream") -> Iterator[Problem]:
+def problems(stream: "Stream") -> Iterator[Issue]:
     """Yield what is wrong with the derived columns."""
     for name in _derived(stream):
         place, column = f"columns.{name}", stream.columns[name]
@@ -56,17 +56,17 @@ def problems(stream: "Stream") -> Iterator[Problem]:
             continue
         kind = column.type if _has_type(column) else gives
         if kind != gives and (kind, gives) != ("number", "integer"):
-            yield Problem(f"{place}.type", f"must be {gives}, which `is` gives; got {kind}")
+            yield Issue(f"{place}.type", f"must be {gives}, which `is` gives; got {kind}")
         elif kind == "number" and column.resolution is None:
-            yield Problem(f"{place}.resolution", NO_RESOLUTION)
+            yield Issue(f"{place}.resolution", NO_RESOLUTION)
         elif kind != "number" and column.resolution is not None:
             rule = f"only a number has one; got {column.resolution} for type {kind}"
-            yield Problem(f"{place}.resolution", rule)
+            yield Issue(f"{place}.resolution", rule)
     if stream.time is not None:
         texts = [("column", text) for text in stream.time.column or ()] + [("plus", stream.time.plus)]
         for place, text in texts:
             if text in _derived(stream):
-                yield Problem(f"time.{place}", f"{text} is derived; a time is made of a record's own fields")
+                yield Issue(f"time.{place}", f"{text} is derived; a time is made of a record's own fields")
 
 
 def _derived(stream: "Stream") -> list[str]:

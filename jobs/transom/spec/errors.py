@@ -17,7 +17,7 @@ _IDENTIFIER = "must be lower-case letters, digits and underscores, a letter firs
 
 
 @dataclass(frozen=True)
-class Problem:
+class Issue:
     """One broken rule.
 
     Attributes:
@@ -36,10 +36,10 @@ class Problem:
         return f"{self.path}: {text}" if self.path else text
 
 
-class Problems(ValueError):
+class IssuesError(ValueError):
     """Several broken rules that one validator found; their paths are relative to its place."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Issue]) -> None:
         self.problems = tuple(problems)
         super().__init__("; ".join(str(problem) for problem in self.problems))
 
@@ -53,7 +53,7 @@ class SpecificationError(ValueError):
         files: each of several files; `name` alone, where there is one.
     """
 
-    def __init__(self, name: str, problems: Sequence[Problem], files: Sequence[str] = ()) -> None:
+    def __init__(self, name: str, problems: Sequence[Issue], files: Sequence[str] = ()) -> None:
         self.name = name
         self.files = tuple(files) or (name,)
         self.problems = tuple(problems)
@@ -68,7 +68,7 @@ class SpecificationError(ValueError):
         return type(self), (self.name, self.problems, self.files)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `; nearest: x` for the known name most like this one, else `; known: ...`, else ""."""
     names = list(known)
     near = get_close_matches(name.lower(), names, n=1)
@@ -77,14 +77,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; known: {', '.join(names)}" if names else "; there are none"
 
 
-def twice(path: str, names: Iterable[str]) -> Iterator[Problem]:
+def find_duplicates(path: str, names: Iterable[str]) -> Iterator[Issue]:
     """Yield each name that a list has more than once."""
     for name, times in Counter(names).items():
         if times > 1:
-            yield Problem(path, f"names {name!r} {times} times")
+            yield Issue(path, f"names {name!r} {times} times")
 
 
-def no_column(path: str, name: str, known: Iterable[str], among: str = "", needs: Location = ()) -> Problem:
+def no_column(path: str, name: str, known: Iterable[str], among: str = "", needs: Location = ()) -> Issue:
     """Return that a field names a column that is not known.
 
     Args:
@@ -93,17 +93,17 @@ def no_column(path: str, name: str, known: Iterable[str], among: str = "", needs
         needs: another part of the file that says which columns are known.
     """
     both = (("columns", name), needs) if needs else (("columns", name),)
-    return Problem(path, f"no column {name!r}{among}{nearest(name, known)}", both)
+    return Issue(path, f"no column {name!r}{among}{did_you_mean(name, known)}", both)
 
 
-def of_expression(path: str, error: ExpressionError, *needs: Location) -> Problem:
+def of_expression(path: str, error: ExpressionError, *needs: Location) -> Issue:
     """Return that a field holds an expression that cannot be compiled.
 
     Args:
         needs: other parts of the file that say which columns are known.
     """
     unknown = () if error.unknown is None else (("columns", error.unknown), *needs)
-    return Problem(path, str(error), unknown)
+    return Issue(path, str(error), unknown)
 
 
 def join(prefix: str, path: str) -> str:
@@ -111,7 +111,7 @@ def join(prefix: str, path: str) -> str:
     return prefix + path if not prefix or not path or path.startswith("[") else f"{prefix}.{path}"
 
 
-def nth(several: Sequence[object], index: int) -> str:
+def item_path(several: Sequence[object], index: int) -> str:
     """Return where one of several values stands, below their field: a single one may be written bare."""
     return f"[{index}]" if len(several) > 1 else ""
 
@@ -125,13 +125,13 @@ def render(location: Location) -> str:
     return path
 
 
-def problems_of(error: ValidationError, model: type[BaseModel]) -> list[tuple[Location, Problem]]:
+def problems_of(error: ValidationError, model: type[BaseModel]) -> list[tuple[Location, Issue]]:
     """Return the problems that pydantic found in a model, each with the location it gave."""
-    found: list[tuple[Location, Problem]] = []
+    found: list[tuple[Location, Issue]] = []
     for detail in error.errors(include_url=False):
         location, path = detail["loc"], render(detail["loc"])
         cause = detail.get("ctx", {}).get("error")
-        if isinstance(cause, Problems):
+        if isinstance(cause, IssuesError):
             found += [
                 (location, replace(problem, path=join(path, problem.path))) for problem in cause.problems
             ]
@@ -141,9 +141,9 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[tuple[Lo
             near = _nearest_field(model, location)
             hint = f"; nearest: {near}" if near else f"; known: {', '.join(known)}"
             place = render(location[:-1])
-            found.append((location, Problem(place, f"unknown field {str(location[-1])!r}{hint}")))
+            found.append((location, Issue(place, f"unknown field {str(location[-1])!r}{hint}")))
         else:
-            found.append((location, Problem(path, _message(detail["type"], detail))))
+            found.append((location, Issue(path, _message(detail["type"], detail))))
     return found
 
 

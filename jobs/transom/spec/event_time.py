@@ -9,8 +9,8 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from transom.core.durations import Duration, format_duration, microseconds
 from transom.core.intervals import EPOCH, HOUR
 from transom.formats import record_format as layout
-from transom.spec.base import Model, Text, Zone
-from transom.spec.errors import Problem, Problems
+from transom.spec.base import Model, NonEmptyStr, Zone
+from transom.spec.errors import Issue, IssuesError
 from transom.spec.field_paths import Paths, TimeFormat, split_paths, zone_problems
 from transom.spec.source import Column
 
@@ -54,7 +54,7 @@ Fields = Annotated[
     tuple[str, ...],
     BeforeValidator(
         _fields,
-        json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)],
+        json_schema_input_type=NonEmptyStr | Annotated[list[NonEmptyStr], Field(min_length=1)],
     ),
 ]
 
@@ -74,7 +74,7 @@ class Time(Model):
     """The IANA zone of times that do not say theirs; without it they are refused."""
     lines: Duration | None = None
     """For a log without times: how much later each line is than the line before it."""
-    from_: Text | None = Field(default=None, alias="from")
+    from_: NonEmptyStr | None = Field(default=None, alias="from")
     """With lines, the time of a file's first line: such as 2024-01-01T00:00, UTC unless it says an offset;
     or name, the start of the stretch in the file's name."""
     every: Duration | None = None
@@ -93,37 +93,37 @@ class Time(Model):
             *self._of_fields_or_lines(), *self._on_schedule(), *zone_problems(self.format, self.zone),
         ]  # fmt: skip
         if problems:
-            raise Problems(problems)
+            raise IssuesError(problems)
         return self
 
-    def _of_fields_or_lines(self) -> list[Problem]:
+    def _of_fields_or_lines(self) -> list[Issue]:
         if (self.column is None) is (self.lines is None):
             which = "neither" if self.column is None else "both"
-            return [Problem("", f"must have either column or lines; it has {which}")]
+            return [Issue("", f"must have either column or lines; it has {which}")]
         if self.lines is None:
-            return [] if self.from_ is None else [Problem("from", "goes with lines, which is missing")]
+            return [] if self.from_ is None else [Issue("from", "goes with lines, which is missing")]
         problems = [
-            Problem(name, "goes with column; times by lines have none")
+            Issue(name, "goes with column; times by lines have none")
             for name in _OF_FIELDS
             if name in self.model_fields_set and getattr(self, name) is not None
         ]
         if not self.lines:
-            problems.append(Problem("lines", f"must not be nothing; got {format_duration(self.lines)}"))
+            problems.append(Issue("lines", f"must not be nothing; got {format_duration(self.lines)}"))
         if self.from_ is None:
             problems.append(
-                Problem("from", f"is required with lines: a time such as 2024-01-01T00:00, or {NAME}")
+                Issue("from", f"is required with lines: a time such as 2024-01-01T00:00, or {NAME}")
             )
         return problems
 
-    def _on_schedule(self) -> list[Problem]:
+    def _on_schedule(self) -> list[Issue]:
         if self.every is None:
-            return [] if self.ties is None else [Problem("ties", "goes with every, which is missing")]
+            return [] if self.ties is None else [Issue("ties", "goes with every, which is missing")]
         problems = []
         if not self.every or HOUR % self.every:
             got = format_duration(self.every)
-            problems.append(Problem("every", f"must divide one hour, as 5 minutes does; got {got}"))
+            problems.append(Issue("every", f"must divide one hour, as 5 minutes does; got {got}"))
         if self.ties is None:
-            problems.append(Problem("ties", "is required with every, one of first, last, keep"))
+            problems.append(Issue("ties", "is required with every, one of first, last, keep"))
         return problems
 
     @property
@@ -144,7 +144,7 @@ class Time(Model):
 
         if self.lines is not None:
             start = None if self.from_ in (None, NAME) else (_moment(str(self.from_)) - EPOCH)
-            by_lines = layout.ByLines(
+            by_lines = layout.TimeByLineNumber(
                 microseconds(self.lines), None if start is None else start // timedelta(microseconds=1)
             )
             return layout.EventTime((), by_lines=by_lines)

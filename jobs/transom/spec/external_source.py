@@ -9,22 +9,22 @@ from pydantic import Field, model_validator
 
 from transom.formats import record_format as layout
 from transom.formats.record_format import FieldType
-from transom.spec.base import InShort, Name, Text
-from transom.spec.errors import Problem, Problems
+from transom.spec.base import Name, NonEmptyStr, ShorthandModel
+from transom.spec.errors import Issue, IssuesError
 from transom.spec.source import NO_RESOLUTION, Resolution
 
 EVENTS = "events"
 EVENT_TIME = "event_time"
 
 
-class FillerColumn(InShort):
+class FillerColumn(ShorthandModel):
     """A column of what fills frames. A bare text in the file is its type."""
 
     SHORT: ClassVar[tuple[str, tuple[type, ...], dict[str, Any]]] = ("type", (str,), {"type": "string"})
 
     type: FieldType = "string"
     """What it holds; a table's column of another type is refused when it is read."""
-    from_: Text | None = Field(default=None, alias="from")
+    from_: NonEmptyStr | None = Field(default=None, alias="from")
     """What it is called there, where that is another name."""
     resolution: Resolution | None = None
     """For a number, required: the step to which values are rounded, half to even, such as 0.001."""
@@ -32,10 +32,10 @@ class FillerColumn(InShort):
     @model_validator(mode="after")
     def _fits_type(self) -> "FillerColumn":
         if self.type == "number" and self.resolution is None:
-            raise Problems([Problem("resolution", NO_RESOLUTION)])
+            raise IssuesError([Issue("resolution", NO_RESOLUTION)])
         if self.type != "number" and self.resolution is not None:
             rule = f"only a number has one; got {self.resolution} for type {self.type}"
-            raise Problems([Problem("resolution", rule)])
+            raise IssuesError([Issue("resolution", rule)])
         return self
 
     def field(self, name: str) -> layout.Field:
@@ -43,7 +43,7 @@ class FillerColumn(InShort):
         return layout.Field(name, (self.from_ or name,), self.type, self.resolution or "1")
 
 
-class Filler(InShort):
+class Filler(ShorthandModel):
     """Where rows come from that fill frames. A bare text in the file is `block`."""
 
     SHORT: ClassVar[tuple[str, tuple[type, ...], dict[str, Any]]] = ("block", (str,), {"type": "string"})
@@ -52,9 +52,9 @@ class Filler(InShort):
     """Of the stream itself: events, or a block of aggregate, by its finest granules."""
     stream: Name | None = None
     """Another stream of the lake, by its name: its events."""
-    table: Text | None = None
+    table: NonEmptyStr | None = None
     """A Delta table: a path from the landing folder, an absolute one, or a URI."""
-    time: Text | None = None
+    time: NonEmptyStr | None = None
     """Of a table, its column that says when a row was; a timestamp."""
     columns: dict[Name, FillerColumn] = Field(default_factory=dict)
     """Of a table or another stream, the columns that the fill reads, with their types."""
@@ -64,20 +64,20 @@ class Filler(InShort):
         said = [name for name in ("block", "stream", "table") if getattr(self, name) is not None]
         if len(said) != 1:
             got = " and ".join(said) or "none of them"
-            raise Problems([Problem("", f"must be one of block, stream and table; got {got}")])
+            raise IssuesError([Issue("", f"must be one of block, stream and table; got {got}")])
         problems = []
         if self.table is not None and self.time is None:
-            problems.append(Problem("time", "is required: which column of the table says when a row was"))
+            problems.append(Issue("time", "is required: which column of the table says when a row was"))
         if self.table is None and self.time is not None:
-            problems.append(Problem("time", f"only a table has one; got {self.time!r}"))
+            problems.append(Issue("time", f"only a table has one; got {self.time!r}"))
         if self.block is not None and self.columns:
             rule = "are those of a table or of another stream; the stream knows its own"
-            problems.append(Problem("columns", rule))
+            problems.append(Issue("columns", rule))
         if EVENT_TIME in self.columns:
             rule = "is the time of a row, which every filler has"
-            problems.append(Problem(f"columns.{EVENT_TIME}", rule))
+            problems.append(Issue(f"columns.{EVENT_TIME}", rule))
         if problems:
-            raise Problems(problems)
+            raise IssuesError(problems)
         return self
 
     @property

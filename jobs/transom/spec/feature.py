@@ -18,7 +18,7 @@ from transom.formats.record_format import FieldType
 from transom.spec.base import Model
 from transom.spec.block_columns import BlockColumns
 from transom.spec.checks import BuiltIn
-from transom.spec.errors import Problem
+from transom.spec.errors import Issue
 from transom.spec.impossible_conditions import Tested
 
 S = TypeVar("S")
@@ -77,7 +77,7 @@ class Feature(Generic[S]):
     doc: str
     outlets: tuple[str, ...]
     upstream: Callable[[S], str]
-    problems: Callable[[S], Iterator[Problem]]
+    problems: Callable[[S], Iterator[Issue]]
     columns_read: Callable[[S], Iterator[BlockColumns]]
     lookback: Callable[[S], Iterator[tuple[str, timedelta]]]
     definition: Callable[[S], Any]
@@ -88,7 +88,7 @@ class Feature(Generic[S]):
     summary: Callable[[S, str], str]
     facts: Callable[[S, str], str]
     inherits: Callable[[Mapping[str, Any]], frozenset[str]] = lambda block: frozenset(("key", "where"))
-    block_problems: Callable[[Any], Iterator[Problem]] = lambda block: iter(())
+    block_problems: Callable[[Any], Iterator[Issue]] = lambda block: iter(())
     input_table: str | None = None
     row_types: Callable[[S, str], Mapping[str, FieldType] | None] | None = None
     optional_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

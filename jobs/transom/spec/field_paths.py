@@ -6,8 +6,8 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from transom.formats.record_format import EPOCH_OR_ISO, EPOCHS
-from transom.spec.base import Text
-from transom.spec.errors import Problem
+from transom.spec.base import NonEmptyStr
+from transom.spec.errors import Issue
 
 _DIRECTIVES = "aAbBdfHIjmMpSyYzZ%"
 
@@ -57,15 +57,15 @@ def _percent_signs(text: str) -> Iterable[int]:
         at = text.find("%", at + 2)
 
 
-Paths = Annotated[Text, AfterValidator(_paths)]
+Paths = Annotated[NonEmptyStr, AfterValidator(_paths)]
 """The path of a field, or several with `|` between them."""
 
 TimeFormat = Annotated[str, AfterValidator(_time_format)]
 """iso, one of the epochs, epoch_or_iso, or a strptime format with the year."""
 
 
-def zone_problems(format: str | None, zone: str | None) -> list[Problem]:
+def zone_problems(format: str | None, zone: str | None) -> list[Issue]:
     """Return what is wrong with the zone of times in a format."""
     if format in EPOCHS and zone is not None:
-        return [Problem("zone", f"times since the epoch have none; got {zone!r}")]
+        return [Issue("zone", f"times since the epoch have none; got {zone!r}")]
     return []

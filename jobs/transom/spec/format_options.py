@@ -7,8 +7,8 @@ from typing import Any
 from transom.formats.embedded_option import FORMATS, inside
 from transom.formats.json.record_paths import RECORDS
 from transom.formats.record_format import BLANKS, CALL, RETURN
-from transom.formats.regex_rules import Pattern, PatternError, checked
-from transom.spec.errors import Problem, nearest
+from transom.formats.regex_rules import CheckedRegex, PatternError, validate_regex
+from transom.spec.errors import Issue, did_you_mean
 from transom.spec.expressions import ExpressionError
 
 APACHE_FIELDS = (
@@ -100,7 +100,7 @@ _OPTIONS: dict[str, dict[str, Rule]] = {
 }
 
 
-def option_problems(format: str, options: Mapping[str, Any]) -> list[Problem]:
+def option_problems(format: str, options: Mapping[str, Any]) -> list[Issue]:
     """Return what is wrong with the options of a format."""
     given = inside(options) if "embedded" in _OPTIONS[format] and _is_embedded(options) else None
     outer = {name: value for name, value in options.items() if name != "embedded" or given is None}
@@ -109,12 +109,12 @@ def option_problems(format: str, options: Mapping[str, Any]) -> list[Problem]:
         known = {name: rule for name, rule in _OPTIONS[given.format].items() if name not in _OF_LINES}
         found = _problems(given.format, given.options, known)
         problems += [
-            Problem(f"options.embedded{one.path.removeprefix('options')}", one.message) for one in found
+            Issue(f"options.embedded{one.path.removeprefix('options')}", one.message) for one in found
         ]
         fields = fields_of(format, outer)
         if not problems and fields is not None and given.field not in fields:
-            rule = f"{format} records have no field {given.field!r}{nearest(given.field, fields)}"
-            problems.append(Problem("options.embedded.field", rule))
+            rule = f"{format} records have no field {given.field!r}{did_you_mean(given.field, fields)}"
+            problems.append(Issue("options.embedded.field", rule))
     return problems
 
 
@@ -122,32 +122,32 @@ def _is_embedded(options: Mapping[str, Any]) -> bool:
     return "embedded" in options and _EMBEDDED[1](options["embedded"])
 
 
-def _problems(format: str, options: Mapping[str, Any], known: Mapping[str, Rule]) -> list[Problem]:
+def _problems(format: str, options: Mapping[str, Any], known: Mapping[str, Rule]) -> list[Issue]:
     problems = []
     for name, value in options.items():
         if name not in known:
-            hint = nearest(name, known) if known else f"; {format} has none"
-            problems.append(Problem("options", f"unknown option {name!r} of {format}{hint}"))
+            hint = did_you_mean(name, known) if known else f"; {format} has none"
+            problems.append(Issue("options", f"unknown option {name!r} of {format}{hint}"))
         elif not known[name][1](value):
-            problems.append(Problem(f"options.{name}", f"must be {known[name][0]}; got {value!r}"))
+            problems.append(Issue(f"options.{name}", f"must be {known[name][0]}; got {value!r}"))
     if not problems:
         problems += _together(format, options)
     return problems
 
 
-def _together(format: str, options: Mapping[str, Any]) -> list[Problem]:
+def _together(format: str, options: Mapping[str, Any]) -> list[Issue]:
     """What is wrong with options each of which is what it must be."""
     if format == "csv" and options.get("header", True) is False and "names" not in options:
-        return [Problem("options.names", "is required where header is false")]
+        return [Issue("options.names", "is required where header is false")]
     if format == "csv" and options.get("header", True) is not False and "names" in options:
         rule = f"needs header: false, else a line of the file names the columns; got {options['names']!r}"
-        return [Problem("options.names", rule)]
+        return [Issue("options.names", rule)]
     if format == "csv" and options.get("header") == "w3c" and {"skip", "comment"} & set(options):
         rule = "skip and comment do not go with header: w3c, whose header lines begin with #"
-        return [Problem("options", rule)]
+        return [Issue("options", rule)]
     if format == "csv" and options.get("delimiter") == BLANKS and options.get("quote") in (" ", "\t"):
         rule = f"must be another character than those that {BLANKS} are; got {options['quote']!r}"
-        return [Problem("options.quote", rule)]
+        return [Issue("options.quote", rule)]
     if format == "csv":
         return _different_signs({"delimiter": ",", "quote": '"', **options}, ("delimiter", "quote"))
     if format == "regex":
@@ -158,39 +158,39 @@ def _together(format: str, options: Mapping[str, Any]) -> list[Problem]:
     if format == "syscalls":
         own = [name for name in options.get("lead", ()) if name in (CALL, RETURN)]
         return [
-            Problem("options.lead", f"{name} is a field that every line has; choose another") for name in own
+            Issue("options.lead", f"{name} is a field that every line has; choose another") for name in own
         ]
     return []
 
 
-def _different_signs(options: Mapping[str, Any], names: Sequence[str]) -> list[Problem]:
+def _different_signs(options: Mapping[str, Any], names: Sequence[str]) -> list[Issue]:
     if len({options[name] for name in names}) == len(names):
         return []
     got = ", ".join(f"{name} {options[name]!r}" for name in names)
-    return [Problem("options", f"must be different characters; got {got}")]
+    return [Issue("options", f"must be different characters; got {got}")]
 
 
-def _pattern(text: str | None) -> list[Problem]:
+def _pattern(text: str | None) -> list[Issue]:
     if text is None:
-        return [Problem("options.pattern", "is required by regex: a regular expression with named groups")]
+        return [Issue("options.pattern", "is required by regex: a regular expression with named groups")]
     try:
-        if not checked(text).groups:
+        if not validate_regex(text).groups:
             raise PatternError(0, "must name its fields by groups, as (?P<client>[^ ]+) does; it has none")
     except PatternError as error:
-        return [Problem("options.pattern", str(ExpressionError(text, error.offset, error.message)))]
+        return [Issue("options.pattern", str(ExpressionError(text, error.offset, error.message)))]
     return []
 
 
-def pattern_of(options: Mapping[str, Any]) -> Pattern | None:
+def pattern_of(options: Mapping[str, Any]) -> CheckedRegex | None:
     """Return the pattern of regex; None where it is wrong."""
     return _usable(str(options.get("pattern")))
 
 
 @lru_cache(maxsize=256)
-def _usable(text: str) -> Pattern | None:
+def _usable(text: str) -> CheckedRegex | None:
     """One that is wrong is remembered, too: each column asks for it."""
     try:
-        return checked(text)
+        return validate_regex(text)
     except PatternError:
         return None
 

@@ -55,7 +55,7 @@ class Domain:
         none = self.among is not None and not self.among - self.but
         return not self.some or self.low > self.high or point or none
 
-    def met(self, sign: str, other: "Domain") -> "Domain":
+    def restricted(self, sign: str, other: "Domain") -> "Domain":
         """Return the values that meet a comparison with some value of another domain; no null does."""
         if self.whole != other.whole:
             # Spark compares both as doubles.
@@ -205,7 +205,7 @@ def _narrowed(node: Any, domains: Domains, truth: bool) -> Domains | None:
         case "Null":
             return None
         case "Column":
-            return _kept(node, _value(node, domains).met("=", _constant(truth)), domains)
+            return _kept(node, _value(node, domains).restricted("=", _constant(truth)), domains)
         case "Is":
             return _is(node, domains, truth)
         case "In":
@@ -256,8 +256,8 @@ def _kept(node: Any, domain: Domain, domains: Domains) -> Domains | None:
 def _compared(sign: str, left: Any, right: Any, domains: Domains, truth: bool) -> Domains | None:
     sign = sign if truth else _DENIED[sign]
     mine, theirs = _value(left, domains), _value(right, domains)
-    narrowed = _kept(left, mine.met(sign, theirs), domains)
-    return None if narrowed is None else _kept(right, theirs.met(_TURNED[sign], mine), narrowed)
+    narrowed = _kept(left, mine.restricted(sign, theirs), domains)
+    return None if narrowed is None else _kept(right, theirs.restricted(_TURNED[sign], mine), narrowed)
 
 
 def _among(node: Any, domains: Domains, truth: bool) -> Domains | None:

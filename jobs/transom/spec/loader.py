@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from transom.formats.record_format import REST
 from transom.spec import checks
 from transom.spec.checks import BuiltIn
-from transom.spec.errors import Location, Problem, SpecificationError, problems_of, unknown_fields
+from transom.spec.errors import Issue, Location, SpecificationError, problems_of, unknown_fields
 from transom.spec.stream import Stream, built_in_of
 from transom.spec.yaml_file import read_mapping
 
@@ -39,12 +39,12 @@ def parse(data: Mapping[str, Any], of: type[Stream], name: str = "stream") -> St
     try:
         return of.model_validate(data)
     except ValidationError:
-        sound, problems = _spelled(data, of)
+        sound, problems = _fix_misspelled_fields(data, of)
     # Rules between fields are only looked at where each field is sound, and some of them only where others
     # are kept. Take the unsound parts out, and look again, so that a person sees all problems at once.
     built_in = built_in_of(of.features)
-    rest = _Rest(dict(sound), NAMED | {feature.name for feature in of.features}, built_in)
-    while found := _found(rest.data, of):
+    rest = _PartialSpec(dict(sound), NAMED | {feature.name for feature in of.features}, built_in)
+    while found := _problems_without(rest.data, of):
         problems += [
             _of_built_in(location, problem, built_in)
             for location, problem in found
@@ -55,7 +55,7 @@ def parse(data: Mapping[str, Any], of: type[Stream], name: str = "stream") -> St
     raise SpecificationError(name, _ordered(problems, sound, of, rest.named))
 
 
-def _found(data: Mapping[str, Any], of: type[Stream]) -> list[tuple[Location, Problem]]:
+def _problems_without(data: Mapping[str, Any], of: type[Stream]) -> list[tuple[Location, Issue]]:
     try:
         of.model_validate(data)
     except ValidationError as error:
@@ -63,13 +63,15 @@ def _found(data: Mapping[str, Any], of: type[Stream]) -> list[tuple[Location, Pr
     return []
 
 
-def _spelled(data: Mapping[str, Any], of: type[Stream]) -> tuple[Mapping[str, Any], list[Problem]]:
+def _fix_misspelled_fields(
+    data: Mapping[str, Any], of: type[Stream]
+) -> tuple[Mapping[str, Any], list[Issue]]:
     """Return the data with each field that is not known taken for the one that was probably meant, where that
     is not there, else left out; and what is wrong with these.
 
     So a mistyped name is told by itself, and not once more by all that depends on what it says.
     """
-    problems: list[Problem] = []
+    problems: list[Issue] = []
     while True:
         try:
             of.model_validate(data)
@@ -91,12 +93,12 @@ def _spelled(data: Mapping[str, Any], of: type[Stream]) -> tuple[Mapping[str, An
                 place.setdefault(near, value)
 
 
-def _of_built_in(location: Location, problem: Problem, built_in: Mapping[str, BuiltIn]) -> Problem:
+def _of_built_in(location: Location, problem: Issue, built_in: Mapping[str, BuiltIn]) -> Issue:
     """Return the problem, or that the field is none of a built-in check, whatever its value."""
     if len(location) > 2 and location[0] == "checks" and location[1] in built_in:
         name, field = str(location[1]), str(location[2])
         if field not in checks.allowed(built_in[name]):
-            return Problem(f"checks.{name}.{field}", checks.only_allowed(name, built_in[name]))
+            return Issue(f"checks.{name}.{field}", checks.only_allowed(name, built_in[name]))
     return problem
 
 
@@ -114,31 +116,31 @@ ANYWHERE = "unnamed/*"
 
 
 @dataclass
-class _Rest:
+class _PartialSpec:
     """What is left of a stream's data without the parts that are unsound.
 
     Attributes:
         named: the fields whose parts have names.
         built_in: every check that transom makes.
-        said: the fields of which problems have been seen; each is judged once.
+        reported: the fields of which problems have been seen; each is judged once.
         removed: the parts that were taken out.
     """
 
     data: dict[str, Any]
     named: frozenset[str]
     built_in: Mapping[str, BuiltIn]
-    said: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
     removed: set[Location] = field(default_factory=set)
 
-    def explains(self, problem: Problem) -> bool:
+    def explains(self, problem: Issue) -> bool:
         """Whether a problem is there only since something was taken out, or was seen before."""
         # What is wrong with a part may also be wrong with all of its parts.
         gone = any(need[: len(part)] == part[: len(need)] for need in problem.needs for part in self.removed)
-        return gone or problem.path in self.said
+        return gone or problem.path in self.reported
 
-    def take_out(self, found: list[tuple[Location, Problem]]) -> bool:
+    def take_out(self, found: list[tuple[Location, Issue]]) -> bool:
         """Take the parts out that problems are of; whether there were any that can be."""
-        self.said |= {problem.path for _, problem in found}
+        self.reported |= {problem.path for _, problem in found}
         # Rules between fields go on where one of a single field is broken, and not always in a block's.
         of_blocks = (_location(problem.path) for location, problem in found if not location)
         locations = [location for location, _ in found if location]
@@ -163,7 +165,7 @@ class _Rest:
         elif name in self.named or name in INDEPENDENT or name == "time":
             self.removed |= {(name,), *([("columns", REST)] if name == "rest" else [])}
             # What a preset says of the time stands in for it; else it is missing.
-            self.said.add(name)
+            self.reported.add(name)
             changed = {key: value for key, value in self.data.items() if key != name}
         else:
             return False
@@ -176,10 +178,10 @@ class _Rest:
             self.removed |= {("source", "path"), ("columns",)}
             if isinstance(source, Mapping):
                 return {**source, "path": ANYWHERE}
-            self.said.add("source.format")
+            self.reported.add("source.format")
             return {"path": ANYWHERE}
         if field in ("format", "options"):
-            self.said.add("source.format")
+            self.reported.add("source.format")
             return {key: value for key, value in source.items() if key not in ("format", "options")}
         return {key: value for key, value in source.items() if key != field}
 
@@ -190,12 +192,12 @@ def _location(path: str) -> Location:
 
 
 def _ordered(
-    problems: list[Problem], data: Mapping[str, Any], of: type[Stream], named: Collection[str]
-) -> list[Problem]:
+    problems: list[Issue], data: Mapping[str, Any], of: type[Stream], named: Collection[str]
+) -> list[Issue]:
     """Return the problems in the order of the fields, unknown ones first, and of the parts in the file."""
     fields = list(of.model_fields)
 
-    def place(problem: Problem) -> tuple[int, int]:
+    def place(problem: Issue) -> tuple[int, int]:
         name, *inside = map(str, _location(problem.path))
         part = data.get(name)
         names = list(map(str, part)) if isinstance(part, Mapping) and name in named else []

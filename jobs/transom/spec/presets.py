@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from transom.formats.record_format import FormatName
-from transom.spec.base import Model, Name, Text
-from transom.spec.checks import Check
+from transom.spec.base import Model, Name, NonEmptyStr
+from transom.spec.checks import CheckSpec
 from transom.spec.deduplicate import Unique
-from transom.spec.errors import Problem, Problems, SpecificationError, nearest, problems_of
+from transom.spec.errors import Issue, IssuesError, SpecificationError, did_you_mean, problems_of
 from transom.spec.event_time import Time
 from transom.spec.feature import Feature
 from transom.spec.source import Column
@@ -21,14 +21,14 @@ from transom.spec.yaml_file import read_mapping
 class Preset(Model):
     """What a preset's file may say; see the same fields of `Stream` and `Source`."""
 
-    title: Text | None = None
-    description: Text | None = None
+    title: NonEmptyStr | None = None
+    description: NonEmptyStr | None = None
     format: FormatName | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     columns: dict[Name, Column] = Field(default_factory=dict)
     time: Time | None = None
     unique: Unique | None = None
-    checks: dict[Name, Check] = Field(default_factory=dict)
+    checks: dict[Name, CheckSpec] = Field(default_factory=dict)
 
 
 def folder() -> Path:
@@ -51,16 +51,16 @@ def read(name: str) -> dict[str, Any]:
     """
     known = names()  # asked first, so that no name can leave the folder
     if name not in known:
-        raise Problems([Problem("preset", f"no preset {name!r}{nearest(name, known)}")])
+        raise IssuesError([Issue("preset", f"no preset {name!r}{did_you_mean(name, known)}")])
     try:
         data = read_mapping(folder() / f"{name}.yaml")
         data["columns"] = _full_columns(data.get("columns", {}))
         Preset.model_validate(data)
     except SpecificationError as error:
-        raise Problems([Problem("preset", str(error))]) from None
+        raise IssuesError([Issue("preset", str(error))]) from None
     except ValidationError as error:
         found = [problem for _, problem in problems_of(error, Preset)]
-        raise Problems([Problem("preset", f"{name}: {problem}") for problem in found]) from None
+        raise IssuesError([Issue("preset", f"{name}: {problem}") for problem in found]) from None
     return data
 
 
@@ -90,7 +90,7 @@ def with_defaults(data: Mapping[str, Any], features: Iterable[Feature[Any]] = ()
         stray = [name for name, column in columns.items() if column is None and name not in inherited]
         if stray:
             rule = "must be a path or a mapping; null leaves out a preset's column, and there is none"
-            raise Problems([Problem(f"columns.{name}", rule) for name in stray])
+            raise IssuesError([Issue(f"columns.{name}", rule) for name in stray])
         both = {**inherited, **columns}
         merged["columns"] = {name: column for name, column in both.items() if column is not None}
     for feature in features:

@@ -13,12 +13,12 @@ from transom.core.intervals import HOUR
 from transom.core.path_pattern import PathPattern, Unit
 from transom.formats import record_format as layout
 from transom.formats.record_format import FieldType, FormatName
-from transom.spec.base import Model, Text, Zone
-from transom.spec.errors import Problem, Problems
+from transom.spec.base import Model, NonEmptyStr, Zone
+from transom.spec.errors import Issue, IssuesError
 from transom.spec.field_paths import Paths, TimeFormat, split_paths, zone_problems
 from transom.spec.format_options import option_problems
 
-LEAST: dict[Unit, timedelta] = {
+MIN_UNIT_LENGTH: dict[Unit, timedelta] = {
     "second": timedelta(seconds=1), "minute": timedelta(minutes=1), "hour": HOUR, "day": timedelta(days=1),
     "month": timedelta(days=28), "year": timedelta(days=365),
 }  # fmt: skip
@@ -26,7 +26,7 @@ LEAST: dict[Unit, timedelta] = {
 _OF_RECORDS = ("from_", "missing", "format", "zone")
 
 
-class Holds(Model):
+class EventTimeRange(Model):
     """What a file may hold, relative to the time in its name; rows outside are refused.
 
     A file named for the hour `h` may hold `[h - before, h + 1 hour + after)`; one named for a longer
@@ -43,7 +43,7 @@ class Holds(Model):
 class Source(Model):
     """The files of a stream."""
 
-    path: Text
+    path: NonEmptyStr
     """Where the files are: relative to the landing root, absolute, or a URI; with strftime directives for
     their time (%Y-%m-%d/%H), {captures} that become columns, and * for what varies."""
     zone: Zone = "UTC"
@@ -59,7 +59,7 @@ class Source(Model):
     quote and lead of kv, the names of the words with which each line begins; lead of syscalls, the names of
     the words before the call. embedded of json, csv, regex and kv, for a text that is itself a record: its
     field, its format (json, regex, kv), and the options of that; its fields are then field.name."""
-    holds: Holds = Holds()
+    holds: EventTimeRange = EventTimeRange()
     """The times that a file may hold, beside the stretch in its name."""
     settle: Duration = timedelta(minutes=10)
     """How long to wait after an hour's end before its files are taken to be there."""
@@ -90,22 +90,22 @@ class Source(Model):
         problems = option_problems(self.format, self.options) if self.format else []
         problems += self._period_problems()
         if problems:
-            raise Problems(problems)
+            raise IssuesError(problems)
         return self
 
-    def _period_problems(self) -> list[Problem]:
+    def _period_problems(self) -> list[Issue]:
         if self.covers is None:
             rule = "end goes with covers, how long the period of a file is, such as 5 minutes"
-            return [Problem("name_time", rule)] if self.name_time == "end" else []
+            return [Issue("name_time", rule)] if self.name_time == "end" else []
         unit, got = PathPattern(self.path).unit, format_duration(self.covers)
         if unit is None:
-            return [Problem("covers", f"goes with a time in the path; got {got} for {self.path}")]
+            return [Issue("covers", f"goes with a time in the path; got {got} for {self.path}")]
         if not self.covers or (HOUR % self.covers and self.covers % HOUR):
             rule = "must divide one hour, as 5 minutes does, or be whole hours"
-            return [Problem("covers", f"{rule}; got {got}")]
-        if self.covers < LEAST[unit]:
+            return [Issue("covers", f"{rule}; got {got}")]
+        if self.covers < MIN_UNIT_LENGTH[unit]:
             rule = f"must not be shorter than the finest part of the time in the path, a {unit}"
-            return [Problem("covers", f"{rule}; got {got} for {self.path}")]
+            return [Issue("covers", f"{rule}; got {got} for {self.path}")]
         return []
 
     @cached_property
@@ -144,12 +144,12 @@ class Column(Model):
     from_: Paths | None = Field(default=None, alias="from")
     """Where the value stands in a record; several with `|` between them, of which the first that the
     record has is taken. The column's name where nothing is said."""
-    is_: Text | None = Field(default=None, alias="is")
+    is_: NonEmptyStr | None = Field(default=None, alias="is")
     """An expression over the other columns, the captures and event_time, such as orig_bytes + resp_bytes:
     its value is the column's; a number is rounded to the resolution, and null beyond what a column holds."""
     type: FieldType = "string"
     """What the text is read as; a derived column has the type of its expression."""
-    unit: Text | None = None
+    unit: NonEmptyStr | None = None
     """The unit of the value, for people."""
     resolution: Resolution | None = None
     """For a number, required: the step to which values are rounded, half to even, such as 0.001."""
@@ -167,21 +167,19 @@ class Column(Model):
             of_records = [name for name in _OF_RECORDS if name in self.model_fields_set]
             if of_records:
                 rule = "goes with what is read from a record; the column is derived (`is`)"
-                raise Problems([Problem(name.rstrip("_"), rule) for name in of_records])
+                raise IssuesError([Issue(name.rstrip("_"), rule) for name in of_records])
             return self
         if self.type == "number" and self.resolution is None:
-            problems.append(Problem("resolution", NO_RESOLUTION))
+            problems.append(Issue("resolution", NO_RESOLUTION))
         if self.type != "number" and self.resolution is not None:
             rule = f"only a number has one; got {self.resolution} for type {self.type}"
-            problems.append(Problem("resolution", rule))
+            problems.append(Issue("resolution", rule))
         for name, value in (("format", self.format), ("zone", self.zone)):
             if self.type != "timestamp" and value is not None:
-                problems.append(
-                    Problem(name, f"only a timestamp has one; got {value!r} for type {self.type}")
-                )
+                problems.append(Issue(name, f"only a timestamp has one; got {value!r} for type {self.type}"))
         problems += zone_problems(self.format, self.zone)
         if problems:
-            raise Problems(problems)
+            raise IssuesError(problems)
         return self
 
     def field(self, name: str) -> layout.Field:

@@ -11,15 +11,15 @@ from transom.core.durations import Duration
 from transom.core.intervals import HOUR, hour_of
 from transom.core.path_pattern import Match, PathPattern
 from transom.formats import record_format as layout
-from transom.formats.record_format import FieldType, Layout, Span
+from transom.formats.record_format import FieldType, RecordFormat, Span
 from transom.spec import derived_columns as derived
 from transom.spec import fingerprints as shapes
 from transom.spec import validate as rules
-from transom.spec.base import Hour, Model, Name, Text
+from transom.spec.base import Hour, Model, Name, NonEmptyStr
 from transom.spec.block_columns import BlockColumns
-from transom.spec.checks import OF_INGEST, Accept, BuiltIn, Check, Gate, resolve
+from transom.spec.checks import OF_INGEST, Accept, BuiltIn, CheckSpec, ResolvedCheck, resolve
 from transom.spec.deduplicate import Unique
-from transom.spec.errors import Problems
+from transom.spec.errors import IssuesError
 from transom.spec.event_time import Time
 from transom.spec.expressions import Expression, condition
 from transom.spec.feature import Feature
@@ -47,15 +47,15 @@ class Stream(Model):
 
     name: Name
     """The folder of its tables in the lake, and the id of its DAG."""
-    title: Text | None = None
+    title: NonEmptyStr | None = None
     """For people: the heading of the DAG's page. No table depends on it."""
-    description: Text | None = None
+    description: NonEmptyStr | None = None
     """For people: the DAG's page opens with it."""
-    owner: Text | None = None
+    owner: NonEmptyStr | None = None
     """For people: the owner of the DAG."""
-    tags: tuple[Text, ...] = ()
+    tags: tuple[NonEmptyStr, ...] = ()
     """Tags of the DAG, beside `transom`."""
-    preset: Text | None = None
+    preset: NonEmptyStr | None = None
     """A known log, such as apache/combined or zeek/conn: defaults for format, options, columns, time and
     checks."""
     source: Source
@@ -72,9 +72,9 @@ class Stream(Model):
     """Columns that make a record one; what repeats it is kept in the table duplicates."""
     key: tuple[str, ...] = ()
     """The columns that a figure is for each value of; the default of the blocks."""
-    where: Text | None = None
+    where: NonEmptyStr | None = None
     """A condition on the events, such as status >= 500; the default of the blocks."""
-    checks: dict[Name, Check] = Field(default_factory=dict)
+    checks: dict[Name, CheckSpec] = Field(default_factory=dict)
     """Own checks, and changes of built-in ones."""
     accept: tuple[Accept, ...] = ()
     """Failed checks that somebody answers for."""
@@ -107,7 +107,7 @@ class Stream(Model):
     def _consistent(self) -> "Stream":
         problems = rules.problems(self)
         if problems:
-            raise Problems(problems)
+            raise IssuesError(problems)
         return self
 
     @property
@@ -171,18 +171,18 @@ class Stream(Model):
         present = (feature.stage for feature in self.features if self.blocks(feature.block))
         return ("ingest", *dict.fromkeys(present))
 
-    def before(self, stage: str) -> str | None:
+    def upstream_stage(self, stage: str) -> str | None:
         """Return the stage whose tables one reads, and whose gate has to pass first; None of the first."""
         upstream = (feature.upstream(self) for feature in self.features if feature.stage == stage)
         return next(upstream, None)
 
     @cached_property
-    def gates(self) -> tuple[Gate, ...]:
+    def gates(self) -> tuple[ResolvedCheck, ...]:
         """Every check of every stage, with defaults and changes applied."""
         return resolve(self.checks, self.built_in)
 
     @property
-    def own_key(self) -> tuple[str, ...]:
+    def key_without_block(self) -> tuple[str, ...]:
         """Return the columns of the stream's key that it needs itself, beside its blocks: for `ties`, or
         where no block says what the key is for."""
         ties = self.time is not None and self.time.every is not None and self.time.ties != "keep"
@@ -202,19 +202,19 @@ class Stream(Model):
         """Return the compiled `where` of a block, None where it takes every event."""
         return None if block.where is None else condition(block.where, self.event_types)
 
-    def layout(self) -> Layout:
+    def layout(self) -> RecordFormat:
         """Return all that a parser is told."""
         assert self.source.format is not None  # refused by `rules` before
         assert self.time is not None
         fields = tuple(self.read_columns[name] for name in self.columns if name in self.read_columns)
         time = self.time.event_time(self.columns)
-        return Layout(self.source.format, fields, time, dict(self.source.options), self.rest == "keep")
+        return RecordFormat(self.source.format, fields, time, dict(self.source.options), self.rest == "keep")
 
     def span(self, match: Match) -> Span | None:
         """Return what a file of that name may hold; None, anything, where the name has no time.
 
-        See `Holds`: the stretch that the name declares, or the hours around it where it is shorter than
-        an hour, and what `holds` adds at both ends.
+        See `EventTimeRange`: the stretch that the name declares, or the hours around it where it is shorter
+        than an hour, and what `holds` adds at both ends.
         """
         if match.start is None or match.end is None:
             return None

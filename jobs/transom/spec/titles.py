@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from string import Formatter
 
-from transom.spec.errors import Problem, nearest
+from transom.spec.errors import Issue, did_you_mean
 
 
 def parts_of(title: str) -> list[tuple[str, str | None]]:
@@ -21,7 +21,7 @@ def parts_of(title: str) -> list[tuple[str, str | None]]:
     return [(text, column) for text, column, _, _ in parts]
 
 
-def title_problems(place: str, title: str, told: Collection[str], rule: str) -> Iterator[Problem]:
+def title_problems(place: str, title: str, told: Collection[str], rule: str) -> Iterator[Issue]:
     """Yield what is wrong with a title.
 
     Args:
@@ -31,10 +31,10 @@ def title_problems(place: str, title: str, told: Collection[str], rule: str) -> 
     try:
         named = [column for _, column in parts_of(title) if column is not None]
     except ValueError as error:
-        yield Problem(place, str(error))
+        yield Issue(place, str(error))
         return
     for column in named:
         if column not in told:
             # The key of a block may be the stream's.
             needs = (("columns", column), ("key",))
-            yield Problem(place, f"{rule}; no column {column!r}{nearest(column, told)}", needs)
+            yield Issue(place, f"{rule}; no column {column!r}{did_you_mean(column, told)}", needs)

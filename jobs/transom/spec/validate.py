@@ -11,7 +11,7 @@ from transom.formats.record_format import REST, FieldType
 from transom.spec import checks
 from transom.spec import deduplicate as unique
 from transom.spec import derived_columns as derived
-from transom.spec.errors import Location, Problem, join, nearest, no_column, of_expression, twice
+from transom.spec.errors import Issue, Location, did_you_mean, find_duplicates, join, no_column, of_expression
 from transom.spec.expressions import ExpressionError, condition
 from transom.spec.field_paths import split_paths
 from transom.spec.format_options import fields_of, has_field
@@ -23,7 +23,7 @@ EVENT_COLUMNS = ("hour", "event_time", "source_id", "source_line")
 """Columns that every table of events has."""
 
 
-def problems(stream: "Stream") -> list[Problem]:
+def problems(stream: "Stream") -> list[Issue]:
     """Return every broken rule, with full paths, in the order of the fields.
 
     What reads a derived column is not judged before that is sound, and what reads a block not before each
@@ -48,42 +48,42 @@ def problems(stream: "Stream") -> list[Problem]:
     ]
 
 
-def _blocks(stream: "Stream") -> Iterator[Problem]:
+def _blocks(stream: "Stream") -> Iterator[Issue]:
     for feature in stream.features:
         for name, block in stream.blocks(feature.block).items():
             for problem in feature.block_problems(block):
                 yield replace(problem, path=join(f"{feature.name}.{name}", problem.path))
 
 
-def _source(stream: "Stream") -> Iterator[Problem]:
+def _source(stream: "Stream") -> Iterator[Issue]:
     if stream.source.format is None:
-        yield Problem("source.format", "is required where no preset gives it")
+        yield Issue("source.format", "is required where no preset gives it")
     if stream.time is None:
-        yield Problem("time", "is required where no preset gives it")
+        yield Issue("time", "is required where no preset gives it")
     elif stream.time.by_name and stream.path_pattern.unit is None:
-        yield Problem(
+        yield Issue(
             "time.from",
             f"name needs a time in source.path, such as %Y-%m-%d/%H; got {stream.source.path!r}",
             (("source", "path"),),
         )
 
 
-def _columns(stream: "Stream") -> Iterator[Problem]:
+def _columns(stream: "Stream") -> Iterator[Issue]:
     taken = dict.fromkeys(EVENT_COLUMNS, "a column that every stream has")
     if stream.rest == "keep":
         taken[REST] = "the column of what `rest: keep` keeps"
     for name in stream.columns:
         if name in taken:
-            yield Problem(f"columns.{name}", f"is {taken[name]}; choose another name")
+            yield Issue(f"columns.{name}", f"is {taken[name]}; choose another name")
     for name in stream.captures:
         if name in taken:
-            yield Problem("source.path", f"{{{name}}} is {taken[name]}; choose another name")
+            yield Issue("source.path", f"{{{name}}} is {taken[name]}; choose another name")
         elif name in stream.columns:
-            yield Problem("source.path", f"{{{name}}} is also a declared column; choose another name")
+            yield Issue("source.path", f"{{{name}}} is also a declared column; choose another name")
     yield from _paths(stream)
 
 
-def _paths(stream: "Stream") -> Iterator[Problem]:
+def _paths(stream: "Stream") -> Iterator[Issue]:
     """Return paths of columns and of the time that no record has."""
     format, options = stream.source.format, stream.source.options
     known, records = fields_of(format, options), options.get("records")
@@ -104,38 +104,38 @@ def _paths(stream: "Stream") -> Iterator[Problem]:
         named |= {place: text for place, text in times.items() if text not in taken_elsewhere}
     for place, text in named.items():
         if known is not None and not any(has_field(path, format, options) for path in split_paths(text)):
-            message = f"{format} records have no field {text!r}{nearest(text, known)}"
-            yield Problem(place, message, (("columns", text), ("source", "path")))
+            message = f"{format} records have no field {text!r}{did_you_mean(text, known)}"
+            yield Issue(place, message, (("columns", text), ("source", "path")))
         if records is not None:
             yield from _around(place, text, str(records))
 
 
-def _around(place: str, text: str, records: str) -> Iterator[Problem]:
+def _around(place: str, text: str, records: str) -> Iterator[Issue]:
     """Return what is wrong with paths that lead to what stands around the records of a line."""
     for path in split_paths(text):
         if path.startswith(AROUND):
             try:
                 level_of(path, records)
             except ValueError as error:
-                yield Problem(place, str(error))
+                yield Issue(place, str(error))
         elif any(path.startswith(f"{name}[]") for name in lists_of(records)[:1]):
-            yield Problem(place, f"what stands around a record begins with {AROUND}: {AROUND}{path}")
+            yield Issue(place, f"what stands around a record begins with {AROUND}: {AROUND}{path}")
 
 
-def key_problems(place: str, key: tuple[str, ...], stream: "Stream") -> Iterator[Problem]:
+def key_problems(place: str, key: tuple[str, ...], stream: "Stream") -> Iterator[Issue]:
     """Yield what is wrong with the columns of a key."""
     for index, name in enumerate(key):
         if name not in stream.event_columns:
             yield no_column(f"{place}[{index}]", name, stream.event_columns)
-    yield from twice(place, key)
+    yield from find_duplicates(place, key)
 
 
-def _default_where(stream: "Stream") -> Iterator[Problem]:
+def _default_where(stream: "Stream") -> Iterator[Issue]:
     if stream.where is not None:
         yield from condition_problems("where", stream.where, stream.event_types)
 
 
-def _checks(stream: "Stream") -> Iterator[Problem]:
+def _checks(stream: "Stream") -> Iterator[Issue]:
     owners = {feature.stage: feature for feature in stream.features if feature.row_types is not None}
     for name, check in stream.checks.items():
         place, feature = f"checks.{name}", owners.get(check.stage or "")
@@ -144,7 +144,7 @@ def _checks(stream: "Stream") -> Iterator[Problem]:
         found = checks.problems(name, check, stream.built_in, ["ingest", *owners], of, blocks)
         yield from (replace(problem, path=join(place, problem.path)) for problem in found)
         if feature is not None and not blocks:
-            yield Problem(f"{place}.stage", f"the stream has no block of {feature.name}", ((feature.name,),))
+            yield Issue(f"{place}.stage", f"the stream has no block of {feature.name}", ((feature.name,),))
         elif check.every is not None and check.stage is not None and not found:
             types: Mapping[str, FieldType] | None = stream.event_types
             needs: tuple[Location, ...] = ()
@@ -157,7 +157,7 @@ def _checks(stream: "Stream") -> Iterator[Problem]:
                 yield from condition_problems(f"{place}.every", check.every, types, *needs)
 
 
-def _accept(stream: "Stream") -> Iterator[Problem]:
+def _accept(stream: "Stream") -> Iterator[Issue]:
     stages = {name: default.stage for name, default in stream.built_in.items()}
     stages |= {
         name: check.stage for name, check in stream.checks.items() if name not in stages and check.stage
@@ -165,42 +165,42 @@ def _accept(stream: "Stream") -> Iterator[Problem]:
     for index, accepted in enumerate(stream.accept):
         place, name = f"accept[{index}]", accepted.check
         if name not in stages:
-            message = f"no check {name!r}{nearest(name, stages)}"
-            yield Problem(f"{place}.check", message, (("checks", name),))
+            message = f"no check {name!r}{did_you_mean(name, stages)}"
+            yield Issue(f"{place}.check", message, (("checks", name),))
         elif stages[name] != accepted.stage:
-            yield Problem(f"{place}.stage", f"{name} is a check of {stages[name]}; got {accepted.stage}")
+            yield Issue(f"{place}.stage", f"{name} is a check of {stages[name]}; got {accepted.stage}")
 
 
-def _times(stream: "Stream") -> Iterator[Problem]:
+def _times(stream: "Stream") -> Iterator[Issue]:
     if stream.heal % HOUR:
-        yield Problem("heal", f"must be whole hours; got {format_duration(stream.heal)}")
+        yield Issue("heal", f"must be whole hours; got {format_duration(stream.heal)}")
     if stream.retention is not None:
         reads = [read for feature in stream.features for read in feature.lookback(stream)]
         what, longest = max(reads, key=lambda read: read[1], default=("an hour", HOUR))
         least = stream.heal + longest
         if stream.retention % HOUR or stream.retention < least:
-            yield Problem(
+            yield Issue(
                 "retention",
                 f"must be whole hours, and no less than heal and {what} together, "
                 f"{format_duration(least)}; got {format_duration(stream.retention)}",
                 (("heal",),),
             )
     if stream.chunk < HOUR or stream.chunk % HOUR:
-        yield Problem("chunk", f"must be whole hours, at least one; got {format_duration(stream.chunk)}")
+        yield Issue("chunk", f"must be whole hours, at least one; got {format_duration(stream.chunk)}")
     if stream.start and stream.until and stream.start >= stream.until:
-        yield Problem(
+        yield Issue(
             "until",
             f"must be after start; got start {format_hour(stream.start)}, until {format_hour(stream.until)}",
         )
     if stream.catchup and not stream.schedule:
-        yield Problem("catchup", "needs schedule, which is false", (("schedule",),))
+        yield Issue("catchup", "needs schedule, which is false", (("schedule",),))
     if stream.catchup and stream.start is None:
-        yield Problem("catchup", "needs start, the first hour to catch up with", (("start",),))
+        yield Issue("catchup", "needs start, the first hour to catch up with", (("start",),))
 
 
 def condition_problems(
     place: str, text: str, types: Mapping[str, FieldType], *needs: Location
-) -> Iterator[Problem]:
+) -> Iterator[Issue]:
     """Yield what is wrong with a condition over columns of these types."""
     try:
         condition(text, types)

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from transom.spec.errors import Problem, SpecificationError
+from transom.spec.errors import Issue, SpecificationError
 
 MAX_BYTES = 256 * 1024
 _MAX_DEPTH = 20
@@ -83,7 +83,7 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
         with Path(path).open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise SpecificationError(name, [Problem("", f"cannot be read: {error.strerror}")]) from None
+        raise SpecificationError(name, [Issue("", f"cannot be read: {error.strerror}")]) from None
     return parse_mapping(content, name)
 
 
@@ -96,16 +96,16 @@ def parse_mapping(content: bytes | str, name: str) -> dict[str, Any]:
     try:
         raw = content.encode() if isinstance(content, str) else content
         if len(raw) > MAX_BYTES:
-            raise SpecificationError(name, [Problem("", f"must be at most {MAX_BYTES} bytes; it has more")])
+            raise SpecificationError(name, [Issue("", f"must be at most {MAX_BYTES} bytes; it has more")])
         data = yaml.load(raw.decode(), _Loader)
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
         wrong = f"{error.object[error.start : error.end]!a} at {error.start}"
-        raise SpecificationError(name, [Problem("", f"must be UTF-8; got {wrong}")]) from None
+        raise SpecificationError(name, [Issue("", f"must be UTF-8; got {wrong}")]) from None
     except yaml.YAMLError as error:
-        raise SpecificationError(name, [Problem("", _where(error))]) from None
+        raise SpecificationError(name, [Issue("", _where(error))]) from None
     if not isinstance(data, dict):
         kind = "nothing" if data is None else type(data).__name__
-        raise SpecificationError(name, [Problem("", f"must hold a mapping of fields; got {kind}")])
+        raise SpecificationError(name, [Issue("", f"must hold a mapping of fields; got {kind}")])
     return data
 
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from transom.core.concurrency import in_order
+from transom.core.concurrency import ordered_map
 from transom.core.intervals import moment_of
-from transom.storage.filesystem import opened
+from transom.storage.filesystem import resolve_filesystem
 
-HELD = 64 * 2**20
+FLUSH_BYTES = 64 * 2**20
 """Bytes of rows, as Arrow holds them, that wait until they make a row group."""
 MOST_HOURS = 500
 """Hours into which rows are divided, each with a file open; rows of more stay together."""
@@ -29,7 +29,7 @@ MICROS = 3_600_000_000
 
 
 @dataclass(frozen=True)
-class Part:
+class DataFile:
     """A data file that no commit has taken yet.
 
     Attributes:
@@ -51,7 +51,7 @@ class Part:
         return self.path.rpartition("/")[2]
 
 
-def written(
+def write_data_files(
     table: str,
     folder: str,
     name: str,
@@ -59,7 +59,7 @@ def written(
     time_column: str | None = None,
     threads: int = 1,
     partition: bool = False,
-) -> Iterator[Part]:
+) -> Iterator[DataFile]:
     """Writes rows into a file for each hour of them, in the order in which they come.
 
     Args:
@@ -86,7 +86,7 @@ class _Writer:
     """Files that grow side by side, one for each hour."""
 
     def __init__(self, table: str, folder: str, name: str, schema: pa.Schema, threads: int) -> None:
-        self.system, self.root = opened(table)
+        self.system, self.root = resolve_filesystem(table)
         self.folder, self.name, self.schema, self.threads = folder, name, schema, threads
         self.waiting: dict[int | None, list[pa.RecordBatch]] = {}
         self.held = 0
@@ -99,12 +99,12 @@ class _Writer:
         for hour, rows in divided:
             self.waiting.setdefault(hour, []).append(rows.select(self.schema.names))
         self.held += batch.nbytes
-        if self.held > HELD:
+        if self.held > FLUSH_BYTES:
             self._flush()
 
     def _flush(self) -> None:
         jobs = (partial(self._write, hour, batches) for hour, batches in self.waiting.items())
-        for _ in in_order(jobs, self.threads):
+        for _ in ordered_map(jobs, self.threads):
             pass
         self.waiting.clear()
         self.held = 0
@@ -119,13 +119,13 @@ class _Writer:
         self.files[hour][1].write_table(rows)
         self.rows[hour] = self.rows.get(hour, 0) + rows.num_rows
 
-    def close(self) -> Iterator[Part]:
+    def close(self) -> Iterator[DataFile]:
         self._flush()
         for hour, (path, file) in sorted(self.files.items()):
             file.close()
             stored = self.system.get_file_info(f"{self.root}/{path}")
             of = None if hour is None else moment_of(hour)
-            yield Part(path, of, self.rows[hour], stored.size, stored.mtime_ns // 1_000_000)
+            yield DataFile(path, of, self.rows[hour], stored.size, stored.mtime_ns // 1_000_000)
 
 
 def hours_of(times: pa.Array) -> npt.NDArray[np.int64]:
@@ -147,7 +147,7 @@ def _by_hour(batch: pa.RecordBatch, time_column: str) -> Iterator[tuple[int, pa.
         yield int(sorted_hours[start]), ordered.slice(start, end - start)
 
 
-def discard(table: str, folder: str, kept: Collection[Part]) -> None:
+def delete_uncommitted(table: str, folder: str, kept: Collection[DataFile]) -> None:
     """Removes the parts of a folder but for some, and the folder where none is kept.
 
     What cannot be removed stays; no reader sees it.
@@ -155,7 +155,7 @@ def discard(table: str, folder: str, kept: Collection[Part]) -> None:
     Args:
         table: absolute path or URI of the table.
     """
-    system, root = opened(table)
+    system, root = resolve_filesystem(table)
     names = {part.path for part in kept}
     with suppress(OSError):
         for entry in system.get_file_info(fs.FileSelector(f"{root}/{folder}", allow_not_found=True)):

@@ -20,7 +20,7 @@ from transom.storage.tables import in_hours_sql, query
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-MOST = 8 * 2**20
+MAX_DRIVER_BYTES = 8 * 2**20
 """Bytes that the driver takes at most, as Arrow holds them; of files, as they are stored."""
 FIXED = 16
 """Bytes of a value that is no text, generously."""
@@ -40,12 +40,12 @@ def bytes_of(rows: "DataFrame") -> "Column":
     return F.expr(" + ".join(sizes))
 
 
-def taken(rows: "DataFrame", schema: pa.Schema) -> pa.Table:
+def collect_arrow(rows: "DataFrame", schema: pa.Schema) -> pa.Table:
     """Rows on the driver, in a table's own types."""
     return rows.toArrow().select(schema.names).cast(schema)
 
 
-class Stored:
+class TableReader:
     """A table as it stood at one version, which nobody brings up to date."""
 
     def __init__(self, table: DeltaTable) -> None:
@@ -87,7 +87,7 @@ class Stored:
         return query(self.table, f"SELECT {what} FROM t WHERE {in_hours_sql(hours)}")
 
 
-def held(parts: Iterable[tuple[Stored, Collection[datetime]]]) -> pa.Table | None:
+def read_if_small(parts: Iterable[tuple[TableReader, Collection[datetime]]]) -> pa.Table | None:
     """The rows of some hours of a table, None where they may be too many.
 
     Args:
@@ -96,7 +96,8 @@ def held(parts: Iterable[tuple[Stored, Collection[datetime]]]) -> pa.Table | Non
     parts = [(stored, hours) for stored, hours in parts if hours]
     # The files' sizes are known; what they unpack to is asked before it is taken.
     if not parts or any(
-        sum(size(stored, hours) for stored, hours in parts) > MOST for size in (Stored.size, Stored.unpacked)
+        sum(size(stored, hours) for stored, hours in parts) > MAX_DRIVER_BYTES
+        for size in (TableReader.size, TableReader.unpacked)
     ):
         return None
     return pa.concat_tables(

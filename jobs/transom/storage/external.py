@@ -1,9 +1,9 @@
 """What a stage reads that is not its stream's: a Delta table of anybody's, or the events of another stream.
 
-A `Book` is told of it as of hours of one more table: by the files of the table that reach into an hour, as
-its log has them, or by the other stream's ledger. So an hour that is made of some is out of date when they
-change there, and is not when the table changes elsewhere. A table holds every hour from that of its first row
-to that of its last one."""
+A `LedgerSnapshot` is told of it as of hours of one more table: by the files of the table that reach into an
+hour, as its log has them, or by the other stream's ledger. So an hour that is made of some is out of date
+when they change there, and is not when the table changes elsewhere. A table holds every hour from that of its
+first row to that of its last one."""
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -18,12 +18,12 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from transom.core.intervals import HOUR, hour_of, ranges
+from transom.core.intervals import HOUR, hour_of, merge_hours
 from transom.formats.record_format import Field
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import BITS, FILLER, Book, Entry, Series
-from transom.spec.errors import nearest
-from transom.storage.tables import SPARK_TYPES, LakeError, in_a_line
+from transom.ledger.state import BITS, EXTERNAL_STAGE, LedgerSnapshot, PartitionState, TableKey
+from transom.spec.errors import did_you_mean
+from transom.storage.tables import SPARK_TYPES, LakeError, one_line_message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,13 +36,13 @@ class NeverRun(LakeError):
 
 
 TIME = "event_time"
-Hours = Mapping[datetime, Entry]
+Hours = Mapping[datetime, PartitionState]
 Rows = Callable[["SparkSession", Collection[datetime]], "DataFrame"]
 """The rows of some hours, as they stood when it was made: `TIME` and the declared columns."""
 
 
 @dataclass(frozen=True)
-class Filler:
+class ExternalSource:
     """What is read from outside.
 
     Attributes:
@@ -60,13 +60,13 @@ class Filler:
     columns: tuple[Field, ...]
 
     @property
-    def series(self) -> Series:
+    def series(self) -> TableKey:
         """The stage, block and table under which a book has its hours."""
-        return FILLER, self.name, f"rows of {self.name}"
+        return EXTERNAL_STAGE, self.name, f"rows of {self.name}"
 
 
 @dataclass
-class Fillers:
+class ExternalSources:
     """What a stage reads from outside, as it stands.
 
     Args:
@@ -74,35 +74,37 @@ class Fillers:
     """
 
     root: str
-    declared: tuple[Filler, ...]
-    _looks: dict[Filler, "_Table | _List | _Stream"] = field(default_factory=dict)
+    declared: tuple[ExternalSource, ...]
+    _observers: dict[ExternalSource, "_Table | _TimelessTable | _Stream"] = field(default_factory=dict)
 
-    def beside(self, book: Book) -> Book:
+    def beside(self, book: LedgerSnapshot) -> LedgerSnapshot:
         """A book that has their hours, too.
 
         Raises:
             LakeError: a table or stream is not there, cannot be read, or has no such column.
         """
-        return book.beside({filler.series: self._look(filler).hours(book.due) for filler in self.declared})
+        return book.with_external(
+            {filler.series: self._look(filler).hours(book.required_hours) for filler in self.declared}
+        )
 
-    def pinned(self) -> Mapping[Filler, Rows]:
+    def pinned(self) -> Mapping[ExternalSource, Rows]:
         """What reads each of them as it stands now, or as it stood when its hours were last asked for."""
         return {filler: self._look(filler).pinned() for filler in self.declared}
 
-    def _look(self, filler: Filler) -> "_Table | _List | _Stream":
-        if filler not in self._looks:
+    def _look(self, filler: ExternalSource) -> "_Table | _TimelessTable | _Stream":
+        if filler not in self._observers:
             beside = f"{self.root.rstrip('/').rpartition('/')[0]}/{filler.name}"
             if filler.table is None:
-                self._looks[filler] = _Stream(filler, beside)
+                self._observers[filler] = _Stream(filler, beside)
             else:
-                self._looks[filler] = _List(filler) if filler.time is None else _Table(filler)
-        return self._looks[filler]
+                self._observers[filler] = _TimelessTable(filler) if filler.time is None else _Table(filler)
+        return self._observers[filler]
 
 
 class _Table:
     """A Delta table of which its log alone is known."""
 
-    def __init__(self, filler: Filler) -> None:
+    def __init__(self, filler: ExternalSource) -> None:
         self._filler = filler
         self._uri = filler.table or ""
         self._table: DeltaTable | None = None
@@ -117,11 +119,11 @@ class _Table:
                 self._table.update_incremental()
             if self._version != self._table.version():
                 _require(self._filler, self._table)
-                self._looked_at(self._table)
+                self._observe(self._table)
                 self._version = self._table.version()
         return self._hours
 
-    def _looked_at(self, table: DeltaTable) -> None:
+    def _observe(self, table: DeltaTable) -> None:
         self._hours = _of_files(self._filler, table)
 
     def pinned(self) -> Rows:
@@ -136,26 +138,26 @@ class _Table:
         return rows
 
 
-class _List(_Table):
+class _TimelessTable(_Table):
     """A Delta table whose rows are of all time: every hour that is due is made of all of them."""
 
-    _entry = Entry("published", "")
+    _entry = PartitionState("published", "")
 
     def hours(self, due: Collection[datetime]) -> Hours:
         super().hours(due)
         return dict.fromkeys(due, self._entry)
 
-    def _looked_at(self, table: DeltaTable) -> None:
+    def _observe(self, table: DeltaTable) -> None:
         deleted = _deleted(table)
         files = sorted(pa.table(table.get_add_actions()).column("path").to_pylist())
         said = repr([(file, deleted.get(file.rpartition("/")[2])) for file in files])
-        self._entry = Entry("published", "", digest=hashlib.sha256(said.encode()).hexdigest()[:32])
+        self._entry = PartitionState("published", "", digest=hashlib.sha256(said.encode()).hexdigest()[:32])
 
 
 class _Stream:
     """Another stream of the lake, whose ledger tells what stands."""
 
-    def __init__(self, filler: Filler, root: str) -> None:
+    def __init__(self, filler: ExternalSource, root: str) -> None:
         self._filler, self._root = filler, root
         self._ledger: Ledger | None = None
 
@@ -170,24 +172,24 @@ class _Stream:
                     )
                 _require(filler, DeltaTable(f"{root}/events"))
                 self._ledger = Ledger(root)
-            book = self._ledger.book([EVENTS[0]])
-        return {hour: entry for hour, entry in book.series(*EVENTS).items() if hour in book.due}
+            book = self._ledger.snapshot([EVENTS[0]])
+        return {hour: entry for hour, entry in book.series(*EVENTS).items() if hour in book.required_hours}
 
     def pinned(self) -> Rows:
-        from transom.storage.store import Pins, Store
+        from transom.storage.store import PinnedTables, Store
 
         root, filler = self._root, self._filler
         version = DeltaTable(f"{root}/events").version()
 
         def rows(spark: "SparkSession", hours: Collection[datetime]) -> "DataFrame":
-            pins = Pins(Store(spark, root), {"events": version})
+            pins = PinnedTables(Store(spark, root), {"events": version})
             return _declared(pins.read("events", hours), filler)
 
         return rows
 
 
 @contextmanager
-def _reading(filler: Filler, uri: str) -> Iterator[None]:
+def _reading(filler: ExternalSource, uri: str) -> Iterator[None]:
     """Says in one line what cannot be read, and where the stream's file names it.
 
     Raises:
@@ -198,7 +200,7 @@ def _reading(filler: Filler, uri: str) -> Iterator[None]:
     except LakeError:
         raise
     except (DeltaError, pa.ArrowException, OSError) as error:
-        raise LakeError(f"{filler.place}: {uri} cannot be read: {in_a_line(error)}") from error
+        raise LakeError(f"{filler.place}: {uri} cannot be read: {one_line_message(error)}") from error
 
 
 TYPES: Mapping[str, tuple[Callable[[Any], bool], ...]] = {
@@ -211,7 +213,7 @@ TYPES: Mapping[str, tuple[Callable[[Any], bool], ...]] = {
 """Which types of a table's columns are what is declared."""
 
 
-def _require(filler: Filler, table: DeltaTable) -> None:
+def _require(filler: ExternalSource, table: DeltaTable) -> None:
     """Looks for what is declared.
 
     Raises:
@@ -228,7 +230,7 @@ def _require(filler: Filler, table: DeltaTable) -> None:
     wanted |= {f"{filler.place}.columns.{c.name}": (c.paths[0], c.type) for c in filler.columns}
     for place, (column, kind) in wanted.items():
         if column not in held:
-            raise LakeError(f"{place}: {filler.name} has no column {column!r}{nearest(column, held)}")
+            raise LakeError(f"{place}: {filler.name} has no column {column!r}{did_you_mean(column, held)}")
         if not any(fits(held[column]) for fits in TYPES[kind]):
             raise LakeError(
                 f"{place}: {column} must be {_a(kind)}; in {filler.name} it is {_a(str(held[column]))}"
@@ -240,7 +242,7 @@ def _a(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
-def _of_files(filler: Filler, table: DeltaTable) -> Hours:
+def _of_files(filler: ExternalSource, table: DeltaTable) -> Hours:
     """What each hour is made of, as the sum of a hash for each file that reaches into it."""
     files = pa.table(table.get_add_actions(flatten=True))
     changes: dict[datetime, int] = {}
@@ -264,11 +266,11 @@ def _of_files(filler: Filler, table: DeltaTable) -> Hours:
         begin = hour_of(first.astimezone(UTC))
         changes[begin] = changes.get(begin, 0) + number
         changes[behind] = changes.get(behind, 0) - number
-    hours: dict[datetime, Entry] = {}
+    hours: dict[datetime, PartitionState] = {}
     held, bounds = 0, sorted(changes)
     for start, end in pairwise(bounds):
         held = (held + changes[start]) % 2**BITS
-        entry = Entry("published", "", digest=f"{held:032x}")
+        entry = PartitionState("published", "", digest=f"{held:032x}")
         hours |= {start + n * HOUR: entry for n in range((end - start) // HOUR)}
     return hours
 
@@ -289,11 +291,11 @@ def _inside(time: str, hours: Iterable[datetime]) -> Any:
     from pyspark.sql import functions as F
 
     moment = F.col(f"`{time}`")
-    stretches = [(moment >= F.lit(s.start)) & (moment < F.lit(s.end)) for s in ranges(hours)]
+    stretches = [(moment >= F.lit(s.start)) & (moment < F.lit(s.end)) for s in merge_hours(hours)]
     return reduce(Column.__or__, stretches, F.lit(False))
 
 
-def _declared(rows: "DataFrame", filler: Filler) -> "DataFrame":
+def _declared(rows: "DataFrame", filler: ExternalSource) -> "DataFrame":
     """Rows with the declared columns under their names there, and the time as that of events."""
     from pyspark.sql import functions as F
 

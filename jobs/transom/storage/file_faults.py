@@ -17,15 +17,15 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from transom.core.intervals import Interval
-from transom.storage.filesystem import opened
-from transom.storage.tables import in_a_line
+from transom.storage.filesystem import resolve_filesystem
+from transom.storage.tables import one_line_message
 
 ROWS = 65_536
 """Rows of a batch."""
 
 
 @dataclass(frozen=True)
-class DataFile:
+class StoredFile:
     """A file that a version of a table consists of.
 
     Attributes:
@@ -45,7 +45,7 @@ class DamagedFile(ValueError):
     """A data file cannot be read; the message says why."""
 
 
-def files_of(table: DeltaTable, interval: Interval | None = None) -> list[DataFile]:
+def files_of(table: DeltaTable, interval: Interval | None = None) -> list[StoredFile]:
     """The files of a table, in the order of their paths.
 
     Args:
@@ -58,13 +58,13 @@ def files_of(table: DeltaTable, interval: Interval | None = None) -> list[DataFi
     for row in actions.select(["path", "size_bytes", partition]).to_pylist():
         value = row[partition]
         hour = None if of_stages or value is None else value.astimezone(UTC)
-        file = DataFile(unquote(row["path"]), row["size_bytes"], hour, value if of_stages else None)
+        file = StoredFile(unquote(row["path"]), row["size_bytes"], hour, value if of_stages else None)
         if interval is None or hour is None or hour in interval:
             found.append(file)
     return sorted(found, key=lambda file: file.path)
 
 
-def unopenable(root: str, name: str) -> str | None:
+def files_that_do_not_open(root: str, name: str) -> str | None:
     """Why the log of a table cannot be read; None where it can, or where there is no such table.
 
     Args:
@@ -75,11 +75,11 @@ def unopenable(root: str, name: str) -> str | None:
         if DeltaTable.is_deltatable(uri):
             DeltaTable(uri).get_add_actions()
     except (DeltaError, pa.ArrowException, OSError) as error:
-        return in_a_line(error)
+        return one_line_message(error)
     return None
 
 
-def size_fault(system: fs.FileSystem, folder: str, file: DataFile) -> str | None:
+def size_fault(system: fs.FileSystem, folder: str, file: StoredFile) -> str | None:
     """Why a file cannot be what was written, by its size alone; None where the size is right."""
     there = system.get_file_info(f"{folder}/{file.path}")
     if there.type != fs.FileType.File:
@@ -90,7 +90,7 @@ def size_fault(system: fs.FileSystem, folder: str, file: DataFile) -> str | None
 
 
 def batches(
-    system: fs.FileSystem, folder: str, file: DataFile, schema: pa.Schema
+    system: fs.FileSystem, folder: str, file: StoredFile, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file, with the columns of a schema; those that it does not hold are null.
 
@@ -119,10 +119,10 @@ def batches(
                 )
     # What a decoder raises of bytes that are none of its format is not listed anywhere.
     except Exception as error:
-        raise DamagedFile(f"cannot be decoded: {in_a_line(error)}") from error
+        raise DamagedFile(f"cannot be decoded: {one_line_message(error)}") from error
 
 
-def fault_of(system: fs.FileSystem, folder: str, file: DataFile) -> str | None:
+def fault_of(system: fs.FileSystem, folder: str, file: StoredFile) -> str | None:
     """Why a file cannot be read; None where every row of every column can."""
     fault = size_fault(system, folder, file)
     if fault is not None:
@@ -132,10 +132,10 @@ def fault_of(system: fs.FileSystem, folder: str, file: DataFile) -> str | None:
             for _ in parquet.iter_batches(ROWS):
                 pass
     except Exception as error:
-        return f"cannot be decoded: {in_a_line(error)}"
+        return f"cannot be decoded: {one_line_message(error)}"
     return None
 
 
 def folder_of(root: str, name: str) -> tuple[fs.FileSystem, str]:
     """The file system of a table, and its folder there."""
-    return opened(f"{root}/{name}")
+    return resolve_filesystem(f"{root}/{name}")

@@ -13,7 +13,7 @@ SAME = {"s3a://": "s3://", "s3n://": "s3://"}
 """Schemes that Hadoop has names of its own for."""
 
 
-def opened(where: str) -> tuple[fs.FileSystem, str]:
+def resolve_filesystem(where: str) -> tuple[fs.FileSystem, str]:
     """The file system of an absolute path or a URI, and the path on it.
 
     Raises:

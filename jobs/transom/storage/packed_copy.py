@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from transom.core.intervals import moment_of, number_of
 from transom.storage.data_files import hours_of
-from transom.storage.driver_io import Stored
-from transom.storage.filesystem import opened
+from transom.storage.driver_io import TableReader
+from transom.storage.filesystem import resolve_filesystem
 
 NAME = "_packed.parquet"
 """What looks for data files that no version names passes over names that begin so."""
@@ -27,7 +27,7 @@ SCATTERED = 64
 """Hours that the copy does not have, up to which it is left as it is."""
 
 
-class Packed:
+class PackedCopy:
     """The rows of a table at one version.
 
     Attributes:
@@ -41,12 +41,12 @@ class Packed:
         beside: the columns of the copy.
     """
 
-    def __init__(self, uri: str, stored: Stored, but: Collection[datetime], beside: pa.Schema) -> None:
+    def __init__(self, uri: str, stored: TableReader, but: Collection[datetime], beside: pa.Schema) -> None:
         self._uri = uri
         left_out = set(map(number_of, but))
         self._sources = {hour: source for hour, source in stored.sources.items() if hour not in left_out}
         schema = [*pa.schema(stored.table.schema().to_arrow()), *beside, pa.field(SOURCE, pa.string())]
-        held = self._held(pa.schema(schema))
+        held = self._read(pa.schema(schema))
         of_rows = zip(hours_of(held["hour"]).tolist(), held[SOURCE].to_pylist(), strict=True)
         good = pa.array([self._sources.get(hour) == source for hour, source in of_rows], pa.bool_())
         self.kept = held.filter(good).drop_columns(SOURCE)
@@ -63,7 +63,7 @@ class Packed:
         """
         sources = pa.array([self._sources[hour] for hour in hours_of(rows["hour"]).tolist()], pa.string())
         with suppress(pa.ArrowException, OSError):
-            system, folder = opened(self._uri)
+            system, folder = resolve_filesystem(self._uri)
             # A reader sees the old one or the new one, and nothing between.
             made = f"{folder}/_{uuid.uuid4().hex}.parquet"
             rows = rows.append_column(SOURCE, sources)
@@ -73,9 +73,9 @@ class Packed:
             except (pa.ArrowException, OSError):
                 system.delete_file(made)
 
-    def _held(self, schema: pa.Schema) -> pa.Table:
+    def _read(self, schema: pa.Schema) -> pa.Table:
         try:
-            system, folder = opened(self._uri)
+            system, folder = resolve_filesystem(self._uri)
             held = pq.read_table(f"{folder}/{NAME}", filesystem=system, page_checksum_verification=True)
             return held.select(schema.names).cast(schema)
         # What a decoder raises of bytes that are none of its format is not listed anywhere.

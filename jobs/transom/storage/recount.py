@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from transom.storage import digest as digests
-from transom.storage.file_faults import DamagedFile, DataFile, batches
-from transom.storage.filesystem import opened
+from transom.storage.file_faults import DamagedFile, StoredFile, batches
+from transom.storage.filesystem import resolve_filesystem
 from transom.storage.tables import Table
 
 FILE, FAULT = "__file", "__fault"
@@ -36,7 +36,7 @@ class Recount:
 
     table: Table
     uri: str
-    files: Sequence[DataFile]
+    files: Sequence[StoredFile]
     blocks: Mapping[str, Sequence[str]]
 
 
@@ -51,7 +51,7 @@ class Total:
     """
 
     block: str | None
-    file: DataFile
+    file: StoredFile
     rows: int | None
     total: int = 0
     fault: str | None = None
@@ -115,11 +115,11 @@ class _Reader:
     """What a task does: it reads the files whose numbers it is given."""
 
     uri: str
-    files: Sequence[DataFile]
+    files: Sequence[StoredFile]
     schema: pa.Schema
 
     def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        system, folder = opened(self.uri)
+        system, folder = resolve_filesystem(self.uri)
         # The hour is the file's partition and not in it.
         stored = pa.schema([field for field in self.schema if field.name != "hour"])
         for batch in numbers:

@@ -1,7 +1,7 @@
 """Reading and replacing hours of the lake's tables: through Spark, and where rows are few by delta-rs.
 
-Reads are pinned: a `Pins` holds one version of each table, and of hours that a killed run had begun to
-replace the version in which they stand; nothing else can be read. Writes replace exactly the hours (and
+Reads are pinned: a `PinnedTables` holds one version of each table, and of hours that a killed run had begun
+to replace the version in which they stand; nothing else can be read. Writes replace exactly the hours (and
 blocks) that they name, in one Delta commit, and carry the fencing token of the claim that they belong to. One
 whose token is not above the last one's writes nothing, and is told so.
 """
@@ -29,11 +29,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from transom.core.path_pattern import split_scheme
-from transom.ledger.ledger import Overtaken
-from transom.ledger.state import Book, Node
+from transom.ledger.ledger import RunSuperseded
+from transom.ledger.state import LedgerSnapshot, PartitionKey
 from transom.storage import driver_io as small
-from transom.storage.data_files import Part
-from transom.storage.external import Filler, Rows
+from transom.storage.data_files import DataFile
+from transom.storage.external import ExternalSource, Rows
 from transom.storage.tables import ATTEMPTS, Table, create, in_hours_sql, in_terms
 
 CONFLICTS = (
@@ -63,7 +63,7 @@ def _as_text(hour: datetime) -> str:
     return hour.strftime("'%Y-%m-%dT%H:%M:%SZ'")
 
 
-def conformed(rows: DataFrame, table: Table, *more: Column) -> DataFrame:
+def cast_to_table(rows: DataFrame, table: Table, *more: Column) -> DataFrame:
     """Rows in a table's own columns and types, which is how they are hashed and written.
 
     A column that is missing is null: a block fills its own columns alone.
@@ -96,14 +96,14 @@ class Write:
     targets: Mapping[str | None, Collection[datetime]]
     bytes: int | None = None
     gathered: bool = False
-    parts: Sequence[Part] | None = None
+    parts: Sequence[DataFile] | None = None
 
     @property
     def hours(self) -> set[datetime]:
         """Every hour of which something is replaced."""
         return set().union(*self.targets.values())
 
-    def shared(self, known: Iterable[Node] | None = None) -> set[datetime]:
+    def shared(self, known: Iterable[PartitionKey] | None = None) -> set[datetime]:
         """The hours in which other blocks' rows stay, so that they have to be written again.
 
         Args:
@@ -167,9 +167,9 @@ class Store:
     def pin(
         self,
         tables: Iterable[str],
-        book: Book | None = None,
-        fillers: Mapping[Filler, Rows] | None = None,
-    ) -> "Pins":
+        book: LedgerSnapshot | None = None,
+        fillers: Mapping[ExternalSource, Rows] | None = None,
+    ) -> "PinnedTables":
         """The present version of each table.
 
         Args:
@@ -179,15 +179,21 @@ class Store:
         """
         torn: dict[str, dict[datetime, int]] = {}
         for node, entry in book.troubled() if book else ():
-            if entry.stood_at is not None:
-                torn.setdefault(node.table, {})[node.hour] = entry.stood_at
+            if entry.previous_version is not None:
+                torn.setdefault(node.table, {})[node.hour] = entry.previous_version
         present = {name: self.open(name) for name in tables}
         versions = {name: table.version() for name, table in present.items()}
         forms = {name: pa.schema(table.schema().to_arrow()) for name, table in present.items()}
-        return Pins(self, versions, torn, fillers or {}, forms)
+        return PinnedTables(self, versions, torn, fillers or {}, forms)
 
     def write(
-        self, write: Write, *, stage: str, token: int, run_id: str, known: Iterable[Node] | None = None
+        self,
+        write: Write,
+        *,
+        stage: str,
+        token: int,
+        run_id: str,
+        known: Iterable[PartitionKey] | None = None,
     ) -> None:
         """Replaces the targets of a write.
 
@@ -198,7 +204,7 @@ class Store:
             Overtaken: another run of the stage has written the table in the meantime.
         """
         name = write.table.name
-        overtaken = Overtaken(
+        overtaken = RunSuperseded(
             f"{stage}: table {write.table.name} holds a later run's write; run {run_id} wrote nothing to "
             "it, run the interval again"
         )
@@ -207,9 +213,9 @@ class Store:
         try:
             if write.parts is not None and not shared:
                 written = _take_parts(self, name, write.parts, write.hours, stage, token, run_id)
-            elif self._few(write, shared):
+            elif self._fits_driver(write, shared):
                 if isinstance(rows, DataFrame):
-                    rows = small.taken(rows, write.table.arrow_schema())
+                    rows = small.collect_arrow(rows, write.table.arrow_schema())
                 written = _write_arrow(self, name, rows, where, stage, token, run_id)
             else:
                 if not isinstance(rows, DataFrame):
@@ -223,11 +229,16 @@ class Store:
         if not written:
             raise overtaken
 
-    def _few(self, write: Write, shared: Collection[datetime]) -> bool:
+    def _fits_driver(self, write: Write, shared: Collection[datetime]) -> bool:
         """Whether the driver takes what is written, and what has to be written again with it."""
-        if isinstance(write.rows, DataFrame) and (write.bytes is None or write.bytes > small.MOST):
+        if isinstance(write.rows, DataFrame) and (
+            write.bytes is None or write.bytes > small.MAX_DRIVER_BYTES
+        ):
             return False
-        return not shared or small.Stored(self.open(write.table.name)).size(shared) <= small.MOST
+        return (
+            not shared
+            or small.TableReader(self.open(write.table.name)).size(shared) <= small.MAX_DRIVER_BYTES
+        )
 
 
 def _token(table: DeltaTable, stage: str) -> int:
@@ -269,7 +280,7 @@ def _write_arrow(
 def _take_parts(
     store: Store,
     name: str,
-    parts: Iterable[Part],
+    parts: Iterable[DataFile],
     hours: Collection[datetime],
     stage: str,
     token: int,
@@ -290,7 +301,7 @@ def _take_parts(
     return _fenced(store, name, act, stage, token, run_id)
 
 
-def _added(part: Part) -> AddAction:
+def _added(part: DataFile) -> AddAction:
     assert part.hour is not None
     return AddAction(
         path=part.path,
@@ -336,43 +347,43 @@ def _fenced(
 
 
 @dataclass(frozen=True)
-class Pins:
+class PinnedTables:
     """One version of each table that a run reads.
 
     Attributes:
-        torn: hours whose rows a run has begun to replace and not published, by table, each with the
-            version in which they stand. Only of tables without blocks, which are written hour by hour.
+        partially_written: hours whose rows a run has begun to replace and not published, by table, each with
+            the version in which they stand. Only of tables without blocks, which are written hour by hour.
     """
 
     store: Store
     versions: Mapping[str, int]
-    torn: Mapping[str, Mapping[datetime, int]] = field(default_factory=dict)
-    fillers: Mapping[Filler, Rows] = field(default_factory=dict, compare=False)
+    partially_written: Mapping[str, Mapping[datetime, int]] = field(default_factory=dict)
+    fillers: Mapping[ExternalSource, Rows] = field(default_factory=dict, compare=False)
     _forms: Mapping[str, pa.Schema] = field(default_factory=dict, compare=False)
-    _stored: dict[tuple[str, int], small.Stored] = field(default_factory=dict, compare=False)
+    _stored: dict[tuple[str, int], small.TableReader] = field(default_factory=dict, compare=False)
     _loaded: dict[tuple[str, int], DataFrame] = field(default_factory=dict, compare=False)
 
     def read(self, table: str, hours: Iterable[datetime]) -> DataFrame:
         """The rows of some hours of a table, at the pinned version."""
         by_version: dict[int, set[datetime]] = {self.versions[table]: set()}
         for hour in hours:
-            version = self.torn.get(table, {}).get(hour, self.versions[table])
+            version = self.partially_written.get(table, {}).get(hour, self.versions[table])
             by_version.setdefault(version, set()).add(hour)
-        few = small.held((self._at(table, version), some) for version, some in by_version.items())
+        few = small.read_if_small((self._at(table, version), some) for version, some in by_version.items())
         if few is not None:
             # Of no rows Spark takes arrays only where the table has an empty chunk.
             return self.store.spark.createDataFrame(few if few.num_rows else few.schema.empty_table())
         frames = [self._load(table, version).where(in_hours(some)) for version, some in by_version.items()]
         return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
 
-    def read_filler(self, filler: Filler, hours: Collection[datetime]) -> DataFrame:
+    def read_filler(self, filler: ExternalSource, hours: Collection[datetime]) -> DataFrame:
         """The rows of some hours of what is not the stream's own, as it stood then."""
         return self.fillers[filler](self.store.spark, hours)
 
-    def _at(self, table: str, version: int) -> small.Stored:
+    def _at(self, table: str, version: int) -> small.TableReader:
         if (table, version) not in self._stored:
             uri = f"{self.store.root}/{table}"
-            self._stored[table, version] = small.Stored(DeltaTable(uri, version=version))
+            self._stored[table, version] = small.TableReader(DeltaTable(uri, version=version))
         return self._stored[table, version]
 
     def _load(self, table: str, version: int) -> DataFrame:
@@ -382,22 +393,22 @@ class Pins:
             self._loaded[table, version] = reader.load(f"{self.store.root}/{table}")
         return self._loaded[table, version]
 
-    def form(self, table: Table) -> Table:
+    def current_schema(self, table: Table) -> Table:
         """A table with every column that it has at the pinned version."""
-        return table.widened(self._forms[table.name])
+        return table.with_added_columns(self._forms[table.name])
 
-    def stored(self, table: str) -> small.Stored:
+    def stored(self, table: str) -> small.TableReader:
         """A table at the pinned version, for the driver to read."""
         return self._at(table, self.versions[table])
 
-    def torn_rows(self, table: str, but: Collection[datetime] = ()) -> pa.Table:
+    def read_partially_written(self, table: str, but: Collection[datetime] = ()) -> pa.Table:
         """The rows that stand in hours that a run has begun to replace, read by the driver.
 
         Args:
             but: hours whose files are not opened.
         """
         hours: dict[int, list[datetime]] = {}
-        for hour, version in self.torn.get(table, {}).items():
+        for hour, version in self.partially_written.get(table, {}).items():
             if hour not in but:
                 hours.setdefault(version, []).append(hour)
         found = [self._at(table, version).rows(some) for version, some in hours.items()]

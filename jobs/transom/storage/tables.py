@@ -20,7 +20,7 @@ import yaml
 from deltalake import DeltaTable, Field, QueryBuilder, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from transom.core.intervals import Interval, ranges
+from transom.core.intervals import Interval, merge_hours
 
 _PLAIN: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -58,17 +58,17 @@ SPARK_TYPES = {
 """The type of a column that a stream declares."""
 
 
-KEPT = {"delta.enableExpiredLogCleanup": "false"}
+TABLE_PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
 """Of tables of rows by hour: rows that a killed run has begun to replace stand in an earlier version, until
 their hour is run again."""
 SHORT = {"delta.logRetentionDuration": "interval 2 days"}
 """Of the ledger: nobody reads it as it was, and each look at a table lists its whole log, to which a run adds
-dozens of commits. It has to reach back as far as `Ledger.silence` is asked for."""
+dozens of commits. It has to reach back as far as `Ledger.idle_time` is asked for."""
 NO_BOUNDS = {"delta.dataSkippingNumIndexedCols": "0"}
 """Of tables of which nobody searches a column: bounds of each of them would be most of the table's log."""
 ATTEMPTS = 20
 """How often a commit that has met another one is tried again."""
-FEW = 20
+MAX_COMPARED_RANGES = 20
 """Stretches of hours up to which a condition has a comparison for each."""
 
 
@@ -96,7 +96,7 @@ class Table:
     Attributes:
         columns: the Spark SQL type of each column, in order.
         partition: columns that the table is partitioned by.
-        outside: columns that the promise leaves out: run ids and modification hints.
+        excluded_from_digest: columns that the promise leaves out: run ids and modification hints.
         state: whether it is private and may be dropped, as it can be made again.
         unsearched: whether nobody looks for rows by the bounds of their columns.
     """
@@ -104,7 +104,7 @@ class Table:
     name: str
     columns: Mapping[str, str]
     partition: tuple[str, ...]
-    outside: frozenset[str]
+    excluded_from_digest: frozenset[str]
     state: bool = False
     unsearched: bool = False
 
@@ -134,15 +134,19 @@ class Table:
                     )
         return replace(self, columns=columns)
 
-    def widened(self, held: pa.Schema) -> "Table":
+    def with_added_columns(self, held: pa.Schema) -> "Table":
         """This table with the columns as well that the lake has of earlier specifications. They are outside
         the promise: rows that stay keep what they hold there, new rows hold nothing."""
-        former = {field.name: _said(field.type) for field in held if field.name not in self.columns}
-        return replace(self, columns={**self.columns, **former}, outside=self.outside | former.keys())
+        former = {field.name: _type_text(field.type) for field in held if field.name not in self.columns}
+        return replace(
+            self,
+            columns={**self.columns, **former},
+            excluded_from_digest=self.excluded_from_digest | former.keys(),
+        )
 
-    def promised(self) -> tuple[str, ...]:
+    def digest_columns(self) -> tuple[str, ...]:
         """The columns inside the promise, in order."""
-        return tuple(column for column in self.columns if column not in self.outside)
+        return tuple(column for column in self.columns if column not in self.excluded_from_digest)
 
     def arrow_schema(self) -> pa.Schema:
         """The schema as Arrow sees it."""
@@ -153,7 +157,7 @@ class Table:
         return pa.schema([field for field in self.arrow_schema() if field.name != "block"])
 
 
-def _said(kind: pa.DataType) -> str:
+def _type_text(kind: pa.DataType) -> str:
     # By comparison: lists of one type are equal whatever their elements are called, and are hashed by that.
     return next(name for name, known in ARROW_TYPES.items() if known == kind)
 
@@ -184,10 +188,10 @@ def create(root: str, table: Table) -> DeltaTable:
                 met = error
         raise met
     except (DeltaError, OSError) as error:
-        raise LakeError(f"lake: {uri} cannot be opened or created: {in_a_line(error)}") from error
+        raise LakeError(f"lake: {uri} cannot be opened or created: {one_line_message(error)}") from error
 
 
-def in_a_line(error: Exception) -> str:
+def one_line_message(error: Exception) -> str:
     """What a library says of an error, without colours and without the frames of its own code."""
     said = re.sub(r"\x1b\[[0-9;]*m|↳", "", str(error))
     told = takewhile(lambda line: not re.match(r"\s*\d+: ", line), said.splitlines())
@@ -196,7 +200,9 @@ def in_a_line(error: Exception) -> str:
 
 def _create(uri: str, table: Table) -> DeltaTable:
     wanted = Schema.from_arrow(table.arrow_schema())
-    properties = (KEPT if "hour" in table.partition else SHORT) | (NO_BOUNDS if table.unsearched else {})
+    properties = (TABLE_PROPERTIES if "hour" in table.partition else SHORT) | (
+        NO_BOUNDS if table.unsearched else {}
+    )
     try:
         existing = DeltaTable(uri)
     except TableNotFoundError:
@@ -255,8 +261,10 @@ def in_terms(hours: Iterable[datetime]) -> tuple[list[Interval], list[datetime]]
     What plans a condition of hundreds of comparisons takes seconds, and longer the deeper they nest; a
     list of values it looks up.
     """
-    found = sorted(ranges(hours), key=len, reverse=True)
-    return sorted(found[:FEW]), sorted(hour for stretch in found[FEW:] for hour in stretch.hours())
+    found = sorted(merge_hours(hours), key=len, reverse=True)
+    return sorted(found[:MAX_COMPARED_RANGES]), sorted(
+        hour for stretch in found[MAX_COMPARED_RANGES:] for hour in stretch.hours()
+    )
 
 
 def in_hours_sql(hours: Iterable[datetime], spelled: Callable[[datetime], str] = instant) -> str:

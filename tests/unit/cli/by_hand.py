@@ -11,10 +11,10 @@ from deltalake import write_deltalake
 from transom import __version__
 from transom.cli.freshness import Freshness
 from transom.engine.damage_marks import damaged, publish_marks
-from transom.features.ingest.file_records import File
+from transom.features.ingest.file_records import FileRecord
 from transom.features.ingest.specified import expected_of, file_shape, node_of
 from transom.ledger.ledger import Ledger, Run
-from transom.ledger.state import EMPTY_DIGEST, Entry, Node
+from transom.ledger.state import EMPTY_DIGEST, PartitionKey, PartitionState
 from transom.storage.tables import Table, create
 from transom.stream import Stream, load
 
@@ -37,10 +37,10 @@ def at(number: int) -> datetime:
     return DAY + number * HOUR
 
 
-def file_row(lake: "Lake", path: str, hour: datetime, modified: datetime, **more: Any) -> File:
+def file_row(lake: "Lake", path: str, hour: datetime, modified: datetime, **more: Any) -> FileRecord:
     """A file of seven bytes, as it is known since it was read."""
     plain: dict[str, Any] = {"source_id": None, "hours": (hour,), "detail": None}
-    return File(
+    return FileRecord(
         path=path, hour=hour, seen_id="s", content=None, shape=file_shape(lake.stream, hour), bytes=7,
         lines=1, header_lines=0, accepted=1, rejected=0, duplicates=0, first_event=None, last_event=None,
         columns=(), held_back=(), lacks=None, size=7, modified=modified, **plain | more,
@@ -67,7 +67,12 @@ class Lake:
         return load(self.file)
 
     def run(
-        self, name: str, stage: str, entries: dict[Node, Entry], minute: int = 0, cause: str = "schedule"
+        self,
+        name: str,
+        stage: str,
+        entries: dict[PartitionKey, PartitionState],
+        minute: int = 0,
+        cause: str = "schedule",
     ) -> None:
         """What a run leaves in the ledger."""
         self.ledger.claim(stage, entries, name)
@@ -93,11 +98,11 @@ class Lake:
         for number in hours:
             for table, held in (("events", digest), ("rejected", EMPTY_DIGEST), ("files", "1:7")):
                 inputs = expected_of(stream, at(number))
-                entry = Entry("published", name, digest=held, inputs=inputs, rows=int(held[0]))
+                entry = PartitionState("published", name, digest=held, inputs=inputs, rows=int(held[0]))
                 entries[node_of(table, at(number))] = entry
         self.run(name, "ingest", entries, minute, cause)
 
-    def files(self, known: Iterable[File]) -> None:
+    def files(self, known: Iterable[FileRecord]) -> None:
         """The table `files`, with these rows."""
         table = Table.load("files")
         create(f"{self.folder}/lake/web", table)
@@ -107,22 +112,25 @@ class Lake:
     def aggregate(self, hours: Iterable[int], name: str = "b", minute: int = 1) -> None:
         """A run of aggregate whose hours are published."""
         for table in ("granules", "aggregates"):
-            entries = {Node("aggregate", "traffic", table, at(n)): Entry("published", name) for n in hours}
+            entries = {
+                PartitionKey("aggregate", "traffic", table, at(n)): PartitionState("published", name)
+                for n in hours
+            }
             self.ledger.claim("aggregate", entries, name)
             self.ledger.publish("aggregate", entries, name)
-            fresh = Freshness(self.stream, self.ledger.book())
+            fresh = Freshness(self.stream, self.ledger.snapshot())
             done = {
-                node: Entry("published", name, digest="1:3", inputs=fresh.expected(node), rows=1)
+                node: PartitionState("published", name, digest="1:3", inputs=fresh.expected(node), rows=1)
                 for node in entries
             }
             self.run(name, "aggregate", done, minute)
 
-    def mark(self, node: Node) -> None:
+    def mark(self, node: PartitionKey) -> None:
         """Marks a node as damaged."""
         publish_marks(
             self.ledger,
             node.stage,
             "v",
-            {node: damaged(self.ledger.book()[node], "v", "f is not there")},
-            self.ledger.book(),
+            {node: damaged(self.ledger.snapshot()[node], "v", "f is not there")},
+            self.ledger.snapshot(),
         )

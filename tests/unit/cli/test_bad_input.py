@@ -10,11 +10,11 @@ import pytest
 import yaml
 from typer.testing import Result
 
-from transom.cli.adhoc_files import held
-from transom.cli.arguments import Refusal
+from transom.cli.adhoc_files import scan_file
+from transom.cli.arguments import UsageError
 from transom.cli.init.draft import draft
 from transom.cli.log_sample import read_sample
-from transom.formats.read_file import Chunk, Summary, read_file
+from transom.formats.read_file import Chunk, FileSummary, read_file
 from transom.stream import Stream, parse
 
 Ask = Callable[..., Result]
@@ -120,7 +120,7 @@ def test_line_is_refused_with_one_reason_by_init_by_try_and_by_a_job(
     said = data["source"] | data["time"] | data["source"].get("options", {})
     assert said.items() >= case.drafted.items()
     stream = parse(data)
-    tried = held(stream, file)
+    tried = scan_file(stream, file)
     assert (tried.lines, tried.events) == (21, 20)
     ((line, raw, seen),) = next(iter(tried.examples.values()))
     assert (line, raw, seen.removeprefix("log: ").removeprefix("message: ")) == (21, case.bad, case.reason)
@@ -132,7 +132,7 @@ def test_log_of_such_lines_alone_is_no_log_of_the_stream(tmp_path: Path) -> None
     for case in CASES.values():
         good = written(tmp_path, [*map(case.good, range(20))])
         stream = parse(yaml.safe_load(draft([read_sample(good)]).text))
-        tried = held(stream, written(tmp_path, [case.bad] * 3))
+        tried = scan_file(stream, written(tmp_path, [case.bad] * 3))
         assert (tried.lines, tried.events) == (3, 0)
         assert sum(tried.reasons.values()) == 3
 
@@ -153,7 +153,7 @@ def test_header_that_names_a_field_twice(run: Ask, tmp_path: Path) -> None:
         "`header: false`, `names` and `skip`"
     )
     assert job(stream, file.read_bytes()) == [(line, reason) for line in range(2, 22)]
-    tried = held(stream, file)
+    tried = scan_file(stream, file)
     assert (tried.events, tried.reasons) == (0, {"ambiguous_header": 20})
     # The draft does what the reason says.
     drafted = yaml.safe_load(run("init", file).stdout)["source"]["options"]
@@ -167,11 +167,11 @@ def test_file_of_nul_bytes_alone(run: Ask, tmp_path: Path) -> None:
     result = run("init", file)
     assert (result.exit_code, result.stderr) == (2, f"transom: {words}\n")
     # The first thing that `try` does with a file.
-    with pytest.raises(Refusal) as error:
+    with pytest.raises(UsageError) as error:
         read_sample(file)
     assert str(error.value) == words
     *_, summary = read_file(io.BytesIO(file.read_bytes()), "a.log", parse(STREAM).layout(), None)
-    assert isinstance(summary, Summary)
+    assert isinstance(summary, FileSummary)
     said = "nul_bytes_only: 5000 NUL bytes and nothing else; expected lines of text"
     assert (summary.lines, summary.accepted, summary.broken) == (1, 0, said)
 
@@ -182,9 +182,9 @@ def test_path_whose_capture_is_empty(run: Ask, tmp_path: Path) -> None:
     file = tmp_path / ".log"
     file.write_text(f"at,n\n{at(1)},1\n{at(2)},2\n")
     with pytest.raises(
-        Refusal, match=r"\{host\} of source.path, \{host\}.log, must have a text in each name"
+        UsageError, match=r"\{host\} of source.path, \{host\}.log, must have a text in each name"
     ):
-        held(stream, file)
+        scan_file(stream, file)
     # The draft has no capture that is empty in a name.
     other = tmp_path / "b.log"
     other.write_text(file.read_text())

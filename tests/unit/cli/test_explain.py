@@ -13,7 +13,7 @@ from transom.cli.explain import WHY
 from transom.features.aggregates.stage import VERSION
 from transom.features.ingest.specified import expected_of, node_of
 from transom.ledger.reasons import Cause
-from transom.ledger.state import Entry, Node, Verdict
+from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 from unit.cli.by_hand import WEB, Lake, at, file_row
 
 Ask = Callable[..., Result]
@@ -167,7 +167,7 @@ def test_an_hour_that_a_run_is_at_work_on(run: Ask, lake: Lake) -> None:
         waits[1],
     ]
     lake.ingest(range(1))
-    granules = Node("aggregate", "traffic", "granules", at(0))
+    granules = PartitionKey("aggregate", "traffic", "granules", at(0))
     lake.ledger.claim("aggregate", [granules], "r aggregate")
     assert said(run, lake, hours[0])[3:] == [
         "  aggregate traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
@@ -175,7 +175,7 @@ def test_an_hour_that_a_run_is_at_work_on(run: Ask, lake: Lake) -> None:
         waits[1],
     ]
     # Between its two tables it has nothing begun.
-    done = Entry("published", "r aggregate", digest="1:3", inputs={}, rows=1)
+    done = PartitionState("published", "r aggregate", digest="1:3", inputs={}, rows=1)
     lake.ledger.publish("aggregate", {granules: done}, "r aggregate")
     assert said(run, lake, hours[0])[-3:] == [
         "  aggregate traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
@@ -188,8 +188,8 @@ def test_an_hour_of_which_only_state_has_been_made(run: Ask, lake: Lake) -> None
     """For windows that reach it; by a block of others it is told that it is not there either."""
     lake.ingest(range(3))
     lake.aggregate([1])
-    granules = Node("aggregate", "traffic", "granules", at(0))
-    lake.run("b", "aggregate", {granules: replace(lake.ledger.book()[replace(granules, hour=at(1))])})
+    granules = PartitionKey("aggregate", "traffic", "granules", at(0))
+    lake.run("b", "aggregate", {granules: replace(lake.ledger.snapshot()[replace(granules, hour=at(1))])})
     assert "  aggregate traffic, aggregates: stale: it has not been computed" in said(
         run, lake, "2015-05-17T00:00"
     )
@@ -235,11 +235,11 @@ def test_files_that_are_gone(run: Ask, lake: Lake) -> None:
         file_row(lake, names[1], at(0), when, status="ingested", source_id="s", hours=(at(0),)),
     ]
     lake.files(known)
-    bad = Entry(
+    bad = PartitionState(
         "quarantined", "a", False, inputs=expected_of(lake.stream, at(1)), cause=f"{names[0]}: {cause}"
     )
     lacks = f"{names[0]}: withheld, the finding of 2015-05-17T01:00 says why"
-    entry = lake.ledger.book()[node_of("events", at(0))]
+    entry = lake.ledger.snapshot()[node_of("events", at(0))]
     lake.run("a", "ingest", {node_of("events", at(1)): bad})
     lake.run("a", "ingest", {node_of("events", at(0)): replace(entry, complete=False, cause=lacks)})
     lake.aggregate(range(2))
@@ -265,7 +265,7 @@ def test_files_that_are_gone(run: Ask, lake: Lake) -> None:
 def test_an_hour_of_several_specifications(run: Ask, lake: Lake) -> None:
     lake.ingest(range(2))
     node = node_of("events", at(1))
-    lake.run("a", "ingest", {node: replace(lake.ledger.book()[node], inputs=None)})
+    lake.run("a", "ingest", {node: replace(lake.ledger.snapshot()[node], inputs=None)})
     assert said(run, lake, "2015-05-17T01:00")[:2] == [
         "  ingest events: published, stale, 1 row, by run a, 2015-05-20 12:00",
         "    what it was made of cannot be told: rows of several specifications, or of a killed run",
@@ -280,22 +280,22 @@ def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
     lake.ledger.record_checks(
         "ingest",
         [
-            Verdict(
+            CheckResult(
                 node, "rejected_share", "error", 0.512, "at most 0.05", False, subject="a.log", sample=sample
             )
         ],
         "bad",
     )
     cause = "a.log: rejected_share: observed 0.512, expected at most 0.05"
-    lake.run("bad", "ingest", {node: Entry("quarantined", "bad", False, inputs={}, cause=cause)})
+    lake.run("bad", "ingest", {node: PartitionState("quarantined", "bad", False, inputs={}, cause=cause)})
     words = f"ingest events 2015-05-17T01:00 is quarantined: {cause}"
     blocked = {
-        Node("aggregate", "traffic", table, at(n)): Entry("blocked", "b", False, cause=words)
+        PartitionKey("aggregate", "traffic", table, at(n)): PartitionState("blocked", "b", False, cause=words)
         for n, table in [(1, "granules"), (1, "aggregates"), (2, "aggregates")]
     }
     lake.run("b", "aggregate", blocked)
-    fresh = replace(Entry("published", "b"), digest="1:3", rows=1)
-    lake.run("b", "aggregate", {Node("aggregate", "traffic", "granules", at(2)): fresh})
+    fresh = replace(PartitionState("published", "b"), digest="1:3", rows=1)
+    lake.run("b", "aggregate", {PartitionKey("aggregate", "traffic", "granules", at(2)): fresh})
     lines = said(run, lake, "2015-05-17T02:00")
     assert lines[-5:] == [
         "  aggregate traffic, aggregates: blocked, 0 rows, by run b, 2015-05-20 12:00",
@@ -325,7 +325,7 @@ def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
 def test_incomplete_hours_and_killed_runs(run: Ask, lake: Lake) -> None:
     lake.ingest(range(2))
     node = node_of("events", at(0))
-    held = lake.ledger.book()[node]
+    held = lake.ledger.snapshot()[node]
     missing = replace(held, complete=False, cause="files_expected: observed 0, expected at least 1")
     lake.run("a", "ingest", {node: missing})
     assert "    something is missing: files_expected: observed 0, expected at least 1" in said(
@@ -350,7 +350,7 @@ def test_a_block_that_reads_other_hours(run: Ask, lake: Lake) -> None:
 def test_what_a_log_says_does_nothing_to_the_terminal(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     node = node_of("events", at(0))
-    missing = replace(lake.ledger.book()[node], complete=False, cause="a\x1b[31m.log: cut")
+    missing = replace(lake.ledger.snapshot()[node], complete=False, cause="a\x1b[31m.log: cut")
     lake.run("a", "ingest", {node: missing})
     assert "    something is missing: a\\x1b[31m.log: cut" in said(run, lake, "2015-05-17T00:00")
 
@@ -397,8 +397,8 @@ def test_where_a_file_is_missing_no_run_is_advised_before_it_is_there(run: Ask, 
     lake.ingest(range(2))
     lake.aggregate(range(2))
     node = node_of("events", at(1))
-    held = lake.ledger.book()[node]
-    missing = Verdict(node, "files_expected", "incomplete", 0.0, "at least 1", False)
+    held = lake.ledger.snapshot()[node]
+    missing = CheckResult(node, "files_expected", "incomplete", 0.0, "at least 1", False)
     lake.ledger.record_checks("ingest", [missing], "late")
     cause = "files_expected: observed 0, expected at least 1"
     causes = (Cause("check", cause, "files_expected"),)
@@ -520,8 +520,11 @@ def test_what_helps_comes_first_and_a_cause_is_told_once(run: Ask, lake: Lake) -
     lake.aggregate(range(2))
     node = node_of("events", at(1))
     cause = "files_expected: observed 0, expected at least 1"
-    for one in [node, *(Node("aggregate", "traffic", table, at(1)) for table in ("granules", "aggregates"))]:
-        entry = replace(lake.ledger.book()[one], complete=False, cause=cause)
+    for one in [
+        node,
+        *(PartitionKey("aggregate", "traffic", table, at(1)) for table in ("granules", "aggregates")),
+    ]:
+        entry = replace(lake.ledger.snapshot()[one], complete=False, cause=cause)
         lake.run(entry.run_id, one.stage, {one: entry})
     lines = run("explain", "web", "2015-05-17T01:00").stdout.splitlines()
     assert lines[1:4] == [

@@ -6,11 +6,19 @@ from pathlib import Path
 import pytest
 import yaml
 
-from transom.cli.adhoc_files import few, held, hours_cut_to, interval_of, land, named, other_hours
-from transom.cli.arguments import NoEvents, Refusal
+from transom.cli.adhoc_files import (
+    first_remarks,
+    hours_cut_to,
+    interval_of,
+    link_into_landing,
+    named,
+    other_hours,
+    scan_file,
+)
+from transom.cli.arguments import NoEventsError, UsageError
 from transom.core.intervals import HOUR, Interval
 from transom.core.path_pattern import PathPattern
-from transom.features.ingest.landing import listed
+from transom.features.ingest.landing import list_files
 from transom.stream import parse
 
 STREAM = """
@@ -39,14 +47,14 @@ def _landing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_file_that_is_named_as_the_stream_says_is_held_to_it(tmp_path: Path) -> None:
     stream = parse(DATA)
-    file = held(stream, log(tmp_path / "north/2015-05-17/access.10.log", 10, 11, 20))
+    file = scan_file(stream, log(tmp_path / "north/2015-05-17/access.10.log", 10, 11, 20))
     assert (file.lines, file.events, dict(file.reasons)) == (3, 2, {"outside_holds": 1})
     assert file.hours == {day(10): (1, 1), day(11): (1, 2)}
     interval = interval_of([file])
     assert interval == Interval(day(10), day(12))
-    landed = land(DATA, stream, [file], tmp_path / "try", interval, interval.end)
+    landed = link_into_landing(DATA, stream, [file], tmp_path / "try", interval, interval.end)
     assert (landed.notes, landed.stream.source.expect, landed.stream.chunk) == ((), 1, timedelta(hours=2))
-    (found,) = listed(landed.stream.path_pattern).values()
+    (found,) = list_files(landed.stream.path_pattern).values()
     assert (found.path, found.hour, found.captures) == (
         "landing/2015-05-17T10/north/1-access.10.log",
         day(10),
@@ -58,7 +66,7 @@ def test_a_file_that_is_named_as_the_stream_says_is_held_to_it(tmp_path: Path) -
 def test_the_hour_that_a_file_is_named_of_is_tried(
     tmp_path: Path, hours: tuple[int, ...], first: int, end: int
 ) -> None:
-    file = held(parse(DATA), log(tmp_path / "north/2015-05-17/access.10.log", *hours))
+    file = scan_file(parse(DATA), log(tmp_path / "north/2015-05-17/access.10.log", *hours))
     assert interval_of([file]) == Interval(day(first), day(end))
 
 
@@ -72,25 +80,25 @@ source: {path: "in/%Y-%m-%d.log", format: json}
 columns: {n: {type: integer}}
 time: {column: at}
 """)
-    found = held(parse(counted), file).examples
+    found = scan_file(parse(counted), file).examples
     assert found["bad_type"] == [(1, lines[0], "n: bad type: 1.5; expected a whole number")]
     assert found["bad_json"][0][2].startswith("bad json: ")
 
 
 def test_a_file_of_another_name_may_hold_anything(tmp_path: Path) -> None:
     stream = parse(DATA)
-    files = [held(stream, log(tmp_path / folder / "other.log", 10, 20)) for folder in ("a", "b")]
+    files = [scan_file(stream, log(tmp_path / folder / "other.log", 10, 20)) for folder in ("a", "b")]
     assert [file.events for file in files] == [2, 2]
     covered = interval_of(files)
     longer = Interval(covered.start, covered.end + 5 * HOUR)
-    landed = land(DATA, stream, files, tmp_path / "try", longer, covered.end)
+    landed = link_into_landing(DATA, stream, files, tmp_path / "try", longer, covered.end)
     # Hours behind the files are run as well, and no file is missing there.
     assert (landed.stream.chunk, landed.stream.until) == (len(longer) * HOUR, covered.end)
     assert landed.notes == (
         f"{tmp_path}/a/other.log is not named as source.path says: `holds` and `expect` are not tried",
         "site: not in a file's path, taken as 'try'",
     )
-    found = listed(landed.stream.path_pattern)
+    found = list_files(landed.stream.path_pattern)
     assert {path: (file.hour, file.captures) for path, file in found.items()} == {
         "landing/try/1-other.log": (None, {"site": "try"}),
         "landing/try/2-other.log": (None, {"site": "try"}),
@@ -99,26 +107,26 @@ def test_a_file_of_another_name_may_hold_anything(tmp_path: Path) -> None:
 
 
 def test_times_far_apart_are_refused_and_the_odd_ones_named(tmp_path: Path) -> None:
-    file = held(parse(DATA), log(tmp_path / "odd.log", 0, 1, 2, 24 * 400, 3))
+    file = scan_file(parse(DATA), log(tmp_path / "odd.log", 0, 1, 2, 24 * 400, 3))
     words = (
         r"must lie within 8784 hours; they cover 9601, .*odd.log, line 4: 2016-06-20T00:00. To continue "
         r"without these hours, add --from 2015-05-17T00:00 --to 2015-05-17T04:00$"
     )
-    with pytest.raises(Refusal, match=words):
+    with pytest.raises(UsageError, match=words):
         interval_of([file])
 
 
 def test_a_file_without_an_event_says_how_many_lines_it_has(tmp_path: Path) -> None:
     junk = tmp_path / "junk.log"
     junk.write_text("one\ntwo\n")
-    file = held(parse(DATA), junk)
+    file = scan_file(parse(DATA), junk)
     assert file.examples == {
         "no_match": [
             (1, "one", "no match; expected the common or the combined log form"),
             (2, "two", "no match; expected the common or the combined log form"),
         ]
     }
-    with pytest.raises(Refusal, match=rf"^{junk}: none of 2 lines is an event$"):
+    with pytest.raises(UsageError, match=rf"^{junk}: none of 2 lines is an event$"):
         interval_of([file])
 
 
@@ -173,22 +181,22 @@ def test_a_name_of_other_hours_than_all_events_is_told_with_its_probable_cause(
     stream = parse({**DATA, "source": {**DATA["source"], **({"zone": zone} if zone else {})}})
     file = log(tmp_path / "north/2015-05-17/access.10.log", *hours)
     words = None if said is None else f"{file}: by its name it is of {said}"
-    assert other_hours(stream, held(stream, file)) == words
+    assert other_hours(stream, scan_file(stream, file)) == words
 
 
 def test_of_remarks_on_many_files_the_first_are_said() -> None:
     remarks = [f"{name}.log: is late" for name in "abcdefg"]
-    assert few(remarks) == [*remarks[:3], "and the same of 4 more files"]
-    assert few(remarks[:4]) == [*remarks[:3], "and the same of 1 more file"]
-    assert few(remarks[:3]) == remarks[:3]
+    assert first_remarks(remarks) == [*remarks[:3], "and the same of 4 more files"]
+    assert first_remarks(remarks[:4]) == [*remarks[:3], "and the same of 1 more file"]
+    assert first_remarks(remarks[:3]) == remarks[:3]
 
 
 def test_texts_name_files_as_they_were_given(tmp_path: Path) -> None:
     """Not by the names under which they have landed."""
     stream = parse(DATA)
-    files = [held(stream, log(tmp_path / folder / "other.log", 10)) for folder in ("a", "b")]
+    files = [scan_file(stream, log(tmp_path / folder / "other.log", 10)) for folder in ("a", "b")]
     covered = interval_of(files)
-    landed = land(DATA, stream, files, tmp_path / "try", covered, covered.end)
+    landed = link_into_landing(DATA, stream, files, tmp_path / "try", covered, covered.end)
     said = "quarantined: landing/try/2-other.log: junk, landing/try/1-other.log: junk"
     assert landed.named(said) == f"quarantined: {tmp_path}/b/other.log: junk, {tmp_path}/a/other.log: junk"
 
@@ -200,14 +208,14 @@ def test_texts_name_files_as_they_were_given(tmp_path: Path) -> None:
 def test_empty_capture_in_a_name_is_refused_by_name(tmp_path: Path, path: str, name: str) -> None:
     stream = parse(DATA | {"source": {"path": path}})
     file = log(tmp_path / "landing/2015-05-17" / name, 10)
-    with pytest.raises(Refusal) as error:
-        held(stream, file)
+    with pytest.raises(UsageError) as error:
+        scan_file(stream, file)
     assert str(error.value) == (
         f"{file}: {{host}} of source.path, {path}, must have a text in each name; it is empty in this one, "
         "and a job withholds such a file"
     )
     # A file of another name is read, whatever that is.
-    assert held(stream, log(tmp_path / "other.log", 10)).events == 1
+    assert scan_file(stream, log(tmp_path / "other.log", 10)).events == 1
 
 
 def test_a_file_whose_name_says_the_end_of_its_period_is_tried_as_of_that(tmp_path: Path) -> None:
@@ -217,13 +225,13 @@ def test_a_file_whose_name_says_the_end_of_its_period_is_tried_as_of_that(tmp_pa
         "source": {"path": "%Y-%m-%d/access.%H.log", "covers": "1 hour", "name_time": "end"},
     }
     stream = parse(data)
-    file = held(stream, log(tmp_path / "2015-05-17/access.11.log", 10))
+    file = scan_file(stream, log(tmp_path / "2015-05-17/access.11.log", 10))
     assert (file.match.start, file.match.end) == (day(10), day(11))  # type: ignore[union-attr]
     assert other_hours(stream, file) is None
     interval = interval_of([file])
     assert interval == Interval(day(10), day(11))
-    landed = land(data, stream, [file], tmp_path / "try", interval, interval.end)
-    (found,) = listed(landed.stream.path_pattern).values()
+    landed = link_into_landing(data, stream, [file], tmp_path / "try", interval, interval.end)
+    (found,) = list_files(landed.stream.path_pattern).values()
     assert (found.path, found.hour) == ("landing/2015-05-17T11/1-access.11.log", day(10))
 
 
@@ -231,14 +239,14 @@ def test_a_file_whose_name_says_the_end_of_its_period_is_tried_as_of_that(tmp_pa
 def test_a_file_is_cut_to_the_hours_that_are_asked_for(tmp_path: Path, name: str) -> None:
     """Its other events are refused, and named; the check on refused lines lets as many more pass."""
     path = log(tmp_path / name, 10, 10, 10, 11)
-    file = held(parse(DATA), path)
+    file = scan_file(parse(DATA), path)
     only = Interval(day(10), day(11))
     assert hours_cut_to([file], only) == only
-    landed = land(DATA, parse(DATA), [file], tmp_path / "try", only, only.end, only)
+    landed = link_into_landing(DATA, parse(DATA), [file], tmp_path / "try", only, only.end, only)
     assert landed.notes[0] == (
         f"{path}: 1 of 4 events are outside of {only} and left out: line 4 of 2015-05-17T11:00"
     )
-    (found,) = listed(landed.stream.path_pattern).values()
+    (found,) = list_files(landed.stream.path_pattern).values()
     match = landed.stream.path_pattern.match(found.path)
     assert match is not None
     span = landed.stream.span(match)
@@ -249,9 +257,9 @@ def test_a_file_is_cut_to_the_hours_that_are_asked_for(tmp_path: Path, name: str
 
 
 def test_files_are_cut_only_where_they_hold_more(tmp_path: Path) -> None:
-    file = held(parse(DATA), log(tmp_path / "odd.log", 10, 11))
+    file = scan_file(parse(DATA), log(tmp_path / "odd.log", 10, 11))
     assert hours_cut_to([file], Interval(day(9), day(12))) is None
-    with pytest.raises(NoEvents, match=r"odd.log: no event is in .2015-05-17T12.*; events are of .*T10"):
+    with pytest.raises(NoEventsError, match=r"odd.log: no event is in .2015-05-17T12.*; events are of .*T10"):
         hours_cut_to([file], Interval(day(12), day(13)))
 
 
@@ -266,5 +274,5 @@ def test_files_whose_names_are_times_are_not_cut(tmp_path: Path) -> None:
     path = tmp_path / "2015-05-17T10.csv"
     path.write_text("a\n1\n")
     only = Interval(day(11), day(12))
-    with pytest.raises(Refusal, match="must hold all events of files whose times count from their names"):
-        land(data, stream, [held(stream, path)], tmp_path / "try", only, only.end, only)
+    with pytest.raises(UsageError, match="must hold all events of files whose times count from their names"):
+        link_into_landing(data, stream, [scan_file(stream, path)], tmp_path / "try", only, only.end, only)

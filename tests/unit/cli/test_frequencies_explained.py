@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import yaml
 
 from transom.cli.freshness import Freshness
-from transom.ledger.state import Book, Entry, Node
+from transom.ledger.state import LedgerSnapshot, PartitionKey, PartitionState
 from transom.stream import parse
 
 FIRST = datetime(2015, 5, 17, tzinfo=UTC)
@@ -21,12 +21,16 @@ frequency:
 
 def test_what_goes_back_for_ever_reads_hours_that_are_known_and_no_others() -> None:
     hours = [FIRST + n * timedelta(hours=1) for n in (0, 1, 5)]
-    events = {Node("ingest", "events", "events", hour): Entry("published", "a") for hour in hours}
+    events = {
+        PartitionKey("ingest", "events", "events", hour): PartitionState("published", "a") for hour in hours
+    }
     stream = parse(yaml.safe_load(TEXT))
-    unmade = Freshness(stream, Book(events))
+    unmade = Freshness(stream, LedgerSnapshot(events))
     made = [node for hour in hours for node in unmade.nodes("sketch", hour)]
-    of = Freshness(stream, Book({**events, **{node: Entry("published", "a") for node in made}}))
-    reads = of.reads(Node("sketch", "ever", "cells", hours[-1]))
+    of = Freshness(
+        stream, LedgerSnapshot({**events, **{node: PartitionState("published", "a") for node in made}})
+    )
+    reads = of.reads(PartitionKey("sketch", "ever", "cells", hours[-1]))
     assert [(node.table, node.hour) for node in reads] == [
         ("tick_matrices", hours[2]), ("cells", hours[0]), ("cells", hours[1])
     ]  # fmt: skip

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from typer.testing import Result
 
 from transom.cli.init.infer_path import identifier, pattern_of
-from transom.cli.init.infer_types import Kind, kind_of
-from transom.cli.log_sample import Sample, read_sample
+from transom.cli.init.infer_types import ColumnType, kind_of
+from transom.cli.log_sample import LogSample, read_sample
 from transom.core.path_pattern import PathPattern
-from transom.formats.read_file import Chunk, Summary, read_file
+from transom.formats.read_file import Chunk, FileSummary, read_file
 from transom.stream import SpecificationError, load, parse
 from unit.cli.examples import DATA, EXAMPLES, FOREIGN, logs, stream_file
 
@@ -75,7 +75,7 @@ def test_log_of_a_foreign_form_is_read_right(name: str) -> None:
     stream = load(stream_file(name))
     events, start, column, value = WHOLE[name]
     *chunks, summary = read_file(io.BytesIO(log.read_bytes()), log.name, stream.layout(), None)
-    assert isinstance(summary, Summary)
+    assert isinstance(summary, FileSummary)
     assert (summary.accepted, summary.rejected, summary.unknown) == (events, 0, ())
     rows = [row for chunk in chunks if isinstance(chunk, Chunk) for row in chunk.events.to_pylist()]
     lines = log.read_text().splitlines()[-events:]
@@ -231,57 +231,57 @@ def test_files_of_several_forms_are_no_log(run: Ask) -> None:
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        (["1", "-", "20"], Kind("integer", ("-",))),
-        (["1.5", "2.25", "-999"], Kind("number", ("-999",), "0.01")),
-        (["-999", "-1000.5"], Kind("number", (), "0.1")),
-        (["007"], Kind("string")),
-        (["T", "F", "-"], Kind("boolean", ("-",))),
-        (["F", "F"], Kind("string")),
-        (["2024-05-01"], Kind("string")),
-        (["2024-05-01T10:00:00Z"], Kind("timestamp", form="iso")),
-        (["2024-05-01 10:00"], Kind("timestamp", form="iso", local=True)),
-        (["1714550400.25"], Kind("timestamp", form="epoch")),
-        (["1714550400.123", "1714550401.124"], Kind("timestamp", form="epoch")),
-        (["20240501103000"], Kind("timestamp", form="%Y%m%d%H%M%S", local=True)),
-        (["Nov 22 06:55:22"], Kind("string")),
-        (["1,5", "20", "-0,25"], Kind("string", comma="0.01")),
-        (["1,5", "1,234,567"], Kind("string")),
-        (["1,234", "-21,375", "7"], Kind("string", thousands=True)),
-        (["1,234", "0,375"], Kind("string", comma="0.001")),
-        (["2.5e-9", "-4e-8", "0"], Kind("number", resolution="0.0000000001")),
-        (["1e-20"], Kind("number", resolution="0.000000000001")),
-        (["0.5", "1e-9"], Kind("number", resolution="0.000001")),
-        (["0.0"], Kind("number", resolution="0.1")),
+        (["1", "-", "20"], ColumnType("integer", ("-",))),
+        (["1.5", "2.25", "-999"], ColumnType("number", ("-999",), "0.01")),
+        (["-999", "-1000.5"], ColumnType("number", (), "0.1")),
+        (["007"], ColumnType("string")),
+        (["T", "F", "-"], ColumnType("boolean", ("-",))),
+        (["F", "F"], ColumnType("string")),
+        (["2024-05-01"], ColumnType("string")),
+        (["2024-05-01T10:00:00Z"], ColumnType("timestamp", form="iso")),
+        (["2024-05-01 10:00"], ColumnType("timestamp", form="iso", local=True)),
+        (["1714550400.25"], ColumnType("timestamp", form="epoch")),
+        (["1714550400.123", "1714550401.124"], ColumnType("timestamp", form="epoch")),
+        (["20240501103000"], ColumnType("timestamp", form="%Y%m%d%H%M%S", local=True)),
+        (["Nov 22 06:55:22"], ColumnType("string")),
+        (["1,5", "20", "-0,25"], ColumnType("string", comma="0.01")),
+        (["1,5", "1,234,567"], ColumnType("string")),
+        (["1,234", "-21,375", "7"], ColumnType("string", thousands=True)),
+        (["1,234", "0,375"], ColumnType("string", comma="0.001")),
+        (["2.5e-9", "-4e-8", "0"], ColumnType("number", resolution="0.0000000001")),
+        (["1e-20"], ColumnType("number", resolution="0.000000000001")),
+        (["0.5", "1e-9"], ColumnType("number", resolution="0.000001")),
+        (["0.0"], ColumnType("number", resolution="0.1")),
         (
             ["5/1/2024 1:00 PM"] * 2 + ["5/13/2024 2:00 PM"],
-            Kind("timestamp", form="%m/%d/%Y %I:%M %p", local=True),
+            ColumnType("timestamp", form="%m/%d/%Y %I:%M %p", local=True),
         ),
-        (["2024-05-06 10:00:00.5 +0200"], Kind("timestamp", form="%Y-%m-%d %H:%M:%S.%f %z")),
-        (["2024.05.06 10:00:00"], Kind("timestamp", form="%Y.%m.%d %H:%M:%S", local=True)),
-        (["May 6, 2024 10:00:00 AM"], Kind("timestamp", form="%b %d, %Y %I:%M:%S %p", local=True)),
-        (["1714550400250"], Kind("timestamp", form="epoch_ms")),
-        (["1714550400250123"], Kind("timestamp", form="epoch_us")),
-        (["1714550400250123456"], Kind("timestamp", form="epoch_ns")),
-        (["1", "2.5"] * 15 + ["ERR"], Kind("number", resolution="0.1", share=30 / 31)),
-        (["1", "20"] * 5 + ["ERR"] * 2, Kind("string")),
-        (["1", "20"] * 15 + ["007"], Kind("string")),
-        (["1", "20"] * 15 + ["1,5"], Kind("string", comma="0.1")),
-        (["2024-05-01T10:00:00Z"] * 19 + ["kaputt"], Kind("timestamp", form="iso", share=0.95)),
-        (["2024-05-01T10:00:00Z"] * 8 + ["kaputt"], Kind("string")),
-        (["kaputt"] + ["1714550400"] * 19, Kind("timestamp", form="epoch", share=0.95)),
-        (["12"] + ["1714550400"] * 19, Kind("integer")),
+        (["2024-05-06 10:00:00.5 +0200"], ColumnType("timestamp", form="%Y-%m-%d %H:%M:%S.%f %z")),
+        (["2024.05.06 10:00:00"], ColumnType("timestamp", form="%Y.%m.%d %H:%M:%S", local=True)),
+        (["May 6, 2024 10:00:00 AM"], ColumnType("timestamp", form="%b %d, %Y %I:%M:%S %p", local=True)),
+        (["1714550400250"], ColumnType("timestamp", form="epoch_ms")),
+        (["1714550400250123"], ColumnType("timestamp", form="epoch_us")),
+        (["1714550400250123456"], ColumnType("timestamp", form="epoch_ns")),
+        (["1", "2.5"] * 15 + ["ERR"], ColumnType("number", resolution="0.1", share=30 / 31)),
+        (["1", "20"] * 5 + ["ERR"] * 2, ColumnType("string")),
+        (["1", "20"] * 15 + ["007"], ColumnType("string")),
+        (["1", "20"] * 15 + ["1,5"], ColumnType("string", comma="0.1")),
+        (["2024-05-01T10:00:00Z"] * 19 + ["kaputt"], ColumnType("timestamp", form="iso", share=0.95)),
+        (["2024-05-01T10:00:00Z"] * 8 + ["kaputt"], ColumnType("string")),
+        (["kaputt"] + ["1714550400"] * 19, ColumnType("timestamp", form="epoch", share=0.95)),
+        (["12"] + ["1714550400"] * 19, ColumnType("integer")),
         (
             ["oh"] + ["01/02/2024 10:00:00"] * 18 + ["13/02/2024 10:00:00"],
-            Kind("timestamp", form="%d/%m/%Y %H:%M:%S", local=True, share=0.95),
+            ColumnType("timestamp", form="%d/%m/%Y %H:%M:%S", local=True, share=0.95),
         ),
-        (["13.02.2024 10:00"], Kind("timestamp", form="%d.%m.%Y %H:%M", local=True)),
+        (["13.02.2024 10:00"], ColumnType("timestamp", form="%d.%m.%Y %H:%M", local=True)),
         (
             ["01/02/2024 10:00:00"],
-            Kind("timestamp", form="%m/%d/%Y %H:%M:%S", local=True, otherwise="%d/%m/%Y %H:%M:%S"),
+            ColumnType("timestamp", form="%m/%d/%Y %H:%M:%S", local=True, otherwise="%d/%m/%Y %H:%M:%S"),
         ),
     ],
 )
-def test_what_a_column_holds(values: list[str], kind: Kind) -> None:
+def test_what_a_column_holds(values: list[str], kind: ColumnType) -> None:
     assert kind_of(values) == kind
 
 
@@ -334,5 +334,5 @@ def test_any_fields_have_names_that_columns_may_have(fields: list[str]) -> None:
 def test_a_sample_ends_with_a_whole_line(tmp_path: Path) -> None:
     file = tmp_path / "a.log"
     file.write_bytes(b"\xef\xbb\xbfone\r\n\ntwo\nthree\n")
-    assert read_sample(file) == Sample(file, ("one", "two", "three"), True)
-    assert read_sample(file, 15) == Sample(file, ("one", "two"), False)
+    assert read_sample(file) == LogSample(file, ("one", "two", "three"), True)
+    assert read_sample(file, 15) == LogSample(file, ("one", "two"), False)

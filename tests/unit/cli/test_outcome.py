@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from transom.cli.try_report import print_outcome
+from transom.cli.try_report import print_results
 from transom.core.intervals import HOUR, Interval
-from transom.engine.gate import Judgement
+from transom.engine.gate import GateResult
 from transom.findings.store import publish
 from transom.ledger.ledger import Ledger, Run
 from transom.stream import parse
@@ -40,8 +40,8 @@ def test_stages_that_did_not_run_are_said_not_to_have_run(
     now = datetime(2015, 5, 20, tzinfo=UTC)
     ledger.record_run(Run("a", "try", "ingest", at(1), at(2), 0, None, 1, 0, {"total": 1.0}, 1, "v", now))
     publish(ledger, "app", "ingest", {})
-    closed = Judgement(("withheld",), (), "")
-    print_outcome(
+    closed = GateResult(("withheld",), (), "")
+    print_results(
         stream, str(tmp_path), Interval(at(1), at(1) + HOUR), [closed],
         lambda text: text.replace("landing/1-access.log", "/var/log/access.log"),
     )  # fmt: skip

@@ -10,7 +10,7 @@ import yaml
 from transom.cli.explain_changes import specification
 from transom.cli.freshness import Freshness
 from transom.features.patterns.describe import LABELS
-from transom.ledger.state import Book, Entry, Node
+from transom.ledger.state import LedgerSnapshot, PartitionKey, PartitionState
 from transom.stream import Stream, parse
 
 HOUR = datetime(2015, 5, 17, tzinfo=UTC)
@@ -25,19 +25,21 @@ patterns:
 """
 
 
-def fresh(text: str, entries: dict[Node, Entry]) -> Freshness:
-    return Freshness(parse(yaml.safe_load(text)), Book(entries))
+def fresh(text: str, entries: dict[PartitionKey, PartitionState]) -> Freshness:
+    return Freshness(parse(yaml.safe_load(text)), LedgerSnapshot(entries))
 
 
-def made(stream: Stream) -> dict[Node, Entry]:
+def made(stream: Stream) -> dict[PartitionKey, PartitionState]:
     """An hour of all tables, as a run over it leaves the ledger."""
-    node = Node("ingest", "events", "events", HOUR)
-    events = {node: Entry("published", "a", inputs=Freshness(stream, Book({})).expected(node))}
-    asked = Freshness(stream, Book(events))
+    node = PartitionKey("ingest", "events", "events", HOUR)
+    events = {
+        node: PartitionState("published", "a", inputs=Freshness(stream, LedgerSnapshot({})).expected(node))
+    }
+    asked = Freshness(stream, LedgerSnapshot(events))
     nodes = asked.nodes("widen", HOUR)
-    book = Book({**events, **{node: Entry("published", "a") for node in nodes}})
+    book = LedgerSnapshot({**events, **{node: PartitionState("published", "a") for node in nodes}})
     now = Freshness(stream, book)
-    return {**events, **{node: Entry("published", "a", inputs=now.expected(node)) for node in nodes}}
+    return {**events, **{node: PartitionState("published", "a", inputs=now.expected(node)) for node in nodes}}
 
 
 def test_an_hour_of_patterns_is_its_tables_and_is_as_fresh_as_they_are() -> None:
@@ -63,7 +65,7 @@ def test_an_hour_of_patterns_is_its_tables_and_is_as_fresh_as_they_are() -> None
 )
 def test_what_shapes_a_pattern_has_words(change: tuple[str, str], table: str, words: set[str]) -> None:
     of = fresh(TEXT.replace(*change, 1), made(parse(yaml.safe_load(TEXT))))
-    node = Node("widen", "slow", table, HOUR)
+    node = PartitionKey("widen", "slow", table, HOUR)
     assert "specification" in of.differs(node)
     assert all(word in specification(of, node) for word in words)
     stream = of.stream

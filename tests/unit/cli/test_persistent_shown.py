@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 
 from transom.features.persistence.render import ROWS, WIDE, print_persistent_items
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Entry, Node
+from transom.ledger.state import PartitionKey, PartitionState
 from transom.stream import Stream, parse
 from unit.small_stream import changed
 
@@ -40,9 +40,9 @@ def shown(
     last: datetime = START,
 ) -> list[list[str]]:
     ledger = Ledger(str(folder))
-    nodes = [Node("sketch", "regulars", "persistent_items", hour) for hour in (last - HOUR, last)]
+    nodes = [PartitionKey("sketch", "regulars", "persistent_items", hour) for hour in (last - HOUR, last)]
     ledger.claim("sketch", nodes, "a")
-    ledger.publish("sketch", dict.fromkeys(nodes, Entry("published", "a")), "a")
+    ledger.publish("sketch", dict.fromkeys(nodes, PartitionState("published", "a")), "a")
     write_deltalake(f"{folder}/persistent_items", pa.Table.from_pylist(rows))
     print_persistent_items(stream, str(folder))
     return [line.split() for line in capsys.readouterr().out.splitlines()]

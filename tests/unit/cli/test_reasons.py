@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from transom.core.intervals import NO_HOUR
+from transom.core.intervals import UNKNOWN_HOUR
 from transom.features.ingest.specified import node_of
 from transom.ledger.staleness import CHECKS
-from transom.ledger.state import Entry, Node, Verdict
+from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 from unit.cli.by_hand import WEB, Lake, at, file_row
 from unit.cli.test_explain import OTHERWISE, command, said
 
@@ -21,9 +21,9 @@ SECOND = "  more: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n"
 BY_B = "1 row, by run b, 2015-05-20 12:01"
 
 
-def put(lake: Lake, node: Node, minute: int = 0, **changes: object) -> None:
+def put(lake: Lake, node: PartitionKey, minute: int = 0, **changes: object) -> None:
     """Writes an entry anew, as another run of it would have left it."""
-    entry = replace(lake.ledger.book()[node], **changes)
+    entry = replace(lake.ledger.snapshot()[node], **changes)
     lake.run(entry.run_id, node.stage, {node: entry}, minute)
 
 
@@ -43,12 +43,12 @@ def test_of_a_lake_that_a_try_has_made_no_files_are_looked_at(run: Ask, lake: La
     ]
 
 
-def granules(number: int) -> Node:
-    return Node("aggregate", "traffic", "granules", at(number))
+def granules(number: int) -> PartitionKey:
+    return PartitionKey("aggregate", "traffic", "granules", at(number))
 
 
-def aggregates(number: int) -> Node:
-    return Node("aggregate", "traffic", "aggregates", at(number))
+def aggregates(number: int) -> PartitionKey:
+    return PartitionKey("aggregate", "traffic", "aggregates", at(number))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def aggregates(number: int) -> Node:
 )
 def test_inputs_that_are_no_table(run: Ask, lake: Lake, name: str, words: str) -> None:
     lake.ingest(range(1))
-    inputs: Mapping[str, str] = lake.ledger.book()[node_of("events", at(0))].inputs or {}
+    inputs: Mapping[str, str] = lake.ledger.snapshot()[node_of("events", at(0))].inputs or {}
     put(lake, node_of("events", at(0)), inputs={**inputs, name: "other"})
     assert said(run, lake, "2015-05-17T00:00")[:2] == [
         "  ingest events: published, stale, 1 row, by run a, 2015-05-20 12:00",
@@ -88,7 +88,7 @@ def test_a_block_that_is_gone_is_stale_in_both_commands(run: Ask, lake: Lake) ->
     lake.file.write_text(WEB + SECOND)
     lake.ingest(range(1))
     lake.aggregate(range(1))
-    more = replace(lake.ledger.book()[granules(0)], run_id="m")
+    more = replace(lake.ledger.snapshot()[granules(0)], run_id="m")
     lake.run("m", "aggregate", {replace(granules(0), block="more"): more}, 2)
     lake.file.write_text(WEB)
     assert said(run, lake, "2015-05-17T00:00")[1:] == [
@@ -114,7 +114,7 @@ def test_of_the_hours_that_are_read_those_written_since_are_named_and_run(run: A
 def test_a_chunk_goes_by_its_run(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1), "long run")
     node = node_of("events", at(0))
-    chunk = replace(lake.ledger.book()[node], run_id="long run 2")
+    chunk = replace(lake.ledger.snapshot()[node], run_id="long run 2")
     lake.ledger.claim("ingest", [node], "long run 2")
     lake.ledger.publish("ingest", {node: chunk}, "long run 2")
     assert said(run, lake, "2015-05-17T00:00")[0] == (
@@ -126,7 +126,9 @@ def test_an_hour_in_which_files_of_others_have_put_events(run: Ask, lake: Lake) 
     lake.ingest(range(1))
     node = node_of("events", at(5))
     lake.ledger.claim("ingest", [node], "r", unasked=[node])
-    lake.ledger.publish("ingest", {node: Entry("published", "r", digest="3:1", rows=3, asked=False)}, "r")
+    lake.ledger.publish(
+        "ingest", {node: PartitionState("published", "r", digest="3:1", rows=3, asked=False)}, "r"
+    )
     assert said(run, lake, "2015-05-17T05:00")[:2] == [
         "  ingest: nobody has asked for it, so it counts as empty; files of other hours have put 3 events in "
         "it",
@@ -170,7 +172,7 @@ def test_a_run_at_work_goes_before_what_is_withheld(run: Ask, lake: Lake) -> Non
     node = node_of("events", at(0))
     put(lake, node, status="quarantined", cause="a.log: few")
     lake.ledger.record_checks(
-        "ingest", [Verdict(node, "fields_known", "warning", 1, "at most 0", False, subject="a.log")], "a"
+        "ingest", [CheckResult(node, "fields_known", "warning", 1, "at most 0", False, subject="a.log")], "a"
     )
     lake.ledger.claim("aggregate", [granules(0)], "r")
     assert said(run, lake, "2015-05-17T00:00") == [
@@ -201,7 +203,7 @@ def test_files_that_wait_that_conflict_and_that_are_read_otherwise_now(run: Ask,
     told: list[tuple[str, datetime, dict[str, Any]]] = [
         ("00", at(0), {"status": "waiting", "detail": "for 02", "hours": (at(2),)}),
         ("01", at(1), {"status": "conflict", "detail": "it differs"}),
-        ("02", NO_HOUR, {"status": "withheld", "detail": "few", "hours": (at(1),)}),
+        ("02", UNKNOWN_HOUR, {"status": "withheld", "detail": "few", "hours": (at(1),)}),
         ("03", at(2), {"status": "gone", "source_id": "s"}),
     ]
     lake.files(file_row(lake, f"{folder}.{name}.log", hour, when, **more) for name, hour, more in told)

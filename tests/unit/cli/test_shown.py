@@ -8,7 +8,7 @@ import pytest
 import yaml
 from deltalake import write_deltalake
 
-from transom.cli.adhoc_files import Held
+from transom.cli.adhoc_files import ScannedFile
 from transom.cli.try_report import print_duplicates, print_rejected
 from transom.core.terminal_tables import plain
 from transom.stream import parse
@@ -58,7 +58,7 @@ def _lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_the_form_that_was_expected_is_shown_whole(capsys: pytest.CaptureFixture[str]) -> None:
     form = "%Y-%m-%d %H:%M:%S.%f %Z, from 1970 to 2261"
     detail = f"bad time: {'x' * 99}; expected {form}"
-    held = Held(
+    held = ScannedFile(
         Path("a.log"), None, reasons=Counter(bad_time=2), examples={"bad_time": [(7, "a\tb", detail)]}
     )
     print_rejected([held])
@@ -68,7 +68,7 @@ def test_the_form_that_was_expected_is_shown_whole(capsys: pytest.CaptureFixture
 
 def test_refused_lines_are_shown_by_their_reason_over_all_files(capsys: pytest.CaptureFixture[str]) -> None:
     held = [
-        Held(
+        ScannedFile(
             Path(f"{name}.log"),
             None,
             reasons=Counter(no_match=2),
@@ -76,7 +76,7 @@ def test_refused_lines_are_shown_by_their_reason_over_all_files(capsys: pytest.C
         )
         for name in "abcd"
     ]
-    held.append(Held(Path("e.log"), None))
+    held.append(ScannedFile(Path("e.log"), None))
     print_rejected(held)
     assert _lines(capsys) == [
         "lines that are no event, the first 3 of each reason",
@@ -93,7 +93,7 @@ def test_duplicates_are_told_of_each_file_that_has_them(
     paths = ["landing/1-a.log", "landing/2-a.log"]
     rows = pa.table({"path": paths, "accepted": [5, 3], "duplicates": [0, 402]})
     write_deltalake(tmp_path / "files", rows)
-    held = [Held(tmp_path / "a.log", None, events=5), Held(Path("b/a.log"), None, events=405)]
+    held = [ScannedFile(tmp_path / "a.log", None, events=5), ScannedFile(Path("b/a.log"), None, events=405)]
     files = dict(zip(paths, held, strict=True))
     data = yaml.safe_load(STREAM)
     print_duplicates(parse(data), str(tmp_path), files)

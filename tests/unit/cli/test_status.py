@@ -16,7 +16,7 @@ from transom.findings.store import publish
 from transom.ledger.ledger import Ledger
 from transom.ledger.stage import Stage
 from transom.ledger.staleness import Staleness
-from transom.ledger.state import Entry, Node, Verdict
+from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 from transom.stream import load
 from unit.cli.by_hand import WEB, Lake, at
 
@@ -36,12 +36,12 @@ def rows(result: Result) -> list[list[str]]:
 def test_hours_are_counted_by_the_worst_that_is_said_of_them(run: Ask, lake: Lake) -> None:
     lake.ingest(range(6))
     lake.aggregate(range(6))
-    held = lake.ledger.book()[node_of("events", at(1))]
+    held = lake.ledger.snapshot()[node_of("events", at(1))]
     lake.run("a", "ingest", {node_of("events", at(1)): replace(held, complete=False)})
     lake.run("a", "ingest", {node_of("events", at(2)): replace(held, status="quarantined")})
     lake.ledger.claim("ingest", [node_of("files", at(3))], "killed")
-    blocked = Entry("blocked", "b", False, cause="c")
-    lake.run("b", "aggregate", {Node("aggregate", "traffic", "aggregates", at(2)): blocked}, 3)
+    blocked = PartitionState("blocked", "b", False, cause="c")
+    lake.run("b", "aggregate", {PartitionKey("aggregate", "traffic", "aggregates", at(2)): blocked}, 3)
     result = run("status", "web")
     assert result.exit_code == 1
     # Of the hours whose events others have changed: their granules, and the windows that reach them.
@@ -57,7 +57,7 @@ def test_an_hour_counts_once_by_the_worst_and_only_where_it_was_asked_for(run: A
     def put(number: int, **tables: dict[str, object]) -> None:
         for name, changes in tables.items():
             node = node_of(name, at(number))
-            lake.run("a", "ingest", {node: replace(lake.ledger.book()[node], **changes)})
+            lake.run("a", "ingest", {node: replace(lake.ledger.snapshot()[node], **changes)})
 
     blocked, withheld, lacks = {"status": "blocked"}, {"status": "quarantined"}, {"complete": False}
     put(0, events=withheld, rejected=blocked, files=lacks)
@@ -82,7 +82,7 @@ def test_hours_that_a_gate_kept_from_a_stage_are_asked_for_and_stale(run: Ask, l
 def test_some_findings_of_each_kind_and_block_are_shown_and_the_others_counted(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     withheld = {
-        node_of("events", at(2 * number)): Entry("quarantined", "c", False, cause=f"a.log: {number}")
+        node_of("events", at(2 * number)): PartitionState("quarantined", "c", False, cause=f"a.log: {number}")
         for number in range(23)
     }
     lake.run("c", "ingest", withheld, 7)
@@ -96,7 +96,7 @@ def test_what_was_accepted_is_shown_and_is_no_trouble(run: Ask, lake: Lake) -> N
     lake.ingest(range(1))
     lake.aggregate(range(1))
     node = node_of("events", at(0))
-    passed = Verdict(node, "few", "error", 0.5, "at least 0.9", True, accepted="ops: a bad release")
+    passed = CheckResult(node, "few", "error", 0.5, "at least 0.9", True, accepted="ops: a bad release")
     lake.ledger.record_checks("ingest", [passed], "a")
     result = run("status", "web")
     words = "accepted: ingest events, 2015-05-17T00:00: few: observed 0.5, expected at least 0.9, by ops: "
@@ -107,7 +107,7 @@ def test_what_was_accepted_is_shown_and_is_no_trouble(run: Ask, lake: Lake) -> N
 
 def test_findings_are_as_of_the_last_run(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
-    withheld = Entry("quarantined", "c", False, cause="a.log: few")
+    withheld = PartitionState("quarantined", "c", False, cause="a.log: few")
     lake.run("c", "ingest", {node_of("events", at(0)): withheld}, 7)
     publish(lake.ledger, "web", "ingest", {})
     assert run("status", "web").stdout.splitlines()[-2:] == [
@@ -298,7 +298,7 @@ def test_what_is_out_of_date_is_built_once_of_each_stage(lake: Lake, monkeypatch
         init(self, stage, *rest)
 
     monkeypatch.setattr(Staleness, "__init__", counted)
-    assert Freshness(load(lake.file), lake.ledger.book()).stale("aggregate")
+    assert Freshness(load(lake.file), lake.ledger.snapshot()).stale("aggregate")
     assert built == ["aggregate"]
 
 
@@ -323,7 +323,7 @@ def test_damage_beside_the_events_is_stale_alone(run: Ask, lake: Lake) -> None:
 def test_damage_of_an_hour_that_nobody_asked_for_is_trouble(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))
-    entry = replace(lake.ledger.book()[node_of("events", at(0))], asked=False)
+    entry = replace(lake.ledger.snapshot()[node_of("events", at(0))], asked=False)
     lake.run("a", "ingest", {node_of("events", at(5)): entry})
     assert run("status", "web").exit_code == 0
     lake.mark(node_of("events", at(5)))

@@ -7,8 +7,8 @@ from typing import Any
 from unittest.mock import patch
 
 from transom.formats import read_file as reading
-from transom.formats.read_file import Chunk, Summary, read_file
-from transom.formats.record_format import ByLines, EventTime, Field, Layout, Span
+from transom.formats.read_file import Chunk, FileSummary, read_file
+from transom.formats.record_format import EventTime, Field, RecordFormat, Span, TimeByLineNumber
 from unit.formats.reference import Reading, read
 from unit.formats.reference_lines import lines
 
@@ -38,7 +38,7 @@ JOINED = EventTime(("day", "status"), (), "iso", "Europe/Berlin", (("ts",),))
 
 
 # The last of its lines have no time.
-BY_LINES = EventTime((), by_lines=ByLines(3_600_000_000, 9_214_646_400_000_000 - 3 * 3_600_000_000))
+BY_LINES = EventTime((), by_lines=TimeByLineNumber(3_600_000_000, 9_214_646_400_000_000 - 3 * 3_600_000_000))
 CALLS = (
     Field("call", ("call",)),
     Field("back", ("return",)),
@@ -51,40 +51,46 @@ PATTERN = (
 LETTERS = "(?P<a>a*)(?P<b>b|c{2,3})?(d|(?P<e>e))*"
 NAMES = ["ts", "client", "status", "took", "size", "ok", "at", "tick", "duration", "user.name"]
 LAYOUTS = {
-    "apache": Layout("apache", APACHE_COLUMNS, EventTime(("time",))),
-    "apache common": Layout(
+    "apache": RecordFormat("apache", APACHE_COLUMNS, EventTime(("time",))),
+    "apache common": RecordFormat(
         "apache",
         APACHE_COLUMNS[3:],
         EventTime(("time",), (), "%d/%b/%Y:%H:%M:%S %z"),
         {"variant": "common"},
         keep_rest=True,
     ),
-    "csv": Layout("csv", COLUMNS, EPOCH),
-    "csv semicolons": Layout("csv", COLUMNS[2:], AMERICAN, {"delimiter": ";", "quote": "'"}, keep_rest=True),
-    "csv names": Layout("csv", COLUMNS, LOCAL, {"header": False, "names": NAMES}),
-    "csv skip": Layout("csv", COLUMNS, EPOCH, {"skip": 2, "comment": "#"}),
-    "csv third line": Layout("csv", COLUMNS, EPOCH, {"header": 3, "skip": 4}, keep_rest=True),
-    "csv blanks": Layout("csv", COLUMNS, LOCAL, {"delimiter": "blanks", "comment": "#"}, keep_rest=True),
-    "csv blanks, quotes": Layout("csv", COLUMNS, EPOCH, {"delimiter": "blanks", "quote": "'", "header": 2}),
-    "csv comments": Layout("csv", COLUMNS, LOCAL, {"header": False, "names": NAMES, "comment": "//"}),
-    "zeek": Layout("zeek", COLUMNS, ENDS, {"variant": "auto"}),
-    "zeek any": Layout(
+    "csv": RecordFormat("csv", COLUMNS, EPOCH),
+    "csv semicolons": RecordFormat(
+        "csv", COLUMNS[2:], AMERICAN, {"delimiter": ";", "quote": "'"}, keep_rest=True
+    ),
+    "csv names": RecordFormat("csv", COLUMNS, LOCAL, {"header": False, "names": NAMES}),
+    "csv skip": RecordFormat("csv", COLUMNS, EPOCH, {"skip": 2, "comment": "#"}),
+    "csv third line": RecordFormat("csv", COLUMNS, EPOCH, {"header": 3, "skip": 4}, keep_rest=True),
+    "csv blanks": RecordFormat(
+        "csv", COLUMNS, LOCAL, {"delimiter": "blanks", "comment": "#"}, keep_rest=True
+    ),
+    "csv blanks, quotes": RecordFormat(
+        "csv", COLUMNS, EPOCH, {"delimiter": "blanks", "quote": "'", "header": 2}
+    ),
+    "csv comments": RecordFormat("csv", COLUMNS, LOCAL, {"header": False, "names": NAMES, "comment": "//"}),
+    "zeek": RecordFormat("zeek", COLUMNS, ENDS, {"variant": "auto"}),
+    "zeek any": RecordFormat(
         "zeek", COLUMNS[:3], EventTime(("ts",), ("duration",), "epoch_or_iso", "Europe/Berlin")
     ),
-    "zeek tsv": Layout(
+    "zeek tsv": RecordFormat(
         "zeek", COLUMNS[:1] + COLUMNS[3:], EventTime(("ts",), (), "iso"), {"variant": "tsv"}, keep_rest=True
     ),
-    "zeek json": Layout("zeek", COLUMNS, EPOCH, {"variant": "json"}),
-    "json": Layout("json", COLUMNS, ENDS),
-    "json micros": Layout("json", COLUMNS[:4], EventTime(("ts",), (), "epoch_us")),
-    "json nanos": Layout("json", COLUMNS[:4], EventTime(("ts",), (), "epoch_ns")),
-    "json local": Layout(
+    "zeek json": RecordFormat("zeek", COLUMNS, EPOCH, {"variant": "json"}),
+    "json": RecordFormat("json", COLUMNS, ENDS),
+    "json micros": RecordFormat("json", COLUMNS[:4], EventTime(("ts",), (), "epoch_us")),
+    "json nanos": RecordFormat("json", COLUMNS[:4], EventTime(("ts",), (), "epoch_ns")),
+    "json local": RecordFormat(
         "json", (*COLUMNS[:4], Field("name", ("user.name", "x.a.b"))), LOCAL, keep_rest=True
     ),
     # A path under two types cannot be read the fast way at all.
-    "json joined": Layout("json", COLUMNS[1:4], JOINED, keep_rest=True),
-    "json records": Layout("json", COLUMNS, ENDS, {"records": "log.items[]"}),
-    "json nested records": Layout(
+    "json joined": RecordFormat("json", COLUMNS[1:4], JOINED, keep_rest=True),
+    "json records": RecordFormat("json", COLUMNS, ENDS, {"records": "log.items[]"}),
+    "json nested records": RecordFormat(
         "json",
         (
             *COLUMNS[:3],
@@ -96,23 +102,23 @@ LAYOUTS = {
         {"records": "log.sets[].items[]"},
         keep_rest=True,
     ),
-    "json lines": Layout("json", COLUMNS[:3], EventTime((), by_lines=ByLines(999_999))),
-    "csv joined": Layout("csv", COLUMNS[:4], JOINED),
-    "regex": Layout("regex", COLUMNS, EPOCH, {"pattern": PATTERN}),
-    "regex lines": Layout(
+    "json lines": RecordFormat("json", COLUMNS[:3], EventTime((), by_lines=TimeByLineNumber(999_999))),
+    "csv joined": RecordFormat("csv", COLUMNS[:4], JOINED),
+    "regex": RecordFormat("regex", COLUMNS, EPOCH, {"pattern": PATTERN}),
+    "regex lines": RecordFormat(
         "regex", (Field("a", ("a",)), Field("b", ("b",))), BY_LINES, {"pattern": LETTERS}, keep_rest=True
     ),
-    "kv": Layout("kv", COLUMNS, ENDS),
-    "kv commas": Layout(
+    "kv": RecordFormat("kv", COLUMNS, ENDS),
+    "kv commas": RecordFormat(
         "kv", COLUMNS[1:4], ENDS, {"separator": ",", "assign": ":", "quote": "'"}, keep_rest=True
     ),
-    "kv lead": Layout("kv", COLUMNS, EPOCH, {"lead": ["ts", "client"]}),
-    "kv lead commas": Layout(
+    "kv lead": RecordFormat("kv", COLUMNS, EPOCH, {"lead": ["ts", "client"]}),
+    "kv lead commas": RecordFormat(
         "kv", COLUMNS[1:4], EPOCH, {"separator": ",", "lead": ["x", "ts"]}, keep_rest=True
     ),
-    "syscalls": Layout("syscalls", CALLS, BY_LINES),
-    "syscalls lead": Layout("syscalls", CALLS[1:], EPOCH, {"lead": ["ts", "pid"]}, keep_rest=True),
-    "json twice": Layout("json", (*COLUMNS, Field("ts", ("ts",)), Field("word", ("status",))), ENDS),
+    "syscalls": RecordFormat("syscalls", CALLS, BY_LINES),
+    "syscalls lead": RecordFormat("syscalls", CALLS[1:], EPOCH, {"lead": ["ts", "pid"]}, keep_rest=True),
+    "json twice": RecordFormat("json", (*COLUMNS, Field("ts", ("ts",)), Field("word", ("status",))), ENDS),
 }
 NAMED = datetime(2261, 12, 31, 23, 59, 58, tzinfo=UTC)
 """The start that a file's name says; soon after it there are no times any more."""
@@ -128,10 +134,10 @@ def plain(reading: Reading) -> tuple[Any, ...]:
     return events, reading.rejections, reading.header_lines, sorted(reading.columns), drift
 
 
-def vectorised(data: bytes, layout: Layout, span: Span | None, block: int) -> Reading:
+def vectorised(data: bytes, layout: RecordFormat, span: Span | None, block: int) -> Reading:
     reading = Reading()
     *chunks, summary = read_file(io.BytesIO(data), "log", layout, span, start=NAMED, block=block)
-    assert isinstance(summary, Summary)
+    assert isinstance(summary, FileSummary)
     for chunk in chunks:
         assert isinstance(chunk, Chunk)
         for event in chunk.events.to_pylist():
@@ -156,7 +162,7 @@ def backwards(jobs: Iterable[Callable[[], Any]], threads: int) -> Iterator[Any]:
     return reversed([job() for job in reversed(list(jobs))])
 
 
-def agree(data: bytes, layout: Layout, block: int = 1 << 20, bounded: bool = False) -> Reading:
+def agree(data: bytes, layout: RecordFormat, block: int = 1 << 20, bounded: bool = False) -> Reading:
     """Both readings are one.
 
     Args:
@@ -172,6 +178,6 @@ def agree(data: bytes, layout: Layout, block: int = 1 << 20, bounded: bool = Fal
     if bounded and expected.events:
         times = [time for _, time, _ in expected.events]
         span = Span(min(times), max(times))
-        with patch.object(reading, "in_order", backwards):
+        with patch.object(reading, "ordered_map", backwards):
             assert plain(vectorised(data, layout, span, block)) == plain(read(data, layout, span, NAMED))
     return expected

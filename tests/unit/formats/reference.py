@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from transom.formats.record_format import Layout, Span
+from transom.formats.record_format import RecordFormat, Span
 from unit.formats.reference_forms import form_of
 from unit.formats.reference_json import Json
 from unit.formats.reference_lines import Refused, lines, wanted
@@ -28,7 +28,9 @@ class Reading:
     absent: list[str] = field(default_factory=list)
 
 
-def read(data: bytes, layout: Layout, span: Span | None = None, start: datetime | None = None) -> Reading:
+def read(
+    data: bytes, layout: RecordFormat, span: Span | None = None, start: datetime | None = None
+) -> Reading:
     """Reads a whole file."""
     cut: Sequence[bytes | Json.Value | Refused] = lines(data)
     form = form_of(layout, lines(data))

@@ -8,7 +8,7 @@ from itertools import pairwise, takewhile
 from typing import Protocol
 
 from transom.formats.delimited import ONCE
-from transom.formats.record_format import Layout
+from transom.formats.record_format import RecordFormat
 from unit.formats.reference_json import Json
 from unit.formats.reference_lines import LONGEST_LINE, Found, Refused, left, text_of, wanted
 
@@ -20,7 +20,7 @@ class Form(Protocol):
         """What a line is; None for a header line."""
 
 
-def form_of(layout: Layout, cut: Sequence[bytes]) -> Form:
+def form_of(layout: RecordFormat, cut: Sequence[bytes]) -> Form:
     if layout.format == "apache":
         return Apache(layout)
     if layout.format == "csv":
@@ -56,7 +56,7 @@ class Apache:
     NAMES = ("client", "ident", "user", "time", "request", "status", "bytes", "referer", "agent")
     REQUEST = re.compile(r"([^ ]+) (.*) (HTTP/[0-9.]+)")
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: RecordFormat) -> None:
         self.layout = layout
         self.columns: set[str] = set()
         self.common_only = layout.options.get("variant") == "common"
@@ -90,7 +90,7 @@ class Csv:
     line is refused; of others the last is taken.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: RecordFormat) -> None:
         self.layout = layout
         options = layout.options
         self.named = options.get("header", True) is False
@@ -188,7 +188,7 @@ class Csv:
         return values
 
 
-def once(names: list[str], layout: Layout) -> None:
+def once(names: list[str], layout: RecordFormat) -> None:
     """Refuses a line under a header that has a name twice which is used."""
     for name in names:
         if name in wanted(layout) and names.count(name) > 1:
@@ -203,7 +203,7 @@ class ZeekTsv:
     text. Of two columns of one name the last is taken. Values stand as they are written.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: RecordFormat) -> None:
         self.layout = layout
         self.columns: set[str] = set()
         self.separator, self.unset, self.empty = "\t", "-", "(empty)"
@@ -248,7 +248,7 @@ class ZeekTsv:
 class Regex:
     """Named groups; the whole line has to match. A group that takes no part, or nothing, has no value."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: RecordFormat) -> None:
         self.layout = layout
         self.columns: set[str] = set()
         self.pattern = re.compile(str(layout.options["pattern"]), re.ASCII)
@@ -348,7 +348,7 @@ def firsts(pairs: Iterable[Word]) -> dict[str, str | None]:
 class KeyValue:
     """Words that lead, as they stand between separators, then pairs; other words count for nothing."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: RecordFormat) -> None:
         self.layout = layout
         self.columns: set[str] = set()
         options = {"separator": " \t", "assign": "=", "quote": '"', **layout.options}
@@ -380,7 +380,7 @@ class KeyValue:
 class Syscalls:
     """Words that lead, a name, pairs, and after `=>` what the call gives back."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: RecordFormat) -> None:
         self.layout = layout
         self.columns: set[str] = set()
         lead = layout.options.get("lead", [])

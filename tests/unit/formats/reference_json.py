@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from transom.formats.record_format import Layout
+from transom.formats.record_format import RecordFormat
 from unit.formats.reference_lines import Found, Refused, text_of
 
 DEEPEST_JSON = 100
@@ -24,7 +24,7 @@ class Json:
     the same content. Half a surrogate pair is no character and becomes the replacement character.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: RecordFormat) -> None:
         self.layout = layout
         self.columns: set[str] = set()
         paths = [path for column in layout.fields for path in column.paths]

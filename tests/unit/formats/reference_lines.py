@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from transom.formats.record_format import Layout
+from transom.formats.record_format import RecordFormat
 
 LONGEST_LINE = 2**20
 Record = Mapping[str, str | None]
@@ -51,14 +51,14 @@ class Found:
     rest: str | None
 
 
-def wanted(layout: Layout) -> set[str]:
+def wanted(layout: RecordFormat) -> set[str]:
     """Every path that a column or the time takes."""
     time = layout.time
     paths = [*time.paths, *time.plus, *(path for more in time.more for path in more)]
     return {*paths, *(path for column in layout.fields for path in column.paths)}
 
 
-def left(fields: Record, layout: Layout) -> str | None:
+def left(fields: Record, layout: RecordFormat) -> str | None:
     """The fields with a value that nothing takes, as JSON."""
     rest = {name: value for name, value in fields.items() if value is not None and name not in wanted(layout)}
     if not rest:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
-from transom.formats.record_format import EventTime, Field, Layout
+from transom.formats.record_format import EventTime, Field, RecordFormat
 from unit.formats.reference_lines import Record, Refused
 
 LARGEST_INTEGER = 2**53
@@ -76,7 +76,7 @@ def rounded(text: str, step: Fraction) -> int | None:
     return None if double in (float("inf"), float("-inf")) else round(Fraction(repr(double)) / step)
 
 
-def event_time(record: Record, layout: Layout, number: int, start: datetime | None) -> datetime:
+def event_time(record: Record, layout: RecordFormat, number: int, start: datetime | None) -> datetime:
     time: EventTime = layout.time
     if time.by_lines is not None:
         first = (

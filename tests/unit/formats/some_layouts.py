@@ -4,8 +4,8 @@ import io
 from pathlib import Path
 from typing import Any
 
-from transom.formats.read_file import Chunk, Summary, read_file
-from transom.formats.record_format import ByLines, EventTime, Field, Layout, Span
+from transom.formats.read_file import Chunk, FileSummary, read_file
+from transom.formats.record_format import EventTime, Field, RecordFormat, Span, TimeByLineNumber
 
 DATA = Path(__file__).parents[2] / "data"
 FIELDS = (
@@ -14,23 +14,25 @@ FIELDS = (
     Field("took", ("took",), "number", "0.001"),
     Field("ok", ("ok",), "boolean"),
 )
-APACHE = Layout("apache", (FIELDS[0], FIELDS[1], Field("bytes", ("bytes",), "integer")), EventTime(("time",)))
-JSON = Layout("json", FIELDS, EventTime(("ts",), ("duration",), "epoch"))
-CSV = Layout("csv", FIELDS, EventTime(("ts",), (), "epoch"))
-ZEEK = Layout("zeek", FIELDS, EventTime(("ts",), (), "epoch"))
-RECORDS = Layout("json", FIELDS, EventTime(("ts",), ("duration",), "epoch"), {"records": "Records[]"})
-REGEX = Layout(
+APACHE = RecordFormat(
+    "apache", (FIELDS[0], FIELDS[1], Field("bytes", ("bytes",), "integer")), EventTime(("time",))
+)
+JSON = RecordFormat("json", FIELDS, EventTime(("ts",), ("duration",), "epoch"))
+CSV = RecordFormat("csv", FIELDS, EventTime(("ts",), (), "epoch"))
+ZEEK = RecordFormat("zeek", FIELDS, EventTime(("ts",), (), "epoch"))
+RECORDS = RecordFormat("json", FIELDS, EventTime(("ts",), ("duration",), "epoch"), {"records": "Records[]"})
+REGEX = RecordFormat(
     "regex",
     FIELDS[:2],
     EventTime(("ts",), (), "epoch"),
     {"pattern": r"(?P<ts>\S+) (?P<client>\S+) ?(?P<status>\d*)"},
 )
-W3C = Layout("csv", FIELDS, EventTime(("ts",), (), "epoch"), {"delimiter": " ", "header": "w3c"})
-KV = Layout("kv", FIELDS, EventTime(("ts",), (), "epoch"), keep_rest=True)
-CALLS = Layout(
+W3C = RecordFormat("csv", FIELDS, EventTime(("ts",), (), "epoch"), {"delimiter": " ", "header": "w3c"})
+KV = RecordFormat("kv", FIELDS, EventTime(("ts",), (), "epoch"), keep_rest=True)
+CALLS = RecordFormat(
     "syscalls",
     (Field("call", ("call",)), Field("path", ("path",))),
-    EventTime((), by_lines=ByLines(1_000_000, 0)),
+    EventTime((), by_lines=TimeByLineNumber(1_000_000, 0)),
 )
 LAYOUTS = {
     "apache": APACHE, "json": JSON, "csv": CSV, "zeek": ZEEK,
@@ -40,12 +42,12 @@ LAYOUTS = {
 
 def read(
     data: bytes | io.BytesIO,
-    layout: Layout,
+    layout: RecordFormat,
     name: str = "log",
     span: Span | None = None,
     block: int = 1 << 20,
     **more: Any,
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], Summary]:
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], FileSummary]:
     events, rejected = [], []
     source = io.BytesIO(data) if isinstance(data, bytes) else data
     *chunks, summary = read_file(source, name, layout, span, block=block, **more)
@@ -53,7 +55,7 @@ def read(
         assert isinstance(chunk, Chunk)
         events += chunk.events.to_pylist()
         rejected += chunk.rejected.to_pylist()
-    assert isinstance(summary, Summary)
+    assert isinstance(summary, FileSummary)
     assert (len(events), len(rejected)) == (summary.accepted, summary.rejected)
     assert summary.lines == summary.accepted + summary.rejected + summary.header_lines
     return (

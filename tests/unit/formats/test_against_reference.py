@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from transom.formats.record_format import EventTime, Layout
+from transom.formats.record_format import EventTime, RecordFormat
 from unit.formats.agreement import LAYOUTS, NAMES, agree, plain, vectorised
 from unit.formats.drawn_lines import blocks, files, instants, moments, odd, sound, words
 from unit.formats.reference_lines import lines
@@ -42,7 +42,7 @@ def test_apache(name: str, data: st.DataObject) -> None:
 
 
 @st.composite
-def csv_files(draw: DrawFn, layout: Layout) -> bytes:
+def csv_files(draw: DrawFn, layout: RecordFormat) -> bytes:
     delimiter = str(layout.options.get("delimiter", ","))
     gaps = [" ", "  ", "\t", " \t  "] if delimiter == "blanks" else [delimiter]
     quote = str(layout.options.get("quote", '"'))
@@ -100,7 +100,7 @@ DIRECTIVES = [
 
 
 @st.composite
-def zeek_files(draw: DrawFn, layout: Layout) -> bytes:
+def zeek_files(draw: DrawFn, layout: RecordFormat) -> bytes:
     separator = draw(st.sampled_from(["\t", "\t", "\t", " ", "|", "é", "ab"]))
     written = {"\t": "\\x09", " ": "\\x20", "ab": "\\x61b"}.get(separator, separator)
     unset = draw(st.sampled_from(["-", "-", "", "none", "(empty)"]))
@@ -155,7 +155,7 @@ SIGNS = ["'", '"', "\\", "=", ":", ",", " ", "\t", "\\'", '\\"', "''", '""', "\\
 
 
 @st.composite
-def kv_lines(draw: DrawFn, layout: Layout, strange: bool) -> str:
+def kv_lines(draw: DrawFn, layout: RecordFormat, strange: bool) -> str:
     separator, assign, quote = (
         str(layout.options.get(name, sign))
         for name, sign in (("separator", " "), ("assign", "="), ("quote", '"'))

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transom.formats.record_format import EventTime, Field, Layout
+from transom.formats.record_format import EventTime, Field, RecordFormat
 from unit.formats.agreement import agree
 from unit.formats.some_layouts import read
 
-LAYOUT = Layout(
+LAYOUT = RecordFormat(
     "csv",
     (Field("a", ("a",)), Field("b", ("b",), missing=("-",))),
     EventTime(("ts",), (), "epoch"),
@@ -69,8 +69,8 @@ def test_header_of_blanks_alone_names_nothing() -> None:
     agree(data, LAYOUT)
 
 
-def as_w3c(**options: Any) -> Layout:
-    return Layout(LAYOUT.format, LAYOUT.fields, LAYOUT.time, {"delimiter": "blanks", **options})
+def as_w3c(**options: Any) -> RecordFormat:
+    return RecordFormat(LAYOUT.format, LAYOUT.fields, LAYOUT.time, {"delimiter": "blanks", **options})
 
 
 def test_other_header_lines_go_with_blanks_too() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from examples import rare_case
-from transom.formats.decompress import GZIP_STEP, PIECE, READ, ZSTD_STEP, Broken, unpacked
+from transom.formats.decompress import GZIP_STEP, PIECE, READ, ZSTD_STEP, CorruptFile, decompress
 
 ZSTD_BLOCK = 2**17
 SKIPPABLE = b"\x5a\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"12345"
@@ -43,9 +43,9 @@ def unpack(stored: bytes, name: str, most: int = READ) -> tuple[bytes, str | Non
     """What comes out, and what breaks it."""
     found = bytearray()
     try:
-        for piece in unpacked(Short(stored, most), name):
+        for piece in decompress(Short(stored, most), name):
             found += piece
-    except Broken as broken:
+    except CorruptFile as broken:
         return bytes(found), f"{broken.kind}: {broken}"
     return bytes(found), None
 
@@ -259,7 +259,7 @@ def test_memory_does_not_grow_with_what_the_bytes_expand_to(name: str) -> None:
     assert len(stored) < 2**19
     tracemalloc.start()
     try:
-        total = sum(map(len, unpacked(io.BytesIO(stored), name)))
+        total = sum(map(len, decompress(io.BytesIO(stored), name)))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -279,7 +279,7 @@ def test_a_store_that_fails_breaks_no_file(name: str) -> None:
     stored = {"log": LOG, "log.gz": gzip.compress(LOG), "log.zst": zstandard.compress(LOG)}[name]
 
     def read() -> Iterator[bytes]:
-        yield from unpacked(Failing(stored), name)
+        yield from decompress(Failing(stored), name)
 
     with pytest.raises(OSError, match="the store is away"):
         list(read())

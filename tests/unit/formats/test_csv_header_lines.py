@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from transom.formats.record_format import EventTime, Field, Layout
+from transom.formats.record_format import EventTime, Field, RecordFormat
 from unit.formats.some_layouts import read
 
 TIME = EventTime(("ts",), (), "epoch")
 LOGGER = b'"TOA5","CR1"\n"ts","rh"\n"TS","%"\n"","Smp"\n1,2\n3,4\n'
 
 
-def layout(**options: Any) -> Layout:
-    return Layout("csv", (Field("rh", ("rh",), "integer"),), TIME, options)
+def layout(**options: Any) -> RecordFormat:
+    return RecordFormat("csv", (Field("rh", ("rh",), "integer"),), TIME, options)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from transom.formats.embedded import Embedded
 from transom.formats.embedded_option import Inside
 from transom.formats.json import lines as json_way
 from transom.formats.json.lines import JsonLines
-from transom.formats.record_format import EventTime, Field, Layout
+from transom.formats.record_format import EventTime, Field, RecordFormat
 from unit.formats.some_layouts import read
 
 FIELDS = (
@@ -22,10 +22,10 @@ FIELDS = (
     Field("took", ("log.took",), "integer"),
     Field("user", ("log.user.name", "stream")),
 )
-DOCKER = Layout(
+DOCKER = RecordFormat(
     "json", FIELDS, EventTime(("time",)), {"embedded": {"field": "log", "format": "json"}}, keep_rest=True
 )
-CONTAINER = Layout(
+CONTAINER = RecordFormat(
     "regex",
     (
         Field("message", ("message",)),
@@ -135,7 +135,7 @@ def test_the_time_may_be_in_the_text() -> None:
 
 def test_a_pattern_takes_a_value_apart() -> None:
     """The time of an audit log is inside a value."""
-    layout = Layout(
+    layout = RecordFormat(
         "kv",
         (Field("type", ("type",)), Field("serial", ("msg.serial",), "integer"), Field("msg", ("msg",))),
         EventTime(("msg.time",), (), "epoch"),
@@ -159,7 +159,9 @@ def test_pairs_in_json_are_read_too() -> None:
 
 
 def test_a_csv_keeps_its_header() -> None:
-    layout = Layout("csv", FIELDS[:2], EventTime(("time",)), {"embedded": {"field": "log", "format": "json"}})
+    layout = RecordFormat(
+        "csv", FIELDS[:2], EventTime(("time",)), {"embedded": {"field": "log", "format": "json"}}
+    )
     data = f'time,stream,log\n{AT},a,"{{""level"":""x""}}"\n{AT},b,plain\n'.encode()
     events, rejected, summary = read(data, layout)
     assert (rejected, summary.header_lines, summary.columns) == ([], 1, ("log", "stream", "time"))

@@ -2,14 +2,16 @@
 
 import pytest
 
-from transom.formats.record_format import EventTime, Field, Layout
+from transom.formats.record_format import EventTime, Field, RecordFormat
 from unit.formats.some_layouts import read
 
 PATTERN = r"(?P<ts>[0-9]+) (?P<level>[A-Z]+): (?P<what>[^,]*), took (?P<ms>[0-9]+) ms"
 
 
 def detail(line: str, pattern: str = PATTERN) -> str:
-    of = Layout("regex", (Field("what", ("what",)),), EventTime(("ts",), (), "epoch"), {"pattern": pattern})
+    of = RecordFormat(
+        "regex", (Field("what", ("what",)),), EventTime(("ts",), (), "epoch"), {"pattern": pattern}
+    )
     good = b"1 INFO: it, took 1 ms\n"
     events, rejected, _ = read((good * 3 + line.encode() + b"\n" + good), of)
     assert (len(events), len(rejected), rejected[0]["reason"]) == (4, 1, "no_match")

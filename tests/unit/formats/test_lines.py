@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from examples import rare_case
 from transom.formats.decompress import PIECE
-from transom.formats.lines import BLOCK, KEPT, LINES, LONGEST, MARK, blocks, split
-from transom.formats.read_file import Chunk, Summary, read_file
-from transom.formats.record_format import EventTime, Field, Layout
+from transom.formats.lines import BLOCK, LINES, LONGEST, MARK, MAX_RAW_BYTES, blocks, split
+from transom.formats.read_file import Chunk, FileSummary, read_file
+from transom.formats.record_format import EventTime, Field, RecordFormat
 from unit.formats.reference_lines import lines
 
 MIB = 2**20
 POOLS: list[pa.MemoryPool] = []
 """Arrow crashes where an array outlives its pool: none is let go."""
-LAYOUT = Layout("csv", (Field("client", ("client",)),), EventTime(("ts",), (), "epoch"))
+LAYOUT = RecordFormat("csv", (Field("client", ("client",)),), EventTime(("ts",), (), "epoch"))
 
 parts = st.one_of(
     st.sampled_from([b"\n", b"\r\n", b"\r", b"\r\r\n", MARK, b"a", b"ab\r"]),
@@ -81,7 +81,9 @@ class Generated(io.RawIOBase):
         return taken
 
 
-def read(pieces: Iterable[bytes], name: str, known: tuple[int, ...] = ()) -> tuple[list[Chunk], Summary, int]:
+def read(
+    pieces: Iterable[bytes], name: str, known: tuple[int, ...] = ()
+) -> tuple[list[Chunk], FileSummary, int]:
     """What a file gave, and the bytes that were held at most, by Python, numpy and Arrow."""
     usual = pa.default_memory_pool()
     pool = pa.proxy_memory_pool(usual)
@@ -94,7 +96,7 @@ def read(pieces: Iterable[bytes], name: str, known: tuple[int, ...] = ()) -> tup
     finally:
         tracemalloc.stop()
         pa.set_memory_pool(usual)
-    assert isinstance(summary, Summary)
+    assert isinstance(summary, FileSummary)
     return cast(list[Chunk], chunks), summary, peak + pool.max_memory()
 
 
@@ -130,18 +132,18 @@ def test_a_line_without_an_end_takes_bounded_memory(kind: str, name: str) -> Non
     assert (row["source_line"], row["reason"]) == (3, "line_too_long")
     assert row["detail"] == f"line too long: {length}; expected at most 1048576 bytes"
     # Compared as digests: a difference of 16 MiB is not worth showing.
-    kept = b"".join(LONG[kind][:18])[:KEPT].decode("utf-8", "backslashreplace")
+    kept = b"".join(LONG[kind][:18])[:MAX_RAW_BYTES].decode("utf-8", "backslashreplace")
     assert hashlib.sha256(row["raw"].encode()).digest() == hashlib.sha256(kept.encode()).digest()
     assert (summary.lines, summary.bytes, summary.sha256) == (4, size, digest.hexdigest())
     assert summary.prefix_digests == known
-    assert peak < 10 * (BLOCK + KEPT) < length
+    assert peak < 10 * (BLOCK + MAX_RAW_BYTES) < length
 
 
 def test_the_kept_text_is_the_whole_line_decoded_at_once() -> None:
     # Cut in parts, characters of every length and broken ones are cut anywhere.
-    line = ("aé€💩".encode() * 30 + b"\xff\xe2\x82") * (KEPT // 303 + 2)
+    line = ("aé€💩".encode() * 30 + b"\xff\xe2\x82") * (MAX_RAW_BYTES // 303 + 2)
     for cut in (LONGEST + 1, *range(3 * MIB, 3 * MIB + 12), len(line)):
         chunk, _ = read_file(io.BytesIO(line[:cut]), "log", LAYOUT, None)
         assert isinstance(chunk, Chunk)
-        whole = line[: min(cut, KEPT)].decode("utf-8", "backslashreplace")
+        whole = line[: min(cut, MAX_RAW_BYTES)].decode("utf-8", "backslashreplace")
         assert chunk.rejected.column("raw")[0].as_py() == whole

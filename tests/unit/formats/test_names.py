@@ -5,10 +5,10 @@ from threading import Thread
 
 import pytest
 
-from transom.formats.field_drift import LONGEST_NAME, MOST, Names
-from transom.formats.record_format import EventTime, Field, Layout
+from transom.formats.field_drift import LONGEST_NAME, MAX_NAMES, FieldDrift
+from transom.formats.record_format import EventTime, Field, RecordFormat
 
-MANY = [f"b{number:05}" for number in range(20 * MOST)]
+MANY = [f"b{number:05}" for number in range(20 * MAX_NAMES)]
 
 
 class Slow(str):
@@ -22,7 +22,7 @@ class Slow(str):
 
 
 def test_of_two_threads_neither_loses_what_the_other_shows() -> None:
-    names = Names(Layout("json", (Field("client", ("client",)),), EventTime(("ts",))))
+    names = FieldDrift(RecordFormat("json", (Field("client", ("client",)),), EventTime(("ts",))))
     other = Thread(target=names.show, args=(MANY,))
     first = Slow("a")
 
@@ -34,18 +34,18 @@ def test_of_two_threads_neither_loses_what_the_other_shows() -> None:
     first.meanwhile = meanwhile
     names.show([first])
     other.join()
-    assert names.unknown == ("a", *MANY[: MOST - 1])
+    assert names.unknown == ("a", *MANY[: MAX_NAMES - 1])
     assert names.absent == ("client",)
 
 
 def test_of_a_long_name_the_beginning_is_kept() -> None:
-    names = Names(Layout("json", (), EventTime(("ts",))))
+    names = FieldDrift(RecordFormat("json", (), EventTime(("ts",))))
     names.show(["x" * (LONGEST_NAME + 1), "ts"])
     assert names.unknown == ("x" * LONGEST_NAME,)
 
 
 @pytest.mark.parametrize(("nested", "unknown"), [(True, ()), (False, ("id",))])
 def test_what_a_path_leads_through_is_known_where_it_may(nested: bool, unknown: tuple[str, ...]) -> None:
-    names = Names(Layout("json", (Field("host", ("id.orig_h",)),), EventTime(("ts",))), nested)
+    names = FieldDrift(RecordFormat("json", (Field("host", ("id.orig_h",)),), EventTime(("ts",))), nested)
     names.show(["id"])
     assert names.unknown == unknown

@@ -8,12 +8,12 @@ import pytest
 
 from transom.cli.init import infer_types as kinds
 from transom.formats.json.lines import JsonLines
-from transom.formats.record_format import EPOCHS, EventTime, Field, Layout
+from transom.formats.record_format import EPOCHS, EventTime, Field, RecordFormat
 from transom.formats.times import instants
 from unit.formats.some_layouts import read
 
-NANOS = Layout("json", (Field("n", ("n",)),), EventTime(("ts",), (), "epoch_ns"))
-SEEN = Layout(
+NANOS = RecordFormat("json", (Field("n", ("n",)),), EventTime(("ts",), (), "epoch_ns"))
+SEEN = RecordFormat(
     "json", (Field("seen", ("seen",), "timestamp", missing=("0",), time_format="epoch_ns"),),
     EventTime(("ts",), (), "epoch"),
 )  # fmt: skip

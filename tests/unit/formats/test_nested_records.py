@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from transom.formats.json import records as json_records
-from transom.formats.record_format import EventTime, Field, Layout
+from transom.formats.record_format import EventTime, Field, RecordFormat
 from unit.formats.some_layouts import read
 
-NESTED = Layout(
+NESTED = RecordFormat(
     "json",
     (
         Field("severity", ("severityText",)),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import rare_case
-from transom.formats.regex_rules import Pattern, PatternError, _Walk, checked
+from transom.formats.regex_rules import CheckedRegex, PatternError, _Walk, validate_regex
 from transom.stream import SpecificationError, parse
 
 parts = st.recursive(
@@ -59,7 +59,7 @@ parts = st.recursive(
 def test_what_is_taken_means_the_same_to_arrow_and_to_python(text: str, line: str) -> None:
     text = f"(?P<all>{text})"
     try:
-        pattern = checked(text)
+        pattern = validate_regex(text)
     except PatternError:
         return
     found = pc.extract_regex(pa.array([line]), f"^(?:{pattern.text})$")[0].as_py()
@@ -79,7 +79,7 @@ def test_what_is_taken_means_the_same_to_arrow_and_to_python(text: str, line: st
 )  # fmt: skip
 @pytest.mark.parametrize("linear", [True, False])
 def test_a_repeat_beside_what_must_come_is_taken(text: str, linear: bool) -> None:
-    assert checked(text, linear).groups == ()
+    assert validate_regex(text, linear).groups == ()
 
 
 @pytest.mark.parametrize(
@@ -100,11 +100,11 @@ def test_a_repeat_of_a_repeat_is_refused_where_the_engine_tries_again(
     text: str, place: int, what: str | None
 ) -> None:
     with pytest.raises(PatternError) as error:
-        checked(text, linear=False)
+        validate_regex(text, linear=False)
     rule = f"{what or text} repeats a repeat, which may take for ever"
     assert (error.value.message, error.value.offset) == (rule, place)
     if "(?=" not in text:
-        assert checked(text).groups == ()
+        assert validate_regex(text).groups == ()
 
 
 ORDINARY = {
@@ -164,17 +164,19 @@ SOUGHT = [
 @pytest.mark.parametrize("name", ORDINARY)
 def test_a_pattern_of_a_well_known_log_is_taken(name: str) -> None:
     text = ORDINARY[name]
-    assert checked(text).groups == tuple(re.compile(text).groupindex)
-    checked(text, linear=False)
+    assert validate_regex(text).groups == tuple(re.compile(text).groupindex)
+    validate_regex(text, linear=False)
 
 
 @pytest.mark.parametrize("text", SOUGHT)
 def test_an_ordinary_pattern_of_a_condition_is_taken(text: str) -> None:
-    checked(text, linear=False)
+    validate_regex(text, linear=False)
 
 
 def test_groups_without_a_name_count_for_nothing() -> None:
-    assert checked(r"(a)(?P<x>b|(c))[(](?:d)\(") == Pattern(r"(?:a)(?P<x>b|(?:c))[(](?:d)\(", ("x",))
+    assert validate_regex(r"(a)(?P<x>b|(c))[(](?:d)\(") == CheckedRegex(
+        r"(?:a)(?P<x>b|(?:c))[(](?:d)\(", ("x",)
+    )
 
 
 @pytest.mark.parametrize(("text", "rule"), [
@@ -183,7 +185,7 @@ def test_groups_without_a_name_count_for_nothing() -> None:
 ])  # fmt: skip
 def test_a_pattern_is_bounded(text: str, rule: str) -> None:
     with pytest.raises(PatternError) as error:
-        checked(text)
+        validate_regex(text)
     assert error.value.message == rule
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transom.formats.record_format import ByLines, EventTime, Field, Layout
+from transom.formats.record_format import EventTime, Field, RecordFormat, TimeByLineNumber
 from unit.formats.reference_lines import lines
 from unit.formats.some_layouts import (
     APACHE,
@@ -109,7 +109,7 @@ def test_the_real_log_is_read_whole() -> None:
 NAMES = ("client", "status", "took", "ok")
 
 
-HEADLESS = Layout("csv", FIELDS, CSV.time, {"header": False, "names": ["ts", "x"]})
+HEADLESS = RecordFormat("csv", FIELDS, CSV.time, {"header": False, "names": ["ts", "x"]})
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ HEADLESS = Layout("csv", FIELDS, CSV.time, {"header": False, "names": ["ts", "x"
     ],
 )  # fmt: skip
 def test_what_a_file_brings_and_lacks(
-    layout: Layout, data: str, unknown: tuple[str, ...], absent: tuple[str, ...]
+    layout: RecordFormat, data: str, unknown: tuple[str, ...], absent: tuple[str, ...]
 ) -> None:
     for block in (1, 1 << 20):
         summary = read(data.encode(), layout, block=block)[2]
@@ -181,7 +181,7 @@ def test_records_of_a_line_of_many_megabytes_are_read() -> None:
 
 
 def test_what_no_column_takes_is_kept_as_it_is_written() -> None:
-    layout = Layout(
+    layout = RecordFormat(
         "json", (Field("name", ("user.name", "x.name")),), EventTime(("ts",), (), "epoch"), keep_rest=True
     )
     lines = [
@@ -196,7 +196,7 @@ def test_what_no_column_takes_is_kept_as_it_is_written() -> None:
         '{"x":{},"y":true}',
     ]
     assert [event["rest"] for event in read("\n".join(lines).encode(), layout)[0]] == kept
-    csv = Layout("csv", (), EventTime(("ts",), (), "epoch"), keep_rest=True)
+    csv = RecordFormat("csv", (), EventTime(("ts",), (), "epoch"), keep_rest=True)
     data = b'ts,b,a\n1,,\n2,x,"a""\\\t\x01"\n'
     assert [event["rest"] for event in read(data, csv)[0]] == [None, '{"a":"a\\"\\\\\\t\\u0001","b":"x"}']
 
@@ -204,7 +204,7 @@ def test_what_no_column_takes_is_kept_as_it_is_written() -> None:
 def test_times_by_lines_count_every_line() -> None:
     data = b"open\n\nread fd=3\nno such call\nclose\n"
     start = datetime(2024, 1, 1, 5, tzinfo=UTC)
-    layout = Layout("syscalls", CALLS.fields, EventTime((), by_lines=ByLines(500_000)))
+    layout = RecordFormat("syscalls", CALLS.fields, EventTime((), by_lines=TimeByLineNumber(500_000)))
     events, rejected, _ = read(data, layout, start=start)
     assert [(e["call"], (e["event_time"] - start).total_seconds()) for e in events] == [
         ("open", 0),
@@ -214,7 +214,7 @@ def test_times_by_lines_count_every_line() -> None:
     assert [row["reason"] for row in rejected] == ["empty", "no_match"]
     with pytest.raises(ValueError, match="times count from the file's name, which has none"):
         read(data, layout)
-    far = Layout("syscalls", (), EventTime((), by_lines=ByLines(2**70, 5)))
+    far = RecordFormat("syscalls", (), EventTime((), by_lines=TimeByLineNumber(2**70, 5)))
     events, rejected, _ = read(b"a\nb\n", far)
     assert [event["event_time"].timestamp() for event in events] == [5e-6]
     assert rejected[0]["detail"] == "bad time: 2; expected a line whose time is from 1970 to 2261"

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from transom.formats.json.lines import why
-from transom.formats.record_format import EventTime, Layout, Span
+from transom.formats.json.lines import json_error_reason
+from transom.formats.record_format import EventTime, RecordFormat, Span
 from unit.formats.some_layouts import (
     APACHE,
     CALLS,
@@ -56,7 +56,9 @@ from unit.formats.some_layouts import (
         (CALLS, 'open path="a', "unterminated_quote"),
     ],
 )
-def test_each_reason_keeps_the_line_and_its_number(layout: Layout, line: str | bytes, reason: str) -> None:
+def test_each_reason_keeps_the_line_and_its_number(
+    layout: RecordFormat, line: str | bytes, reason: str
+) -> None:
     raw = line.encode() if isinstance(line, str) else line
     _, rejected, _ = read(raw + b"\n", layout)
     assert [(row["source_line"], row["reason"]) for row in rejected] == [(1, reason)]
@@ -104,13 +106,13 @@ def test_each_reason_keeps_the_line_and_its_number(layout: Layout, line: str | b
         (KV, b"hello\n", "no match; expected a line with name=value in it"),
         (CALLS, b"=> 5\n", "no match; expected name [arg=value ...] [=> return]"),
         (
-            Layout("csv", (), EventTime(("day", "date"), more=(("time",),))),
+            RecordFormat("csv", (), EventTime(("day", "date"), more=(("time",),))),
             b"date,clock\n2024-01-01,12:00\n",
             "missing time; expected day or date and time among date, clock",
         ),
     ],
 )  # fmt: skip
-def test_a_refusal_says_what_was_expected(layout: Layout, data: bytes, detail: str) -> None:
+def test_a_refusal_says_what_was_expected(layout: RecordFormat, data: bytes, detail: str) -> None:
     _, [row], _ = read(data, layout)
     assert row["detail"] == detail
 
@@ -157,7 +159,7 @@ def test_the_header_lines_of_w3c_stand_anywhere_and_name_what_follows() -> None:
 
 def test_a_time_of_a_capture_and_a_field() -> None:
     time = EventTime(("year",), (), "%Y %b %d %H:%M:%S", "UTC", (("ts",),))
-    layout = Layout("csv", (), time, {"header": False, "names": ["ts", "year"]})
+    layout = RecordFormat("csv", (), time, {"header": False, "names": ["ts", "year"]})
     # A field of the capture's name says nothing.
     data = b"Nov  2 06:55:22,1999\nFeb 29 00:00:00,2024\n"
     events, rejected, _ = read(data, layout, captures={"year": "2023"})
@@ -187,12 +189,12 @@ def test_rows_outside_what_the_file_may_hold_are_refused() -> None:
     ],
 )
 def test_local_times_that_a_clock_change_skips_or_repeats(local: str, expected: object) -> None:
-    layout = Layout(
+    layout = RecordFormat(
         "csv", (), EventTime(("ts",), (), "iso", "Europe/Berlin"), {"header": False, "names": ["ts"]}
     )
     events, rejected, _ = read(local.encode(), layout)
     assert [event["event_time"] for event in events] + [row["reason"] for row in rejected] == [expected]
-    naive = Layout("csv", (), EventTime(("ts",)), {"header": False, "names": ["ts"]})
+    naive = RecordFormat("csv", (), EventTime(("ts",)), {"header": False, "names": ["ts"]})
     assert [row["reason"] for row in read(local.encode(), naive)[1]] == ["no_zone"]
 
 
@@ -206,4 +208,4 @@ def test_local_times_that_a_clock_change_skips_or_repeats(local: str, expected: 
 def test_what_is_said_of_a_line_is_the_same_in_every_python(later: str, text: str, earlier: str) -> None:
     place = text.rindex(",")
     error = json.JSONDecodeError(f"Illegal trailing comma before end of {later}", text, place)
-    assert why(error) == earlier
+    assert json_error_reason(error) == earlier

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.formats.read_file import Chunk, Summary, read_file
-from transom.formats.record_format import EventTime, Field, Layout, Span
+from transom.formats.read_file import Chunk, FileSummary, read_file
+from transom.formats.record_format import EventTime, Field, RecordFormat, Span
 from transom.formats.repeated_hour import Order, repeats
 
 FIRST = datetime(2024, 10, 27, 0, tzinfo=UTC)
@@ -25,9 +25,9 @@ def read(
     form: str = "iso",
     zone: str = "Europe/Berlin",
     block: int = 60,
-) -> tuple[list[str], Summary]:
+) -> tuple[list[str], FileSummary]:
     """The UTC times of some local ones, in a file of a line each."""
-    layout = Layout("csv", (Field("at", ("at",)),), EventTime(("at",), (), form, zone), {})
+    layout = RecordFormat("csv", (Field("at", ("at",)),), EventTime(("at",), (), form, zone), {})
     source = io.BytesIO("".join(f"{text}\n" for text in ["at", *texts]).encode())
     times: list[str] = []
     for part in read_file(source, "x.csv", layout, span, block=block, threads=1):
@@ -184,7 +184,7 @@ def test_only_times_of_the_first_of_two_hours_may_mean_the_second() -> None:
 
 def test_times_of_other_columns_mean_the_first_hour_and_are_not_counted() -> None:
     """What the README says of them: only the event's time is told apart."""
-    layout = Layout(
+    layout = RecordFormat(
         "csv",
         (Field("seen", ("seen",), "timestamp", time_format="iso", zone="Europe/Berlin"),),
         EventTime(("at",), (), "iso", "Europe/Berlin"),
@@ -196,4 +196,4 @@ def test_times_of_other_columns_mean_the_first_hour_and_are_not_counted() -> Non
     assert [(f"{event['event_time']:%H:%M}", f"{event['seen']:%H:%M}") for event in events] == [
         ("00:50", "00:50"), ("01:10", "00:10"),
     ]  # fmt: skip
-    assert [part.ambiguous for part in parts if isinstance(part, Summary)] == [0]
+    assert [part.ambiguous for part in parts if isinstance(part, FileSummary)] == [0]

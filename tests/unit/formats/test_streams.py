@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from transom.formats.read_file import Chunk, Summary, read_file
+from transom.formats.read_file import Chunk, FileSummary, read_file
 from transom.stream import parse
 
 NGINX = """
@@ -66,7 +66,7 @@ rest: keep
 FIVE = datetime(2024, 4, 19, 5, tzinfo=UTC)
 
 
-def given(text: str, log: str) -> tuple[list[dict[str, Any]], Summary]:
+def given(text: str, log: str) -> tuple[list[dict[str, Any]], FileSummary]:
     """The events of a log whose file is named for five o'clock; nothing of it is refused."""
     data = yaml.safe_load(text)
     data |= {"name": "log", "source": {"path": "in/%Y-%m-%d.%H.log", **data.get("source", {})}}
@@ -91,7 +91,7 @@ def given(text: str, log: str) -> tuple[list[dict[str, Any]], Summary]:
     for event in events:
         assert event.pop("source_line") == events.index(event) + 1
         event["seconds"] = (event.pop("event_time") - FIVE).total_seconds()
-    assert isinstance(summary, Summary)
+    assert isinstance(summary, FileSummary)
     return events, summary
 
 

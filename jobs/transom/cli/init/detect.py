@@ -10,11 +10,11 @@ from transom.cli.init.detect_error_log import error_log
 from transom.cli.init.detect_json import json_lines
 from transom.cli.init.detect_key_value import labelled, pairs
 from transom.cli.init.detect_plain import apache, own_form, strace, syscalls
-from transom.cli.init.detected_format import LOOKED_AT, MOST, Log, Near
+from transom.cli.init.detected_format import MIN_SHARE, SAMPLE_LINES, DetectedFormat, NearMiss
 from transom.cli.init.infer_regex import guess
 from transom.cli.init.yaml_text import comment, scalar
 
-FORMS: Mapping[str, Callable[[Sequence[str]], Log | Near]] = {
+FORMS: Mapping[str, Callable[[Sequence[str]], DetectedFormat | NearMiss]] = {
     "Zeek": zeek, "W3C extended": w3c, "JSON": json_lines, "a container's log": container, "CEF": cef,
     "Apache": apache, "a web server's error log": error_log, "JSON in a text": carried,
     "LTSV": labelled, "system calls": syscalls, "strace": strace, "key=value": pairs, "CSV": delimited,
@@ -32,24 +32,24 @@ class Unknown(ValueError):
     """Lines of no form that is known: what was tried, what came nearest, and how to go on by hand."""
 
 
-def recognise(lines: Sequence[str]) -> Log:
+def recognise(lines: Sequence[str]) -> DetectedFormat:
     """The first of the known forms that most lines have.
 
     Raises:
         Unknown: they have none.
         NotRead: they have one that no format reads.
     """
-    lines = lines[:LOOKED_AT]
-    near: dict[str, Near] = {}
+    lines = lines[:SAMPLE_LINES]
+    near: dict[str, NearMiss] = {}
     for name, form in FORMS.items():
         found = form(lines)
-        if isinstance(found, Log):
+        if isinstance(found, DetectedFormat):
             may = found.preset is None and found.format in EMBEDDING and "embedded" not in found.options
             return with_json(found, list(found.fields)) if may else found
         near[name] = found
     name, found = max(near.items(), key=lambda one: one[1].lines)
     nearest = f"{name}, {found.lines} of {len(lines)} lines" if found.lines else "none takes a line"
-    why = f", but {found.why}" if found.why and found.lines >= MOST * len(lines) else ""
+    why = f", but {found.why}" if found.why and found.lines >= MIN_SHARE * len(lines) else ""
     raise Unknown(
         f"is of no form that is known. Tried: {', '.join(near)}; nearest: {nearest}{why}. If its lines have "
         "a form of their own, write `format: regex`, with a pattern that takes a whole line and names its "

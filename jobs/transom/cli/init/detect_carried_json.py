@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from transom.cli.init.detected_format import MOST, Log, Near
+from transom.cli.init.detected_format import MIN_SHARE, DetectedFormat, NearMiss
 from transom.cli.init.infer_regex import MESSAGE, guess
 from transom.cli.init.job_readers import groups_of, object_of
 from transom.cli.init.json_fields import flat
@@ -20,20 +20,20 @@ TRIES = 3
 """Brackets of a line at which an object may begin."""
 
 
-def container(lines: Sequence[str]) -> Log | Near:
+def container(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """What a container runtime writes: time, stream, tag and message, which may be JSON."""
     fields, matched = groups_of(lines, CONTAINER)
-    if matched < MOST * len(lines):
-        return Near(matched)
-    log = Log("regex", fields, {}, {"pattern": CONTAINER}, notes=(_CONTAINER_NOTE,))
+    if matched < MIN_SHARE * len(lines):
+        return NearMiss(matched)
+    log = DetectedFormat("regex", fields, {}, {"pattern": CONTAINER}, notes=(_CONTAINER_NOTE,))
     return with_json(log, [MESSAGE])
 
 
-def carried(lines: Sequence[str]) -> Log | Near:
+def carried(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """Lines that end in an object of JSON, with words of one form before it, by a pattern."""
     heads = [head for head in map(_head, lines) if head is not None]
     if len(heads) < HALF * len(lines) or not any(map(str.strip, heads)):
-        return Near(len(heads))
+        return NearMiss(len(heads))
     tails = [match[0] if (match := _TAIL.search(head.rstrip())) else "" for head in heads]
     # Words such as `@cee:` or `data=` before each object belong to none of the fields.
     tail = tails[0] if set(tails) == {tails[0]} and tails[0][-1:] in tuple(":=,") else ""
@@ -50,7 +50,7 @@ def carried(lines: Sequence[str]) -> Log | Near:
     return _by_pattern(lines, f"{found} *{sign}(?P<{MESSAGE}>.*)", MESSAGE)
 
 
-def with_json(log: Log, paths: Sequence[str]) -> Log:
+def with_json(log: DetectedFormat, paths: Sequence[str]) -> DetectedFormat:
     """Return a log with the fields of the JSON that one of its texts is; as it is, where none of them is.
 
     Args:
@@ -64,18 +64,18 @@ def with_json(log: Log, paths: Sequence[str]) -> Log:
     below: dict[str, Sequence[str]] = {f"{path}.{name}": texts for name, texts in fields.items()}
     more: Mapping[str, FieldType] = {f"{path}.{name}": kind for name, kind in types.items()}
     options = {**log.options, "embedded": {"field": path, "format": "json"}}
-    return Log(
+    return DetectedFormat(
         log.format, {**log.fields, **below}, {**log.types, **more}, options, log.preset,
         (*log.notes, f"{path} is JSON, its fields are {path}.NAME"), log.utc, log.time,
     )  # fmt: skip
 
 
-def _by_pattern(lines: Sequence[str], pattern: str, path: str) -> Log | Near:
+def _by_pattern(lines: Sequence[str], pattern: str, path: str) -> DetectedFormat | NearMiss:
     fields, matched = groups_of(lines, pattern)
-    if matched < MOST * len(lines):
-        return Near(matched)
+    if matched < MIN_SHARE * len(lines):
+        return NearMiss(matched)
     seen = {name: texts for name, texts in fields.items() if texts}
-    return with_json(Log("regex", seen, {}, {"pattern": pattern}, notes=(_NOTE,)), [path])
+    return with_json(DetectedFormat("regex", seen, {}, {"pattern": pattern}, notes=(_NOTE,)), [path])
 
 
 def _objects(texts: Sequence[str]) -> list[dict[str, Any]]:

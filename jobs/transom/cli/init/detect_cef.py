@@ -4,11 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from transom.cli.init.detected_format import MOST, Log, Near
+from transom.cli.init.detected_format import MIN_SHARE, DetectedFormat, NearMiss
 from transom.cli.init.infer_regex import guess
 
 HEADER = ("version", "vendor", "product", "product_version", "event_class", "event", "severity")
-MOST_KEYS = 24
+MAX_KEYS = 24
 """Keys of the extension that become groups, at most."""
 TIMES = ("rt", "end", "start", "deviceReceiptTime")
 _BAR = r"(?:[^|\\]|\\.)*"
@@ -20,11 +20,11 @@ _NOTE = (
 )
 
 
-def cef(lines: Sequence[str]) -> Log | Near:
+def cef(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """CEF, with or without syslog's own fields before it, by a pattern."""
     rows = [match.groups() for match in map(_LINE.fullmatch, lines) if match]
-    if len(rows) < MOST * len(lines):
-        return Near(len(rows))
+    if len(rows) < MIN_SHARE * len(lines):
+        return NearMiss(len(rows))
     before = _before([row[0] for row in rows])
     groups = _groups([row[-1] for row in rows], {*HEADER, "extension", *re.findall(r"\?P<(\w+)>", before)})
     bars = "".join(rf"\|(?P<{name}>{_BAR})" for name in HEADER[1:])
@@ -32,7 +32,7 @@ def cef(lines: Sequence[str]) -> Log | Near:
     form = re.compile(pattern)
     found = [match.groupdict() for match in map(form.fullmatch, lines) if match]
     fields = {name: [row[name] for row in found if row[name]] for name in form.groupindex}
-    return Log("regex", fields, {}, {"pattern": pattern}, notes=(_NOTE,))
+    return DetectedFormat("regex", fields, {}, {"pattern": pattern}, notes=(_NOTE,))
 
 
 def _before(texts: Sequence[str]) -> str:
@@ -42,7 +42,7 @@ def _before(texts: Sequence[str]) -> str:
     if not all(map(str.strip, texts)):
         return "(?P<before>.*?)"
     found = guess([text.rstrip() for text in texts])
-    whole = found.matched >= MOST * len(texts) and "(?P<message>" not in found.pattern
+    whole = found.matched >= MIN_SHARE * len(texts) and "(?P<message>" not in found.pattern
     return f"{found.pattern} *" if whole else "(?P<before>.*?)"
 
 
@@ -66,6 +66,6 @@ def _groups(extensions: Sequence[str], taken: set[str]) -> str:
             groups[name] = r"[^ ]+"
         elif name in TIMES and len(words) == 1:
             groups[name] = r"[^ ]+(?: [^ =]+){" + str(words.pop() - 1) + "}"
-    ordered = sorted(groups, key=lambda name: (places[name] / len(values[name]), name))[:MOST_KEYS]
+    ordered = sorted(groups, key=lambda name: (places[name] / len(values[name]), name))[:MAX_KEYS]
     named = {name: f"cef_{name}" if name in taken or not name[0].isalpha() else name for name in ordered}
     return "".join(rf"(?:.*?\b{name}=(?P<{named[name]}>{groups[name]}))?" for name in ordered)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from transom.cli.init.infer_types import NOTHING, NUMBER, TRUTH, Kind, kind_of, skeleton, times_of
+from transom.cli.init.infer_types import NOTHING, NUMBER, TRUTH, ColumnType, kind_of, skeleton, times_of
 from transom.formats.record_format import BLANKS, EPOCHS
 from transom.formats.separated_values import Separated, separated
 
@@ -15,14 +15,14 @@ OF_BLANKS = DELIMITERS[-2:]
 """Those of them that blanks are: one, and any number of them."""
 COMMENTS = ("#", "//", "%", "!")
 """How lines begin that are no records of a table."""
-MOST_ABOVE = 50
+MAX_LINES_ABOVE = 50
 """Lines above the first record that are looked at."""
 LONGEST_RECORD = 200
 """Lines that a record may go over."""
 
 
 @dataclass(frozen=True)
-class Table:
+class DelimitedTable:
     """Lines as rows of the same number of values.
 
     Attributes:
@@ -80,7 +80,7 @@ class Head:
     data_line: int
 
 
-def table_of(lines: Sequence[str], delimiter: str) -> Table | None:
+def table_of(lines: Sequence[str], delimiter: str) -> DelimitedTable | None:
     """Return lines as a table; None where most of them have a single value."""
     parts = separated(delimiter, '"')
     for comment in (*(sign for sign in COMMENTS if any(line.startswith(sign) for line in lines)), ""):
@@ -104,11 +104,11 @@ def table_of(lines: Sequence[str], delimiter: str) -> Table | None:
             number > first and _width(parts, text) == width for number, text in comments.items()
         ):
             continue
-        if above > MOST_ABOVE:
+        if above > MAX_LINES_ABOVE:
             continue
         odd = len(read) - len(kept) - above
         places, rows = [number for number, _ in kept], [row for _, row in kept]
-        return Table(delimiter, rows, places, above, odd, comment, comments)
+        return DelimitedTable(delimiter, rows, places, above, odd, comment, comments)
     return None
 
 
@@ -116,7 +116,7 @@ def _width(parts: Separated, text: str) -> int:
     return len(parts.one(text) or ())
 
 
-def head_of(table: Table) -> Head:
+def head_of(table: DelimitedTable) -> Head:
     """Return which line of a table names its columns, and where its records begin.
 
     Lines above the records have no value of the type that the records of its column have: names, units.
@@ -125,7 +125,7 @@ def head_of(table: Table) -> Head:
     kinds = _kinds(rows[len(rows) // 2 :] if len(rows) > 3 else rows[1:])
     data = 0
     if any(kind is not None and kind.type != "string" for kind in kinds):
-        while data < min(len(rows) - 1, MOST_ABOVE) and _is_above(rows[data], kinds):
+        while data < min(len(rows) - 1, MAX_LINES_ABOVE) and _is_above(rows[data], kinds):
             data += 1
     elif is_header(_numbered(rows[0]), rows[1:]):
         data = 1
@@ -140,13 +140,13 @@ def head_of(table: Table) -> Head:
     return Head(None, 0, 0, table.places[0])
 
 
-def _kinds(rows: Sequence[Sequence[str]]) -> list[Kind | None]:
+def _kinds(rows: Sequence[Sequence[str]]) -> list[ColumnType | None]:
     """Return the kind of each column, None where it has no values."""
     columns = ([row[index] for row in rows if row[index]] for index in range(len(rows[0]) if rows else 0))
     return [kind_of(column) if column else None for column in columns]
 
 
-def _is_above(row: Sequence[str], kinds: Sequence[Kind | None]) -> bool:
+def _is_above(row: Sequence[str], kinds: Sequence[ColumnType | None]) -> bool:
     """Whether no value of a row is of the type of its column, and some value is of another one."""
     typed = [
         (cell, kind)
@@ -156,7 +156,7 @@ def _is_above(row: Sequence[str], kinds: Sequence[Kind | None]) -> bool:
     return bool(typed) and not any(_is_of(kind, cell) for cell, kind in typed)
 
 
-def _is_of(kind: Kind, cell: str) -> bool:
+def _is_of(kind: ColumnType, cell: str) -> bool:
     if kind.type in ("integer", "number") or kind.form in EPOCHS:
         return NUMBER.fullmatch(cell) is not None or re.fullmatch(r"[-+]?[0-9.,]+", cell) is not None
     if kind.type == "boolean":

@@ -5,9 +5,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from transom.cli.init.detect_csv import DELIMITERS, OF_BLANKS, Table, head_of, is_header, records_of, table_of
+from transom.cli.init.detect_csv import (
+    DELIMITERS,
+    OF_BLANKS,
+    DelimitedTable,
+    head_of,
+    is_header,
+    records_of,
+    table_of,
+)
 from transom.cli.init.detect_json import CONN
-from transom.cli.init.detected_format import MOST, Log, Near, NotRead
+from transom.cli.init.detected_format import MIN_SHARE, DetectedFormat, NearMiss, NotRead
 from transom.cli.init.infer_regex import guess
 from transom.cli.init.infer_types import kind_of, times_of
 from transom.formats.record_format import FieldType
@@ -25,11 +33,11 @@ ONE_LINE = (
 )
 
 
-def zeek(lines: Sequence[str]) -> Log | Near:
+def zeek(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """Zeek's own tables, whose header lines say the fields and their types."""
     headers = dict(line.split("\t", 1) for line in lines if line.startswith("#") and "\t" in line)
     if "#fields" not in headers:
-        return Near(0)
+        return NearMiss(0)
     names = headers["#fields"].split("\t")
     unset, empty = headers.get("#unset_field", "-"), headers.get("#empty_field", "(empty)")
     rows = [line.split("\t") for line in lines if not line.startswith("#")]
@@ -42,34 +50,34 @@ def zeek(lines: Sequence[str]) -> Log | Near:
     said = dict(zip(names, headers.get("#types", "").split("\t"), strict=False))
     types: dict[str, FieldType] = {name: ZEEK_TYPES.get(said.get(name, ""), "string") for name in names}
     known = headers.get("#path") == "conn" and set(names) >= CONN
-    return Log("zeek", fields, types, {"variant": "tsv"}, "zeek/conn" if known else None)
+    return DetectedFormat("zeek", fields, types, {"variant": "tsv"}, "zeek/conn" if known else None)
 
 
-def w3c(lines: Sequence[str]) -> Log | Near:
+def w3c(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """W3C's extended logs, such as IIS writes: a `#Fields:` line names what follows."""
     header = next((line for line in lines if line.startswith(FIELDS)), None)
     if header is None:
-        return Near(0)
+        return NearMiss(0)
     names = header.removeprefix(FIELDS).split()
     body = [line for line in lines if not line.startswith("#")]
     delimiter = "\t" if sum("\t" in line for line in body) * 2 > len(body) else " "
     rows = [row for row in csv.reader(body, delimiter=delimiter) if len(row) == len(names)]
-    if not rows or len(rows) < MOST * len(body):
-        return Near(len(rows))
+    if not rows or len(rows) < MIN_SHARE * len(body):
+        return NearMiss(len(rows))
     fields = {name: [row[index] for row in rows if row[index]] for index, name in enumerate(names)}
     options = {"delimiter": delimiter, "header": "w3c"}
-    return Log("csv", fields, {}, options, notes=("its #Fields: lines name the fields",), utc=True)
+    return DetectedFormat("csv", fields, {}, options, notes=("its #Fields: lines name the fields",), utc=True)
 
 
-def delimited(lines: Sequence[str]) -> Log | Near:
+def delimited(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """CSV, whatever stands between the values, and whichever line names them.
 
     Raises:
         NotRead: records go over several lines.
     """
     tables = list(_tables(lines))
-    apart = [table for table in tables if table.delimiter == "\t" or not _spoken(table.rows)]
-    fitting = [(table, _log(table)) for table in apart if table.share >= MOST]
+    apart = [table for table in tables if table.delimiter == "\t" or not _is_prose(table.rows)]
+    fitting = [(table, _log(table)) for table in apart if table.share >= MIN_SHARE]
     fitting = [(table, log) for table, log in fitting if _is_sure(table, log)]
     # A tab stands in no text by chance.
     fitting = [one for one in fitting if one[0].delimiter == "\t"] or fitting
@@ -79,17 +87,17 @@ def delimited(lines: Sequence[str]) -> Log | Near:
         # Commas here and there in lines that begin with a time of several words.
         if best.delimiter != "\t" and not _has_time(log) and guess(lines).timed:
             why = "no column is a time, while the lines begin with one of several words"
-            return Near(len(best.rows), why)
+            return NearMiss(len(best.rows), why)
         return log
     for sign in filter(lambda sign: sign not in OF_BLANKS, DELIMITERS):
         _refuse_long_records(lines, sign)
-    return Near(max((len(table.rows) for table in apart if table.delimiter not in OF_BLANKS), default=0))
+    return NearMiss(max((len(table.rows) for table in apart if table.delimiter not in OF_BLANKS), default=0))
 
 
-def _tables(lines: Sequence[str]) -> Iterator[Table]:
+def _tables(lines: Sequence[str]) -> Iterator[DelimitedTable]:
     """Yield the tables that lines are by each delimiter, but only one of those whose values blanks part."""
     tables = {sign: table_of(lines, sign) for sign in DELIMITERS}
-    if sum(CLOCK_COMMA.search(line) is not None for line in lines) >= MOST * len(lines):
+    if sum(CLOCK_COMMA.search(line) is not None for line in lines) >= MIN_SHARE * len(lines):
         tables[","] = None
     single, several = (tables[sign] for sign in OF_BLANKS)
     if single is not None and several is not None:
@@ -97,7 +105,7 @@ def _tables(lines: Sequence[str]) -> Iterator[Table]:
     yield from filter(None, tables.values())
 
 
-def _is_aligned(single: Table, several: Table) -> bool:
+def _is_aligned(single: DelimitedTable, several: DelimitedTable) -> bool:
     """Whether several blanks in lines are one delimiter: else more lines are rows with one, or all the same.
 
     Args:
@@ -112,7 +120,7 @@ def _refuse_long_records(lines: Sequence[str], delimiter: str) -> None:
     records, over = records_of(lines, delimiter)
     widths = Counter(map(len, records))
     width, number = widths.most_common(1)[0] if widths else (0, 0)
-    if width < 2 or not over or number < MOST * len(records) or len(records) < 2:
+    if width < 2 or not over or number < MIN_SHARE * len(records) or len(records) < 2:
         return
     rows = [record for record in records if len(record) == width]
     columns = ([row[index] for row in rows[1:] if row[index]] for index in range(width))
@@ -125,7 +133,7 @@ def _refuse_long_records(lines: Sequence[str], delimiter: str) -> None:
         )
 
 
-def _is_sure(table: Table, log: Log) -> bool:
+def _is_sure(table: DelimitedTable, log: DetectedFormat) -> bool:
     """Whether lines that could be prose as well are a table: a header tells, where it stands anywhere but in
     the first line, or where blanks part the values."""
     if table.delimiter not in OF_BLANKS and not table.above:
@@ -138,27 +146,27 @@ def _is_sure(table: Table, log: Log) -> bool:
     )
 
 
-def _likely(found: tuple[Table, Log]) -> tuple[bool, bool, int]:
+def _likely(found: tuple[DelimitedTable, DetectedFormat]) -> tuple[bool, bool, int]:
     """What tells the table that lines are from others that they could be."""
     table, log = found
     return _has_time(log), log.options.get("header") is not False, len(table.rows[0])
 
 
-def _has_time(log: Log) -> bool:
+def _has_time(log: DetectedFormat) -> bool:
     return log.options.get("header") is not False or _timed(log)
 
 
-def _timed(log: Log) -> bool:
+def _timed(log: DetectedFormat) -> bool:
     return any(kind_of(texts).type == "timestamp" for texts in log.fields.values() if texts)
 
 
-def _dated(log: Log) -> bool:
+def _dated(log: DetectedFormat) -> bool:
     """Whether a column is a time, or a day that another column may say the time of."""
     days = ([f"{text} 00:00:00" for text in texts[:200]] for texts in log.fields.values() if texts)
     return _timed(log) or any(times_of(day) is not None for day in days)
 
 
-def _log(table: Table) -> Log:
+def _log(table: DelimitedTable) -> DetectedFormat:
     options: dict[str, object] = {} if table.delimiter == "," else {"delimiter": table.delimiter}
     options |= {"comment": table.comment} if table.comment else {}
     notes = []
@@ -182,7 +190,7 @@ def _log(table: Table) -> Log:
             options |= {"header": head.names_line, "skip": head.data_line - 1}
     body = table.rows[head.data_row :]
     fields = {name: [row[index] for row in body if row[index]] for index, name in enumerate(names)}
-    return Log("csv", fields, {}, options, notes=tuple(notes))
+    return DetectedFormat("csv", fields, {}, options, notes=tuple(notes))
 
 
 def _unique(names: Sequence[str]) -> list[str]:
@@ -196,7 +204,7 @@ def _unique(names: Sequence[str]) -> list[str]:
     return found
 
 
-def _spoken(rows: Sequence[Sequence[str]]) -> bool:
+def _is_prose(rows: Sequence[Sequence[str]]) -> bool:
     """Whether what looks like fields is text with commas in it."""
     cells = [cell for row in rows[:200] for cell in row]
     # JSON has blanks, too.

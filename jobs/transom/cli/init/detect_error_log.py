@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from transom.cli.init.detected_format import MOST, Log, Near
+from transom.cli.init.detected_format import MIN_SHARE, DetectedFormat, NearMiss
 from transom.cli.init.job_readers import groups_of
 
 _PARTS = r'(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)'
@@ -28,13 +28,13 @@ APACHE = (
 NOTE = "a web server's error log; what its lines do not all have is left out where it is not there"
 
 
-def error_log(lines: Sequence[str]) -> Log | Near:
+def error_log(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """The error log of nginx or of Apache httpd, by a pattern."""
     most = 0
     for pattern in (NGINX, APACHE):
         fields, matched = groups_of(lines, pattern)
-        if matched >= MOST * len(lines):
+        if matched >= MIN_SHARE * len(lines):
             seen = {name: texts for name, texts in fields.items() if texts}
-            return Log("regex", seen, {}, {"pattern": pattern}, notes=(NOTE,))
+            return DetectedFormat("regex", seen, {}, {"pattern": pattern}, notes=(NOTE,))
         most = max(most, matched)
-    return Near(most)
+    return NearMiss(most)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from transom.cli.init.detect_carried_json import with_json
-from transom.cli.init.detected_format import LOOKED_AT, MOST, Log, Near, NotRead
+from transom.cli.init.detected_format import MIN_SHARE, SAMPLE_LINES, DetectedFormat, NearMiss, NotRead
 from transom.cli.init.infer_time import says_time
 from transom.cli.init.infer_types import kind_of
 from transom.cli.init.job_readers import object_of, records_of
@@ -17,9 +17,9 @@ from transom.formats.record_format import FieldType
 
 CONN = {"ts", "uid", "proto", "conn_state"}
 """Fields of Zeek's log of connections that other logs do not have together."""
-FEW = 200
+SAMPLE_OBJECTS = 200
 """Objects by which a guess goes whether they have times."""
-MOST_AROUND = 20
+MAX_AROUND = 20
 """Values around a record that become columns, at most."""
 _ARRAY = re.compile(r"\s*\[\s*(\{\s*[\"}]|$)")
 _PRETTY = re.compile(r'\s*("(?:[^"\\]|\\.)*"\s*:.*|[\]}{\[]+,?)\s*')
@@ -43,7 +43,7 @@ class _Listed:
     lines: set[int] = field(default_factory=set)
 
 
-def json_lines(lines: Sequence[str]) -> Log | Near:
+def json_lines(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """What objects hold, one a line. The object that has the time is the event: a line, or those of a list
     that more lines have than a time of their own.
 
@@ -51,22 +51,24 @@ def json_lines(lines: Sequence[str]) -> Log | Near:
         NotRead: they are JSON of another shape: one value over several lines, or a list.
     """
     records = [record for record in map(object_of, lines) if record is not None]
-    if len(records) < MOST * len(lines):
+    if len(records) < MIN_SHARE * len(lines):
         _refuse_others(lines, len(records))
-        return Near(len(records))
+        return NearMiss(len(records))
     fields, types = flat(records)
     if {name.replace(".", "_") for name in fields} >= CONN:
-        return Log("zeek", fields, types, {"variant": "json"}, "zeek/conn")
-    timed = [listed for listed in _lists(records) if _timed(*flat(listed.objects[:FEW]))]
-    if not timed or _timed(*flat(records[:FEW])) >= len(timed[0].lines):
+        return DetectedFormat("zeek", fields, types, {"variant": "json"}, "zeek/conn")
+    timed = [listed for listed in _lists(records) if _timed(*flat(listed.objects[:SAMPLE_OBJECTS]))]
+    if not timed or _timed(*flat(records[:SAMPLE_OBJECTS])) >= len(timed[0].lines):
         other = "?: the objects in {} have times, too; with the option `records` these are the events"
         notes = tuple(other.format(one.path) for one in timed[:1])
-        return with_json(Log("json", fields, types, notes=notes), _texts(types))
+        return with_json(DetectedFormat("json", fields, types, notes=notes), _texts(types))
     listed = timed[0]
-    around = [path for path in listed.around if _leads(path, listed.path)][:MOST_AROUND]
-    fields, types = flat(records_of(lines, listed.path, around)[:LOOKED_AT])
+    around = [path for path in listed.around if _leads(path, listed.path)][:MAX_AROUND]
+    fields, types = flat(records_of(lines, listed.path, around)[:SAMPLE_LINES])
     note = f"each line holds records in {listed.path}; a record is an event"
-    return with_json(Log("json", fields, types, {"records": listed.path}, notes=(note,)), _texts(types))
+    return with_json(
+        DetectedFormat("json", fields, types, {"records": listed.path}, notes=(note,)), _texts(types)
+    )
 
 
 def _leads(path: str, records: str) -> bool:
@@ -89,7 +91,7 @@ def _timed(fields: Mapping[str, Sequence[str]], types: Mapping[str, FieldType]) 
         len(texts)
         for path, texts in fields.items()
         if texts and types.get(path) != "boolean"
-        if kind_of(texts[:FEW], counted=not says_time(path)).type == "timestamp"
+        if kind_of(texts[:SAMPLE_OBJECTS], counted=not says_time(path)).type == "timestamp"
     )
     return max(times, default=0)
 
@@ -97,7 +99,7 @@ def _timed(fields: Mapping[str, Sequence[str]], types: Mapping[str, FieldType]) 
 def _lists(records: Sequence[Mapping[str, Any]]) -> list[_Listed]:
     """The lists of objects in records, and in the objects of these, the outer ones first."""
     found: dict[str, _Listed] = {}
-    for number, record in enumerate(records[:FEW]):
+    for number, record in enumerate(records[:SAMPLE_OBJECTS]):
         _collect(record, "", (), found, number)
     return sorted(found.values(), key=lambda listed: listed.path.count("[]"))
 
@@ -119,9 +121,9 @@ def _collect(
         listed = found.setdefault(f"{above}{path}[]", _Listed(f"{above}{path}[]"))
         listed.around |= dict.fromkeys(here)
         listed.lines.add(line)
-        if len(listed.objects) < FEW:
+        if len(listed.objects) < SAMPLE_OBJECTS:
             listed.objects += value
-        for item in value[:FEW]:
+        for item in value[:SAMPLE_OBJECTS]:
             _collect(item, f"{listed.path}.", here, found, line)
 
 
@@ -135,5 +137,7 @@ def _refuse_others(lines: Sequence[str], objects: int) -> None:
     if _ARRAY.match("\n".join(lines[:3])[:1000]):
         raise NotRead(f"is one list of JSON, `[{{...}}, ...]`; {_ADVICE.format('.[]')}")
     begins = lines[0].lstrip()[:1] == "{" and object_of(lines[0]) is None
-    if begins and objects + sum(_PRETTY.fullmatch(line) is not None for line in lines) >= MOST * len(lines):
+    if begins and objects + sum(_PRETTY.fullmatch(line) is not None for line in lines) >= MIN_SHARE * len(
+        lines
+    ):
         raise NotRead(f"holds values of JSON that go over several lines; {_ADVICE.format('.')}")

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 
-from transom.cli.init.detected_format import MOST, Log, Near
+from transom.cli.init.detected_format import MIN_SHARE, DetectedFormat, NearMiss
 from transom.cli.init.infer_embedded_time import time_inside
 from transom.cli.init.infer_regex import guess, name_of
 from transom.cli.init.infer_types import partial_times_of, times_of
@@ -14,7 +14,7 @@ PAIR = re.compile(r'([^\s="]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
 SINGLE = re.compile(PAIR.pattern.replace('"', "'"))
 """The same, where single quotes are around values."""
 LABELLED = re.compile(r"[A-Za-z_][\w.-]*:[^\t]*(?:\t[A-Za-z_][\w.-]*:[^\t]*)+")
-MOST_WORDS = 8
+MAX_WORDS = 8
 """Words at a line's beginning that are looked at."""
 _PARTS = {
     "%b": "month",
@@ -29,7 +29,7 @@ _PARTS = {
 _NOTE = "words between those of `lead` and the pairs are left out"
 
 
-def pairs(lines: Sequence[str]) -> Log | Near:
+def pairs(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """Pairs, of which most of each line is made; the words before them as far as they are alike."""
     single = sum(line.count("='") for line in lines) > sum(line.count('="') for line in lines)
     quote, pair = ("'", SINGLE) if single else ('"', PAIR)
@@ -38,11 +38,11 @@ def pairs(lines: Sequence[str]) -> Log | Near:
         len(row) >= 3 and sum(len(name) + len(text) + 2 for name, text in row) > 0.6 * len(line)
         for row, line in zip(rows, lines, strict=True)
     ]
-    if sum(most) < MOST * len(lines):
-        return Near(sum(most))
+    if sum(most) < MIN_SHARE * len(lines):
+        return NearMiss(sum(most))
     texts = [text for row in rows for _, text in row[:-1]]
     ends = Counter(text[-1:] for text in texts)
-    between = next((sign for sign in ",;|" if ends[sign] > MOST * len(texts)), "")
+    between = next((sign for sign in ",;|" if ends[sign] > MIN_SHARE * len(texts)), "")
     fields: dict[str, list[str]] = {}
     for row in rows:
         for name, text in dict(reversed(row)).items():
@@ -60,29 +60,31 @@ def pairs(lines: Sequence[str]) -> Log | Near:
         if inside is not None:
             field, pattern, parts = inside
             options["embedded"] = {"field": field, "format": "regex", "pattern": pattern}
-            return Log("kv", fields | parts, {}, options, notes=(f"{field} is taken apart by a pattern",))
+            return DetectedFormat(
+                "kv", fields | parts, {}, options, notes=(f"{field} is taken apart by a pattern",)
+            )
         if not any(map(_holds_time, fields.values())) and guess(lines).timed:
-            return Near(sum(most), "a time stands before the pairs in a form that is no word of its own")
-        return Log("kv", fields, {}, options)
+            return NearMiss(sum(most), "a time stands before the pairs in a form that is no word of its own")
+        return DetectedFormat("kv", fields, {}, options)
     found = [words[: len(lead)] for words in before if len(words) >= len(lead)]
     leading = {name: [words[index] for words in found] for index, name in enumerate(lead)}
     more = any(len(words) > len(lead) for words in before)
     notes = (_NOTE,) if more else ()
-    return Log("kv", leading | fields, {}, options | {"lead": lead}, notes=notes, time=tuple(time))
+    return DetectedFormat("kv", leading | fields, {}, options | {"lead": lead}, notes=notes, time=tuple(time))
 
 
-def labelled(lines: Sequence[str]) -> Log | Near:
+def labelled(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """LTSV, tabs between pairs and a colon in each: `time:2024-05-06T10:00:00Z` and `host:web0`."""
     rows = [LABELLED.fullmatch(line) and [cell.partition(":") for cell in line.split("\t")] for line in lines]
     found = [row for row in rows if row]
     usual = Counter(row[0][0] for row in found).most_common(1)
-    if len(found) < MOST * len(lines) or usual[0][1] < MOST * len(lines):
-        return Near(len(found))
+    if len(found) < MIN_SHARE * len(lines) or usual[0][1] < MIN_SHARE * len(lines):
+        return NearMiss(len(found))
     fields: dict[str, list[str]] = {}
     for row in found:
         for name, _, text in row:
             fields.setdefault(name, []).extend([text] if text else [])
-    return Log("kv", fields, {}, {"separator": "\t", "assign": ":"})
+    return DetectedFormat("kv", fields, {}, {"separator": "\t", "assign": ":"})
 
 
 def _before(line: str, between: str, pair: re.Pattern[str]) -> list[str]:
@@ -107,8 +109,8 @@ def _lead(before: Sequence[Sequence[str]], fields: dict[str, list[str]]) -> tupl
         before: the words before the pairs, of each line.
         fields: of the pairs, whose names no word may have.
     """
-    length = MOST_WORDS
-    while length and sum(len(words) >= length for words in before) < MOST * len(before):
+    length = MAX_WORDS
+    while length and sum(len(words) >= length for words in before) < MIN_SHARE * len(before):
         length -= 1
     rows = [words[:length] for words in before if len(words) >= length]
     names: list[str] = []

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 
 from transom.cli.init.detect_key_value import PAIR
-from transom.cli.init.detected_format import MOST, Log, Near
+from transom.cli.init.detected_format import MIN_SHARE, DetectedFormat, NearMiss
 from transom.cli.init.infer_regex import guess, tokens
 from transom.cli.init.infer_types import kind_of, skeleton
 from transom.formats.apache import COMBINED, COMMON
 from transom.formats.record_format import FieldType
 
-LEAST = 0.3
+MIN_SHARE_OF_OWN_FORM = 0.3
 """The share of lines that must be of a form of their own, where the others go on with what they say."""
 _REQUEST = (
     r'"(?:(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)'
@@ -26,16 +26,16 @@ _HOSTED = (
 """A web server's line with the virtual host before it."""
 
 
-def apache(lines: Sequence[str]) -> Log | Near:
+def apache(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """The common or the combined log; one with the virtual host in front is taken by a pattern."""
     found = [match.groupdict() for match in map(re.compile(COMMON + COMBINED + "$").match, lines) if match]
-    if len(found) < MOST * len(lines):
-        return Near(len(found))
-    if sum(_is_address(row["ident"]) for row in found) >= MOST * len(lines):
+    if len(found) < MIN_SHARE * len(lines):
+        return NearMiss(len(found))
+    if sum(_is_address(row["ident"]) for row in found) >= MIN_SHARE * len(lines):
         note = "a web server's log with the virtual host in front"
         return _by_pattern(lines, _HOSTED, (note,))
     fields = {name: [row[name] for row in found if row[name] not in (None, "-")] for name in found[0]}
-    return Log("apache", fields, preset="apache/combined")
+    return DetectedFormat("apache", fields, preset="apache/combined")
 
 
 def _is_address(text: str) -> bool:
@@ -48,15 +48,15 @@ def _is_address(text: str) -> bool:
 
 def _by_pattern(
     lines: Sequence[str], pattern: str, notes: tuple[str, ...], types: Mapping[str, FieldType] | None = None
-) -> Log | Near:
+) -> DetectedFormat | NearMiss:
     form = re.compile(pattern)
     found = [match.groupdict() for match in map(form.fullmatch, lines) if match]
-    if len(found) < MOST * len(lines):
-        return Near(len(found))
+    if len(found) < MIN_SHARE * len(lines):
+        return NearMiss(len(found))
     fields = {name: [row[name] for row in found if row[name]] for name in form.groupindex}
     # A group that may be left out is no column before it is seen.
     seen = {name: texts for name, texts in fields.items() if texts}
-    return Log("regex", seen, types or {}, {"pattern": pattern}, notes=notes)
+    return DetectedFormat("regex", seen, types or {}, {"pattern": pattern}, notes=notes)
 
 
 _STRACE = (
@@ -65,7 +65,7 @@ _STRACE = (
 )
 
 
-def strace(lines: Sequence[str]) -> Log | Near:
+def strace(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """What strace prints: `open("/etc/passwd", O_RDONLY) = 3`."""
     note = (
         "strace's output: its arguments are one text, and lines of signals, exits and unfinished calls are "
@@ -74,17 +74,17 @@ def strace(lines: Sequence[str]) -> Log | Near:
     return _by_pattern(lines, _STRACE, (note,), {"return": "string"})
 
 
-def syscalls(lines: Sequence[str]) -> Log | Near:
+def syscalls(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """`name [arg=value ...] [=> return]`, with the same number of words before the name in each line."""
     rows = [_CALL.fullmatch(line) for line in lines]
     found = [row for row in rows if row is not None]
-    if len(found) < MOST * len(lines) or sum(row["arrow"] is not None for row in found) * 4 < len(lines):
-        return Near(sum(row["arrow"] is not None for row in found))
+    if len(found) < MIN_SHARE * len(lines) or sum(row["arrow"] is not None for row in found) * 4 < len(lines):
+        return NearMiss(sum(row["arrow"] is not None for row in found))
     leads = Counter(len(row["words"].split()) - 1 for row in found)
     lead = leads.most_common(1)[0][0]
     words = [row["words"].split() for row in found if len(row["words"].split()) == lead + 1]
-    if len(words) < MOST * len(lines):
-        return Near(len(words))
+    if len(words) < MIN_SHARE * len(lines):
+        return NearMiss(len(words))
     names: list[str] = []
     for index in range(lead):
         kind = kind_of([row[index] for row in words]).type
@@ -97,7 +97,7 @@ def syscalls(lines: Sequence[str]) -> Log | Near:
         for name, text in PAIR.findall(row["pairs"] or ""):
             arguments.setdefault(name, []).append(text.strip('"'))
     fields |= {name: texts for name, texts in arguments.items() if name not in fields}
-    return Log("syscalls", fields, {"return": "string"}, {"lead": names} if names else {})
+    return DetectedFormat("syscalls", fields, {"return": "string"}, {"lead": names} if names else {})
 
 
 _CALL = re.compile(
@@ -106,7 +106,7 @@ _CALL = re.compile(
 )
 
 
-def own_form(lines: Sequence[str]) -> Log | Near:
+def own_form(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """Lines of a form of their own: a first pattern, for a person to go on with.
 
     Where most lines have nothing in common, those may that begin alike, with a time: what goes on over
@@ -121,8 +121,8 @@ def own_form(lines: Sequence[str]) -> Log | Near:
         if others.timed and others.matched < len(lines):
             found = others
             notes.append("lines that do not begin with a time, as of a stack trace, are refused")
-    if not found.takes_apart or found.matched < LEAST * len(lines):
+    if not found.takes_apart or found.matched < MIN_SHARE_OF_OWN_FORM * len(lines):
         alike = Counter(tuple(token.shape for token in tokens(line)) for line in lines)
         why = "" if found.takes_apart else "it would take a line for one message, with no time in it"
-        return Near(alike.most_common(1)[0][1], why)
-    return Log("regex", found.fields, {}, {"pattern": found.pattern}, notes=tuple(notes))
+        return NearMiss(alike.most_common(1)[0][1], why)
+    return DetectedFormat("regex", found.fields, {}, {"pattern": found.pattern}, notes=tuple(notes))

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 from transom.formats.record_format import FieldType
 
-LOOKED_AT = 5000
+SAMPLE_LINES = 5000
 """Lines that a guess goes by."""
-MOST = 0.9
+MIN_SHARE = 0.9
 """The share of lines that must be of a form: a log has others here and there."""
 
 
 @dataclass(frozen=True)
-class Log:
+class DetectedFormat:
     """What some lines look like.
 
     Attributes:
@@ -35,7 +35,7 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Near:
+class NearMiss:
     """A form that too few lines have.
 
     Attributes:

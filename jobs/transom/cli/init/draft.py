@@ -5,20 +5,20 @@ from dataclasses import dataclass, replace
 from os.path import normpath
 from typing import Any
 
-from transom.cli.arguments import NoEvents, Refusal
+from transom.cli.arguments import NoEventsError, UsageError
 from transom.cli.init.detect import Unknown, recognise
-from transom.cli.init.detected_format import LOOKED_AT, Log, NotRead
-from transom.cli.init.infer_columns import Column, columns_of
+from transom.cli.init.detected_format import SAMPLE_LINES, DetectedFormat, NotRead
+from transom.cli.init.infer_columns import InferredColumn, columns_of
 from transom.cli.init.infer_name_times import named_hours
 from transom.cli.init.infer_path import pattern_of, stream_name
 from transom.cli.init.infer_period_ends import named_ends
-from transom.cli.init.infer_time import When, time_of
+from transom.cli.init.infer_time import InferredTime, time_of
 from transom.cli.init.render_yaml import text_of
-from transom.cli.init.suggest_blocks import first_blocks, repeats, seen_in
-from transom.cli.init.try_draft import Tried, events_of, times_are_in_names
-from transom.cli.log_sample import Sample
+from transom.cli.init.suggest_blocks import column_values, first_blocks, repeats
+from transom.cli.init.try_draft import DraftTrial, events_of, times_are_in_names
+from transom.cli.log_sample import LogSample
 from transom.core.path_pattern import PathPattern
-from transom.features.ingest.landing import home
+from transom.features.ingest.landing import landing_root
 from transom.spec.event_time import NAME as BY_NAME
 from transom.stream import parse
 
@@ -35,11 +35,11 @@ class Draft:
     """
 
     text: str
-    found: Tried
+    trial: DraftTrial
     untimed: str = ""
 
 
-def draft(samples: Sequence[Sample], name: str | None = None) -> Draft:
+def draft(samples: Sequence[LogSample], name: str | None = None) -> Draft:
     """Returns a stream file.
 
     Raises:
@@ -71,8 +71,8 @@ def draft(samples: Sequence[Sample], name: str | None = None) -> Draft:
     found = events_of(stream, samples, paths)
     if not found.events.num_rows:
         first = f": the first was refused as {found.refused[0].reason}" if found.refused else ""
-        raise NoEvents(f"{samples[0].path}: none of {found.lines} lines became an event{first}")
-    seen = seen_in(stream, found)
+        raise NoEventsError(f"{samples[0].path}: none of {found.lines} lines became an event{first}")
+    seen = column_values(stream, found)
     data |= first_blocks(stream, seen, found)
     parse(data, name)
     repeated = None if stream.unique else repeats(seen, found)
@@ -80,28 +80,30 @@ def draft(samples: Sequence[Sample], name: str | None = None) -> Draft:
     return Draft(text, found, "" if when is None else when.untimed)
 
 
-def _recognised(samples: Sequence[Sample]) -> Log:
+def _recognised(samples: Sequence[LogSample]) -> DetectedFormat:
     """The form that all files have, with the fields of all of them."""
     logs = [_form(sample, sample.lines) for sample in samples]
     first, fields = logs[0], dict[str, list[str]]()
     for sample, log in zip(samples, logs, strict=True):
         wanted, got = first.preset or first.format, log.preset or log.format
         if got != wanted:
-            raise Refusal(f"{sample.path}: must be of the form of {samples[0].path}, {wanted}; it is {got}")
+            raise UsageError(
+                f"{sample.path}: must be of the form of {samples[0].path}, {wanted}; it is {got}"
+            )
         if log.options != first.options:
             # Alone, each has what all its lines have in common: together they may have less.
-            share = LOOKED_AT // len(samples) + 1
+            share = SAMPLE_LINES // len(samples) + 1
             return _form(samples[0], [line for one in samples for line in one.lines[:share]])
         for path, texts in log.fields.items():
             fields.setdefault(path, []).extend(texts)
     return replace(first, fields=fields)
 
 
-def _form(sample: Sample, lines: Sequence[str]) -> Log:
+def _form(sample: LogSample, lines: Sequence[str]) -> DetectedFormat:
     try:
         log = recognise(lines)
     except (Unknown, NotRead) as error:
-        raise NoEvents(f"{sample.path}: {error}") from None
+        raise NoEventsError(f"{sample.path}: {error}") from None
     # What was looked at has no empty lines, which count for a job.
     counted = {
         name: sample.number(value)
@@ -111,17 +113,19 @@ def _form(sample: Sample, lines: Sequence[str]) -> Log:
     return replace(log, options={**log.options, **counted})
 
 
-def _landing_path(sample: Sample) -> str:
+def _landing_path(sample: LogSample) -> str:
     """A file's path as the stream file writes it: from the landing folder where it lies in there."""
     path = normpath(sample.path.absolute())
     try:
         PathPattern(pattern_of([path]))
     except ValueError as error:
-        raise Refusal(f"{path!r}: no path of a stream can say this name: {error}") from None
-    return path.removeprefix(f"{home()}/")
+        raise UsageError(f"{path!r}: no path of a stream can say this name: {error}") from None
+    return path.removeprefix(f"{landing_root()}/")
 
 
-def _data(name: str, log: Log, pattern: str, columns: Sequence[Column], when: When | None) -> dict[str, Any]:
+def _data(
+    name: str, log: DetectedFormat, pattern: str, columns: Sequence[InferredColumn], when: InferredTime | None
+) -> dict[str, Any]:
     source: dict[str, Any] = {"path": pattern}
     if log.preset is None:
         source["format"] = log.format

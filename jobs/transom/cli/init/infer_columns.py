@@ -4,15 +4,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transom.cli.init.detected_format import Log
+from transom.cli.init.detected_format import DetectedFormat
 from transom.cli.init.infer_path import identifier
-from transom.cli.init.infer_time import When, rank, says_time
-from transom.cli.init.infer_types import Kind, kind_of
+from transom.cli.init.infer_time import InferredTime, rank, says_time
+from transom.cli.init.infer_types import ColumnType, kind_of
 from transom.formats.embedded_option import inside
 from transom.formats.json.record_paths import AROUND
 from transom.formats.record_format import EPOCHS
 
-MOST_COLUMNS = 60
+MAX_COLUMNS = 60
 """Columns that are declared; of a log with more, the rest are named in a comment."""
 KEYS = (
     "orig_h", "client", "client_ip", "srcip", "src", "src_ip", "call", "source_ip", "remote_addr", "device",
@@ -51,7 +51,7 @@ NO_KEY = re.compile(r"message|msg|text|.*_text|extension|arguments|request|agent
 
 
 @dataclass(frozen=True)
-class Column:
+class InferredColumn:
     """A column that is declared.
 
     Attributes:
@@ -63,7 +63,7 @@ class Column:
 
     name: str
     path: str
-    kind: Kind
+    kind: ColumnType
     sample: tuple[str, ...]
     is_: str | None = None
     note: str = ""
@@ -97,7 +97,9 @@ class Column:
         return f"{said}; {self.kind.doubt}" if self.kind.doubt else said
 
 
-def columns_of(log: Log, when: When | None, taken: Sequence[str] = ()) -> tuple[list[Column], list[str]]:
+def columns_of(
+    log: DetectedFormat, when: InferredTime | None, taken: Sequence[str] = ()
+) -> tuple[list[InferredColumn], list[str]]:
     """The columns of a log, and the fields that are none: too many, or of a name that no path can say.
 
     The fields of the time are none: event_time holds what they say.
@@ -105,13 +107,13 @@ def columns_of(log: Log, when: When | None, taken: Sequence[str] = ()) -> tuple[
     Args:
         taken: names that no column may have.
     """
-    columns: list[Column] = []
+    columns: list[InferredColumn] = []
     left = []
     of_time = () if when is None else when.fields
     for path, texts in log.fields.items():
         if path in of_time:
             continue
-        if not _is_path(path) or len(columns) >= MOST_COLUMNS:
+        if not _is_path(path) or len(columns) >= MAX_COLUMNS:
             left.append(path)
             continue
         kind = _kind(log, path, texts)
@@ -119,17 +121,19 @@ def columns_of(log: Log, when: When | None, taken: Sequence[str] = ()) -> tuple[
         sample = tuple(dict.fromkeys(texts))[:3]
         name = identifier(_own_name(log, path), used)
         if kind.comma is None:
-            columns.append(Column(name, path, kind, sample))
+            columns.append(InferredColumn(name, path, kind, sample))
             continue
         text = identifier(f"{name}_text", [*used, name])
         number = f"cast(split_part({text}, ',', 1) || '.' || split_part({text}, ',', 2) as double)"
-        columns.append(Column(text, path, kind, sample))
+        columns.append(InferredColumn(text, path, kind, sample))
         note = f"?: made of {text}, which has a decimal comma"
-        columns.append(Column(name, path, Kind("number", resolution=kind.comma), sample, number, note))
+        columns.append(
+            InferredColumn(name, path, ColumnType("number", resolution=kind.comma), sample, number, note)
+        )
     return columns, left
 
 
-def _own_name(log: Log, path: str) -> str:
+def _own_name(log: DetectedFormat, path: str) -> str:
     """The name of a field where it stands: in the text of another one, or around the record."""
     given = inside(log.options)
     if given is not None and path.startswith(given.prefix):
@@ -141,7 +145,7 @@ def _is_path(field: str) -> bool:
     return bool(field) and "|" not in field and field == field.strip()
 
 
-def _kind(log: Log, path: str, texts: Sequence[str]) -> Kind:
+def _kind(log: DetectedFormat, path: str, texts: Sequence[str]) -> ColumnType:
     """What a field holds, which the log may say itself."""
     kind = kind_of(texts)
     if kind.form in EPOCHS and not says_time(path):
@@ -150,15 +154,15 @@ def _kind(log: Log, path: str, texts: Sequence[str]) -> Kind:
     if said is None or said == kind.type or (said == "string" and kind.type == "timestamp"):
         return kind
     if said == "timestamp":
-        return Kind("timestamp", form="epoch")
+        return ColumnType("timestamp", form="epoch")
     if said == "number":
         step = kind.resolution if kind.type == "number" else None
-        return Kind("number", resolution=step or "0.000001")
-    return Kind(said)
+        return ColumnType("number", resolution=step or "0.000001")
+    return ColumnType(said)
 
 
 @dataclass(frozen=True)
-class Seen:
+class ColumnValues:
     """What the events of the first lines hold in one column.
 
     Attributes:
@@ -172,7 +176,7 @@ class Seen:
     structured: bool = False
 
 
-def key_of(seen: Sequence[Seen], events: int) -> Seen | None:
+def key_of(seen: Sequence[ColumnValues], events: int) -> ColumnValues | None:
     """A column worth a figure for each of its values: they repeat, and no event lacks it."""
     fit = [
         s
@@ -186,7 +190,7 @@ def key_of(seen: Sequence[Seen], events: int) -> Seen | None:
     return fit[0] if fit else None
 
 
-def unique_of(seen: Sequence[Seen], events: int, different: int) -> Seen | None:
+def unique_of(seen: Sequence[ColumnValues], events: int, different: int) -> ColumnValues | None:
     """A column that names each event, where some name is there more than once.
 
     Args:
@@ -201,7 +205,7 @@ def unique_of(seen: Sequence[Seen], events: int, different: int) -> Seen | None:
     return max(fit, key=lambda s: s.distinct, default=None)
 
 
-def figure_of(seen: Sequence[Seen], events: int) -> tuple[str, str] | None:
+def figure_of(seen: Sequence[ColumnValues], events: int) -> tuple[str, str] | None:
     """Return a column worth adding up, with the function; else a measured one to average; None where there
     is none.
 

@@ -8,15 +8,15 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from transom.cli.init.try_draft import extents
-from transom.cli.log_sample import Sample
+from transom.cli.log_sample import LogSample
 from transom.core.intervals import HOUR, hour_of
 from transom.core.path_pattern import Match
 from transom.core.terminal import counted
 from transom.spec.stream import Stream
 
-MOST_AHEAD = 14 * HOUR
+MAX_AHEAD = 14 * HOUR
 """By how much a local time may lie ahead of UTC; behind it, by two hours less."""
-TAKEN_AS_UTC = "?: the times in the names are taken as UTC; else say their `zone`"
+ASSUMED_UTC = "?: the times in the names are taken as UTC; else say their `zone`"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class NamedHours:
     expect: int | None = None
 
 
-def named_hours(stream: Stream, samples: Sequence[Sample], paths: Sequence[str]) -> NamedHours | None:
+def named_hours(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]) -> NamedHours | None:
     """Return what names say; None where they say no time.
 
     Args:
@@ -49,7 +49,7 @@ def named_hours(stream: Stream, samples: Sequence[Sample], paths: Sequence[str])
     matches = [match for match in map(pattern.match, paths) if match is not None and match.start is not None]
     expect = _expected(matches)
     if pattern.unit != "hour":
-        return NamedHours(TAKEN_AS_UTC, expect=expect)
+        return NamedHours(ASSUMED_UTC, expect=expect)
     found = zip(map(pattern.match, paths), extents(stream, samples, paths), strict=True)
     # The first line may have come late: most lines of a file are of its hour.
     named = [
@@ -59,7 +59,7 @@ def named_hours(stream: Stream, samples: Sequence[Sample], paths: Sequence[str])
     ]
     ahead = {start - hour_of(last) for start, last in named}
     if not named or (len(ahead) > 1 and not _local(stream, named)):
-        return NamedHours(TAKEN_AS_UTC, expect=expect)
+        return NamedHours(ASSUMED_UTC, expect=expect)
     if ahead == {timedelta(0)}:
         return NamedHours("the hour in a name is that of its lines, in UTC", expect=expect)
     zone = _local(stream, named)
@@ -67,8 +67,8 @@ def named_hours(stream: Stream, samples: Sequence[Sample], paths: Sequence[str])
         note = f"?: the times in the names are those of the lines, in {zone}"
         return NamedHours(note, zone, True, expect)
     (by,) = ahead
-    if not timedelta(hours=2) - MOST_AHEAD <= by <= MOST_AHEAD:
-        return NamedHours(TAKEN_AS_UTC, expect=expect)
+    if not timedelta(hours=2) - MAX_AHEAD <= by <= MAX_AHEAD:
+        return NamedHours(ASSUMED_UTC, expect=expect)
     hours = by // HOUR
     words = f"{counted(abs(hours), 'hour')} {'after' if hours > 0 else 'before'}"
     note = f"?: names are {words} their lines in UTC: if that is local time, say its `zone`, such as this"

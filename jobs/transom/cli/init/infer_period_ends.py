@@ -7,11 +7,11 @@ from itertools import pairwise
 
 from transom.cli.init.infer_path import pattern_of
 from transom.cli.init.try_draft import extents
-from transom.cli.log_sample import Sample
+from transom.cli.log_sample import LogSample
 from transom.core.durations import format_duration
 from transom.core.intervals import HOUR
 from transom.core.path_pattern import PathPattern
-from transom.spec.source import LEAST
+from transom.spec.source import MIN_UNIT_LENGTH
 from transom.spec.stream import Stream
 
 DAY = timedelta(days=1)
@@ -51,7 +51,7 @@ class NamedEnds:
         return f"{seen}{zone}"
 
 
-def named_ends(stream: Stream, samples: Sequence[Sample], paths: Sequence[str]) -> NamedEnds | None:
+def named_ends(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]) -> NamedEnds | None:
     """Return what names say of ends; None where they say the start of what a file covers, or nothing.
 
     Args:
@@ -70,7 +70,7 @@ def named_ends(stream: Stream, samples: Sequence[Sample], paths: Sequence[str]) 
     several, first = len(names) > 1, min(first for _, first, _ in files)
     for covers in _periods(names) if several else PERIODS:
         fits = all(named - covers < last <= named for named, _, last in files)
-        if fits and covers >= LEAST[pattern.unit] and (several or names[0] - covers <= first):
+        if fits and covers >= MIN_UNIT_LENGTH[pattern.unit] and (several or names[0] - covers <= first):
             return NamedEnds(text, covers, several, names[0])
     return None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from string import punctuation
 
-from transom.cli.init.detected_format import MOST
+from transom.cli.init.detected_format import MIN_SHARE
 from transom.cli.init.infer_path import identifier
 from transom.cli.init.infer_types import HALF, KLOG, partial_times_of, skeleton, times_of
 
@@ -29,7 +29,7 @@ KNOWN = {
     "process": re.compile(r"[^ \[\]:]+\[[0-9]+\]:"),
 }
 """Names of parts that tell by their form what they are."""
-SPOKEN = re.compile("(?![ap]m[,.:]?$)[A-Za-z]?[a-z']+[,.:]?")
+PROSE = re.compile("(?![ap]m[,.:]?$)[A-Za-z]?[a-z']+[,.:]?")
 BLANKS, TABS = ("[^ ]+", " +"), (r"\S+", r"\s+")
 """A word, and what stands between words, of lines with blanks alone, and with tabs too."""
 QUOTED, ESCAPED = '[^"]*)', r'(?:[^"\\]|\\.)*)'
@@ -90,12 +90,12 @@ class Place:
     """Where a time stands in a line.
 
     Attributes:
-        at: its first part.
+        position: its first part.
         width: how many parts it goes over.
         before, after: expressions of what is around it and not of the time, such as a comma.
     """
 
-    at: int
+    position: int
     width: int
     before: str = ""
     after: str = ""
@@ -159,7 +159,7 @@ def _shape(rows: Sequence[Sequence[Token]]) -> tuple[list[Form], Sequence[Sequen
     A dash alone stands for a part of any form, that has no value.
     """
     forms: list[Form] = []
-    alike, least = rows, MOST * len(rows)
+    alike, least = rows, MIN_SHARE * len(rows)
     while sum(len(row) == len(forms) for row in alike) < least:
         at = len(forms)
         seen = Counter(row[at].shape for row in alike if len(row) > at and row[at] != DASH)
@@ -186,7 +186,7 @@ def _before_message(rows: Sequence[Sequence[Token]], length: int) -> int:
         if (
             at > 0
             and at + 3 <= length
-            and all(SPOKEN.fullmatch(t.text) for row in rows for t in row[at : at + 3])
+            and all(PROSE.fullmatch(t.text) for row in rows for t in row[at : at + 3])
         ):
             return at
     dashes = [at for at in range(length) if all(row[at] == DASH for row in rows)]
@@ -214,7 +214,7 @@ def _parts(
         part = [row[at] for row in rows]
         values = [token.text for token in part if token != DASH]
         form, label, glued = forms[at]
-        here = timed if timed is not None and at == timed.at else None
+        here = timed if timed is not None and at == timed.position else None
         width = 1 if here is None else here.width
         end = ""
         if form == "word" and here is None and len(values) == len(part):
@@ -230,7 +230,7 @@ def _parts(
             name = "pid" if name == name_of(values, at) else name
         elif (
             timed is not None
-            and at == timed.at + timed.width
+            and at == timed.position + timed.width
             and name.startswith("field_")
             and at + 1 < len(forms)
         ):

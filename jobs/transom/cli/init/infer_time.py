@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from zoneinfo import available_timezones
 
-from transom.cli.init.detected_format import MOST, Log
+from transom.cli.init.detected_format import MIN_SHARE, DetectedFormat
 from transom.cli.init.infer_path import captured_of, dated, identifier
 from transom.cli.init.infer_types import (
     HALF,
     ZONES,
-    Kind,
+    ColumnType,
     Lacks,
     kind_of,
     partial_times_of,
@@ -42,13 +42,13 @@ ZONE_NAMES = (
 OFFSET = re.compile(r"[+-](?:0\d|1[0-4]):?[0-5]\d|Z")
 HOURS = re.compile(r"(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>[0-9]{1,2})(?::?00)?")
 CLOCK = re.compile(r"\d?\d[:.]\d\d")
-ZONE_ASKED = "?: which zone these are in, such as Europe/Berlin"
+ZONE_QUESTION = "?: which zone these are in, such as Europe/Berlin"
 
-LETTERS_ASKED = "?: other zones than {} have such letters, too"
+LETTERS_QUESTION = "?: other zones than {} have such letters, too"
 
 
 @dataclass(frozen=True)
-class When:
+class InferredTime:
     """The time of an event.
 
     Attributes:
@@ -67,7 +67,7 @@ class When:
     untimed: str = ""
 
 
-def time_of(log: Log, paths: Sequence[str], start: str) -> When:
+def time_of(log: DetectedFormat, paths: Sequence[str], start: str) -> InferredTime:
     """The time of a log's records: one of its fields, or a day and a time of day beside it; else what the
     files' paths add to a time without a year or a day; else their lines.
 
@@ -76,13 +76,15 @@ def time_of(log: Log, paths: Sequence[str], start: str) -> When:
         start: from which lines count, as a stream file says it.
     """
     kinds = {
-        field: Kind("timestamp", form="epoch") if log.types.get(field) == "timestamp" else kind_of(texts)
+        field: ColumnType("timestamp", form="epoch")
+        if log.types.get(field) == "timestamp"
+        else kind_of(texts)
         for field, texts in log.fields.items()
         if texts and "|" not in field and field == field.strip()
     }
     times = [field for field, kind in kinds.items() if kind.type == "timestamp"]
     # A number may be as large by chance.
-    sure = [field for field in times if kinds[field].form not in EPOCHS or _is_said(log, field)]
+    sure = [field for field in times if kinds[field].form not in EPOCHS or _is_time_field(log, field)]
     leading = _several(log, log.time) if len(log.time) > 1 else None
     if leading is not None:
         return _in_zone(log, leading)
@@ -95,19 +97,19 @@ def time_of(log: Log, paths: Sequence[str], start: str) -> When:
     return _alone(log, kinds, times) if times else joined or partial or _by_lines(kinds, start)
 
 
-def _alone(log: Log, kinds: Mapping[str, Kind], times: Sequence[str]) -> When:
+def _alone(log: DetectedFormat, kinds: Mapping[str, ColumnType], times: Sequence[str]) -> InferredTime:
     best = min(times, key=lambda field: (rank(identifier(field), TIMES), kinds[field].form in EPOCHS))
     kind = kinds[best]
     notes = [_seen(log.fields[best])]
     notes += _doubts(kind.otherwise, kind.doubt)
-    if kind.form in EPOCHS and not _is_said(log, best):
+    if kind.form in EPOCHS and not _is_time_field(log, best):
         notes.append("?: taken for a time by its size alone")
     if len(times) > 1:
         notes.append(f"other times: {', '.join(field for field in times if field != best)}")
     return _when(log, [best], str(kind.form), kind.zone if kind.local else None, notes)
 
 
-def _in_zone(log: Log, when: When) -> When:
+def _in_zone(log: DetectedFormat, when: InferredTime) -> InferredTime:
     """A time with the field that says its offset or zone, where there is one."""
     form = when.declared.get("format", "iso")
     if "zone" not in when.declared or LETTERS in str(form).split():
@@ -128,11 +130,11 @@ def _in_zone(log: Log, when: When) -> When:
         if len(zones) > 1:
             few = ", ".join(zones[:3]) + (", ..." if len(zones) > 3 else "")
             asked = f"?: {field} says which zone each is in, {few}, and only one can be declared"
-            return replace(when, note=when.note.replace(ZONE_ASKED, asked))
+            return replace(when, note=when.note.replace(ZONE_QUESTION, asked))
     return when
 
 
-def _is_zone(log: Log, field: str, times: Sequence[str]) -> bool:
+def _is_zone(log: DetectedFormat, field: str, times: Sequence[str]) -> bool:
     """Whether all texts of a field are offsets or zones, and its name or its place says that they are the
     time's."""
     texts = log.fields[field]
@@ -154,7 +156,7 @@ def _zone_of(text: str) -> str | None:
     return text if "/" in text and text in available_timezones() else None
 
 
-def _of_one_zone(log: Log, when: When, field: str) -> When | None:
+def _of_one_zone(log: DetectedFormat, when: InferredTime, field: str) -> InferredTime | None:
     """A time whose zone one text says in all lines; a line with another one is refused, and not misread."""
     texts = set(log.fields[field])
     written = _texts(log, when.fields)[:2000]
@@ -166,17 +168,17 @@ def _of_one_zone(log: Log, when: When, field: str) -> When | None:
     fields = [*when.fields, field]
     notes = [_seen(_texts(log, fields)), f"lines with another {field} than {text} are refused"]
     declared = {"column": fields, "format": f"{form} {text}", "zone": zone}
-    return When(tuple(fields), declared, "; ".join(notes))
+    return InferredTime(tuple(fields), declared, "; ".join(notes))
 
 
-def _is_said(log: Log, field: str) -> bool:
+def _is_time_field(log: DetectedFormat, field: str) -> bool:
     """Whether a field is a time by its type or its name."""
     return log.types.get(field) == "timestamp" or says_time(field)
 
 
-def _joined(log: Log, kinds: Mapping[str, Kind], start: str) -> When | None:
+def _joined(log: DetectedFormat, kinds: Mapping[str, ColumnType], start: str) -> InferredTime | None:
     """A day and a time of day beside it, in columns of any name, with its half of the day."""
-    unread: When | None = None
+    unread: InferredTime | None = None
     days = [
         field
         for field, kind in kinds.items()
@@ -187,7 +189,7 @@ def _joined(log: Log, kinds: Mapping[str, Kind], start: str) -> When | None:
     clocks = [
         field
         for field in kinds
-        if sum(map(bool, map(CLOCK.match, log.fields[field]))) >= MOST * len(log.fields[field])
+        if sum(map(bool, map(CLOCK.match, log.fields[field]))) >= MIN_SHARE * len(log.fields[field])
     ]
     clocks.sort(key=lambda field: rank(identifier(field), TIMES))
     for day in days:
@@ -196,37 +198,39 @@ def _joined(log: Log, kinds: Mapping[str, Kind], start: str) -> When | None:
             found = _several(log, [day, clock, *half])
             if found is None and half and _several(log, [day, clock]) is not None:
                 why = f"{_seen(_texts(log, [day, clock, *half]))} is a time of no form that is known"
-                unread = unread or When((), {"lines": "1 second", "from": start}, f"?: {why}", untimed=why)
+                unread = unread or InferredTime(
+                    (), {"lines": "1 second", "from": start}, f"?: {why}", untimed=why
+                )
             if found is not None and (_is_date(log, day, clock) or not _is_six_digits(found)):
                 return found
     return unread
 
 
-def _half(log: Log, clock: str) -> list[str]:
+def _half(log: DetectedFormat, clock: str) -> list[str]:
     """Return the field behind a time of day that says its half of the day; none where there is none."""
     order = list(log.fields)
     behind = order[order.index(clock) + 1 :][:1]
     return [field for field in behind if log.fields[field] and all(map(HALF.fullmatch, log.fields[field]))]
 
 
-def _is_date(log: Log, day: str, clock: str) -> bool:
+def _is_date(log: DetectedFormat, day: str, clock: str) -> bool:
     """Whether the name or the place of a field says that it is the day of a time of day."""
     order = list(log.fields)
     return rank(identifier(day), DAYS)[0] < 2 or order.index(clock) == order.index(day) + 1
 
 
-def _is_six_digits(when: When) -> bool:
+def _is_six_digits(when: InferredTime) -> bool:
     """Whether the day is written as a number that may be any other, such as that of a process."""
     return str(when.declared.get("format")).startswith("%y%m%d")
 
 
-def _several(log: Log, fields: Sequence[str]) -> When | None:
+def _several(log: DetectedFormat, fields: Sequence[str]) -> InferredTime | None:
     """A whole time of several fields, with blanks between them."""
     texts = _texts(log, fields)
     found = times_of(texts[:2000]) if texts else None
     if found is None:
         return None
-    kind = Kind("timestamp", form=found.form, share=found.share)
+    kind = ColumnType("timestamp", form=found.form, share=found.share)
     notes = [_seen(texts), *_doubts(found.otherwise, kind.doubt)]
     return _when(log, fields, found.form, found.zone if found.local else None, notes)
 
@@ -235,7 +239,9 @@ def _doubts(otherwise: str | None, doubt: str) -> list[str]:
     return [*([f"?: or {otherwise}, these lines fit both"] if otherwise else []), *([doubt] if doubt else [])]
 
 
-def _partial(log: Log, kinds: Mapping[str, Kind], paths: Sequence[str], start: str) -> When | None:
+def _partial(
+    log: DetectedFormat, kinds: Mapping[str, ColumnType], paths: Sequence[str], start: str
+) -> InferredTime | None:
     """A time without a year, or without a day, which the files' names may say."""
     found: list[tuple[tuple[str, ...], str, Lacks]] = []
     leads = [log.time] if len(log.time) > 1 else []
@@ -251,14 +257,16 @@ def _partial(log: Log, kinds: Mapping[str, Kind], paths: Sequence[str], start: s
     if captured is None:
         why = f"no {lacks} is found for the times in {' '.join(fields)} ({seen})"
         note = f"?: {why}, so they are not read; {_advice(paths[0], lacks)}"
-        return When((), {"lines": "1 second", "from": start}, note, untimed=why)
+        return InferredTime((), {"lines": "1 second", "from": start}, note, untimed=why)
     edge = "a new year" if lacks == "year" else "midnight"
     notes = [
         f"{seen}, with the {lacks} of the file's name",
         f"?: a file must not go over {edge}",
     ]
     when = _when(log, fields, f"{captured.form} {form}", "UTC", notes)
-    return When(fields, {**when.declared, "column": [*captured.names, *fields]}, when.note, captured.pattern)
+    return InferredTime(
+        fields, {**when.declared, "column": [*captured.names, *fields]}, when.note, captured.pattern
+    )
 
 
 def _advice(path: str, lacks: Lacks) -> str:
@@ -268,12 +276,14 @@ def _advice(path: str, lacks: Lacks) -> str:
     )
 
 
-def _by_lines(kinds: Mapping[str, Kind], start: str) -> When:
+def _by_lines(kinds: Mapping[str, ColumnType], start: str) -> InferredTime:
     why = "no field looks like a time"
-    return When((), {"lines": "1 second", "from": start}, f"?: {why}", untimed=why)
+    return InferredTime((), {"lines": "1 second", "from": start}, f"?: {why}", untimed=why)
 
 
-def _when(log: Log, fields: Sequence[str], form: str, zone: str | None, notes: Sequence[str]) -> When:
+def _when(
+    log: DetectedFormat, fields: Sequence[str], form: str, zone: str | None, notes: Sequence[str]
+) -> InferredTime:
     """What a stream file says of a time.
 
     Args:
@@ -286,13 +296,13 @@ def _when(log: Log, fields: Sequence[str], form: str, zone: str | None, notes: S
     if zone is not None and form not in EPOCHS:
         declared["zone"] = zone
         if LETTERS in form.split():
-            said[1:1] = [] if zone == "UTC" else [LETTERS_ASKED.format(zone)]
+            said[1:1] = [] if zone == "UTC" else [LETTERS_QUESTION.format(zone)]
         elif not log.utc:
-            said.insert(1, ZONE_ASKED)
-    return When(tuple(fields), declared, "; ".join(said))
+            said.insert(1, ZONE_QUESTION)
+    return InferredTime(tuple(fields), declared, "; ".join(said))
 
 
-def _texts(log: Log, fields: Sequence[str]) -> Sequence[str]:
+def _texts(log: DetectedFormat, fields: Sequence[str]) -> Sequence[str]:
     if len(fields) == 1:
         return log.fields[fields[0]]
     return [" ".join(row) for row in zip(*(log.fields[field] for field in fields), strict=False)]

@@ -11,7 +11,7 @@ from itertools import product
 from math import floor, log10
 from typing import Literal
 
-from transom.cli.init.detected_format import MOST
+from transom.cli.init.detected_format import MIN_SHARE
 from transom.formats.record_format import EPOCHS, FieldType
 from transom.formats.times import UNIVERSAL, letters_of, one_instant
 
@@ -105,7 +105,7 @@ PARTIAL: Mapping[str, Lacks] = {
 
 
 @dataclass(frozen=True)
-class Kind:
+class ColumnType:
     """What a column holds.
 
     Attributes:
@@ -140,7 +140,7 @@ class Kind:
         return f"?: {floor(self.share * 10_000) / 100:g} % are {words}, lines with others are refused"
 
 
-def kind_of(values: Sequence[str], counted: bool = False) -> Kind:
+def kind_of(values: Sequence[str], counted: bool = False) -> ColumnType:
     """What some texts are; of those that could be several things the narrowest.
 
     Args:
@@ -149,36 +149,36 @@ def kind_of(values: Sequence[str], counted: bool = False) -> Kind:
     missing = tuple(text for text in NOTHING if text in values)
     rest = [text for text in values if text not in missing and text != ""]
     if not rest:
-        return Kind("string", missing)
+        return ColumnType("string", missing)
     # One letter alone, in all lines, may be the first of any alphabet.
     if TRUTH.issuperset(rest) and set(rest) not in ({"T"}, {"F"}):
-        return Kind("boolean", missing)
+        return ColumnType("boolean", missing)
     time = times_of(rest)
     # A day alone is no time of an event.
     if time is not None and (
         not counted if time.form in EPOCHS else sorted(map(len, rest))[len(rest) // 2] > len("2024-05-01")
     ):
-        return Kind(
+        return ColumnType(
             "timestamp", missing, form=time.form, local=time.local, zone=time.zone,
             otherwise=time.otherwise, share=time.share,
         )  # fmt: skip
     numbers = [text for text in rest if NUMBER.fullmatch(text)]
-    if len(numbers) >= MOST * len(rest) and not any(
+    if len(numbers) >= MIN_SHARE * len(rest) and not any(
         DIGITS.fullmatch(t) for t in rest if not NUMBER.fullmatch(t)
     ):
         share = len(numbers) / len(rest)
         sentinels = _sentinels(numbers)
         missing += sentinels
         if all(map(INTEGER.fullmatch, numbers)):
-            return Kind("integer", missing, share=share)
+            return ColumnType("integer", missing, share=share)
         step = _resolution([text for text in numbers if text not in sentinels])
-        return Kind("number", missing, resolution=step, share=share)
+        return ColumnType("number", missing, resolution=step, share=share)
     commas = [text for text in rest if DECIMAL_COMMA.fullmatch(text)]
     if commas and len(commas) + sum(INTEGER.fullmatch(text) is not None for text in rest) == len(rest):
         if all(map(THOUSANDS.fullmatch, commas)):
-            return Kind("string", missing, thousands=True)
-        return Kind("string", missing, comma=_resolution([text.replace(",", ".") for text in rest]))
-    return Kind("string", missing)
+            return ColumnType("string", missing, thousands=True)
+        return ColumnType("string", missing, comma=_resolution([text.replace(",", ".") for text in rest]))
+    return ColumnType("string", missing)
 
 
 def _sentinels(numbers: Sequence[str]) -> tuple[str, ...]:
@@ -206,7 +206,7 @@ def _resolution(numbers: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Times:
-    """What times are written in: as in `Kind`.
+    """What times are written in: as in `ColumnType`.
 
     Attributes:
         share: of the texts that are such times.
@@ -221,7 +221,7 @@ class Times:
 
 def times_of(values: Sequence[str]) -> Times | None:
     """The form that most of some times have; None where they are no times."""
-    least = MOST * len(values)
+    least = MIN_SHARE * len(values)
     compact = sum(len(text) == 14 and text.isdigit() for text in values) >= least
     instants = [text for text in values if INSTANT.fullmatch(text)]
     if len(instants) >= least and not compact:
@@ -250,13 +250,13 @@ def _iso(text: str) -> datetime | None:
 def _written(values: Sequence[str]) -> Times | None:
     """The form of `FORMS` that most of some times have."""
     ((usual, number),) = Counter(map(skeleton, values)).most_common(1)
-    if number < MOST * len(values) or "1" not in usual:
+    if number < MIN_SHARE * len(values) or "1" not in usual:
         return None
     alike = [text for text in values if skeleton(text) == usual]
     forms = [form for form in _alike(alike[0]) if form not in PARTIAL and len(alike[0]) >= 8]
     fits = {form: sum(_fits(form, text) for text in alike) for form in forms if _fits_some(form, alike)}
     most = max(fits.values(), default=0)
-    if not most or most < MOST * len(values):
+    if not most or most < MIN_SHARE * len(values):
         return None
     best, *others = (form for form, number in fits.items() if number == most)
     other = next((form for form in others if _days(form) != _days(best)), None)
@@ -291,7 +291,7 @@ def partial_times_of(values: Sequence[str]) -> tuple[str, Lacks] | None:
         # Of any year there is a leap day.
         if form in PARTIAL:
             fits = sum(_fits(f"%Y {form}", f"2000 {text}") for text in alike)
-            if fits >= MOST * len(values[:2000]):
+            if fits >= MIN_SHARE * len(values[:2000]):
                 return form, PARTIAL[form]
     return None
 

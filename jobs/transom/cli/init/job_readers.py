@@ -5,17 +5,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from transom.formats.json.lines import loaded
-from transom.formats.json.records import Text, spread
-from transom.formats.record_format import EventTime, Layout
+from transom.formats.json.lines import parse_json
+from transom.formats.json.records import Text, explode_records
+from transom.formats.record_format import EventTime, RecordFormat
 from transom.formats.regex import Regex
-from transom.formats.typed_columns import Refusals
+from transom.formats.typed_columns import Rejections
 
 
 def object_of(line: str) -> dict[str, Any] | None:
     """Return the object that a line is, numbers as their own text; None where it is none."""
     try:
-        record = loaded(line) if line.lstrip()[:1] == "{" else None
+        record = parse_json(line) if line.lstrip()[:1] == "{" else None
     except ValueError:
         return None
     return record if isinstance(record, dict) else None
@@ -29,16 +29,16 @@ def records_of(lines: Sequence[str], path: str, around: Sequence[str]) -> list[d
         around: paths of what stands around them, such as `$.sent`.
     """
     strings = pa.array(lines, pa.string())
-    text = Text(strings, strings.cast(pa.large_binary()), Refusals.none(len(lines)))
-    found = (record for part in spread(text, path, around) for record in part.strings.to_pylist())
+    text = Text(strings, strings.cast(pa.large_binary()), Rejections.none(len(lines)))
+    found = (record for part in explode_records(text, path, around) for record in part.strings.to_pylist())
     objects = (object_of(record) for record in found if record is not None)
     return [record for record in objects if record is not None]
 
 
 def groups_of(lines: Sequence[str], pattern: str) -> tuple[dict[str, list[str]], int]:
     """Return the texts of each group of a pattern, and how many lines it matches."""
-    layout = Layout("regex", (), EventTime(()), {"pattern": pattern})
-    refused = Refusals.none(len(lines))
+    layout = RecordFormat("regex", (), EventTime(()), {"pattern": pattern})
+    refused = Rejections.none(len(lines))
     records = Regex(layout).parse(pa.array(lines, pa.string()), refused)
     fields = {name: texts.drop_null().to_pylist() for name, texts in records.fields.items()}
     return fields, len(lines) - int(refused.any.sum())

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from transom.cli.init.detected_format import MOST
+from transom.cli.init.detected_format import MIN_SHARE
 from transom.cli.init.infer_columns import NO_FIGURE
 from transom.cli.init.infer_path import identifier
 from transom.cli.init.infer_types import kind_of
@@ -40,7 +40,7 @@ def flat(records: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[str]], di
     for path, seen in kinds.items():
         if seen.keys() == {bool}:
             types[path] = "boolean"
-        elif seen[Raw] < MOST * seen.total() and not _is_quoted_number(path, fields[path]):
+        elif seen[Raw] < MIN_SHARE * seen.total() and not _is_quoted_number(path, fields[path]):
             # A text in JSON is one on purpose, unless it is a time.
             types[path] = "string"
     return fields, types

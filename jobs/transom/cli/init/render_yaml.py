@@ -5,15 +5,15 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from transom.cli.init.detected_format import Log
-from transom.cli.init.infer_columns import Column
+from transom.cli.init.detected_format import DetectedFormat
+from transom.cli.init.infer_columns import InferredColumn
 from transom.cli.init.infer_name_times import NamedHours
 from transom.cli.init.infer_period_ends import NamedEnds
-from transom.cli.init.infer_time import When
+from transom.cli.init.infer_time import InferredTime
 from transom.cli.init.suggest_blocks import tolerance_of
-from transom.cli.init.try_draft import Tried
+from transom.cli.init.try_draft import DraftTrial
 from transom.cli.init.yaml_text import comment, flow, lined, scalar
-from transom.cli.log_sample import MOST, Sample
+from transom.cli.log_sample import MAX_BYTES, LogSample
 from transom.core.intervals import HOUR, format_hour, hour_of
 from transom.core.path_pattern import PathPattern
 from transom.core.terminal import counted
@@ -36,12 +36,12 @@ MORE = (
 
 def text_of(
     data: Mapping[str, Any],
-    log: Log,
-    columns: Sequence[Column],
+    log: DetectedFormat,
+    columns: Sequence[InferredColumn],
     left: Sequence[str],
-    when: When | None,
-    samples: Sequence[Sample],
-    found: Tried,
+    when: InferredTime | None,
+    samples: Sequence[LogSample],
+    found: DraftTrial,
     repeated: tuple[str, int] | None,
     ends: NamedEnds | None,
     hours: NamedHours | None,
@@ -70,7 +70,7 @@ def text_of(
     )
 
 
-def _time(data: Mapping[str, Any], when: When | None) -> list[str]:
+def _time(data: Mapping[str, Any], when: InferredTime | None) -> list[str]:
     """What makes the time; where nothing is known to, what a person can choose: none is invented."""
     if when is None:
         return []
@@ -85,11 +85,11 @@ def _time(data: Mapping[str, Any], when: When | None) -> list[str]:
     ]
 
 
-def _heading(samples: Sequence[Sample], found: Tried, when: When | None) -> list[str]:
+def _heading(samples: Sequence[LogSample], found: DraftTrial, when: InferredTime | None) -> list[str]:
     first, last = found.extent
     hours = (hour_of(last) - hour_of(first)) // HOUR + 1
     names = ", ".join(sample.path.name for sample in samples[:3]) + (", ..." if len(samples) > 3 else "")
-    cut = "" if all(sample.whole for sample in samples) else f" (the first {MOST // 2**20} MiB of each)"
+    cut = "" if all(sample.whole for sample in samples) else f" (the first {MAX_BYTES // 2**20} MiB of each)"
     stretch = f"{format_hour(hour_of(first))} to {format_hour(hour_of(last) + HOUR)} UTC"
     extent = f"{stretch} ({counted(hours, 'hour')})"
     if when is not None and when.untimed:
@@ -103,8 +103,8 @@ def _heading(samples: Sequence[Sample], found: Tried, when: When | None) -> list
 
 def _source(
     data: Mapping[str, Any],
-    log: Log,
-    when: When | None,
+    log: DetectedFormat,
+    when: InferredTime | None,
     ends: NamedEnds | None,
     hours: NamedHours | None,
 ) -> list[str]:
@@ -146,7 +146,7 @@ def _landing(name: str) -> list[str]:
     ]
 
 
-def _columns(columns: Sequence[Column], left: Sequence[str], log: Log) -> list[str]:
+def _columns(columns: Sequence[InferredColumn], left: Sequence[str], log: DetectedFormat) -> list[str]:
     if log.preset is None:
         declared = [(f"{column.name}: {flow(column.declared())}", column.words) for column in columns]
         lines = ["columns:", *lined(declared, 2)] if declared else []
@@ -158,7 +158,7 @@ def _columns(columns: Sequence[Column], left: Sequence[str], log: Log) -> list[s
     return [*lines, f"# Left out: {comment(', '.join(left)[:500])}"] if left else lines
 
 
-def _repeats(repeated: tuple[str, int] | None, found: Tried) -> list[str]:
+def _repeats(repeated: tuple[str, int] | None, found: DraftTrial) -> list[str]:
     """A proposal: whether events that have one name are one, nobody but a person knows."""
     if repeated is None:
         return []
@@ -167,7 +167,7 @@ def _repeats(repeated: tuple[str, int] | None, found: Tried) -> list[str]:
     return [f"# unique: [{name}]  # ?: {words}; with this, one of an hour stays"]
 
 
-def _blocks(data: Mapping[str, Any], found: Tried) -> list[str]:
+def _blocks(data: Mapping[str, Any], found: DraftTrial) -> list[str]:
     lines = []
     if "key" in data:
         (key,) = data["key"]

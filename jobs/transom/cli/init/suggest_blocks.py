@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.cli.init.infer_columns import Seen, figure_of, key_of, unique_of
+from transom.cli.init.infer_columns import ColumnValues, figure_of, key_of, unique_of
 from transom.cli.init.infer_path import identifier
-from transom.cli.init.try_draft import TOLERATED, Tried
+from transom.cli.init.try_draft import TOLERATED, DraftTrial
 from transom.spec.stream import Stream
 
 LOOSEST = 0.1
@@ -19,10 +19,10 @@ SHORT = "RANGES 1 HOUR, 5 MINUTES SLIDES 5 MINUTES, 5 MINUTES"
 """Levels for a log of days, and for one of minutes."""
 
 
-def seen_in(stream: Stream, found: Tried) -> list[Seen]:
+def column_values(stream: Stream, found: DraftTrial) -> list[ColumnValues]:
     """What the events hold in each column that is read."""
     return [
-        Seen(
+        ColumnValues(
             name,
             field.type,
             found.events[name].null_count,
@@ -39,7 +39,7 @@ def _structured(texts: pa.ChunkedArray) -> bool:
     return pc.all(pc.match_substring_regex(texts, r'^(\[|\{").*[\]}]$|^\{\}$')).as_py() is True
 
 
-def repeats(seen: Sequence[Seen], found: Tried) -> tuple[str, int] | None:
+def repeats(seen: Sequence[ColumnValues], found: DraftTrial) -> tuple[str, int] | None:
     """A column that names each event, and how many events have a name that another one has; None where there
     is no such column, or each name is there once."""
     rows = found.events.select(["event_time", *(column.name for column in seen)])
@@ -48,12 +48,12 @@ def repeats(seen: Sequence[Seen], found: Tried) -> tuple[str, int] | None:
     return None if column is None else (column.name, rows.num_rows - column.distinct)
 
 
-def first_blocks(stream: Stream, seen: Sequence[Seen], found: Tried) -> dict[str, Any]:
+def first_blocks(stream: Stream, seen: Sequence[ColumnValues], found: DraftTrial) -> dict[str, Any]:
     """A key, a first block of figures, and a tolerance where more lines are refused than by default."""
     key = key_of(seen, found.events.num_rows)
     # What Spark derives is not there yet.
     figure = figure_of(
-        [*seen, *(Seen(name, stream.event_types[name], 0, 2) for name in stream.derived)],
+        [*seen, *(ColumnValues(name, stream.event_types[name], 0, 2) for name in stream.derived)],
         found.events.num_rows,
     )
     measures = {"n": "count"}
@@ -71,6 +71,6 @@ def first_blocks(stream: Stream, seen: Sequence[Seen], found: Tried) -> dict[str
     return blocks
 
 
-def tolerance_of(found: Tried) -> float | None:
+def tolerance_of(found: DraftTrial) -> float | None:
     """Return the share of refused lines that lets such files pass; None where the default does."""
     return min(1.0, round(found.share * 1.5 + 0.005, 2)) if found.share > TOLERATED else None

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.cli.adhoc_files import counted_from
-from transom.cli.log_sample import Sample
+from transom.cli.log_sample import LogSample
 from transom.core.path_pattern import Match
-from transom.formats.read_file import Chunk, Summary, read_file
+from transom.formats.read_file import Chunk, FileSummary, read_file
 from transom.formats.record_format import Span
 from transom.spec.stream import Stream
 
@@ -23,7 +23,7 @@ EXAMPLES = 5
 
 
 @dataclass(frozen=True)
-class Refused:
+class RejectedLine:
     """A line that became no event.
 
     Attributes:
@@ -50,7 +50,7 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Tried:
+class DraftTrial:
     """What became of the first lines.
 
     Attributes:
@@ -61,7 +61,7 @@ class Tried:
     events: pa.Table
     lines: int
     rejected: int
-    refused: tuple[Refused, ...]
+    refused: tuple[RejectedLine, ...]
 
     @property
     def share(self) -> float:
@@ -75,35 +75,35 @@ class Tried:
         return ends["min"].astimezone(UTC), ends["max"].astimezone(UTC)
 
 
-def events_of(stream: Stream, samples: Sequence[Sample], paths: Sequence[str]) -> Tried:
+def events_of(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]) -> DraftTrial:
     """Reads the first lines of files.
 
     Args:
         paths: of the files, as the stream's file writes them.
     """
     events: list[pa.RecordBatch] = []
-    refused: dict[tuple[str, str], Refused] = {}
+    refused: dict[tuple[str, str], RejectedLine] = {}
     lines = rejected = 0
     for sample, path in zip(samples, paths, strict=True):
         match = stream.path_pattern.match(path)
         for part in _read(stream, sample, None if match is None else stream.span(match), match):
-            if isinstance(part, Summary):
+            if isinstance(part, FileSummary):
                 lines, rejected = lines + part.lines, rejected + part.rejected
                 continue
             events.append(part.events)
             for row in part.rejected.to_pylist():
-                one = Refused(row["raw"], row["detail"] or row["reason"])
+                one = RejectedLine(row["raw"], row["detail"] or row["reason"])
                 first = refused.get(one.form)
                 if first is not None:
                     refused[one.form] = replace(first, lines=first.lines + 1)
                 elif len(refused) < EXAMPLES:
                     refused[one.form] = one
     schema = events[0].schema if events else pa.schema([("event_time", pa.timestamp("us", "UTC"))])
-    return Tried(pa.Table.from_batches(events, schema), lines, rejected, tuple(refused.values()))
+    return DraftTrial(pa.Table.from_batches(events, schema), lines, rejected, tuple(refused.values()))
 
 
 def extents(
-    stream: Stream, samples: Sequence[Sample], paths: Sequence[str]
+    stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]
 ) -> list[tuple[datetime, datetime] | None]:
     """The first and the last time of each file's events, whatever its name says; None where it has none."""
     found = []
@@ -119,7 +119,7 @@ def _extent(times: pa.ChunkedArray) -> tuple[datetime, datetime] | None:
     return None if ends["min"] is None else (ends["min"].astimezone(UTC), ends["max"].astimezone(UTC))
 
 
-def times_are_in_names(stream: Stream, samples: Sequence[Sample], paths: Sequence[str]) -> bool:
+def times_are_in_names(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]) -> bool:
     """Whether the times of the files' events are those that their names say, where they say any."""
     for sample, path in zip(samples, paths, strict=True):
         match = stream.path_pattern.match(path)
@@ -140,8 +140,8 @@ def times_are_in_names(stream: Stream, samples: Sequence[Sample], paths: Sequenc
 
 
 def _read(
-    stream: Stream, sample: Sample, span: Span | None, match: Match | None
-) -> Iterator[Chunk | Summary]:
+    stream: Stream, sample: LogSample, span: Span | None, match: Match | None
+) -> Iterator[Chunk | FileSummary]:
     return read_file(
         io.BytesIO(sample.content),
         "sample",

@@ -4,25 +4,25 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StrictInt
 
-from transom.spec.base import InShort, Name, Text
+from transom.spec.base import Name, NonEmptyStr, ShorthandModel
 
 UNNAMED = "alert"
 """The name of an alert that has none."""
 
 
-class Alert(InShort):
+class Alert(ShorthandModel):
     """A condition on reports; one that meets it is a finding. A bare text in the file is its `when`."""
 
     SHORT = ("when", (str,), {"type": "string", "description": "a condition on the reports"})
 
-    when: Text
+    when: NonEmptyStr
     """A condition on the reports, such as slope_sent > 0 and n > 1000: on the key, level, window_start,
     window_end, count, and the figures of the block."""
     level: Annotated[StrictInt, Field(ge=0)] | None = None
     """The level whose reports are looked at, 0 the finest; all where nothing is said."""
     severity: Literal["high", "medium", "low"] = "medium"
     """How bad it is."""
-    title: Text | None = None
+    title: NonEmptyStr | None = None
     """For people: what is the matter, with columns of the key or of the condition in braces, as
     {client} is sent more every hour."""
 

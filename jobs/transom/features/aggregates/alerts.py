@@ -6,7 +6,7 @@ from transom.features.aggregates.alert_spec import UNNAMED
 from transom.features.aggregates.output_columns import report_types
 from transom.features.aggregates.spec import Aggregation
 from transom.formats.record_format import FieldType
-from transom.spec.errors import Problem, of_expression
+from transom.spec.errors import Issue, of_expression
 from transom.spec.expressions import Expression, ExpressionError, condition
 from transom.spec.stream import Stream
 from transom.spec.titles import title_problems
@@ -30,7 +30,7 @@ def figures(stream: Stream, block: str) -> dict[str, FieldType]:
     return {name: kind for name, kind in report_types(stream, block).items() if name in named - beside}
 
 
-def problems(place: str, block: str, stream: Stream) -> Iterator[Problem]:
+def problems(place: str, block: str, stream: Stream) -> Iterator[Issue]:
     """Yield what is wrong with the alerts of a block whose columns are known.
 
     Args:
@@ -44,14 +44,14 @@ def problems(place: str, block: str, stream: Stream) -> Iterator[Problem]:
         if alert.level is not None and alert.level >= len(declared.levels):
             most = len(declared.levels) - 1
             rule = f"must be the number of a level, from 0 to {most}"
-            yield Problem(f"{at}.level", f"{rule}; got {alert.level}")
+            yield Issue(f"{at}.level", f"{rule}; got {alert.level}")
         try:
             met = condition(alert.when, types)
         except ExpressionError as error:
             yield of_expression(at if short else f"{at}.when", error, ("key",))
             continue
         if UNNAMED in (*declared.key, *met.columns):
-            yield Problem(at, f"{UNNAMED} is a column that every alert has; name the column otherwise")
+            yield Issue(at, f"{UNNAMED} is a column that every alert has; name the column otherwise")
         if alert.title is not None:
             told = {*declared.key, *met.columns, "level", "window_start", "window_end", "count"}
             rule = "a title names columns of the key and of its condition"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from transom.features.aggregates.output_columns import report_types
 from transom.features.aggregates.resolve import block_of
 from transom.features.aggregates.spec import Aggregation
-from transom.features.check_builders import built_in, declared, judged_block, met
+from transom.features.check_builders import built_in, declared, judged_block, row_meets
 from transom.ledger.check import Check
 from transom.ledger.stage import rows_where
 from transom.spec.stream import Stream
@@ -47,7 +47,9 @@ def report_checks(stream: Stream) -> tuple[Check, ...]:
 def report_filters(stream: Stream) -> dict[str, str]:
     """Return, for each declared condition on reports, which rows do not meet it."""
     return {
-        rule.check.name: f"NOT {met(rule.every, report_types(stream, judged_block(rule.block, stream)))}"
+        rule.check.name: (
+            f"NOT {row_meets(rule.every, report_types(stream, judged_block(rule.block, stream)))}"
+        )
         for rule in declared(stream, "aggregate")
         if rule.every is not None
     }

@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 from transom.engine.hours import granule, quoted
 from transom.features.aggregates.algorithm.distinct_count import BITS, SIZE
 from transom.features.aggregates.output_columns import hash_column
-from transom.features.aggregates.resolve import Block
+from transom.features.aggregates.resolve import AggregateBlock
 
 
-def with_hashes(granules: DataFrame, events: DataFrame, block: Block, column: str) -> DataFrame:
+def with_hashes(granules: DataFrame, events: DataFrame, block: AggregateBlock, column: str) -> DataFrame:
     """Granules with the smallest hashes of the values of a column; null where a granule has no value."""
     names = ["hour", "granule", *block.key]
     values = events.where(F.col(f"`{column}`").isNotNull())

@@ -6,12 +6,12 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.features.aggregates.resolve import Block
+from transom.features.aggregates.resolve import AggregateBlock
 from transom.storage.store import in_hours
 
 
-def chosen(
-    events: DataFrame, block: Block, targets: Sequence[datetime], hours: Sequence[datetime]
+def select_events(
+    events: DataFrame, block: AggregateBlock, targets: Sequence[datetime], hours: Sequence[datetime]
 ) -> DataFrame:
     """The events of some hours that a block takes.
 

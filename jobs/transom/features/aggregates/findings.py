@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.arrays.arrow import as_type, codes, int64s
+from transom.arrays.arrow import as_type, encode_keys, int64s
 from transom.core.durations import format_duration, microseconds
 from transom.core.intervals import HOUR_LENGTH, micros
 from transom.core.terminal import counted
@@ -32,7 +32,7 @@ from transom.findings.source import (
 )
 from transom.findings.text import as_range, as_text, as_time, key_text
 from transom.ledger.staleness import fingerprint
-from transom.ledger.state import Entry
+from transom.ledger.state import PartitionState
 from transom.spec.stream import Stream
 from transom.storage.tables import literal
 
@@ -64,7 +64,9 @@ class AlertFindings(FindingTemplate):
     apart: tuple[int, ...]
     shape: str
 
-    def summarize(self, rows: pa.Table, entries: Mapping[datetime, Entry], last: datetime) -> pa.Table:
+    def summarize(
+        self, rows: pa.Table, entries: Mapping[datetime, PartitionState], last: datetime
+    ) -> pa.Table:
         """Return the last report of each spell, with the least and the largest of each figure."""
         known = {hour: entries.get(hour) for hour in pc.unique(rows["hour"]).to_pylist()}
         outdated = [
@@ -72,7 +74,7 @@ class AlertFindings(FindingTemplate):
             for hour, entry in known.items()
             if entry is not None and (entry.inputs or {}).get("specification") != self.shape
         ]
-        keys, _ = codes(rows, ["level", *self.key])
+        keys, _ = encode_keys(rows, ["level", *self.key])
         hours = int64s(rows["hour"])
         order = np.lexsort((int64s(rows["window_end"]), hours, keys))
         rows, hours = rows.take(order), hours[order]

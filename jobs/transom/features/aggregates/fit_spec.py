@@ -5,10 +5,10 @@ from datetime import timedelta
 from typing import Literal, Protocol
 
 from transom.core.durations import Duration, format_duration
-from transom.spec.base import InShort
-from transom.spec.errors import Problem
+from transom.spec.base import ShorthandModel
+from transom.spec.errors import Issue
 
-MOST_UNITS = 2**15
+MAX_FIT_UNITS = 2**15
 """Of a window: the sums of its line are exact then (`transom.features.aggregates.algorithm.linear_fit`)."""
 _SECOND = timedelta(seconds=1)
 
@@ -25,7 +25,7 @@ class Sliding(Protocol):
         """How far apart windows are."""
 
 
-class Fit(InShort):
+class Fit(ShorthandModel):
     """A line through the values of each window, one value a unit of time. A bare duration in the file is its
     `unit`."""
 
@@ -40,20 +40,20 @@ class Fit(InShort):
     counted it is 0."""
 
 
-def problems(unit: timedelta, levels: Sequence[Sliding]) -> Iterator[Problem]:
+def problems(unit: timedelta, levels: Sequence[Sliding]) -> Iterator[Issue]:
     """Yield what is wrong with a unit.
 
     Args:
         levels: the coarsest first.
     """
     if unit < _SECOND or unit % _SECOND:
-        yield Problem("fit.unit", f"must be whole seconds, at least one; got {format_duration(unit)}")
+        yield Issue("fit.unit", f"must be whole seconds, at least one; got {format_duration(unit)}")
         return
     for number, level in enumerate(reversed(levels)):
-        if level.range > MOST_UNITS * unit:
-            most = f"a window has at most {MOST_UNITS} units"
-            yield Problem("fit.unit", f"{most}, level {number} ({level}) has {level.range // unit}")
+        if level.range > MAX_FIT_UNITS * unit:
+            most = f"a window has at most {MAX_FIT_UNITS} units"
+            yield Issue("fit.unit", f"{most}, level {number} ({level}) has {level.range // unit}")
         elif level.slide % unit:
-            yield Problem(
+            yield Issue(
                 "fit.unit", f"must divide the slide of level {number} ({level}); got {format_duration(unit)}"
             )

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from transom.core.durations import format_duration
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR, MICROSECOND, Interval, hour_of, micros
-from transom.features.aggregates.algorithm.granules import Level
-from transom.features.aggregates.reports import Reports, schema_of
-from transom.features.aggregates.resolve import Block
+from transom.features.aggregates.algorithm.granules import WindowLevel
+from transom.features.aggregates.reports import ReportBuilder, schema_of
+from transom.features.aggregates.resolve import AggregateBlock
 
-LEFT_OUT = ("hour", "level")
+EXCLUDED = ("hour", "level")
 """Columns of reports that mean nothing of a horizon."""
 
 
@@ -30,11 +30,11 @@ class Horizon:
         until: in microseconds.
     """
 
-    block: Block
+    block: AggregateBlock
     until: int
 
     @classmethod
-    def of(cls, block: Block, until: datetime, h: timedelta) -> "Horizon":
+    def of(cls, block: AggregateBlock, until: datetime, h: timedelta) -> "Horizon":
         """A window of a block's granules.
 
         Raises:
@@ -49,10 +49,10 @@ class Horizon:
             raise ValueError(f"until: must be a multiple of {text} since 1970; got {until.isoformat()}")
         finer = tuple(level for level in block.levels if level.range < length)
         weights = block.aging and (*block.aging[: len(finer)], block.aging[: len(finer) + 1][-1])
-        return cls(replace(block, levels=(*finer, Level(length, grain)), aging=weights), end)
+        return cls(replace(block, levels=(*finer, WindowLevel(length, grain)), aging=weights), end)
 
     @property
-    def level(self) -> Level:
+    def level(self) -> WindowLevel:
         """The window's own."""
         return self.block.levels[-1]
 
@@ -71,7 +71,7 @@ class Horizon:
     @property
     def schema(self) -> pa.Schema:
         """Of the figures."""
-        return pa.schema([field for field in schema_of(self.block) if field.name not in LEFT_OUT])
+        return pa.schema([field for field in schema_of(self.block) if field.name not in EXCLUDED])
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,6 @@ class Figures:
         """The figures of some keys, of which these are all granules in the window."""
         window = self.window
         one = [(window.until - window.level.slide, window.until)]
-        for batch in Reports(window.block, one, self.incomplete)(batches):
+        for batch in ReportBuilder(window.block, one, self.incomplete)(batches):
             own = batch.filter(pc.equal(batch["level"], len(window.block.levels) - 1))
             yield own.select(window.schema.names)

@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.arrays.arrow import as_type, codes, gathered, hour_of_end, int64s, reaches
+from transom.arrays.arrow import as_type, concat_batches, encode_keys, hour_of_end, int64s, overlaps_any
 from transom.core import rounding
 from transom.core.exact_sums import Int64s
-from transom.features.aggregates.algorithm.distinct_count import Samples
-from transom.features.aggregates.algorithm.granules import Granules, Level, Summary, Windows
-from transom.features.aggregates.algorithm.linear_fit import Lines, Series
+from transom.features.aggregates.algorithm.distinct_count import AdaptiveSamples
+from transom.features.aggregates.algorithm.granules import ColumnSummary, Granules, ReportWindows, WindowLevel
+from transom.features.aggregates.algorithm.linear_fit import FittedLines, Series
 from transom.features.aggregates.algorithm.rings import Rings, aged_mean
 from transom.features.aggregates.output_columns import hash_column
-from transom.features.aggregates.resolve import Block, Fit, Unit
+from transom.features.aggregates.resolve import AggregateBlock, FitParams, Unit
 from transom.storage.tables import ARROW_TYPES
 
 AT_A_TIME = 2**17
@@ -25,36 +25,38 @@ SECOND = 1_000_000
 
 
 @dataclass(frozen=True)
-class Reports:
+class ReportBuilder:
     """What a task makes of its partition's granules.
 
     Attributes:
-        stretches: in which reports are wanted, as `Granules.windows` takes them.
+        ranges: in which reports are wanted, as `Granules.windows` takes them.
         incomplete: the hours in which something is missing, in microseconds, ordered.
     """
 
-    block: Block
-    stretches: Sequence[tuple[int, int]]
+    block: AggregateBlock
+    ranges: Sequence[tuple[int, int]]
     incomplete: Int64s
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The reports of the granules of some keys, all that these keys have."""
-        table = gathered(batches)
+        table = concat_batches(batches)
         if table is None:
             return
         block, schema = self.block, schema_of(self.block)
-        keys, firsts = codes(table, list(block.key))
+        keys, firsts = encode_keys(table, list(block.key))
         granules = Granules(
             keys,
             int64s(table["granule"]),
             int64s(table["records"]),
             {
-                column: Summary(*(int64s(table[f"{f}_{column}"]) for f in ("values", "sum", "min", "max")))
+                column: ColumnSummary(
+                    *(int64s(table[f"{f}_{column}"]) for f in ("values", "sum", "min", "max"))
+                )
                 for column in block.units
             },
         )
         order = granules.order()
-        ordered = granules.taken(order)
+        ordered = granules.take(order)
         samples = {column: samples_of(ordered, block.base, table, column, order) for column in block.hashed}
         after = 0
         # Hashes count as granules do, so that no more of them are looked at together.
@@ -64,7 +66,7 @@ class Reports:
             series = _series(block, granules)
             of_keys = {column: sample.part(before, after) for column, sample in samples.items()}
             for number, level in enumerate(block.levels):
-                found = granules.windows(level, self.stretches, series)
+                found = granules.windows(level, self.ranges, series)
                 of_key = table.select(list(block.key)).take(pa.array(firsts[found.key]))
                 start = found.end - level.range
                 columns = {
@@ -76,14 +78,14 @@ class Reports:
                     **_figures(block, level, found),
                     **_aged(block, number, granules, found),
                     **_distinct(block, level, found, of_keys),
-                    "complete": ~reaches(start, found.end, self.incomplete),
+                    "complete": ~overlaps_any(start, found.end, self.incomplete),
                     "hour": hour_of_end(found.end),
                 }
                 arrays = [as_type(columns[field.name], field.type) for field in schema]
                 yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
 
 
-def _series(block: Block, granules: Granules) -> dict[str | None, Series]:
+def _series(block: AggregateBlock, granules: Granules) -> dict[str | None, Series]:
     """What the lines of a block's measures go through, by column; None where records are counted."""
     fit = block.fit
     if fit is None:
@@ -97,7 +99,7 @@ def _series(block: Block, granules: Granules) -> dict[str | None, Series]:
     }
 
 
-def _figures(block: Block, level: Level, found: Windows) -> dict[str, pa.Array]:
+def _figures(block: AggregateBlock, level: WindowLevel, found: ReportWindows) -> dict[str, pa.Array]:
     """The columns of all measures."""
     figures: dict[str, pa.Array] = {}
     for name, (function, column) in block.measures.items():
@@ -117,14 +119,14 @@ def _figures(block: Block, level: Level, found: Windows) -> dict[str, pa.Array]:
     return figures
 
 
-def _of_column(summary: Summary, unit: Unit) -> dict[str, pa.Array]:
+def _of_column(summary: ColumnSummary, unit: Unit) -> dict[str, pa.Array]:
     """Sum, mean and extremes of each window."""
     none = summary.values == 0
     no_sum = none | ~summary.exact
 
     def scaled(units: Int64s, none: Any) -> pa.Array:
         known = np.where(none, 0, units)
-        return pa.array(known if unit.whole else rounding.value(known, unit.step), mask=none)
+        return pa.array(known if unit.is_whole else rounding.value(known, unit.step), mask=none)
 
     mean = rounding.mean(np.where(none, 0, summary.total), summary.values, unit.step)
     return {
@@ -135,7 +137,9 @@ def _of_column(summary: Summary, unit: Unit) -> dict[str, pa.Array]:
     }
 
 
-def _aged(block: Block, number: int, granules: Granules, found: Windows) -> dict[str, pa.Array]:
+def _aged(
+    block: AggregateBlock, number: int, granules: Granules, found: ReportWindows
+) -> dict[str, pa.Array]:
     """The aged means of all measures, at a level."""
     if block.aging is None:
         return {}
@@ -151,14 +155,16 @@ def _aged(block: Block, number: int, granules: Granules, found: Windows) -> dict
     return figures
 
 
-def _line(lines: Lines, fit: Fit, level: Level, step: tuple[int, int]) -> dict[str, pa.Array]:
+def _line(
+    lines: FittedLines, fit: FitParams, level: WindowLevel, step: tuple[int, int]
+) -> dict[str, pa.Array]:
     """The line of each window.
 
     Args:
         step: the resolution of the values.
     """
     up, down = step
-    none = ~(lines.there & lines.exact)
+    none = ~(lines.exists & lines.exact)
     # From the first known unit back to the window's first one.
     first = lines.units - level.range // fit.unit
     slope = lines.slope() * up / down
@@ -170,7 +176,7 @@ def _line(lines: Lines, fit: Fit, level: Level, step: tuple[int, int]) -> dict[s
     }
 
 
-def samples_of(ordered: Granules, base: int, table: pa.Table, column: str, order: Int64s) -> Samples:
+def samples_of(ordered: Granules, base: int, table: pa.Table, column: str, order: Int64s) -> AdaptiveSamples:
     """What ordered granules hold of the values of a column that is counted distinct.
 
     Args:
@@ -181,11 +187,13 @@ def samples_of(ordered: Granules, base: int, table: pa.Table, column: str, order
     lists = table[hash_column(column)].combine_chunks().take(pa.array(order))
     many = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     first = np.concatenate([[0], np.cumsum(many, dtype=np.int64)]).astype(np.int64)
-    return Samples(ordered.key, ordered.start // base, first, int64s(pa.chunked_array([lists.flatten()])))
+    return AdaptiveSamples(
+        ordered.key, ordered.start // base, first, int64s(pa.chunked_array([lists.flatten()]))
+    )
 
 
 def _distinct(
-    block: Block, level: Level, found: Windows, samples: Mapping[str, Samples]
+    block: AggregateBlock, level: WindowLevel, found: ReportWindows, samples: Mapping[str, AdaptiveSamples]
 ) -> dict[str, pa.Array]:
     """How many values of each column that is counted distinct, and the standard error of that."""
     figures: dict[str, pa.Array] = {}
@@ -195,7 +203,7 @@ def _distinct(
     return figures
 
 
-def schema_of(block: Block) -> pa.Schema:
+def schema_of(block: AggregateBlock) -> pa.Schema:
     """Of the reports of a block."""
     columns: Mapping[str, str] = {
         "level": "int",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from transom.core import rounding
 from transom.core.intervals import HOUR, MICROSECOND
-from transom.features.aggregates.algorithm.granules import Level
+from transom.features.aggregates.algorithm.granules import WindowLevel
 from transom.features.aggregates.output_columns import columns_of, hash_column, state_columns
 from transom.features.aggregates.spec import Aggregation
 from transom.formats.record_format import Field, FieldType
@@ -19,7 +19,7 @@ class Unit:
     """The step in which a column is counted, as numerator and denominator: values are multiples of it."""
 
     step: tuple[int, int]
-    whole: bool
+    is_whole: bool
 
     @classmethod
     def of(cls, field: Field) -> "Unit":
@@ -30,7 +30,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Fit:
+class FitParams:
     """How the series of a block's lines are made.
 
     Attributes:
@@ -45,7 +45,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Block:
+class AggregateBlock:
     """One aggregation of a stream, with everything that its columns are derived from.
 
     Attributes:
@@ -63,11 +63,11 @@ class Block:
     distinct: Mapping[str, str]
     figures: Mapping[str, Mapping[str, FieldType]]
     units: Mapping[str, Unit]
-    levels: tuple[Level, ...]
+    levels: tuple[WindowLevel, ...]
     base: int
     item: Mapping[str, str]
     item_base: int
-    fit: Fit | None
+    fit: FitParams | None
     aging: tuple[float, ...] | None
 
     @property
@@ -79,7 +79,7 @@ class Block:
         return max(map(self.reach_of, self.levels))
 
     @staticmethod
-    def reach_of(level: Level) -> int:
+    def reach_of(level: WindowLevel) -> int:
         """The same of one level."""
         hour = HOUR // MICROSECOND
         return -((math.gcd(level.slide, hour) - level.range) // hour)
@@ -100,7 +100,7 @@ class Block:
         return {name: SPARK_TYPES[kind] for some in self.figures.values() for name, kind in some.items()}
 
 
-def block_of(stream: Stream, name: str) -> Block:
+def block_of(stream: Stream, name: str) -> AggregateBlock:
     """A block of the stream file, resolved against its columns."""
     spec, fields = stream.blocks(Aggregation)[name], stream.event_columns
     where = stream.where_of(stream.blocks(Aggregation)[name])
@@ -111,7 +111,7 @@ def block_of(stream: Stream, name: str) -> Block:
     }
     distinct = {m: of.column for m, of in spec.measures.items() if of.function == "distinct" and of.column}
     measured = sorted({column for _, column in measures.values() if column is not None})
-    return Block(
+    return AggregateBlock(
         name,
         {column: SPARK_TYPES[fields[column].type] for column in spec.key},
         None if where is None else where.sql,
@@ -120,13 +120,14 @@ def block_of(stream: Stream, name: str) -> Block:
         columns_of(stream, name),
         {column: Unit.of(fields[column]) for column in measured},
         tuple(
-            Level(level.range // MICROSECOND, level.slide // MICROSECOND) for level in reversed(spec.levels)
+            WindowLevel(level.range // MICROSECOND, level.slide // MICROSECOND)
+            for level in reversed(spec.levels)
         ),
         spec.base // MICROSECOND,
         {column: SPARK_TYPES[fields[column].type] for column in spec.recurring},
         spec.item_base // MICROSECOND,
         None
         if spec.fit is None or spec.unit is None
-        else Fit(spec.unit // MICROSECOND, spec.fit.value, spec.fit.missing == "last"),
+        else FitParams(spec.unit // MICROSECOND, spec.fit.value, spec.fit.missing == "last"),
         spec.aging and spec.aging[::-1],
     )

@@ -28,8 +28,8 @@ from transom.core.intervals import HOUR
 from transom.features.aggregates import fit_spec as fits
 from transom.features.aggregates.alert_spec import Alerts
 from transom.features.aggregates.fit_spec import Fit
-from transom.spec.base import Model, Name, Number, Text
-from transom.spec.errors import Problem, Problems, nearest
+from transom.spec.base import Model, Name, NonEmptyStr, Number
+from transom.spec.errors import Issue, IssuesError, did_you_mean
 
 Function = Literal["count", "sum", "mean", "min", "max", "distinct"]
 FUNCTIONS: tuple[str, ...] = get_args(Function)
@@ -72,7 +72,7 @@ def read_levels(value: Any) -> Any:
     form = _RANGES.fullmatch(value)
     if form is None:
         example = "RANGES 6 HOURS, 1 HOUR SLIDES 1 HOUR, 5 MINUTES"
-        raise Problems([Problem("", f"must read like {example}, or be a list; got {value!r}")])
+        raise IssuesError([Issue("", f"must read like {example}, or be a list; got {value!r}")])
     parts, problems = [], []
     for group in form.groups():
         lengths = []
@@ -80,18 +80,14 @@ def read_levels(value: Any) -> Any:
             try:
                 lengths.append(parse_duration(text.strip()))
             except ValueError as error:
-                problems.append(Problem(f"[{index}]", str(error)))
+                problems.append(Issue(f"[{index}]", str(error)))
         parts.append(lengths)
     if problems:
-        raise Problems(problems)
+        raise IssuesError(problems)
     ranges, slides = parts
     if len(ranges) != len(slides):
-        raise Problems(
-            [
-                Problem(
-                    "", f"must have as many slides as ranges; got {len(ranges)} ranges, {len(slides)} slides"
-                )
-            ]
+        raise IssuesError(
+            [Issue("", f"must have as many slides as ranges; got {len(ranges)} ranges, {len(slides)} slides")]
         )
     return [{"range": width, "slide": slide} for width, slide in zip(ranges, slides, strict=True)]
 
@@ -107,7 +103,7 @@ def check_levels(levels: tuple[Level, ...]) -> tuple[Level, ...]:
         name = f"level {len(levels) - 1 - index} ({level})"
 
         def broken(rule: str, index: int = index, name: str = name) -> None:
-            problems.append(Problem(f"[{index}]", f"{name}: {rule}"))
+            problems.append(Issue(f"[{index}]", f"{name}: {rule}"))
 
         if level.slide < _SECOND or level.slide % _SECOND:
             broken("the slide must be whole seconds, at least one")
@@ -122,11 +118,11 @@ def check_levels(levels: tuple[Level, ...]) -> tuple[Level, ...]:
             if level.slide < finer.slide:
                 broken(f"the slide must not be shorter than {lower}")
     if problems:
-        raise Problems(problems)
+        raise IssuesError(problems)
     return levels
 
 
-def not_nested(what: str, levels: Sequence[Level]) -> list[Problem]:
+def not_nested(what: str, levels: Sequence[Level]) -> list[Issue]:
     """Return what keeps the levels' windows from ending together, which is what rings between them take.
 
     Args:
@@ -135,7 +131,7 @@ def not_nested(what: str, levels: Sequence[Level]) -> list[Problem]:
     """
     numbered = list(enumerate(reversed(levels)))
     return [
-        Problem(
+        Issue(
             what,
             f"level {number} ({level}): the slide must be a multiple of level {number - 1}'s ({lower})",
         )
@@ -159,7 +155,7 @@ def read_measure(value: Any) -> Any:
         )
     function, column = form[1].lower(), form[2]
     if function not in FUNCTIONS:
-        raise ValueError(f"unknown function {form[1]!r} in {value!r}{nearest(function, FUNCTIONS)}")
+        raise ValueError(f"unknown function {form[1]!r} in {value!r}{did_you_mean(function, FUNCTIONS)}")
     if function == "count" and column is not None:
         raise ValueError(f"count counts records and takes no column; got {value!r}")
     if function != "count" and not column:
@@ -187,7 +183,7 @@ class Aggregation(Model):
 
     key: tuple[str, ...] = ()
     """The columns that a figure is for each value of; the stream's where nothing is said."""
-    where: Text | None = None
+    where: NonEmptyStr | None = None
     """A condition on the events, such as status >= 500; the stream's where nothing is said."""
     measures: Annotated[dict[Name, MeasureText], Field(min_length=1)]
     """The figures, by name: count, or sum, mean, min or max of a column, as sum(bytes); or distinct, how many
@@ -209,7 +205,7 @@ class Aggregation(Model):
     alert: Alerts = Field(default_factory=dict)
     """Conditions on the reports that a person is told of, as slope_sent > 0 and n > 1000: one, or several by
     name."""
-    title: Text | None = None
+    title: NonEmptyStr | None = None
     """For people."""
 
     @property
@@ -235,26 +231,26 @@ class Aggregation(Model):
         problems = [] if self.unit is None else list(fits.problems(self.unit, self.levels))
         functions = {measure.function for measure in self.measures.values()}
         if self.fit is not None and functions == {"distinct"}:
-            problems.append(Problem("fit", "no measure has a line: counts of distinct values have none"))
+            problems.append(Issue("fit", "no measure has a line: counts of distinct values have none"))
         if self.aging is not None and functions <= {"count", "distinct"}:
             problems.append(
-                Problem("aging", "no measure has a mean: it takes sum, mean, min or max of a column")
+                Issue("aging", "no measure has a mean: it takes sum, mean, min or max of a column")
             )
         if self.aging is not None:
             many, weights = len(self.levels), len(self.aging)
             if many != weights:
                 problems.append(
-                    Problem("aging", f"must have a weight for each of {many} levels; got {weights}")
+                    Issue("aging", f"must have a weight for each of {many} levels; got {weights}")
                 )
             problems += not_nested("aging", self.levels)
         if self.recurring:
             if len(self.levels) == 1:
                 problems.append(
-                    Problem("recurring", "needs at least two levels, as rings lie between them; got 1")
+                    Issue("recurring", "needs at least two levels, as rings lie between them; got 1")
                 )
             problems += not_nested("recurring", self.levels)
         if problems:
-            raise Problems(problems)
+            raise IssuesError(problems)
         return self
 
 

@@ -26,10 +26,18 @@ from transom.features.aggregates.checks import (
     sum_filters,
     sums_exact,
 )
-from transom.features.aggregates.resolve import Block, block_of
+from transom.features.aggregates.resolve import AggregateBlock, block_of
 from transom.features.aggregates.spec import Aggregation
 from transom.features.check_builders import built_in, counts, declared
-from transom.ledger.stage import Computed, Part, Reads, Request, Stage, Step, rows_where
+from transom.ledger.stage import (
+    BlockOutput,
+    InputRange,
+    Stage,
+    StepRequest,
+    StepResult,
+    TableStep,
+    rows_where,
+)
 from transom.spec.stream import Stream
 from transom.storage.tables import SPARK_TYPES, Table
 
@@ -54,8 +62,8 @@ def definition(stream: Stream) -> Stage:
     return Stage(NAME, VERSION, steps)
 
 
-def _granules(stream: Stream, blocks: Mapping[str, Block]) -> Step:
-    def compute(request: Request) -> Computed:
+def _granules(stream: Stream, blocks: Mapping[str, AggregateBlock]) -> TableStep:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.aggregates.tables_granules import granules_of
 
         return granules_of(request, blocks)
@@ -66,14 +74,14 @@ def _granules(stream: Stream, blocks: Mapping[str, Block]) -> Step:
         state=_union(block.state_columns() for block in blocks.values()),
     )
     parts = {
-        name: Part(
-            (Reads("ingest", "events", "events"),),
+        name: BlockOutput(
+            (InputRange("ingest", "events", "events"),),
             fingerprints.granules(stream, name),
             ("hour", "granule", *block.key, "records", *block.state_columns()),
         )
         for name, block in blocks.items()
     }
-    return Step(
+    return TableStep(
         table,
         parts,
         compute,
@@ -87,8 +95,8 @@ def _granules(stream: Stream, blocks: Mapping[str, Block]) -> Step:
     )
 
 
-def _aggregates(stream: Stream, blocks: Mapping[str, Block]) -> Step:
-    def compute(request: Request) -> Computed:
+def _aggregates(stream: Stream, blocks: Mapping[str, AggregateBlock]) -> TableStep:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.aggregates.tables_aggregates import reports_of
 
         return reports_of(request, blocks, stream)
@@ -99,8 +107,8 @@ def _aggregates(stream: Stream, blocks: Mapping[str, Block]) -> Step:
         figures=_union(block.figure_columns() for block in blocks.values()),
     )
     parts = {
-        name: Part(
-            (Reads(NAME, name, "granules", back=block.reach),),
+        name: BlockOutput(
+            (InputRange(NAME, name, "granules", back=block.reach),),
             fingerprints.reports(stream, name),
             (
                 *("hour", "level", "window_start", "window_end", *block.key, "count"),
@@ -110,7 +118,7 @@ def _aggregates(stream: Stream, blocks: Mapping[str, Block]) -> Step:
         )
         for name, block in blocks.items()
     }
-    return Step(
+    return TableStep(
         table,
         parts,
         compute,
@@ -130,38 +138,38 @@ def _aggregates(stream: Stream, blocks: Mapping[str, Block]) -> Step:
     )
 
 
-def _item_granules(stream: Stream, blocks: Mapping[str, Block]) -> Step:
-    def compute(request: Request) -> Computed:
+def _item_granules(stream: Stream, blocks: Mapping[str, AggregateBlock]) -> TableStep:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.aggregates.tables_recurring import item_granules_of
 
         return item_granules_of(request, blocks)
 
     parts = {
-        name: Part(
-            (Reads("ingest", "events", "events"),),
+        name: BlockOutput(
+            (InputRange("ingest", "events", "events"),),
             fingerprints.item_granules(stream, name),
             ("hour", "granule", *block.key, *block.item, "records"),
         )
         for name, block in blocks.items()
     }
-    return Step(_of_items("item_granules", blocks), parts, compute)
+    return TableStep(_of_items("item_granules", blocks), parts, compute)
 
 
-def _recurring(stream: Stream, blocks: Mapping[str, Block]) -> Step:
-    def compute(request: Request) -> Computed:
+def _recurring(stream: Stream, blocks: Mapping[str, AggregateBlock]) -> TableStep:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.aggregates.tables_recurring import recurring_of
 
         return recurring_of(request, blocks)
 
     parts = {
-        name: Part(
-            (Reads(NAME, name, "item_granules", back=block.reach_of(block.levels[-1])),),
+        name: BlockOutput(
+            (InputRange(NAME, name, "item_granules", back=block.reach_of(block.levels[-1])),),
             fingerprints.recurring(stream, name),
             ("hour", "window_end", *block.key, *block.item, "counts", "complete"),
         )
         for name, block in blocks.items()
     }
-    return Step(
+    return TableStep(
         _of_items("recurring", blocks),
         parts,
         compute,
@@ -171,8 +179,8 @@ def _recurring(stream: Stream, blocks: Mapping[str, Block]) -> Step:
     )
 
 
-def _alerts(stream: Stream, blocks: Mapping[str, Block]) -> Step:
-    def compute(request: Request) -> Computed:
+def _alerts(stream: Stream, blocks: Mapping[str, AggregateBlock]) -> TableStep:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.aggregates.tables_alerts import alerts_of
 
         return alerts_of(request, stream, parts)
@@ -184,8 +192,8 @@ def _alerts(stream: Stream, blocks: Mapping[str, Block]) -> Step:
         key=_union(block.key for block in blocks.values()), figures=_union(read.values())
     )
     parts = {
-        name: Part(
-            (Reads(NAME, name, "aggregates"),),
+        name: BlockOutput(
+            (InputRange(NAME, name, "aggregates"),),
             fingerprints.alerts(stream, name),
             (
                 *("hour", "alert", "level", "window_start", "window_end", *block.key, "count"),
@@ -195,10 +203,10 @@ def _alerts(stream: Stream, blocks: Mapping[str, Block]) -> Step:
         )
         for name, block in blocks.items()
     }
-    return Step(table, parts, compute)
+    return TableStep(table, parts, compute)
 
 
-def _of_items(table: str, blocks: Mapping[str, Block]) -> Table:
+def _of_items(table: str, blocks: Mapping[str, AggregateBlock]) -> Table:
     """Return a table of recurring items; a column may belong to the key and to the item."""
     key = _union(block.key for block in blocks.values())
     item = _union(block.item for block in blocks.values())

@@ -7,33 +7,33 @@ from operator import or_
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transom.engine.hours import incomplete_hours, quoted, reached, stretches_of
+from transom.engine.hours import extend_back, incomplete_hours, quoted, to_ranges
 from transom.features.aggregates.checks import measures_of_columns
 from transom.features.aggregates.output_columns import report_types
-from transom.features.aggregates.reports import Reports
-from transom.features.aggregates.resolve import Block
-from transom.features.check_builders import Declared, declared, judged_block, met
-from transom.ledger.stage import Computed, Request, Share, rows_where
+from transom.features.aggregates.reports import ReportBuilder
+from transom.features.aggregates.resolve import AggregateBlock
+from transom.features.check_builders import Declared, declared, judged_block, row_meets
+from transom.ledger.stage import BlockTask, StepRequest, StepResult, rows_where
 from transom.spec.stream import Stream
 
 
-def reports_of(request: Request, blocks: Mapping[str, Block], stream: Stream) -> Computed:
+def reports_of(request: StepRequest, blocks: Mapping[str, AggregateBlock], stream: Stream) -> StepResult:
     """The windows that report in every block's target hours."""
     by_block = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        rows = request.pins.read("granules", reached(targets, block.reach)).where(F.col("block") == name)
+        rows = request.pins.read("granules", extend_back(targets, block.reach)).where(F.col("block") == name)
         rows = rows.select("granule", *quoted(block.key), "records", *block.state_columns())
         # One key's granules have to meet in one pass, in whatever order: numpy sorts them there.
         rows = rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
-        made = Reports(block, stretches_of(targets), incomplete_hours(request, name))
-        by_block.append(Share(name, rows, made))
+        made = ReportBuilder(block, to_ranges(targets), incomplete_hours(request, name))
+        by_block.append(BlockTask(name, rows, made))
 
     def covering(rows: DataFrame) -> list[DataFrame]:
         rules = declared(stream, "aggregate")
         return [_wide_beside_narrow(rows, measures_of_columns(stream)), *_shares(rules, rows, stream)]
 
-    return Computed(by_block, covering)
+    return StepResult(by_block, covering)
 
 
 def _wide_beside_narrow(rows: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -84,7 +84,7 @@ def _shares(rules: Sequence[Declared], rows: DataFrame, stream: Stream) -> list[
     for rule in rules:
         if rule.every is not None:
             block = judged_block(rule.block, stream)
-            share = F.expr(rows_where(met(rule.every, report_types(stream, block)))) / F.count("*")
+            share = F.expr(rows_where(row_meets(rule.every, report_types(stream, block)))) / F.count("*")
             chosen = rows.where(F.col("block") == block)
             frames.append(chosen.groupBy("block", "hour").agg(share.alias(rule.metric)))
     return frames

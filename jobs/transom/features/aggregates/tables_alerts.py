@@ -12,23 +12,23 @@ from pyspark.sql import functions as F
 from transom.engine.hours import quoted
 from transom.features.aggregates import alerts
 from transom.features.aggregates.spec import Aggregation
-from transom.ledger.stage import Computed, Part, Request, Share
+from transom.ledger.stage import BlockOutput, BlockTask, StepRequest, StepResult
 from transom.spec.stream import Stream
 
 
-def alerts_of(request: Request, stream: Stream, parts: Mapping[str, Part]) -> Computed:
+def alerts_of(request: StepRequest, stream: Stream, parts: Mapping[str, BlockOutput]) -> StepResult:
     """The reports of every block's target hours that meet a condition; a row for each that they meet."""
     shares = []
     for name, targets in request.targets.items():
         reports = request.pins.read("aggregates", targets).where(F.col("block") == name)
         # One that is null is not met.
-        met = F.array_compact(F.array(*_met(stream, name)))
+        met = F.array_compact(F.array(*_matching_alerts(stream, name)))
         rows = reports.withColumn("alert", F.explode(met)).select(*quoted(parts[name].columns))
-        shares.append(Share(name, rows))
-    return Computed(shares)
+        shares.append(BlockTask(name, rows))
+    return StepResult(shares)
 
 
-def _met(stream: Stream, block: str) -> list[Column]:
+def _matching_alerts(stream: Stream, block: str) -> list[Column]:
     """The name of each alert, where a report meets its condition."""
     found = []
     for name, condition in alerts.conditions(stream, block).items():

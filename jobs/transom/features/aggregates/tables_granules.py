@@ -5,33 +5,33 @@ from collections.abc import Iterator, Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transom.core.exact_sums import BOUND
+from transom.core.exact_sums import MAX_EXACT_SUM
 from transom.engine.hours import granule, hours_of, quoted
 from transom.features.aggregates.distinct_hashes import with_hashes
-from transom.features.aggregates.events import chosen
-from transom.features.aggregates.resolve import Block
-from transom.ledger.stage import Computed, Request, Share
+from transom.features.aggregates.events import select_events
+from transom.features.aggregates.resolve import AggregateBlock
+from transom.ledger.stage import BlockTask, StepRequest, StepResult
 
 
-def granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
+def granules_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
     """The base granules of every block's target hours."""
     hours = hours_of(request)
     events = request.pins.read("events", hours)
     by_block = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        events_of = chosen(events, block, targets, hours)
+        events_of = select_events(events, block, targets, hours)
         for column, unit in block.units.items():
             up, down = unit.step
             units = F.col(f"`{column}`").cast("double") * down / up
-            exact = F.col(f"`{column}`") if unit.whole else F.rint(units).cast("bigint")
+            exact = F.col(f"`{column}`") if unit.is_whole else F.rint(units).cast("bigint")
             events_of = events_of.withColumn(f"__{column}", exact)
         grouped = events_of.groupBy("hour", granule(block.base), *quoted(block.key)).agg(
             F.count("*").alias("records"), *_sums(block)
         )
         for column in block.hashed:
             grouped = with_hashes(grouped, events_of, block, column)
-        by_block.append(Share(name, grouped))
+        by_block.append(BlockTask(name, grouped))
 
     # What a block takes of an hour is counted apart from the granules, and needs no look where it is all.
     standing = request.rows.get(("events", "events"))
@@ -44,7 +44,7 @@ def granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
 
     def matching(_: DataFrame) -> list[DataFrame]:
         return [
-            chosen(events, blocks[name], targets, hours)
+            select_events(events, blocks[name], targets, hours)
             .groupBy("hour")
             .agg(F.count("*").alias("matching_events"))
             .withColumn("block", F.lit(name))
@@ -52,17 +52,17 @@ def granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
             if name not in whole
         ]
 
-    return Computed(by_block, matching, known)
+    return StepResult(by_block, matching, known)
 
 
-def _sums(block: Block) -> Iterator[Column]:
+def _sums(block: AggregateBlock) -> Iterator[Column]:
     for column in block.units:
         value = F.col(f"`__{column}`")
         values, least, most = F.count(value), F.min(value), F.max(value)
-        # As `Summary.exact` has it. Where the rule is broken, what comes out of the additions, and whether
-        # anything does, goes by their order.
+        # As `ColumnSummary.exact` has it. Where the rule is broken, what comes out of the additions, and
+        # whether anything does, goes by their order.
         largest = F.greatest(F.abs(least.cast("double")), F.abs(most.cast("double")))
-        exact = largest * values < F.lit(float(BOUND))
+        exact = largest * values < F.lit(float(MAX_EXACT_SUM))
         yield values.alias(f"values_{column}")
         yield F.when(exact, F.try_sum(value)).alias(f"sum_{column}")
         yield least.alias(f"min_{column}")

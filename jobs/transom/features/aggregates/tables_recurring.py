@@ -13,49 +13,49 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import as_type, codes, gathered, hour_of_end, int64s, reaches
+from transom.arrays.arrow import as_type, concat_batches, encode_keys, hour_of_end, int64s, overlaps_any
 from transom.core.exact_sums import Int64s
-from transom.engine.hours import granule, hours_of, incomplete_hours, quoted, reached, stretches_of
+from transom.engine.hours import extend_back, granule, hours_of, incomplete_hours, quoted, to_ranges
 from transom.features.aggregates.algorithm.granules import Granules
 from transom.features.aggregates.algorithm.recurring import recurring
-from transom.features.aggregates.events import chosen
-from transom.features.aggregates.resolve import Block
-from transom.ledger.stage import Computed, Request, Share
+from transom.features.aggregates.events import select_events
+from transom.features.aggregates.resolve import AggregateBlock
+from transom.ledger.stage import BlockTask, StepRequest, StepResult
 from transom.storage.tables import ARROW_TYPES
 
 
-def item_granules_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
+def item_granules_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
     """How often each item comes, in every granule of every block's target hours."""
     hours = hours_of(request)
     events = request.pins.read("events", hours)
     shares = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        with_item = chosen(events, block, targets, hours).dropna(subset=list(block.item))
+        with_item = select_events(events, block, targets, hours).dropna(subset=list(block.item))
         shares.append(
-            Share(
+            BlockTask(
                 name,
                 with_item.groupBy(
                     "hour", granule(block.item_base), *quoted(block.key), *quoted(block.item)
                 ).agg(F.count("*").alias("records")),
             )
         )
-    return Computed(shares)
+    return StepResult(shares)
 
 
-def recurring_of(request: Request, blocks: Mapping[str, Block]) -> Computed:
+def recurring_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
     """The items that are recurring when the widest level reports in every block's target hours."""
     shares = []
     for name, targets in request.targets.items():
         block = blocks[name]
         of_items = [*quoted(block.key), *quoted(block.item)]
-        needed = reached(targets, block.reach_of(block.levels[-1]))
+        needed = extend_back(targets, block.reach_of(block.levels[-1]))
         rows = request.pins.read("item_granules", needed).where(F.col("block") == name)
         # The granules of one item of a key have to meet in one pass, and no others.
         rows = rows.select("granule", *of_items, "records").repartition(*of_items)
-        made = RecurringItems(block, stretches_of(targets), incomplete_hours(request, name))
-        shares.append(Share(name, rows, made))
-    return Computed(shares)
+        made = RecurringItems(block, to_ranges(targets), incomplete_hours(request, name))
+        shares.append(BlockTask(name, rows, made))
+    return StepResult(shares)
 
 
 @dataclass(frozen=True)
@@ -63,25 +63,25 @@ class RecurringItems:
     """What a task makes of its partition's granules of items.
 
     Attributes:
-        stretches: in which reports are wanted, as `Granules.windows` takes them.
+        ranges: in which reports are wanted, as `Granules.windows` takes them.
         incomplete: the hours in which something is missing, in microseconds, ordered.
     """
 
-    block: Block
-    stretches: Sequence[tuple[int, int]]
+    block: AggregateBlock
+    ranges: Sequence[tuple[int, int]]
     incomplete: Int64s
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The recurring ones of some items, of which these are all granules."""
-        table = gathered(batches)
+        table = concat_batches(batches)
         if table is None:
             return
         block = self.block
         # A column may belong to the key and to the item.
         names = list(dict.fromkeys([*block.key, *block.item]))
-        of_items, firsts = codes(table, names)
+        of_items, firsts = encode_keys(table, names)
         granules = Granules(of_items, int64s(table["granule"]), int64s(table["records"]), {}).ordered()
-        found = recurring(granules, block.item_base, block.levels, self.stretches)
+        found = recurring(granules, block.item_base, block.levels, self.ranges)
         pairs = table.select(names).take(pa.array(firsts[found.code]))
         rings = len(block.levels)
         offsets = np.arange(0, rings * len(found.end) + 1, rings, dtype=np.int32)
@@ -90,7 +90,7 @@ class RecurringItems:
             "window_end": found.end,
             **{name: pairs[name] for name in names},
             "counts": counts,
-            "complete": ~reaches(found.end - block.levels[-1].range, found.end, self.incomplete),
+            "complete": ~overlaps_any(found.end - block.levels[-1].range, found.end, self.incomplete),
             "hour": hour_of_end(found.end),
         }
         kinds = {

@@ -15,13 +15,13 @@ from transom.features.aggregates.output_columns import (
 )
 from transom.features.aggregates.spec import Aggregation
 from transom.formats.record_format import NUMERIC, FieldType
-from transom.spec.errors import Problem, no_column, twice
+from transom.spec.errors import Issue, find_duplicates, no_column
 from transom.spec.impossible_conditions import Domain, Tested, because, own_where
 from transom.spec.stream import Stream
 from transom.spec.validate import condition_problems, key_problems
 
 
-def problems(stream: Stream) -> Iterator[Problem]:
+def problems(stream: Stream) -> Iterator[Issue]:
     """Yield what is wrong with the blocks of a stream, each of which is sound by itself."""
     blocks = stream.blocks(Aggregation)
     if any(block.key == stream.key for block in blocks.values()):
@@ -37,7 +37,7 @@ def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
     yield "the widest range", max((level.range for block in blocks for level in block.levels), default=HOUR)
 
 
-def _block(name: str, block: Aggregation, stream: Stream) -> Iterator[Problem]:
+def _block(name: str, block: Aggregation, stream: Stream) -> Iterator[Issue]:
     place = f"aggregate.{name}"
     # What a block has from the stream is reported once, there.
     if block.key != stream.key:
@@ -52,33 +52,31 @@ def _block(name: str, block: Aggregation, stream: Stream) -> Iterator[Problem]:
         yield from alerts.problems(place, name, stream)
 
 
-def _reserved(place: str, key: Sequence[str]) -> Iterator[Problem]:
+def _reserved(place: str, key: Sequence[str]) -> Iterator[Issue]:
     for index, name in enumerate(key):
         if name in (*REPORT_COLUMNS, *GRANULE_COLUMNS):
             what = "report" if name in REPORT_COLUMNS else "granule"
             rule = f"{name} is a column that every {what} has; name the column otherwise"
-            yield Problem(f"{place}[{index}]", rule)
+            yield Issue(f"{place}[{index}]", rule)
 
 
-def _recurring(place: str, block: Aggregation, stream: Stream) -> Iterator[Problem]:
+def _recurring(place: str, block: Aggregation, stream: Stream) -> Iterator[Issue]:
     if not block.recurring:
         return
     for index, name in enumerate(block.recurring):
         if name not in stream.event_columns:
             yield no_column(f"{place}[{index}]", name, stream.event_columns)
         elif name in block.key:
-            yield Problem(
+            yield Issue(
                 f"{place}[{index}]", f"{name} is a column of the key; every item of a key has the same"
             )
     for name in dict.fromkeys([*block.key, *block.recurring]):
         if name in ITEM_COLUMNS:
-            yield Problem(
-                place, f"{name} is a column that every recurring item has; name the column otherwise"
-            )
-    yield from twice(place, block.recurring)
+            yield Issue(place, f"{name} is a column that every recurring item has; name the column otherwise")
+    yield from find_duplicates(place, block.recurring)
 
 
-def _measures(place: str, block: Aggregation, stream: Stream) -> Iterator[Problem]:
+def _measures(place: str, block: Aggregation, stream: Stream) -> Iterator[Issue]:
     types = stream.event_types
     numeric = [name for name, kind in types.items() if kind in NUMERIC]
     for name, measure in block.measures.items():
@@ -91,14 +89,12 @@ def _measures(place: str, block: Aggregation, stream: Stream) -> Iterator[Proble
                 yield no_column(at, column, known, f" in {str(measure)!r}")
             continue
         if column in stream.event_columns:
-            yield Problem(
-                at, f"{measure.function} takes an integer or a number; {column} is a {types[column]}"
-            )
+            yield Issue(at, f"{measure.function} takes an integer or a number; {column} is a {types[column]}")
         else:
             yield no_column(at, column, numeric, f" in {str(measure)!r}")
 
 
-def _ambiguous(stream: Stream) -> Iterator[Problem]:
+def _ambiguous(stream: Stream) -> Iterator[Issue]:
     """Yield each name by which a column would mean two things."""
     by_block = {block: columns_of(stream, block) for block in stream.blocks(Aggregation)}
     seen: dict[str, tuple[str, FieldType]] = {}
@@ -107,13 +103,13 @@ def _ambiguous(stream: Stream) -> Iterator[Problem]:
             at = f"aggregate.{block}.measures.{name}"
             meaning = _meaning(name, block, measures, stream)
             if meaning:
-                yield Problem(at, f"{name} is {meaning}; choose another name")
+                yield Issue(at, f"{name} is {meaning}; choose another name")
                 continue
             for column, kind in measures[name].items():
                 other, known = seen.setdefault(column, (block, kind))
                 if known != kind:
                     kinds = f"{_a(kind)} here and {_a(known)} in block {other}"
-                    yield Problem(at, f"{column} would be {kinds}; choose another name")
+                    yield Issue(at, f"{column} would be {kinds}; choose another name")
                     break
         for name in stream.blocks(Aggregation)[block].key:
             yield from _key(name, block, by_block, stream)
@@ -134,18 +130,18 @@ def _meaning(
 
 def _key(
     name: str, block: str, by_block: Mapping[str, Mapping[str, Mapping[str, FieldType]]], stream: Stream
-) -> Iterator[Problem]:
+) -> Iterator[Issue]:
     """What a column of a key would mean as well, in whichever block."""
     at = f"aggregate.{block}.key"
     for other, measures in by_block.items():
         for measure, columns in measures.items():
             of = stream.blocks(Aggregation)[other].measures[measure]
             if name in columns and name != measure:
-                yield Problem(at, f"{name} is a figure of {measure}{_of(other, block)}; choose another name")
+                yield Issue(at, f"{name} is a figure of {measure}{_of(other, block)}; choose another name")
                 return
             if columns and of.column is not None and name in state_of(of.function, of.column):
                 what = f"a column of the granules for {of.column}{_of(other, block)}"
-                yield Problem(at, f"{name} is {what}; choose another name")
+                yield Issue(at, f"{name} is {what}; choose another name")
                 return
 
 

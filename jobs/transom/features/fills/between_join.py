@@ -23,20 +23,20 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from transom.arrays.arrow import codes, gathered, in_portions, int64s
+from transom.arrays.arrow import concat_batches, encode_keys, int64s, rebatch
 from transom.core.durations import microseconds
 from transom.core.exact_sums import Int64s
 from transom.engine.hours import quoted
 from transom.features.fills.algorithm.between_join import Between
 from transom.features.fills.between_join_arguments import WHOLE, Aggregate, aggregate_of, check
-from transom.features.frames.algorithm.readings import Ordered, in_order
-from transom.ledger.stage import Made
+from transom.features.frames.algorithm.readings import SortedIndex, sort_by_key_and_time
+from transom.ledger.stage import PartitionFunction
 
-FEW = 2**18
+BROADCAST_LIMIT = 2**18
 """Up to so many intervals go to where the rows are."""
 SLICES = 32
 """Into how many slices of time rows are cut at most, so that one key's need not be in one place."""
-WITHIN = 8
+MAX_SLICES_PER_INTERVAL = 8
 """How many intervals a slice is as long as, at least."""
 FROM, TO, _SLICE, _MANY = "__from", "__to", "__slice", "__many"
 _FRAME, _ROW = "__frame", "__row"
@@ -93,11 +93,11 @@ def between_join(
     if aggregates is None:
         found = _rows(_intervals(spans, by), rows.where(_known([*by, time])), frames.columns, time, by)
         return found.orderBy(*quoted([*by, start, end, time, *found.columns]))
-    found = filled(spans, rows, time, by, aggregates).drop(FROM, TO)
+    found = aggregate_between(spans, rows, time, by, aggregates).drop(FROM, TO)
     return found.orderBy(*quoted([*by, start, end, *found.columns]))
 
 
-def filled(
+def aggregate_between(
     spans: DataFrame,
     rows: DataFrame,
     time: str,
@@ -112,7 +112,7 @@ def filled(
     intervals = _intervals(spans, by).select(*quoted(by), FROM, TO).distinct()
     found = _aggregates(intervals, rows.where(_known([*by, time])), time, by, aggregates)
     return spans.join(found, [*by, FROM, TO], "left").select(
-        *quoted(spans.columns), *(_told(of).alias(name) for name, of in aggregates.items())
+        *quoted(spans.columns), *(_sql_aggregate(of).alias(name) for name, of in aggregates.items())
     )
 
 
@@ -145,7 +145,7 @@ def _sliced(
     intervals: DataFrame,
     rows: DataFrame,
     by: Sequence[str],
-    make: Callable[[_Slices], Made],
+    make: Callable[[_Slices], PartitionFunction],
     schema: StructType | str,
 ) -> DataFrame:
     """What is made of the intervals and the rows of a key and a slice of time, where these meet.
@@ -157,7 +157,7 @@ def _sliced(
     told = intervals.agg(F.min(FROM), F.max(TO), F.avg(F.col(TO) - F.col(FROM))).first()
     low, high, mean = (0, 0, 1) if told is None or told[0] is None else told
     # Much longer than an interval is on average: so few are in two slices.
-    slices = _Slices(low, max(-(-(high - low) // SLICES), int(WITHIN * mean), 1))
+    slices = _Slices(low, max(-(-(high - low) // SLICES), int(MAX_SLICES_PER_INTERVAL * mean), 1))
     number = F.explode(F.sequence(slices.of(F.col(FROM)), slices.of(F.col(TO) - 1)))
     together = (
         _bounded(rows, low, high)
@@ -175,7 +175,7 @@ def _rows(
         *quoted(by), F.unix_micros(time).alias(FROM), F.struct(*quoted(rows.columns)).alias(_ROW)
     )
     schema = StructType([frames.schema[_FRAME], near.schema[_ROW]])
-    found = _sliced(frames, near, by, lambda slices: _Matched(tuple(by), slices), schema)
+    found = _sliced(frames, near, by, lambda slices: _PairJoin(tuple(by), slices), schema)
     own = [name for name in rows.columns if name not in by]
     return found.select(f"{_FRAME}.*", *(F.col(f"{_ROW}.`{name}`") for name in own))
 
@@ -216,8 +216,8 @@ def _aggregates(
     )
     figured = {column: tuple(sorted(functions)) for column, functions in asked.items()}
     schema = ", ".join(filter(None, [keys, columns]))
-    few = intervals.limit(FEW + 1).toArrow()
-    if few.num_rows > FEW:
+    few = intervals.limit(BROADCAST_LIMIT + 1).toArrow()
+    if few.num_rows > BROADCAST_LIMIT:
         found = _sliced(intervals, near, by, lambda slices: _Filled(tuple(by), figured, slices), schema)
     else:
         bounds = pc.min(few[FROM]).as_py(), pc.max(few[TO]).as_py()
@@ -233,7 +233,7 @@ def _figure(figure: str, column: str) -> str:
     return f"__{figure}_{column}"
 
 
-def _told(of: Aggregate) -> Column:
+def _sql_aggregate(of: Aggregate) -> Column:
     function, column = of
     if column is None:
         return F.coalesce(_MANY, F.lit(0))
@@ -243,7 +243,7 @@ def _told(of: Aggregate) -> Column:
 
 
 @dataclass(frozen=True)
-class _Met:
+class _JoinPartition:
     """Intervals and rows of a pass.
 
     Attributes:
@@ -258,39 +258,39 @@ class _Met:
     between: Between
 
     @classmethod
-    def of(cls, table: pa.Table, by: Sequence[str], slices: _Slices | None = None) -> "_Met":
+    def of(cls, table: pa.Table, by: Sequence[str], slices: _Slices | None = None) -> "_JoinPartition":
         """Of a table that holds both."""
         is_interval = pc.is_valid(table[TO]).to_numpy(zero_copy_only=False)
         pieces, rows = np.flatnonzero(is_interval), np.flatnonzero(~is_interval)
-        key, time = codes(table, by)[0], int64s(table[FROM])
-        order, *of_rows = in_order(key[rows], time[rows])
+        key, time = encode_keys(table, by)[0], int64s(table[FROM])
+        order, *of_rows = sort_by_key_and_time(key[rows], time[rows])
         intervals = table.take(pa.array(pieces))
         first, behind = int64s(intervals[FROM]), int64s(intervals[TO])
         if slices is not None:
             # A task may have several slices of a key, and an interval is in each of them.
             start = slices.low + int64s(intervals[_SLICE]) * slices.width
             first, behind = np.maximum(first, start), np.minimum(behind, start + slices.width)
-        between = Between.of(Ordered(*of_rows), key[pieces], first, behind)
+        between = Between.of(SortedIndex(*of_rows), key[pieces], first, behind)
         return cls(intervals, table, rows[order], between)
 
 
 @dataclass(frozen=True)
-class _Matched:
+class _PairJoin:
     """What a task makes of its intervals and rows: the pairs that belong together."""
 
     by: tuple[str, ...]
     slices: _Slices
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = gathered(batches)
+        table = concat_batches(batches)
         if table is None:
             return
-        met = _Met.of(table, self.by, self.slices)
-        many = met.between.many()
+        met = _JoinPartition.of(table, self.by, self.slices)
+        many = met.between.count()
         # As many intervals at a time as have so many matches; one has what it has.
         group = (np.cumsum(many) - many) // AT_A_TIME
         for first, behind in zip(*_groups(group), strict=True):
-            some = Between(met.between.first[first:behind], met.between.behind[first:behind])
+            some = Between(met.between.first[first:behind], met.between.stop[first:behind])
             interval, row = some.pairs()
             if len(interval):
                 frames, rows = met.intervals[_FRAME], met.table[_ROW]
@@ -303,29 +303,29 @@ class _Filled:
     """What a task makes of its rows and of intervals: figures of each interval that has a row.
 
     Attributes:
-        asked: which figures, by column.
+        requested: which figures, by column.
         intervals: all that there are; or the slices of those that come with the rows.
     """
 
     by: tuple[str, ...]
-    asked: Mapping[str, tuple[str, ...]]
+    requested: Mapping[str, tuple[str, ...]]
     intervals: pa.Table | _Slices
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if isinstance(self.intervals, _Slices):
-            table = gathered(batches)
+            table = concat_batches(batches)
             if table is not None:
-                yield from self._told(_Met.of(table, self.by, self.intervals))
+                yield from self._output(_JoinPartition.of(table, self.by, self.intervals))
             return
-        for rows in in_portions(batches, ROWS_AT_A_TIME):
+        for rows in rebatch(batches, ROWS_AT_A_TIME):
             both = pa.concat_tables([rows, self.intervals], promote_options="default")
-            yield from self._told(_Met.of(both.combine_chunks(), self.by))
+            yield from self._output(_JoinPartition.of(both.combine_chunks(), self.by))
 
-    def _told(self, met: _Met) -> Iterator[pa.RecordBatch]:
-        many = met.between.many()
+    def _output(self, met: _JoinPartition) -> Iterator[pa.RecordBatch]:
+        many = met.between.count()
         columns = {name: met.intervals[name] for name in (*self.by, FROM, TO)}
         columns[_MANY] = pa.array(many)
-        for column, figures in self.asked.items():
+        for column, figures in self.requested.items():
             of = met.table[f"__{column}"].combine_chunks()
             there = pc.is_valid(of).to_numpy(zero_copy_only=False)[met.rows]
             values = many if there.all() else met.between.sums(there.astype(np.int64))
@@ -336,7 +336,7 @@ class _Filled:
                 )
         yield from pa.table(columns).filter(pa.array(many > 0)).combine_chunks().to_batches()
 
-    def _of(self, met: _Met, of: pa.Array, figure: str, column: str) -> Any:
+    def _of(self, met: _JoinPartition, of: pa.Array, figure: str, column: str) -> Any:
         if figure == "sum":
             try:
                 return met.between.sums(of.fill_null(0).to_numpy(zero_copy_only=False)[met.rows])

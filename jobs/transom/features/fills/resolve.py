@@ -8,15 +8,15 @@ from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, HOUR_LENGTH
 from transom.features.fills import validate as fill_columns
 from transom.features.fills.spec import Fill
-from transom.features.frames.resolve import FrameBlock
-from transom.features.frames.sources import TIME, Source
+from transom.features.frames.resolve import ResolvedFrames
+from transom.features.frames.sources import TIME, FrameSource
 from transom.features.frames.spec import Take
 from transom.features.ingest.landing import absolute
-from transom.ledger.stage import Reads
+from transom.ledger.stage import InputRange
 from transom.spec.external_source import EVENTS
 from transom.spec.external_source import Filler as Declared
 from transom.spec.stream import Stream
-from transom.storage.external import Filler
+from transom.storage.external import ExternalSource
 from transom.storage.tables import SPARK_TYPES
 
 
@@ -38,8 +38,8 @@ class FillBlock:
     """
 
     name: str
-    frame: FrameBlock
-    source: Source
+    frame: ResolvedFrames
+    source: FrameSource
     by: tuple[str, ...]
     where: str | None
     lead: int
@@ -56,12 +56,12 @@ class FillBlock:
         return self.lead + self.reach * HOUR_LENGTH + self.lag
 
     @property
-    def reads(self) -> tuple[Reads, ...]:
+    def reads(self) -> tuple[InputRange, ...]:
         """What an hour reads of what fills its frames, for each shift: these may have ended long before they
         are told as final, and end with the hour at the latest."""
         behind = self.frame.behind + self.reach
         return tuple(
-            Reads(
+            InputRange(
                 *self.source.table,
                 back=behind - (-(self.lead + shift) // HOUR_LENGTH),
                 forward=(HOUR_LENGTH - 1 + self.lag - shift) // HOUR_LENGTH,
@@ -77,7 +77,7 @@ class FillBlock:
         }
 
 
-def fill_block_of(stream: Stream, name: str, frames: Mapping[str, FrameBlock]) -> FillBlock:
+def fill_block_of(stream: Stream, name: str, frames: Mapping[str, ResolvedFrames]) -> FillBlock:
     """A fill of the stream file, resolved against its columns."""
     said, where = stream.blocks(Fill)[name], fill_columns.where(stream, name)
     frame = frames[said.frame]
@@ -97,10 +97,12 @@ def fill_block_of(stream: Stream, name: str, frames: Mapping[str, FrameBlock]) -
     )
 
 
-def _source(stream: Stream, name: str, said: Declared) -> Source:
+def _source(stream: Stream, name: str, said: Declared) -> FrameSource:
     """What fills frames: the stream's own, or a table that is told by its absolute path."""
     if not said.outside:
-        return Source.of(stream, None if said.block == EVENTS else said.block)
+        return FrameSource.of(stream, None if said.block == EVENTS else said.block)
     columns = tuple(column.field(column_name) for column_name, column in said.columns.items())
     table = None if said.table is None else absolute(said.table)
-    return Source.outside(Filler(f"fills.{name}.from", said.called, table, said.time or TIME, columns))
+    return FrameSource.outside(
+        ExternalSource(f"fills.{name}.from", said.called, table, said.time or TIME, columns)
+    )

@@ -13,8 +13,8 @@ from transom.core.intervals import HOUR
 from transom.core.shifts import Shifts, format_ago
 from transom.features.aggregates.spec import MeasureText
 from transom.features.frames.spec import Take
-from transom.spec.base import Model, Name, Text
-from transom.spec.errors import Problem, Problems, twice
+from transom.spec.base import Model, Name, NonEmptyStr
+from transom.spec.errors import Issue, IssuesError, find_duplicates
 from transom.spec.external_source import EVENTS, Filler
 
 REACH = timedelta(days=7)
@@ -33,7 +33,7 @@ class Fill(Model):
     by: tuple[str, ...] | None = None
     """The columns in which a frame and what fills it agree, of the frame's key; all of these where nothing is
     said, [] for none."""
-    where: Text | None = None
+    where: NonEmptyStr | None = None
     """A condition on what fills it, as loss > 1.5; of the stream's own events the stream's where nothing is
     said."""
     lead: Duration = timedelta(0)
@@ -52,21 +52,21 @@ class Fill(Model):
 
     @model_validator(mode="after")
     def _possible(self) -> "Fill":
-        problems = list(twice("by", self.by or ()))
-        problems += twice("shift", [format_ago(shift) for shift in self.shift])
+        problems = list(find_duplicates("by", self.by or ()))
+        problems += find_duplicates("shift", [format_ago(shift) for shift in self.shift])
         if self.take is not None and len(self.shift) == 1:
-            problems.append(Problem("take", f"is made of several shifts; got {format_ago(self.shift[0])}"))
+            problems.append(Issue("take", f"is made of several shifts; got {format_ago(self.shift[0])}"))
         if self.reach is not None and (self.reach < HOUR or self.reach % HOUR):
             rule = "must be whole hours, at least one"
-            problems.append(Problem("reach", f"{rule}; got {format_duration(self.reach)}"))
+            problems.append(Issue("reach", f"{rule}; got {format_duration(self.reach)}"))
         for name, length in (("lead", self.lead), ("lag", self.lag), ("shift", max(self.shift))):
             if length > LONGEST:
                 got = format_duration(length)
-                problems.append(Problem(name, f"must be at most {format_duration(LONGEST)}; got {got}"))
+                problems.append(Issue(name, f"must be at most {format_duration(LONGEST)}; got {got}"))
         for name, measure in self.measures.items():
             if measure.function in ("count", "distinct"):
                 known = "sum, mean, min or max; how many rows there are is rows_matched"
-                problems.append(Problem(f"measures.{name}", f"takes {known}; got {measure.function}"))
+                problems.append(Issue(f"measures.{name}", f"takes {known}; got {measure.function}"))
         if problems:
-            raise Problems(problems)
+            raise IssuesError(problems)
         return self

@@ -8,7 +8,7 @@ from transom.features.fills.resolve import FillBlock, fill_block_of
 from transom.features.fills.spec import Fill
 from transom.features.frames.resolve import frame_block_of
 from transom.features.frames.spec import Frame
-from transom.ledger.stage import Computed, Part, Reads, Request, Stage, Step
+from transom.ledger.stage import BlockOutput, InputRange, Stage, StepRequest, StepResult, TableStep
 from transom.spec.stream import Stream
 from transom.storage.tables import Table
 
@@ -28,8 +28,8 @@ def definition(stream: Stream) -> Stage:
     return Stage(NAME, VERSION, (_fills(stream, blocks),), tuple(filter(None, fillers)))
 
 
-def _fills(stream: Stream, blocks: Mapping[str, FillBlock]) -> Step:
-    def compute(request: Request) -> Computed:
+def _fills(stream: Stream, blocks: Mapping[str, FillBlock]) -> TableStep:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.fills.tables_fills import fills_of
 
         return fills_of(request, blocks)
@@ -39,14 +39,14 @@ def _fills(stream: Stream, blocks: Mapping[str, FillBlock]) -> Step:
         measures={name: kind for block in blocks.values() for name, kind in block.kinds.items()},
     )
     parts = {
-        name: Part(
-            (Reads("frame", block.frame.name, "frames"), *block.reads),
+        name: BlockOutput(
+            (InputRange("frame", block.frame.name, "frames"), *block.reads),
             fingerprints.fills(stream, name),
             (*COLUMNS, *block.frame.key, *block.kinds),
         )
         for name, block in blocks.items()
     }
-    return Step(
+    return TableStep(
         table,
         parts,
         compute,

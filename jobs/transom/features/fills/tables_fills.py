@@ -10,38 +10,38 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transom.core.intervals import HOUR_LENGTH, micros, ranges
+from transom.core.intervals import HOUR_LENGTH, merge_hours, micros
 from transom.engine.hours import quoted
-from transom.features.fills.between_join import FROM, TO, filled
+from transom.features.fills.between_join import FROM, TO, aggregate_between
 from transom.features.fills.checks import counted_again
 from transom.features.fills.resolve import FillBlock
-from transom.features.frames.combine import taken
+from transom.features.frames.combine import reduce_values
 from transom.features.frames.source_rows import read_source, rows_of, steps_column
 from transom.features.frames.sources import TIME
 from transom.features.frames.spec import Take
-from transom.ledger.stage import Computed, Request, Share
+from transom.ledger.stage import BlockTask, StepRequest, StepResult
 
 SECOND = 1_000_000
 
 
-def fills_of(request: Request, blocks: Mapping[str, FillBlock]) -> Computed:
+def fills_of(request: StepRequest, blocks: Mapping[str, FillBlock]) -> StepResult:
     """What fills the frames of every fill's target hours."""
     shares, rows = [], {}
     for name, targets in request.targets.items():
         block = blocks[name]
         due = block.hours_of(targets) & request.rows.get(block.source.table[1:], {}).keys()
         frames = request.pins.read("frames", targets).where(F.col("block") == block.frame.name)
-        stretches = _stretches(frames, block, due)
+        stretches = _periods(frames, block, due)
         rows[name] = _rows(request, block, stretches, due)
-        shares.append(Share(name, _fills(block, stretches, rows[name], due)))
+        shares.append(BlockTask(name, _fills(block, stretches, rows[name], due)))
 
     def metrics(told: DataFrame) -> list[DataFrame]:
         return [counted_again(told, some, blocks[name]) for name, some in rows.items()]
 
-    return Computed(shares, metrics)
+    return StepResult(shares, metrics)
 
 
-def _stretches(frames: DataFrame, block: FillBlock, due: Iterable[datetime]) -> DataFrame:
+def _periods(frames: DataFrame, block: FillBlock, due: Iterable[datetime]) -> DataFrame:
     """The stretch that is looked at for each row of a frame and each shift, in microseconds."""
     end = F.unix_micros("end") + F.lit(block.frame.framing.every + block.lag)
     shifted = frames.select(
@@ -59,7 +59,7 @@ def _stretches(frames: DataFrame, block: FillBlock, due: Iterable[datetime]) -> 
     return stretches.withColumn("__covered", _covered(due))
 
 
-def _rows(request: Request, block: FillBlock, stretches: DataFrame, due: Iterable[datetime]) -> DataFrame:
+def _rows(request: StepRequest, block: FillBlock, stretches: DataFrame, due: Iterable[datetime]) -> DataFrame:
     """What may fill some stretches: the columns of `by`, the time, and what is measured in whole steps."""
     told = stretches.agg(F.min(FROM), F.max(TO)).first()
     low, high = (0, 0) if told is None or told[0] is None else told
@@ -77,8 +77,8 @@ def _fills(block: FillBlock, stretches: DataFrame, rows: DataFrame, due: Iterabl
     how |= {name: (function, steps_column(column)) for name, (function, column) in block.measures.items()}
     stretches = stretches.withColumn("__apart", F.lit(False))
     if block.take is not None:
-        stretches = stretches.unionByName(_apart(stretches))
-    found = filled(stretches, rows, TIME, block.by, how)
+        stretches = stretches.unionByName(_disjoint_periods(stretches))
+    found = aggregate_between(stretches, rows, TIME, block.by, how)
     known = F.col("__covered") > 0
     out = found.select(
         "hour",
@@ -91,15 +91,17 @@ def _fills(block: FillBlock, stretches: DataFrame, rows: DataFrame, due: Iterabl
         # Where nothing is known, no rows are no zero.
         F.when(known, F.col("rows_matched")).alias("rows_matched"),
         F.col("__covered").alias("covered"),
-        F.when((F.col("__state") == "final") & _stands(due), "final").otherwise("partial").alias("state"),
-        *(_told(block, name).alias(name) for name in block.measures),
+        F.when((F.col("__state") == "final") & _is_readable(due), "final")
+        .otherwise("partial")
+        .alias("state"),
+        *(_in_unit(block, name).alias(name) for name in block.measures),
         "__apart",
     )
     told = out.where(~F.col("__apart")).drop("__apart")
-    return told if block.take is None else told.unionByName(_together(out, block, block.take))
+    return told if block.take is None else told.unionByName(_combine_shifts(out, block, block.take))
 
 
-def _apart(stretches: DataFrame) -> DataFrame:
+def _disjoint_periods(stretches: DataFrame) -> DataFrame:
     """The stretches of all shifts of a row of a frame that are covered, each less what an earlier one has: by
     them a row counts once."""
     of_row = Window.partitionBy("hour", "frame_id", "fragment").orderBy(FROM, TO)
@@ -124,30 +126,32 @@ def _covered(due: Iterable[datetime]) -> Column:
             F.lit(0),
             F.least(F.col(TO), F.lit(micros(one.end))) - F.greatest(FROM, F.lit(micros(one.start))),
         )
-        for one in ranges(due)
+        for one in merge_hours(due)
     ]
     total = reduce(Column.__add__, inside, F.lit(0))
     return total.cast("double") / (F.col(TO) - F.col("__whole"))
 
 
-def _stands(due: Iterable[datetime]) -> Column:
+def _is_readable(due: Iterable[datetime]) -> Column:
     """Whether the last hour of a stretch stands."""
     last = F.col(TO) - 1
-    inside = [(last >= F.lit(micros(one.start))) & (last < F.lit(micros(one.end))) for one in ranges(due)]
+    inside = [
+        (last >= F.lit(micros(one.start))) & (last < F.lit(micros(one.end))) for one in merge_hours(due)
+    ]
     return reduce(Column.__or__, inside, F.lit(False))
 
 
-def _told(block: FillBlock, name: str) -> Column:
+def _in_unit(block: FillBlock, name: str) -> Column:
     """A measure in its own unit, of whole steps."""
     function, column = block.measures[name]
     unit = block.source.unit(column)
     up, down = unit.step
-    if unit.whole and function != "mean":
+    if unit.is_whole and function != "mean":
         return F.col(f"`{name}`").cast(block.kinds[name])
     return (F.col(f"`{name}`").cast("double") * F.lit(float(up)) / F.lit(float(down))).cast(block.kinds[name])
 
 
-def _together(rows: DataFrame, block: FillBlock, take: Take) -> DataFrame:
+def _combine_shifts(rows: DataFrame, block: FillBlock, take: Take) -> DataFrame:
     """One row of all shifts of a row of a frame: of those that are covered whole."""
     whole, own = F.col("covered") >= 1, ~F.col("__apart")
     keys = ["hour", "frame_id", *block.frame.key, "fragment"]
@@ -160,7 +164,7 @@ def _together(rows: DataFrame, block: FillBlock, take: Take) -> DataFrame:
         (F.count_if(own & whole) / F.count_if(own)).alias("covered"),
         F.when(F.bool_and(F.col("state") == "final"), "final").otherwise("partial").alias("state"),
         *(
-            taken(F.array_sort(values), take).cast(block.kinds[name]).alias(name)
+            reduce_values(F.array_sort(values), take).cast(block.kinds[name]).alias(name)
             for name, values in measured.items()
         ),
     )

@@ -12,7 +12,7 @@ from transom.features.frames import validate as frame_columns
 from transom.features.frames.spec import Frame
 from transom.formats.record_format import NUMERIC, FieldType
 from transom.spec.block_columns import BlockColumns, Use, sql_of, tested
-from transom.spec.errors import Problem, nearest, no_column, of_expression
+from transom.spec.errors import Issue, did_you_mean, no_column, of_expression
 from transom.spec.expressions import Expression, ExpressionError, condition
 from transom.spec.external_source import EVENTS
 from transom.spec.impossible_conditions import Tested, event_domains
@@ -71,7 +71,7 @@ def reach(stream: Stream, name: str) -> timedelta:
     return fill.reach or -(-(longest or REACH) // HOUR) * HOUR
 
 
-def problems(stream: Stream) -> Iterator[Problem]:
+def problems(stream: Stream) -> Iterator[Issue]:
     """Yield what is wrong with the fills of a stream, each of which is sound by itself."""
     seen: dict[str, tuple[str, FieldType]] = {}
     for name, fill in stream.blocks(Fill).items():
@@ -100,7 +100,7 @@ def problems(stream: Stream) -> Iterator[Problem]:
             other, kind_there = seen.setdefault(measure, (name, kind))
             if kind_there != kind:
                 rule = f"is {kind_there} in {other} and {kind} here; choose another name"
-                yield Problem(f"{place}.measures.{measure}", rule)
+                yield Issue(f"{place}.measures.{measure}", rule)
 
 
 def _is_known(block: str | None, stream: Stream) -> bool:
@@ -108,50 +108,50 @@ def _is_known(block: str | None, stream: Stream) -> bool:
     return block is None or (block in stream.blocks(Aggregation) and figures.sound(stream, block))
 
 
-def _frame(place: str, fill: Fill, stream: Stream) -> Iterator[Problem]:
+def _frame(place: str, fill: Fill, stream: Stream) -> Iterator[Issue]:
     if fill.frame not in stream.blocks(Frame):
-        message = f"no kind of frame {fill.frame!r}{nearest(fill.frame, stream.blocks(Frame))}"
-        yield Problem(f"{place}.frame", message, (("frames", fill.frame),))
+        message = f"no kind of frame {fill.frame!r}{did_you_mean(fill.frame, stream.blocks(Frame))}"
+        yield Issue(f"{place}.frame", message, (("frames", fill.frame),))
 
 
-def _source(place: str, fill: Fill, stream: Stream) -> Iterator[Problem]:
+def _source(place: str, fill: Fill, stream: Stream) -> Iterator[Issue]:
     block = over(fill)
     if block is not None and block not in stream.blocks(Aggregation):
         known = [EVENTS, *stream.blocks(Aggregation)]
-        rule = f"must be events or a block of aggregate; no {block!r}{nearest(block, known)}"
-        yield Problem(f"{place}.from", rule, (("aggregate", block),))
+        rule = f"must be events or a block of aggregate; no {block!r}{did_you_mean(block, known)}"
+        yield Issue(f"{place}.from", rule, (("aggregate", block),))
     elif fill.from_.stream == stream.name:
-        yield Problem(f"{place}.from.stream", f"{stream.name} is this stream; its rows are {EVENTS}")
+        yield Issue(f"{place}.from.stream", f"{stream.name} is this stream; its rows are {EVENTS}")
 
 
-def _by(place: str, name: str, fill: Fill, stream: Stream) -> Iterator[Problem]:
+def _by(place: str, name: str, fill: Fill, stream: Stream) -> Iterator[Issue]:
     of_frame, known = frame_columns.key(stream, fill.frame), types(stream, fill)
     for index, column in enumerate(by(stream, name)):
         at = f"{place}.by[{index}]" if fill.by is not None else f"{place}.from"
         if column not in of_frame:
-            rule = f"must be of the key of {fill.frame}; no column {column!r}{nearest(column, of_frame)}"
-            yield Problem(at, rule, (("key",), ("frames", fill.frame)))
+            rule = f"must be of the key of {fill.frame}; no column {column!r}{did_you_mean(column, of_frame)}"
+            yield Issue(at, rule, (("key",), ("frames", fill.frame)))
         elif column not in known:
             rest = "" if fill.by is not None else "; by: [] takes the rows of any key"
-            rule = f"{fill.from_.called} has no column {column!r}{nearest(column, known)}{rest}"
-            yield Problem(at, rule, (("columns", column), ("key",)))
+            rule = f"{fill.from_.called} has no column {column!r}{did_you_mean(column, known)}{rest}"
+            yield Issue(at, rule, (("columns", column), ("key",)))
         elif known[column] != stream.event_types[column]:
             both = f"{stream.event_types[column]} of the frames and {known[column]} of {fill.from_.called}"
-            yield Problem(at, f"{column} must be of one type; it is {both}")
+            yield Issue(at, f"{column} must be of one type; it is {both}")
     for column in of_frame:
         if column in FILL_COLUMNS:
-            yield Problem(place, f"{column} is a column that every fill has; name that of the key otherwise")
+            yield Issue(place, f"{column} is a column that every fill has; name that of the key otherwise")
 
 
-def _measures(place: str, fill: Fill, of_frame: tuple[str, ...], stream: Stream) -> Iterator[Problem]:
+def _measures(place: str, fill: Fill, of_frame: tuple[str, ...], stream: Stream) -> Iterator[Issue]:
     known = types(stream, fill)
     numeric = [column for column, kind in known.items() if kind in NUMERIC]
     for measure, of in fill.measures.items():
         at = f"{place}.measures.{measure}"
         if measure in (*FILL_COLUMNS, *of_frame):
-            yield Problem(at, f"{measure} is a column that every fill has; choose another name")
+            yield Issue(at, f"{measure} is a column that every fill has; choose another name")
         if of.column in known and of.column not in numeric:
-            yield Problem(
+            yield Issue(
                 at, f"{of.function} takes an integer or a number; {of.column} is a {known[of.column]}"
             )
         elif of.column not in known:

@@ -7,11 +7,11 @@ import numpy as np
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.features.check_builders import built_in
-from transom.features.frames.algorithm.boundaries import Of
-from transom.features.frames.algorithm.readings import Ordered, Readings
+from transom.features.frames.algorithm.boundaries import AggregateThreshold
+from transom.features.frames.algorithm.readings import Readings, SortedIndex
 from transom.features.frames.algorithm.reference import Aggregate, Boundary, Delta
-from transom.features.frames.algorithm.vectorised import Reports
-from transom.features.frames.resolve import FrameBlock
+from transom.features.frames.algorithm.vectorised import FrameReports
+from transom.features.frames.resolve import ResolvedFrames
 from transom.ledger.check import Check
 from transom.spec.stream import Stream
 
@@ -21,20 +21,20 @@ INEXACT = "(`mean` IS NULL) AND (`peak` IS NOT NULL)"
 """Whether the mean of a frame with values is missing."""
 
 
-def broken(blocks: Mapping[str, FrameBlock]) -> str:
+def violates_rules(blocks: Mapping[str, ResolvedFrames]) -> str:
     """Return whether a frame that is reported is not what its kind and its lengths allow; null of other
     rows."""
-    cases = (f"(`block` = '{name}' AND NOT ({_kept(block)}))" for name, block in blocks.items())
+    cases = (f"(`block` = '{name}' AND NOT ({_rules_hold(block)}))" for name, block in blocks.items())
     return f"`row` != 'left' AND ({' OR '.join(cases) or 'false'})"
 
 
-def _kept(block: FrameBlock) -> str:
+def _rules_hold(block: ResolvedFrames) -> str:
     framing, kind = block.framing, block.framing.kind
-    rules = [f"`records` >= {framing.fewest}", f"`length` >= {framing.least_time}"]
-    if framing.most_records is not None:
-        rules.append(f"`records` <= {framing.most_records}")
-    if framing.most_time is not None:
-        rules.append(f"`length` <= greatest({framing.most_time}, {framing.every})")
+    rules = [f"`records` >= {framing.fewest}", f"`length` >= {framing.min_time}"]
+    if framing.max_records is not None:
+        rules.append(f"`records` <= {framing.max_records}")
+    if framing.max_time is not None:
+        rules.append(f"`length` <= greatest({framing.max_time}, {framing.every})")
     match kind:
         case Delta(apart):
             rules.append(f"`high` - `low` < {apart}")
@@ -57,7 +57,7 @@ def _comes_to(kind: Aggregate) -> str:
         "min": "`low`",
         "max": "`high`",
     }[kind.function]
-    return f"{measured} * {Of(kind).sign} >= {Of(kind).bound}"
+    return f"{measured} * {AggregateThreshold(kind).sign} >= {AggregateThreshold(kind).bound}"
 
 
 def frame_checks(stream: Stream) -> tuple[Check, ...]:
@@ -69,15 +69,15 @@ def frame_checks(stream: Stream) -> tuple[Check, ...]:
     )
 
 
-def leading_away(readings: Readings, block: FrameBlock) -> Int64s:
+def moves_away_from_target(readings: Readings, block: ResolvedFrames) -> Int64s:
     """Which readings lead away from what the sum of a minimal frame is to come to."""
     kind = block.framing.kind
     if not isinstance(kind, Aggregate) or not kind.minimal or kind.function != "sum":
         return np.empty(0, dtype=np.int64)
-    return np.flatnonzero(~readings.missing & (Of(kind).sign * readings.value < 0))
+    return np.flatnonzero(~readings.missing & (AggregateThreshold(kind).sign * readings.value < 0))
 
 
-def miscounted(reports: Reports, readings: Readings, block: FrameBlock) -> Int64s:
+def miscounted(reports: FrameReports, readings: Readings, block: ResolvedFrames) -> Int64s:
     """Which frames have not as many readings in their hour or stretch as lie between their ends, or have one
     that does not meet the threshold.
 
@@ -85,13 +85,13 @@ def miscounted(reports: Reports, readings: Readings, block: FrameBlock) -> Int64
         reports: rows by their number.
         readings: of the same keys, those of the hours at least.
     """
-    there = readings.taken(~readings.missing)
-    within = Ordered(there.key, there.time)
+    there = readings.take(~readings.missing)
+    within = SortedIndex(there.key, there.time)
     # What is missing at the end is no reading, and no search finds it.
     last = np.minimum(reports.first + reports.length - block.framing.every, reports.hour + HOUR_LENGTH - 1)
-    begin = np.maximum(reports.first, reports.hour) if block.stretch is None else reports.first
-    first = within.behind(reports.key, begin - 1)
-    behind = np.maximum(within.behind(reports.key, last), first)
+    begin = np.maximum(reports.first, reports.hour) if block.period is None else reports.first
+    first = within.first_after(reports.key, begin - 1)
+    behind = np.maximum(within.first_after(reports.key, last), first)
     unmet = np.append(0, np.cumsum(~there.holds))
     many = behind - first
     if block.framing.begins:

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from transom.features.frames.spec import Take
 
 
-def taken(values: Column, take: Take) -> Column:
+def reduce_values(values: Column, take: Take) -> Column:
     """What is made of ordered values; null of none.
 
     Args:

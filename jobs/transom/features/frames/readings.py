@@ -7,14 +7,14 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transom.core.intervals import MICROSECOND, micros, ranges
+from transom.core.intervals import MICROSECOND, merge_hours, micros
 from transom.engine.hours import granule, quoted
-from transom.features.frames.combine import taken
-from transom.features.frames.resolve import FrameBlock
+from transom.features.frames.combine import reduce_values
+from transom.features.frames.resolve import ResolvedFrames
 from transom.features.frames.source_rows import rows_of, steps_column
 from transom.features.frames.sources import TIME
 from transom.features.frames.validate import BASELINE
-from transom.ledger.stage import Request
+from transom.ledger.stage import StepRequest
 
 TURN = "__turn"
 ORDER = ("__time", "__place")
@@ -23,12 +23,12 @@ LINES = 31
 """Bits of a place that count lines."""
 
 
-def order_of(block: FrameBlock) -> tuple[str, ...]:
+def order_of(block: ResolvedFrames) -> tuple[str, ...]:
     """The columns of `ORDER` that tell records of one turn apart."""
     return ORDER if block.framing.every > 1 else ORDER[1:]
 
 
-def readings_of(request: Request, block: FrameBlock, targets: Sequence[datetime]) -> DataFrame:
+def readings_of(request: StepRequest, block: ResolvedFrames, targets: Sequence[datetime]) -> DataFrame:
     """The readings in some hours: the key, `time`, `value`, `lacking`, `holds`, `starts`, `ends`, and `ORDER`
     where the first or the last of several at one time is to be picked."""
     _, of, table = block.source.table
@@ -60,7 +60,7 @@ def readings_of(request: Request, block: FrameBlock, targets: Sequence[datetime]
     )
 
 
-def _read(request: Request, block: FrameBlock, hours: Collection[datetime]) -> DataFrame:
+def _read(request: StepRequest, block: ResolvedFrames, hours: Collection[datetime]) -> DataFrame:
     """The columns that are read, of some hours, with the turn that a reading stands for."""
     table = request.pins.read(block.source.table[2], set(hours))
     more = ("source_id", "source_line") if block.picks else ()
@@ -75,24 +75,24 @@ def _read(request: Request, block: FrameBlock, hours: Collection[datetime]) -> D
         file, line = F.crc32(F.col("source_id").cast("binary")), F.least("source_line", F.lit(2**LINES - 1))
         order = (F.unix_micros(TIME), file * F.lit(2**LINES) + line)
         return rows.withColumns({TURN: granule(block.framing.every), **dict(zip(ORDER, order, strict=True))})
-    together = {name: _together(block, name) for name in block.read}
+    together = {name: _combine_values(block, name) for name in block.read}
     if block.value is not None:
-        together[steps_column(block.value)] = _steps_together(block, block.value)
+        together[steps_column(block.value)] = _combine_steps(block, block.value)
     turn = granule(block.framing.every).alias(TURN)
     return rows.groupBy(*quoted(block.key), turn).agg(
         F.min(TIME).alias(TIME), *(column.alias(name) for name, column in together.items())
     )
 
 
-def _together(block: FrameBlock, name: str) -> Column:
+def _combine_values(block: ResolvedFrames, name: str) -> Column:
     """What is made of several values of a column at one time."""
     if block.ties in ("min", "max"):
         return getattr(F, block.ties)(f"`{name}`")  # type: ignore[no-any-return]
-    (up, down), steps = block.source.unit(name).step, _steps_together(block, name)
-    return steps if block.source.unit(name).whole else steps * F.lit(float(up)) / F.lit(float(down))
+    (up, down), steps = block.source.unit(name).step, _combine_steps(block, name)
+    return steps if block.source.unit(name).is_whole else steps * F.lit(float(up)) / F.lit(float(down))
 
 
-def _steps_together(block: FrameBlock, name: str) -> Column:
+def _combine_steps(block: ResolvedFrames, name: str) -> Column:
     steps = F.col(steps_column(name))
     if block.ties in ("min", "max"):
         return getattr(F, block.ties)(steps)  # type: ignore[no-any-return]
@@ -102,7 +102,7 @@ def _steps_together(block: FrameBlock, name: str) -> Column:
 
 
 def _with_baseline(
-    request: Request, block: FrameBlock, rows: DataFrame, targets: Sequence[datetime]
+    request: StepRequest, block: ResolvedFrames, rows: DataFrame, targets: Sequence[datetime]
 ) -> DataFrame:
     """Rows with what is made of the readings at the same times of earlier days, where there are any."""
     assert block.baseline is not None
@@ -114,7 +114,7 @@ def _with_baseline(
         hours = {
             h
             for h in standing
-            for stretch in ranges(targets)
+            for stretch in merge_hours(targets)
             if stretch.start - ago - _HOUR < h < stretch.end - ago
         }
         moved = F.timestamp_micros(F.unix_micros(TURN) + F.lit(shift)).alias(TURN)
@@ -128,13 +128,13 @@ def _with_baseline(
     rows = rows.join(found, keys, "left")
     values = F.coalesce("__then", F.array().cast("array<double>"))
     if block.baseline.missing == "zero":
-        asked = sum((_asked(shift, standing).cast("int") for shift in block.shifts), F.lit(0))
+        asked = sum((_was_requested(shift, standing).cast("int") for shift in block.shifts), F.lit(0))
         zeros = F.array_repeat(F.lit(0.0), asked - F.size(values))
         values = F.array_sort(F.concat(values, zeros))
-    return rows.withColumn(BASELINE, taken(values, block.baseline.take)).drop("__then")
+    return rows.withColumn(BASELINE, reduce_values(values, block.baseline.take)).drop("__then")
 
 
-def _picked(turns: DataFrame, block: FrameBlock) -> DataFrame:
+def _picked(turns: DataFrame, block: ResolvedFrames) -> DataFrame:
     """Of several records of a key in one turn the one that is its reading."""
     pick = F.min_by if block.ties == "first" else F.max_by
     return turns.groupBy(*quoted(block.key), TURN).agg(
@@ -142,10 +142,10 @@ def _picked(turns: DataFrame, block: FrameBlock) -> DataFrame:
     )
 
 
-def _asked(shift: int, hours: Collection[datetime]) -> Column:
+def _was_requested(shift: int, hours: Collection[datetime]) -> Column:
     """Whether somebody has asked for the hour of a reading, so long ago."""
     time = F.unix_micros(TURN) - F.lit(shift)
-    inside = [(time >= micros(s.start)) & (time < micros(s.end)) for s in ranges(hours)]
+    inside = [(time >= micros(s.start)) & (time < micros(s.end)) for s in merge_hours(hours)]
     return reduce(Column.__or__, inside, F.lit(False))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from deltalake import DeltaTable
 
-from transom.core.durations import spoken
+from transom.core.durations import format_duration_long
 from transom.core.terminal_tables import table
 from transom.features.fills.spec import Fill
 from transom.features.frames import validate as frame_columns
@@ -96,9 +96,9 @@ def _print_fill(
 
 
 def _ago(seconds: float) -> str:
-    return f"-{spoken(timedelta(seconds=-seconds))}" if seconds else "not"
+    return f"-{format_duration_long(timedelta(seconds=-seconds))}" if seconds else "not"
 
 
 def _length(seconds: float) -> str:
     length = timedelta(seconds=seconds)
-    return spoken(length) if length >= timedelta(seconds=1) else f"{seconds:g} s"
+    return format_duration_long(length) if length >= timedelta(seconds=1) else f"{seconds:g} s"

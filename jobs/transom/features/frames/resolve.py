@@ -8,29 +8,29 @@ from functools import partial
 
 from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, HOUR_LENGTH, micros
-from transom.engine.hours import reached
+from transom.engine.hours import extend_back
 from transom.features.aggregates.resolve import Unit
 from transom.features.frames import validate as frame_columns
 from transom.features.frames.algorithm.reference import (
     Aggregate,
     Boundary,
     Delta,
-    Framing,
+    FrameSpec,
     Kind,
     Marked,
     Threshold,
     Trend,
 )
-from transom.features.frames.sources import Source
+from transom.features.frames.sources import FrameSource
 from transom.features.frames.spec import Baseline, Frame
 from transom.features.frames.spec_rules import overlaps
-from transom.ledger.stage import Reads
+from transom.ledger.stage import InputRange
 from transom.spec.stream import Stream
 from transom.storage.tables import SPARK_TYPES
 
 
 @dataclass(frozen=True)
-class FrameBlock:
+class ResolvedFrames:
     """One kind of frame of a stream, with everything that its columns are derived from.
 
     Attributes:
@@ -40,7 +40,7 @@ class FrameBlock:
         unit: in which it is counted.
         read: the columns that are read beside the key.
         ties: what is made of several events of one key at one time.
-        stretch: how long the stretches are that frames are looked for in by themselves, in hours; None where
+        period: how long the stretches are that frames are looked for in by themselves, in hours; None where
             they may go on from hour to hour for ever.
         overlap: whether frames of a key may overlap.
         longest: whether only the longest of a stretch are told.
@@ -48,15 +48,15 @@ class FrameBlock:
 
     name: str
     key: Mapping[str, str]
-    source: Source
+    source: FrameSource
     conditions: Mapping[str, str]
     value: str | None
     unit: Unit
     read: tuple[str, ...]
     ties: str | None
     baseline: Baseline | None
-    framing: Framing
-    stretch: int | None
+    framing: FrameSpec
+    period: int | None
     overlap: bool
     longest: bool
 
@@ -83,44 +83,44 @@ class FrameBlock:
     @property
     def behind(self) -> int:
         """How many hours before the one that tells of it a frame may have ended."""
-        if self.stretch is not None:
-            return self.stretch - 1
+        if self.period is not None:
+            return self.period - 1
         # Where missing readings are in frames, they reach to what closes them.
         return 1 if self.framing.begins else self.back
 
     @property
-    def reads(self) -> tuple[Reads, ...]:
+    def reads(self) -> tuple[InputRange, ...]:
         """What an hour reads of the readings' table: itself, or the stretch that it completes; and what was
         as long before that as the baseline looks back."""
-        within = 0 if self.stretch is None else self.stretch - 1
+        within = 0 if self.period is None else self.period - 1
         reads = []
         for shift in (0, *self.shifts):
             back, forward = -(-shift // HOUR_LENGTH) + within, -(shift // HOUR_LENGTH)
-            reads.append(Reads(*self.source.table, back, forward, partial(self._back_of, back)))
+            reads.append(InputRange(*self.source.table, back, forward, partial(self._back_of, back)))
         return tuple(reads)
 
     def completes(self, hour: datetime) -> bool:
         """Whether a stretch is over with an hour; every hour is one where there are none."""
-        return self.stretch is None or not ((micros(hour) // HOUR_LENGTH + 1) % self.stretch)
+        return self.period is None or not ((micros(hour) // HOUR_LENGTH + 1) % self.period)
 
     def _back_of(self, back: int, hour: datetime) -> int:
         return back if self.completes(hour) else -1
 
     def hours_of(self, targets: Iterable[datetime]) -> list[datetime]:
         """The hours whose readings some hours are made of, in order."""
-        within = 0 if self.stretch is None else self.stretch - 1
-        return sorted(reached(filter(self.completes, targets), within))
+        within = 0 if self.period is None else self.period - 1
+        return sorted(extend_back(filter(self.completes, targets), within))
 
 
-def frame_block_of(stream: Stream, name: str) -> FrameBlock:
+def frame_block_of(stream: Stream, name: str) -> ResolvedFrames:
     """A kind of frame of the stream file, resolved against its columns."""
     said = stream.blocks(Frame)[name]
-    source = Source.of(stream, said.over)
+    source = FrameSource.of(stream, said.over)
     value = frame_columns.value(stream, name)
     unit = Unit((1, 1), True) if value is None else source.unit(value)
     every = frame_columns.every(stream, name)
     missing = said.missing or ("breaks" if said.kind in ("threshold", "trend") else "bridged")
-    return FrameBlock(
+    return ResolvedFrames(
         name,
         {column: SPARK_TYPES[stream.event_types[column]] for column in frame_columns.key(stream, name)},
         source,
@@ -130,7 +130,7 @@ def frame_block_of(stream: Stream, name: str) -> FrameBlock:
         tuple(frame_columns.read(stream, name)),
         said.ties,
         said.baseline,
-        Framing(
+        FrameSpec(
             _kind(said, unit),
             1 if every is None else microseconds(every),
             every is not None,

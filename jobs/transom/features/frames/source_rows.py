@@ -7,9 +7,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.engine.hours import quoted
-from transom.features.aggregates.resolve import Block
-from transom.features.frames.sources import MEAN_STEPS, TIME, Source
-from transom.storage.store import Pins
+from transom.features.aggregates.resolve import AggregateBlock
+from transom.features.frames.sources import MEAN_STEPS, TIME, FrameSource
+from transom.storage.store import PinnedTables
 
 
 def steps_column(name: str) -> str:
@@ -17,7 +17,7 @@ def steps_column(name: str) -> str:
     return f"__steps_{name}"
 
 
-def read_source(source: Source, pins: Pins, hours: Collection[datetime]) -> DataFrame:
+def read_source(source: FrameSource, pins: PinnedTables, hours: Collection[datetime]) -> DataFrame:
     """Return the rows of some hours."""
     if source.filler is not None:
         return pins.read_filler(source.filler, hours)
@@ -25,7 +25,7 @@ def read_source(source: Source, pins: Pins, hours: Collection[datetime]) -> Data
 
 
 def rows_of(
-    source: Source, table: DataFrame, key: Iterable[str], columns: Iterable[str], steps: Iterable[str]
+    source: FrameSource, table: DataFrame, key: Iterable[str], columns: Iterable[str], steps: Iterable[str]
 ) -> DataFrame:
     """Return rows of the source's table: the key, `TIME`, some columns as conditions see them, and some
     numbers in whole steps."""
@@ -42,14 +42,14 @@ def rows_of(
     )
 
 
-def _event_steps(source: Source, name: str) -> Column:
+def _event_steps(source: FrameSource, name: str) -> Column:
     unit, column = source.unit(name), F.col(f"`{name}`")
     up, down = unit.step
     # What others have written may be no number, or too large for one.
-    return column if unit.whole else F.rint(column.cast("double") * down / up).try_cast("bigint")
+    return column if unit.is_whole else F.rint(column.cast("double") * down / up).try_cast("bigint")
 
 
-def _measure(over: Block, name: str) -> Column:
+def _measure(over: AggregateBlock, name: str) -> Column:
     function, column = over.measures[name]
     if column is None:
         return F.col("records")
@@ -57,10 +57,10 @@ def _measure(over: Block, name: str) -> Column:
     if function == "mean":
         return F.col(f"sum_{column}") * F.lit(float(up)) / F.lit(float(down)) / F.col(f"values_{column}")
     figure = F.col(f"{function}_{column}")
-    return figure if over.units[column].whole else figure * F.lit(float(up)) / F.lit(float(down))
+    return figure if over.units[column].is_whole else figure * F.lit(float(up)) / F.lit(float(down))
 
 
-def _granule_steps(over: Block, name: str) -> Column:
+def _granule_steps(over: AggregateBlock, name: str) -> Column:
     function, column = over.measures[name]
     if column is None:
         return F.col("records")

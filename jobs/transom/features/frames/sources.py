@@ -6,10 +6,10 @@ A granule is a reading at its start; its measures are columns, those of them tha
 
 from dataclasses import dataclass
 
-from transom.features.aggregates.resolve import Block, Unit, block_of
+from transom.features.aggregates.resolve import AggregateBlock, Unit, block_of
 from transom.formats.record_format import Field
 from transom.spec.stream import Stream
-from transom.storage.external import Filler
+from transom.storage.external import ExternalSource
 
 TIME = "event_time"
 MEAN_STEPS = 2**20
@@ -18,7 +18,7 @@ _WHOLE = Unit((1, 1), True)
 
 
 @dataclass(frozen=True)
-class Source:
+class FrameSource:
     """Where rows are read.
 
     Attributes:
@@ -27,17 +27,17 @@ class Source:
         filler: what is read instead of events, where that is not the stream's own.
     """
 
-    over: Block | None
+    over: AggregateBlock | None
     fields: dict[str, Field]
-    filler: Filler | None = None
+    filler: ExternalSource | None = None
 
     @classmethod
-    def of(cls, stream: Stream, over: str | None) -> "Source":
+    def of(cls, stream: Stream, over: str | None) -> "FrameSource":
         """The events of a stream, or a block's granules."""
         return cls(None if over is None else block_of(stream, over), dict(stream.event_columns))
 
     @classmethod
-    def outside(cls, filler: Filler) -> "Source":
+    def outside(cls, filler: ExternalSource) -> "FrameSource":
         """What is not the stream's own."""
         return cls(None, {column.name: column for column in filler.columns}, filler)
 
@@ -57,5 +57,5 @@ class Source:
         function, column = self.over.measures[name]
         if column is None:
             return _WHOLE
-        (up, down), whole = self.over.units[column].step, self.over.units[column].whole
+        (up, down), whole = self.over.units[column].step, self.over.units[column].is_whole
         return Unit((up, down * MEAN_STEPS), False) if function == "mean" else Unit((up, down), whole)

@@ -21,7 +21,7 @@ from pydantic import (
 from transom.core.durations import Duration, format_duration
 from transom.core.intervals import HOUR
 from transom.core.shifts import Shifts
-from transom.spec.base import Model, Name, Number, Text
+from transom.spec.base import Model, Name, NonEmptyStr, Number
 
 IDLE = timedelta(hours=24)
 """How long a key may be silent within a frame, where nothing is said."""
@@ -95,7 +95,7 @@ class Baseline(Model):
 class Frame(Model):
     """A block of `frame`: what delimits stretches of time of each key."""
 
-    title: Text | None = None
+    title: NonEmptyStr | None = None
     """For people: what is the matter, with columns of the key, start, end, records, peak or mean in
     braces."""
     severity: Literal["high", "medium", "low"] = "medium"
@@ -108,12 +108,12 @@ class Frame(Model):
     is said."""
     key: tuple[str, ...] = ()
     """The columns of which every value has frames of its own; the stream's where nothing is said."""
-    only: Text | None = None
+    only: NonEmptyStr | None = None
     """Which events or granules are readings at all; of events the stream's `where` where nothing is said."""
     kind: FrameKind
     """What delimits a frame: threshold, boundary, delta, aggregate, trend, or marked, by `starts_when` and
     `ends_when` alone."""
-    where: Text | None = None
+    where: NonEmptyStr | None = None
     """threshold: as long as this holds, as n > 120 or n > 3 * baseline + 20."""
     extent: Literal["conservative", "liberal"] = "conservative"
     """threshold: whether a frame is as long as it is known that `where` holds, or as long as it possibly
@@ -133,9 +133,9 @@ class Frame(Model):
     """aggregate: whether a frame ends as soon as the condition holds, or goes on as long as it does."""
     direction: Literal["increasing", "decreasing"] | None = None
     """trend: whether each value is above the one before, or below."""
-    starts_when: Text | None = None
+    starts_when: NonEmptyStr | None = None
     """What else the first reading of a frame has to meet."""
-    ends_when: Text | None = None
+    ends_when: NonEmptyStr | None = None
     """A reading that meets this is the last of its frame."""
     when_open: Literal["report", "drop", "continue"] | None = None
     """What becomes of an open frame when a reading meets `starts_when`: it is closed and reported, or

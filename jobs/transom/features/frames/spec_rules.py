@@ -9,7 +9,7 @@ from transom.core.durations import format_duration
 from transom.core.intervals import HOUR
 from transom.core.shifts import format_ago
 from transom.features.frames.spec import Frame
-from transom.spec.errors import Problem, twice
+from transom.spec.errors import Issue, find_duplicates
 
 COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}
 MINUTE = timedelta(minutes=1)
@@ -42,13 +42,13 @@ OVERLAPPING = ("delta", "aggregate")
 """Kinds of which a frame from one reading may overlap that from another."""
 
 
-def problems(frame: Frame) -> Iterator[Problem]:
+def problems(frame: Frame) -> Iterator[Issue]:
     """Yield what is wrong with a kind of frame, with paths inside it."""
     yield from _of_kind(frame)
     for name in ("step", "below"):
         value = getattr(frame, name)
         if value is not None and value <= 0:
-            yield Problem(name, f"must be above 0; got {value:g}")
+            yield Issue(name, f"must be above 0; got {value:g}")
     yield from _lengths(frame)
     yield from _starts(frame)
     yield from _missing(frame)
@@ -57,40 +57,40 @@ def problems(frame: Frame) -> Iterator[Problem]:
     yield from _schemes(frame)
 
 
-def _of_kind(frame: Frame) -> Iterator[Problem]:
+def _of_kind(frame: Frame) -> Iterator[Issue]:
     needed, allowed = OF_KIND[frame.kind]
     for name in needed:
         if getattr(frame, name) is None:
-            yield Problem(name, f"is required with kind {frame.kind}")
+            yield Issue(name, f"is required with kind {frame.kind}")
     for name in _OWN:
         if name in frame.model_fields_set and name not in (*needed, *allowed):
             kinds = [kind for kind, (first, second) in OF_KIND.items() if name in (*first, *second)]
-            yield Problem(name, f"goes with kind {' or '.join(kinds)}; got kind {frame.kind}")
+            yield Issue(name, f"goes with kind {' or '.join(kinds)}; got kind {frame.kind}")
 
 
-def _lengths(frame: Frame) -> Iterator[Problem]:
+def _lengths(frame: Frame) -> Iterator[Issue]:
     least, most = frame.min_length, frame.max_length
     if least is not None and most is not None and least > most:
         got = f"{format_duration(least)} and {format_duration(most)}"
-        yield Problem("min_length", f"must not be longer than max_length; got {got}")
+        yield Issue("min_length", f"must not be longer than max_length; got {got}")
     if most is not None and not most:
-        yield Problem("max_length", f"must not be nothing; got {format_duration(most)}")
+        yield Issue("max_length", f"must not be nothing; got {format_duration(most)}")
     if frame.max_records is not None and frame.min_records > frame.max_records:
         got = f"{frame.min_records} and {frame.max_records}"
-        yield Problem("min_records", f"must not be more than max_records; got {got}")
+        yield Issue("min_records", f"must not be more than max_records; got {got}")
     if frame.kind == "trend" and frame.max_records == 1:
-        yield Problem("max_records", "must be at least 2 with kind trend, which shows in two readings; got 1")
+        yield Issue("max_records", "must be at least 2 with kind trend, which shows in two readings; got 1")
     if least is not None and frame.stretch is not None and least > frame.stretch:
         got = f"{format_duration(least)} and {format_duration(frame.stretch)}"
-        yield Problem("min_length", f"must not be longer than stretch, with which frames end; got {got}")
+        yield Issue("min_length", f"must not be longer than stretch, with which frames end; got {got}")
     yield from _counts(frame)
     for name, silence in (("idle", frame.idle), ("known", frame.known)):
         if silence is not None and (silence < MINUTE or silence % MINUTE or silence > LONGEST):
             rule = f"must be whole minutes, from one to {format_duration(LONGEST)}"
-            yield Problem(name, f"{rule}; got {format_duration(silence)}")
+            yield Issue(name, f"{rule}; got {format_duration(silence)}")
 
 
-def _counts(frame: Frame) -> Iterator[Problem]:
+def _counts(frame: Frame) -> Iterator[Issue]:
     """Conditions on the number of readings that no frame can meet."""
     of = frame.condition
     if of is None or of.function != "count" or frame.span is None:
@@ -108,91 +108,91 @@ def _counts(frame: Frame) -> Iterator[Problem]:
                 f"of {most} readings, which max_records allows" if up else f"of {fewest}, which is the fewest"
             )
         )
-        yield Problem("condition", f"must hold {limit}, or there is no frame; got {of.text!r}")
+        yield Issue("condition", f"must hold {limit}, or there is no frame; got {of.text!r}")
 
 
-def _starts(frame: Frame) -> Iterator[Problem]:
+def _starts(frame: Frame) -> Iterator[Issue]:
     if frame.starts_when is None and frame.when_open is not None:
-        yield Problem("when_open", "goes with starts_when, which is missing")
+        yield Issue("when_open", "goes with starts_when, which is missing")
     elif frame.starts_when is not None and frame.when_open is None:
         rule = "is required with starts_when, one of report, drop, continue: a start may meet an open frame"
-        yield Problem("when_open", rule)
+        yield Issue("when_open", rule)
 
 
-def _missing(frame: Frame) -> Iterator[Problem]:
+def _missing(frame: Frame) -> Iterator[Issue]:
     if frame.kind == "trend" and frame.missing not in (None, "breaks"):
         rule = "must be breaks with kind trend: what is missing has no value to be above or below another"
-        yield Problem("missing", f"{rule}; got {frame.missing}")
+        yield Issue("missing", f"{rule}; got {frame.missing}")
     elif frame.kind != "threshold" and frame.missing == "satisfies":
         rule = "goes with kind threshold: a missing value satisfies no other kind"
-        yield Problem("missing", f"{rule}; got kind {frame.kind}")
+        yield Issue("missing", f"{rule}; got kind {frame.kind}")
 
 
-def _known(frame: Frame) -> Iterator[Problem]:
+def _known(frame: Frame) -> Iterator[Issue]:
     if frame.known is None:
         return
     if frame.missing != "satisfies":
         got = "no missing" if frame.missing is None else f"missing: {frame.missing}"
-        yield Problem("known", f"goes with missing: satisfies; got {got}")
+        yield Issue("known", f"goes with missing: satisfies; got {got}")
     for name, why in _NOT_KNOWN.items():
         if name in frame.model_fields_set:
-            yield Problem(name, f"must not be said with known: {why}")
+            yield Issue(name, f"must not be said with known: {why}")
 
 
-def _readings(frame: Frame) -> Iterator[Problem]:
-    yield from twice("key", frame.key)
+def _readings(frame: Frame) -> Iterator[Issue]:
+    yield from find_duplicates("key", frame.key)
     if frame.over is None and frame.ties is None:
         rules = "is required over events, one of first, last, min, max, sum, mean"
-        yield Problem("ties", f"{rules}: a reading has a time of its own")
+        yield Issue("ties", f"{rules}: a reading has a time of its own")
     if frame.over is not None:
         for name in ("key", "ties"):
             if name in frame.model_fields_set:
                 rule = "goes with frames over events; granules have those of their block"
-                yield Problem(name, rule)
+                yield Issue(name, rule)
     if frame.baseline is not None:
         for index, shift in enumerate(frame.baseline.shift):
             if not shift:
-                yield Problem(f"baseline.shift[{index}]", "must not be nothing")
-        yield from twice("baseline.shift", [format_ago(shift) for shift in frame.baseline.shift])
+                yield Issue(f"baseline.shift[{index}]", "must not be nothing")
+        yield from find_duplicates("baseline.shift", [format_ago(shift) for shift in frame.baseline.shift])
 
 
-def _schemes(frame: Frame) -> Iterator[Problem]:
+def _schemes(frame: Frame) -> Iterator[Issue]:
     overlap = overlaps(frame)
     if frame.scheme == "partition":
         yield from _partition(frame)
     if frame.scheme == "cover" and frame.kind != "delta":
         instead = "; unconstrained has every frame there is" if frame.kind in OVERLAPPING else ""
         rule = f"must not be cover with kind {frame.kind}: readings may be in no frame{instead}"
-        yield Problem("scheme", rule)
+        yield Issue("scheme", rule)
     elif frame.scheme == "cover" and _short_left_out(frame):
-        yield Problem(
+        yield Issue(
             "scheme", f"must not be cover with {_short_left_out(frame)}: what is shorter is in no frame"
         )
     if frame.set == "drained" and overlap:
         rule = f"must be saturated with scheme {frame.scheme}: it has every frame, where fewer would do"
-        yield Problem("set", f"{rule}; got drained")
+        yield Issue("set", f"{rule}; got drained")
     if frame.set == "saturated" and not overlap and frame.kind in OVERLAPPING:
         rule = (
             "must be drained: a frame that begins with another reading could be added; "
             "scheme unconstrained has all of them"
         )
-        yield Problem("set", f"{rule}; got saturated")
+        yield Issue("set", f"{rule}; got saturated")
     over = frame.longest or overlap
     if over and frame.stretch is None:
         what = "longest" if frame.longest else f"scheme {frame.scheme}"
         rule = f"is required with {what}, which can be told of a stretch that is over"
-        yield Problem("stretch", rule)
+        yield Issue("stretch", rule)
     elif frame.stretch is not None and not over:
         rule = "goes with longest, or with scheme cover or unconstrained of kind delta or aggregate"
-        yield Problem("stretch", rule)
+        yield Issue("stretch", rule)
     elif frame.stretch is not None and (
         frame.stretch < HOUR or frame.stretch % HOUR or frame.stretch > LONGEST
     ):
         rule = f"must be whole hours, from one to {format_duration(LONGEST)}"
-        yield Problem("stretch", f"{rule}; got {format_duration(frame.stretch)}")
+        yield Issue("stretch", f"{rule}; got {format_duration(frame.stretch)}")
 
 
-def _partition(frame: Frame) -> Iterator[Problem]:
+def _partition(frame: Frame) -> Iterator[Issue]:
     why = _APART.get(frame.kind)
     if why is None and frame.span == "maximal":
         why = "a reading that breaks the condition by itself is in no frame"
@@ -203,7 +203,7 @@ def _partition(frame: Frame) -> Iterator[Problem]:
     if why is None and frame.missing == "breaks":
         why = "with missing: breaks a frame does not begin where the last one ended"
     if why is not None:
-        yield Problem("scheme", f"must not be partition: {why}")
+        yield Issue("scheme", f"must not be partition: {why}")
 
 
 def overlaps(frame: Frame) -> bool:

@@ -8,10 +8,18 @@ from collections.abc import Mapping
 
 from transom.features.check_builders import built_in
 from transom.features.frames import fingerprints
-from transom.features.frames.checks import AWAY, INEXACT, MISCOUNTED, broken, frame_checks
-from transom.features.frames.resolve import FrameBlock, frame_block_of
+from transom.features.frames.checks import AWAY, INEXACT, MISCOUNTED, frame_checks, violates_rules
+from transom.features.frames.resolve import ResolvedFrames, frame_block_of
 from transom.features.frames.spec import Frame
-from transom.ledger.stage import Computed, Part, Reads, Request, Stage, Step, rows_where
+from transom.ledger.stage import (
+    BlockOutput,
+    InputRange,
+    Stage,
+    StepRequest,
+    StepResult,
+    TableStep,
+    rows_where,
+)
 from transom.spec.stream import Stream
 from transom.storage.tables import Table
 
@@ -30,22 +38,22 @@ def definition(stream: Stream) -> Stage:
     return Stage(NAME, VERSION, (_open_frames(stream, blocks), _frames(stream, blocks)))
 
 
-def _open_frames(stream: Stream, blocks: Mapping[str, FrameBlock]) -> Step:
-    def compute(request: Request) -> Computed:
+def _open_frames(stream: Stream, blocks: Mapping[str, ResolvedFrames]) -> TableStep:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.frames.tables_open_frames import open_frames_of
 
         return open_frames_of(request, blocks)
 
     parts = {
-        name: Part(
-            block.reads if block.stretch else (*block.reads, _own(block)),
+        name: BlockOutput(
+            block.reads if block.period else (*block.reads, _own(block)),
             fingerprints.open_frames(stream, name),
             tuple(Table.load("open_frames").declare(key=block.key).block_schema().names),
         )
         for name, block in blocks.items()
     }
-    wrong = broken(blocks)
-    return Step(
+    wrong = violates_rules(blocks)
+    return TableStep(
         Table.load("open_frames").declare(key=_keys(blocks)),
         parts,
         compute,
@@ -56,25 +64,25 @@ def _open_frames(stream: Stream, blocks: Mapping[str, FrameBlock]) -> Step:
     )
 
 
-def _own(block: FrameBlock) -> Reads:
-    return Reads(NAME, block.name, "open_frames", back=block.back, forward=-1)
+def _own(block: ResolvedFrames) -> InputRange:
+    return InputRange(NAME, block.name, "open_frames", back=block.back, forward=-1)
 
 
-def _frames(stream: Stream, blocks: Mapping[str, FrameBlock]) -> Step:
-    def compute(request: Request) -> Computed:
+def _frames(stream: Stream, blocks: Mapping[str, ResolvedFrames]) -> TableStep:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.frames.tables_frames import frames_of
 
         return frames_of(request, blocks)
 
     parts = {
-        name: Part(
-            (Reads(NAME, name, "open_frames"),),
+        name: BlockOutput(
+            (InputRange(NAME, name, "open_frames"),),
             fingerprints.frames(stream, name),
             (*FRAME_COLUMNS, *block.key),
         )
         for name, block in blocks.items()
     }
-    return Step(
+    return TableStep(
         Table.load("frames").declare(key=_keys(blocks)),
         parts,
         compute,
@@ -87,5 +95,5 @@ def _frames(stream: Stream, blocks: Mapping[str, FrameBlock]) -> Step:
     )
 
 
-def _keys(blocks: Mapping[str, FrameBlock]) -> dict[str, str]:
+def _keys(blocks: Mapping[str, ResolvedFrames]) -> dict[str, str]:
     return {name: kind for block in blocks.values() for name, kind in block.key.items()}

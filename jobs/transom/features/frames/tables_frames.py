@@ -7,22 +7,22 @@ from pyspark.sql import functions as F
 
 from transom.engine.hours import quoted
 from transom.features.frames import tables_open_frames as open_frames
-from transom.features.frames.resolve import FrameBlock
-from transom.ledger.stage import Computed, Request, Share
+from transom.features.frames.resolve import ResolvedFrames
+from transom.ledger.stage import BlockTask, StepRequest, StepResult
 
 
-def frames_of(request: Request, blocks: Mapping[str, FrameBlock]) -> Computed:
+def frames_of(request: StepRequest, blocks: Mapping[str, ResolvedFrames]) -> StepResult:
     """What every kind's target hours tell."""
     shares = []
     for name, targets in request.targets.items():
         rows = request.pins.read(open_frames.TABLE, targets)
         rows = rows.where((F.col("block") == name) & (F.col("row") != open_frames.LEFT))
-        shares.append(Share(name, _as_told(rows, blocks[name])))
+        shares.append(BlockTask(name, _to_output(rows, blocks[name])))
     asked = {name: blocks[name] for name in request.targets}
-    return Computed(shares, lambda rows: _overlapping(rows, asked))
+    return StepResult(shares, lambda rows: _overlapping(rows, asked))
 
 
-def _as_told(rows: DataFrame, block: FrameBlock) -> DataFrame:
+def _to_output(rows: DataFrame, block: ResolvedFrames) -> DataFrame:
     (up, down), key = block.unit.step, quoted(block.key)
     # As text that tells a null from every value, and one column from the next; a time in full, of which JSON
     # has milliseconds.
@@ -51,7 +51,7 @@ def _as_told(rows: DataFrame, block: FrameBlock) -> DataFrame:
     )
 
 
-def _overlapping(rows: DataFrame, blocks: Mapping[str, FrameBlock]) -> list[DataFrame]:
+def _overlapping(rows: DataFrame, blocks: Mapping[str, ResolvedFrames]) -> list[DataFrame]:
     """How many frames of an hour begin before the one before them ends, by block and hour; `frames`, as they
     are told, of kinds that lie apart."""
     apart = {name: block for name, block in blocks.items() if not block.overlap}

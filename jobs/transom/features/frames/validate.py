@@ -13,7 +13,7 @@ from transom.features.aggregates.validate import count_domains
 from transom.features.frames.spec import Frame
 from transom.formats.record_format import NUMERIC, FieldType
 from transom.spec.block_columns import BlockColumns, Use, both, sql_of, tested
-from transom.spec.errors import Problem, nearest, no_column, of_expression
+from transom.spec.errors import Issue, did_you_mean, no_column, of_expression
 from transom.spec.expressions import Expression, ExpressionError, condition
 from transom.spec.impossible_conditions import Tested, because, event_domains
 from transom.spec.stream import Stream
@@ -24,7 +24,7 @@ FRAME_COLUMNS = (
     "peak", "peak_time", "mean", "new_records",
 )  # fmt: skip
 """Columns of `frames` beside keys."""
-TOLD = ("start", "end", "records", "length_s", "peak", "peak_time", "mean")
+REPORTED_COLUMNS = ("start", "end", "records", "length_s", "peak", "peak_time", "mean")
 """Columns of a frame that a title may name, beside the key's."""
 BASELINE = "baseline"
 _AT_KNOWN_TIMES = "needs readings at known times: over a block of aggregate, or with time.every"
@@ -102,14 +102,14 @@ def read(stream: Stream, name: str) -> list[str]:
     return sorted(found - {"event_time", BASELINE, *key(stream, name)})
 
 
-def problems(stream: Stream) -> Iterator[Problem]:
+def problems(stream: Stream) -> Iterator[Issue]:
     """Yield what is wrong with the frames of a stream, each of which is sound by itself."""
     for name, said in stream.blocks(Frame).items():
         place = f"frames.{name}"
         if said.over is not None and said.over not in stream.blocks(Aggregation):
             known = list(stream.blocks(Aggregation))
-            message = f"no block of aggregate {said.over!r}{nearest(said.over, known)}"
-            yield Problem(f"{place}.over", message, (("aggregate", said.over),))
+            message = f"no block of aggregate {said.over!r}{did_you_mean(said.over, known)}"
+            yield Issue(f"{place}.over", message, (("aggregate", said.over),))
             continue
         if said.over is not None and not figures.sound(stream, said.over):
             continue  # its readings are not known
@@ -122,12 +122,15 @@ def problems(stream: Stream) -> Iterator[Problem]:
         yield from _known_for(place, name, said, stream)
         yield from _lengths(place, name, said, stream)
         if said.title is not None:
-            told = [*key(stream, name), *TOLD]
-            rule = f"a title names columns of the key, {', '.join(TOLD[:-1])} and {TOLD[-1]}"
+            told = [*key(stream, name), *REPORTED_COLUMNS]
+            rule = (
+                f"a title names columns of the key, {', '.join(REPORTED_COLUMNS[:-1])} and "
+                f"{REPORTED_COLUMNS[-1]}"
+            )
             yield from title_problems(f"{place}.title", said.title, told, rule)
 
 
-def _key(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Problem]:
+def _key(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Issue]:
     of_block = said.over is not None
     at = f"frames.{name}.over" if of_block else f"{place}.key"
     for index, column in enumerate(key(stream, name)):
@@ -136,10 +139,10 @@ def _key(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Problem
             if said.key != stream.key:
                 yield no_column(where, column, stream.event_columns)
         elif column in FRAME_COLUMNS or column == BASELINE:
-            yield Problem(where, f"{column} is a column that every frame has; name the column otherwise")
+            yield Issue(where, f"{column} is a column that every frame has; name the column otherwise")
 
 
-def _conditions(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Problem]:
+def _conditions(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Issue]:
     known = types(stream, name)
     for field in CONDITIONS:
         text = getattr(said, field)
@@ -151,7 +154,7 @@ def _conditions(place: str, name: str, said: Frame, stream: Stream) -> Iterator[
             yield of_expression(f"{place}.{field}", error, ("key",))
             continue
         if field == "where" and not met.columns:
-            yield Problem(f"{place}.where", f"must read a column, or all readings are alike; got {text!r}")
+            yield Issue(f"{place}.where", f"must read a column, or all readings are alike; got {text!r}")
         if said.ties in ("min", "max", "sum", "mean"):
             for column in met.columns:
                 if (
@@ -159,10 +162,10 @@ def _conditions(place: str, name: str, said: Frame, stream: Stream) -> Iterator[
                     and known[column] not in NUMERIC
                 ):
                     rule = f"reads {column}, a {known[column]}, and ties: {said.ties} is made of numbers"
-                    yield Problem(f"{place}.{field}", rule)
+                    yield Issue(f"{place}.{field}", rule)
 
 
-def _values(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Problem]:
+def _values(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Issue]:
     known = types(stream, name)
     numeric = [column for column, kind in known.items() if kind in NUMERIC and column != BASELINE]
     of = {"of": said.of, "condition": said.condition.column if said.condition else None}
@@ -175,26 +178,26 @@ def _values(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Prob
         if column is None or column in numeric:
             continue
         if column in known:
-            yield Problem(f"{place}.{field}", f"takes an integer or a number; {column} is a {known[column]}")
+            yield Issue(f"{place}.{field}", f"takes an integer or a number; {column} is a {known[column]}")
         else:
             yield no_column(f"{place}.{field}", column, numeric)
 
 
-def _known_for(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Problem]:
+def _known_for(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Issue]:
     apart = every(stream, name)
     if said.known is None:
         return
     if apart is None:
-        yield Problem(f"{place}.known", _AT_KNOWN_TIMES, (("time",),))
+        yield Issue(f"{place}.known", _AT_KNOWN_TIMES, (("time",),))
         return
     least = max(said.min_length or apart, apart) + apart
     if said.known < least:
         of = "twice as long as readings are apart" if least == 2 * apart else "min_length and a reading more"
         got = f"{format_duration(said.known)}, of readings {format_duration(apart)} apart"
-        yield Problem(f"{place}.known", f"must be at least {of}, {format_duration(least)}; got {got}")
+        yield Issue(f"{place}.known", f"must be at least {of}, {format_duration(least)}; got {got}")
 
 
-def _lengths(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Problem]:
+def _lengths(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Issue]:
     """Lengths that readings on a schedule cannot have."""
     apart = every(stream, name)
     if apart is None:
@@ -203,17 +206,17 @@ def _lengths(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Pro
     if said.max_length is not None and said.max_length < fewest * apart:
         rule = f"must be long enough for {'a reading' if fewest == 1 else f'{fewest} readings'}"
         got = f"{format_duration(said.max_length)}, of readings {format_duration(apart)} apart"
-        yield Problem(f"{place}.max_length", f"{rule}; got {got}")
+        yield Issue(f"{place}.max_length", f"{rule}; got {got}")
     breaks = said.missing == "breaks" or (said.missing is None and said.kind in ("threshold", "trend"))
     if said.max_records is not None and said.min_length is not None and breaks:
         longest = said.max_records * apart
         if longest < said.min_length:
             rule = f"must not be longer than max_records of readings {format_duration(apart)} apart"
             got = f"{format_duration(said.min_length)} and {said.max_records} of them"
-            yield Problem(f"{place}.min_length", f"{rule}; got {got}")
+            yield Issue(f"{place}.min_length", f"{rule}; got {got}")
 
 
-def _step(place: str, said: Frame, stream: Stream) -> Iterator[Problem]:
+def _step(place: str, said: Frame, stream: Stream) -> Iterator[Issue]:
     of = stream.blocks(Aggregation)[said.over].measures[str(said.of)] if said.over else None
     column = said.of if of is None else of.column
     if said.step is None or column is None or (of is not None and of.function == "mean"):
@@ -221,19 +224,19 @@ def _step(place: str, said: Frame, stream: Stream) -> Iterator[Problem]:
     resolution = stream.event_columns[column].resolution
     if Fraction(str(said.step)) % Fraction(resolution):
         rule = f"must be a multiple of the resolution of {column}, {resolution}"
-        yield Problem(f"{place}.step", f"{rule}; got {said.step:g}")
+        yield Issue(f"{place}.step", f"{rule}; got {said.step:g}")
 
 
-def _shifts(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Problem]:
+def _shifts(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Issue]:
     apart = every(stream, name)
     if apart is None:
-        yield Problem(f"{place}.baseline", _AT_KNOWN_TIMES, (("time",),))
+        yield Issue(f"{place}.baseline", _AT_KNOWN_TIMES, (("time",),))
         return
     assert said.baseline is not None
     for index, shift in enumerate(said.baseline.shift):
         if shift % apart:
             rule = f"must be a multiple of {format_duration(apart)}, by which readings are apart"
-            yield Problem(f"{place}.baseline.shift[{index}]", f"{rule}; got {format_duration(shift)}")
+            yield Issue(f"{place}.baseline.shift[{index}]", f"{rule}; got {format_duration(shift)}")
 
 
 def columns_read(stream: Stream) -> Iterator[BlockColumns]:

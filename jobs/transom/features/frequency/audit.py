@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import codes, gathered, int64s
+from transom.arrays.arrow import concat_batches, encode_keys, int64s
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH, Interval, number_of
-from transom.engine.hours import hour_number, quoted, reached
+from transom.engine.hours import extend_back, hour_number, quoted
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_frequencies as frequencies
 from transom.features.frequency import tables_tick_matrices as tick_matrices
@@ -28,19 +28,19 @@ from transom.features.frequency.spec import NEVER_BELOW, Frequency
 from transom.features.frequency.stage import definition
 from transom.features.frequency.tables_tick_matrices import AT, counts
 from transom.features.frequency.windows import Hours, rows_of_windows
-from transom.features.items.auditable_hours import standing
+from transom.features.items.auditable_hours import auditable_hours
 from transom.features.items.bytes import bytes_of
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Book
+from transom.ledger.state import LedgerSnapshot
 from transom.spec.stream import Stream
-from transom.storage.store import Pins, Store
+from transom.storage.store import PinnedTables, Store
 
 SUMS = ("items", "records", "error", "beyond", "below", "outside")
-MOST = "most"
+MAX_COLUMN = "most"
 
 
 @dataclass(frozen=True)
-class Audited:
+class FrequencyAudit:
     """What an audit has found of a block, over all its windows and their items.
 
     Attributes:
@@ -78,32 +78,38 @@ class Audited:
         )
 
 
-def audit(spark: SparkSession, stream: Stream, interval: Interval, root: str) -> list[Audited]:
+def audit(spark: SparkSession, stream: Stream, interval: Interval, root: str) -> list[FrequencyAudit]:
     """Counts every block exactly over the windows that an interval's hours report, chunk by chunk.
 
     Args:
         root: the stream's folder in the lake.
     """
-    store, book = Store(spark, root), Ledger(root).book()
+    store, book = Store(spark, root), Ledger(root).snapshot()
     found = []
     for name in stream.blocks(Frequency):
         block = frequency_block_of(stream, name)
-        hours = standing(stream, definition(stream), book, name, frequencies.TABLE, interval.hours())
+        hours = auditable_hours(stream, definition(stream), book, name, frequencies.TABLE, interval.hours())
         many = stream.chunk // timedelta(hours=1)
         portions = [hours[n : n + many] for n in range(0, len(hours), many)]
         each = [_counted(store, book, block, portion) for portion in portions]
         if each:
             sums = {name: sum(one[name] for one in each) for name in SUMS}
-            most = max(one[MOST] for one in each)
-            found.append(Audited(name, block.variant, len(hours), sums | {MOST: most}))
+            most = max(one[MAX_COLUMN] for one in each)
+            found.append(FrequencyAudit(name, block.variant, len(hours), sums | {MAX_COLUMN: most}))
     return found
 
 
-def _counted(store: Store, book: Book, block: FrequencyBlock, hours: Sequence[datetime]) -> dict[str, int]:
+def _counted(
+    store: Store, book: LedgerSnapshot, block: FrequencyBlock, hours: Sequence[datetime]
+) -> dict[str, int]:
     tables = {"events", tick_matrices.TABLE, frequencies.TABLE, *([cells.TABLE] if block.chained else [])}
     pins = store.pin(tables, book)
     sketches = _sketches(pins, book, block, hours)
-    due = book.due if block.variant == "vanilla" else reached(hours, block.back) & book.due
+    due = (
+        book.required_hours
+        if block.variant == "vanilla"
+        else extend_back(hours, block.back) & book.required_hours
+    )
     seen = counts(pins.read("events", due), block).where("NOT long")
     seen = seen.groupBy(*quoted(block.item), AT).agg(F.sum("records").alias("records"))
     told = pins.read(frequencies.TABLE, hours).where(
@@ -111,20 +117,22 @@ def _counted(store: Store, book: Book, block: FrequencyBlock, hours: Sequence[da
     )
     told = told.select(*quoted(block.item), hour_number().alias(AT), "low", "high")
     together = seen.unionByName(told, allowMissingColumns=True).repartition(*quoted(block.item))
-    made = _Compared(block, sketches)
-    schema = ", ".join(f"{name} bigint" for name in (*SUMS, MOST))
+    made = _FrequencyComparison(block, sketches)
+    schema = ", ".join(f"{name} bigint" for name in (*SUMS, MAX_COLUMN))
     row = (
         together.mapInArrow(made, schema)
-        .agg(*(F.sum(name).alias(name) for name in SUMS), F.max(MOST).alias(MOST))
+        .agg(*(F.sum(name).alias(name) for name in SUMS), F.max(MAX_COLUMN).alias(MAX_COLUMN))
         .first()
     )
     assert row is not None
-    return {name: int(row[name] or 0) for name in (*SUMS, MOST)}
+    return {name: int(row[name] or 0) for name in (*SUMS, MAX_COLUMN)}
 
 
-def _sketches(pins: Pins, book: Book, block: FrequencyBlock, hours: Sequence[datetime]) -> list[WindowSketch]:
+def _sketches(
+    pins: PinnedTables, book: LedgerSnapshot, block: FrequencyBlock, hours: Sequence[datetime]
+) -> list[WindowSketch]:
     """What the windows of some hours hold: a matrix each."""
-    rows = rows_of_windows(pins, block, reached(hours, block.back) & book.due, hours)
+    rows = rows_of_windows(pins, block, extend_back(hours, block.back) & book.required_hours, hours)
     of_cells = F.col("row").isNull()
     rows = rows.where(of_cells | (F.col("row") == tick_matrices.WHOLE))
     of = Hours.of(block, rows.toArrow().combine_chunks())
@@ -132,24 +140,24 @@ def _sketches(pins: Pins, book: Book, block: FrequencyBlock, hours: Sequence[dat
 
 
 @dataclass(frozen=True)
-class _Compared:
+class _FrequencyComparison:
     """What a task counts of its items, of which it has all rows."""
 
     block: FrequencyBlock
     sketches: Sequence[WindowSketch]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = gathered(batches)
+        table = concat_batches(batches)
         if table is None:
             return
         columns = list(self.block.item)
-        item, firsts = codes(table, columns)
+        item, firsts = encode_keys(table, columns)
         keys, shape = bytes_of(table.select(columns).take(pa.array(firsts))), self.block.shape
         of_items = columns_of(keys, shape.rows, shape.columns, shape.seed)
         is_told = pc.is_valid(table["low"]).to_numpy(zero_copy_only=False)
         hour, records = int64s(table[AT]), int64s(table["records"])
         low, high = int64s(table["low"]), int64s(table["high"])
-        found = dict.fromkeys((*SUMS, MOST), 0)
+        found = dict.fromkeys((*SUMS, MAX_COLUMN), 0)
         for sketch in self.sketches:
             last = sketch.step // self.block.ticks
             here = ~is_told & (hour >= self._first(last)) & (hour <= last)

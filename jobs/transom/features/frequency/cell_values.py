@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import lists, made
+from transom.arrays.arrow import build_batches, lists
 from transom.core.exact_sums import Int64s
 from transom.engine.hours import hour_number
 from transom.features.frequency.algorithm.splitter import SubCells, bounds, values
@@ -48,7 +48,7 @@ class CellValues:
         now, steps = (hour + 1) * self.block.ticks - 1, self.block.steps
         found = (values(held, now, steps), *bounds(held, now, steps, records))
         told = {name: lists(flat, 1) for name, flat in zip(VALUES, found, strict=True)}
-        yield from made(1, {"hour": hour, "number": number, "records": records, **told}, SCHEMA)
+        yield from build_batches(1, {"hour": hour, "number": number, "records": records, **told}, SCHEMA)
 
 
 def _flat(row: pa.RecordBatch, name: str) -> Int64s:

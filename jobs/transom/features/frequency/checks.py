@@ -40,7 +40,7 @@ def cell_checks(stream: Stream) -> tuple[Check, ...]:
     return built_in(stream, "sub_cells_bounded", metric="sub_cells_beyond", at_most=0)
 
 
-def beyond(blocks: Mapping[str, FrequencyBlock]) -> Callable[[Mapping[str, Any]], float]:
+def excess_sub_cells(blocks: Mapping[str, FrequencyBlock]) -> Callable[[Mapping[str, Any]], float]:
     """How many sub-cells there are besides what theory allows.
 
     A row has at most `c2 / tau` that have as many records as one has to have before another is begun, of a

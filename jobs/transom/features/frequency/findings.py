@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from transom.core.durations import spoken
+from transom.core.durations import format_duration_long
 from transom.features.frequency.spec import Frequency
 from transom.features.items.findings import ItemFindings, common
 from transom.findings.source import FindingSource, Row
@@ -40,7 +40,11 @@ def templates(stream: Stream) -> Iterator[HeavyFindings]:
     for name, block in stream.blocks(Frequency).items():
         if block.finding:
             ever = block.variant == "vanilla"
-            window = "records since the start" if ever else f"records of the last {spoken(block.window)}"
+            window = (
+                "records since the start"
+                if ever
+                else f"records of the last {format_duration_long(block.window)}"
+            )
             yield HeavyFindings(
                 **common(name, block, "is among the most frequent"),
                 gone=f"below {100 * block.heavy:g} % of the {window}",

@@ -49,7 +49,7 @@ def frequency_of(
         name: pa.array([value], rows.schema.field(name).type)
         for name, value in zip(block.item, item, strict=True)
     }
-    table = together(block, rows, left)
+    table = combine_rows(block, rows, left)
     table = _joined(table, pa.table({"hour": [hour], "row": [HEAVY], "since": [0], **asked}))
     hours = Hours.of(block, table)
     (place,) = hours.heavy[hour]
@@ -66,10 +66,10 @@ def sketch_of(block: FrequencyBlock, rows: pa.Table, left: pa.Table | None, hour
     Args:
         rows, left, hour: as of `frequency_of`, of no item.
     """
-    return Hours.of(block, together(block, rows, left)).sketch(hour)
+    return Hours.of(block, combine_rows(block, rows, left)).sketch(hour)
 
 
-def together(block: FrequencyBlock, rows: pa.Table, left: pa.Table | None) -> pa.Table:
+def combine_rows(block: FrequencyBlock, rows: pa.Table, left: pa.Table | None) -> pa.Table:
     """Rows of both tables, as `rows_of_windows` has them."""
     as_number = pc.divide(rows["hour"].cast(pa.int64()), HOUR_LENGTH)
     columns = {name: rows[name] for name in ("row", "records", *block.item)}

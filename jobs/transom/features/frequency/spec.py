@@ -11,9 +11,9 @@ from transom.core.durations import Duration, format_duration
 from transom.core.intervals import HOUR
 from transom.features.frequency.algorithm.reference import WIDEST, Shape
 from transom.features.frequency.algorithm.row_hashes import SEEDS
-from transom.features.persistence.spec import Listed
-from transom.spec.base import Hour, Model, Number, Text
-from transom.spec.errors import Problem, Problems, twice
+from transom.features.persistence.spec import ItemLiteral
+from transom.spec.base import Hour, Model, NonEmptyStr, Number
+from transom.spec.errors import Issue, IssuesError, find_duplicates
 
 Variant = Literal["perfect", "simple", "proportional", "splitter", "vanilla"]
 NEVER_BELOW = ("perfect", "vanilla")
@@ -22,7 +22,7 @@ CHAINED = ("splitter", "vanilla")
 """Those of which an hour is computed from the one before it."""
 MEMORY = 1024
 """MiB, where nothing is said."""
-LEAST = 1e-6
+MIN_SHARE = 1e-6
 """Of shares that have no figure of their own that is too small."""
 KEPT = 10
 """Of each hour, as many times the `top` items are kept to be ranked."""
@@ -31,7 +31,7 @@ KEPT = 10
 class Frequency(Model):
     """A block of `frequency`: how often items are seen in the last hours."""
 
-    title: Text | None = None
+    title: NonEmptyStr | None = None
     """For people: what is the matter, with columns of the item, `since` and `window_end` in braces."""
     severity: Literal["high", "medium", "low"] = "low"
     """How bad it is."""
@@ -40,7 +40,7 @@ class Frequency(Model):
     item: Annotated[tuple[str, ...], Field(min_length=1)]
     """The columns that make an item, such as a path, or a pair of source and destination. A record that lacks
     one of them has no item."""
-    where: Text | None = None
+    where: NonEmptyStr | None = None
     """Which events are counted at all; the stream's where nothing is said."""
     window: Duration
     """How long the window is, which is reported every hour: whole hours."""
@@ -68,7 +68,7 @@ class Frequency(Model):
     heavy: Number = 0.05
     """With which share of the window's records, by its estimate, an item is heavy, and a finding, whatever
     its rank; from 0.000001 to 1."""
-    watch: tuple[Listed, ...] = ()
+    watch: tuple[ItemLiteral, ...] = ()
     """Items that are counted exactly, and told of whenever the window has them, whatever their rank: of one
     column its values, of several a list for each, in the order of the columns. Not of vanilla."""
     memory: Annotated[StrictInt, Field(ge=1, le=8192)] = MEMORY
@@ -119,34 +119,34 @@ class Frequency(Model):
     def _possible(self) -> "Frequency":
         problems = list(_problems(self))
         if problems:
-            raise Problems(problems)
+            raise IssuesError(problems)
         return self
 
 
-def _problems(said: Frequency) -> Iterator[Problem]:
+def _problems(said: Frequency) -> Iterator[Issue]:
     tick, window = said.tick, said.window
     if not tick or HOUR % tick:
-        yield Problem("tick", f"must divide an hour; got {format_duration(tick)}")
+        yield Issue("tick", f"must divide an hour; got {format_duration(tick)}")
         return
     if window < tick or window % tick:
         rule = f"must be a whole number of ticks of {format_duration(tick)}"
-        yield Problem("window", f"{rule}; got {format_duration(window)}")
+        yield Issue("window", f"{rule}; got {format_duration(window)}")
         return
     if window % HOUR:
-        yield Problem("window", f"must be whole hours, as it is reported by; got {format_duration(window)}")
+        yield Issue("window", f"must be whole hours, as it is reported by; got {format_duration(window)}")
         return
-    yield from twice("item", said.item)
+    yield from find_duplicates("item", said.item)
     for field, value in (("epsilon", said.epsilon), ("delta", said.delta)):
         if not 0 < value < 1:
-            yield Problem(field, f"must be above 0 and below 1; got {value:g}")
+            yield Issue(field, f"must be above 0 and below 1; got {value:g}")
             return
     if math.e / said.epsilon > WIDEST:
-        yield Problem("epsilon", f"gives a matrix of more than 2^32 columns; got {said.epsilon:g}")
+        yield Issue("epsilon", f"gives a matrix of more than 2^32 columns; got {said.epsilon:g}")
     for field, value in (("tau", said.tau), ("heavy", said.heavy)):
-        if not LEAST <= value <= 1:
-            yield Problem(field, f"must be from {LEAST:f} to 1; got {value:g}")
+        if not MIN_SHARE <= value <= 1:
+            yield Issue(field, f"must be from {MIN_SHARE:f} to 1; got {value:g}")
     if said.mu < 1:
-        yield Problem("mu", f"must be 1 or more, or every rate is another one; got {said.mu:g}")
+        yield Issue("mu", f"must be 1 or more, or every rate is another one; got {said.mu:g}")
     for field in ("tau", "mu", "start"):
         if field in said.model_fields_set and said.variant not in (
             ("splitter",) if field != "start" else CHAINED
@@ -156,8 +156,8 @@ def _problems(said: Frequency) -> Iterator[Problem]:
                 if field != "start"
                 else "is of the variants splitter and vanilla"
             )
-            yield Problem(field, f"{rule} alone; got variant {said.variant}")
+            yield Issue(field, f"{rule} alone; got variant {said.variant}")
     if said.watch and said.variant == "vanilla":
-        yield Problem("watch", "is of the variants that have windows, which vanilla has not")
+        yield Issue("watch", "is of the variants that have windows, which vanilla has not")
     if not 0 <= said.seed < SEEDS:
-        yield Problem("seed", f"must be from 0 up to 2^32; got {said.seed}")
+        yield Issue("seed", f"must be from 0 up to 2^32; got {said.seed}")

@@ -14,15 +14,23 @@ from transom.features.frequency.checks import (
     TOTALS,
     UNSOUND,
     WINDOW,
-    beyond,
     cell_checks,
+    excess_sub_cells,
     frequency_checks,
     matrix_checks,
 )
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
 from transom.features.frequency.spec import Frequency
 from transom.features.items.tables import LONG, item_table
-from transom.ledger.stage import Computed, Part, Reads, Request, Stage, Step, rows_where
+from transom.ledger.stage import (
+    BlockOutput,
+    InputRange,
+    Stage,
+    StepRequest,
+    StepResult,
+    TableStep,
+    rows_where,
+)
 from transom.spec.stream import Stream
 from transom.storage.tables import Table
 
@@ -50,21 +58,21 @@ def definition(stream: Stream) -> Stage:
     return Stage("sketch", VERSION, steps)
 
 
-def _tick_matrices(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
-    def compute(request: Request) -> Computed:
+def _tick_matrices(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> TableStep:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.frequency.tables_tick_matrices import tick_matrices_of
 
         return tick_matrices_of(request, blocks)
 
     parts = {
-        name: Part(
-            (Reads("ingest", "events", "events"),),
+        name: BlockOutput(
+            (InputRange("ingest", "events", "events"),),
             fingerprints.tick_matrices(stream, name),
             (*MATRIX_COLUMNS, *block.item),
         )
         for name, block in blocks.items()
     }
-    return Step(
+    return TableStep(
         item_table("tick_matrices", (block.item for block in blocks.values())),
         parts,
         compute,
@@ -73,52 +81,52 @@ def _tick_matrices(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step
     )
 
 
-def _cells(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
-    def compute(request: Request) -> Computed:
+def _cells(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> TableStep:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.frequency.tables_cells import cells_of
 
         return cells_of(request, blocks)
 
     parts = {
-        name: Part(
+        name: BlockOutput(
             (
-                Reads("sketch", name, "tick_matrices"),
-                Reads("sketch", name, "cells", back=block.cells_back, forward=-1),
+                InputRange("sketch", name, "tick_matrices"),
+                InputRange("sketch", name, "cells", back=block.cells_back, forward=-1),
             ),
             fingerprints.cells(stream, name),
             CELL_COLUMNS,
         )
         for name, block in blocks.items()
     }
-    return Step(
+    return TableStep(
         Table.load("cells"),
         parts,
         compute,
         checks=cell_checks(stream),
         counters=(SUB_CELLS, WINDOW),
-        derived={"sub_cells_beyond": beyond(blocks)},
+        derived={"sub_cells_beyond": excess_sub_cells(blocks)},
     )
 
 
-def _frequencies(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> Step:
-    def compute(request: Request) -> Computed:
+def _frequencies(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> TableStep:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.frequency.tables_frequencies import frequencies_of
 
         return frequencies_of(request, blocks)
 
     parts = {
-        name: Part(
+        name: BlockOutput(
             (
-                Reads("sketch", name, "tick_matrices", back=block.back),
-                *((Reads("sketch", name, "cells"),) if block.chained else ()),
-                Reads("sketch", name, "frequencies", back=block.hours, forward=-1),
+                InputRange("sketch", name, "tick_matrices", back=block.back),
+                *((InputRange("sketch", name, "cells"),) if block.chained else ()),
+                InputRange("sketch", name, "frequencies", back=block.hours, forward=-1),
             ),
             fingerprints.frequencies(stream, name),
             (*FREQUENCY_COLUMNS, *block.item),
         )
         for name, block in blocks.items()
     }
-    return Step(
+    return TableStep(
         item_table("frequencies", (block.item for block in blocks.values())),
         parts,
         compute,

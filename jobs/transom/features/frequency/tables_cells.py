@@ -10,17 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import gathered, int64s, lists, made
+from transom.arrays.arrow import build_batches, concat_batches, int64s, lists
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.engine.hour_chains import Stretch, stretches_of
+from transom.engine.hour_chains import HourRun, hour_runs
 from transom.engine.hours import hour_number
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.algorithm.splitter import FIELDS, SplitterCells, SubCells
 from transom.features.frequency.checks import SUB_CELLS, WINDOW
 from transom.features.frequency.resolve import FrequencyBlock
-from transom.ledger.stage import Computed, Request, Share
-from transom.ledger.task_counters import Tally
+from transom.ledger.stage import BlockTask, StepRequest, StepResult
+from transom.ledger.task_counters import TaskCounters
 from transom.storage.tables import Table
 
 TABLE = "cells"
@@ -28,12 +28,12 @@ LISTS = ("counters", "inits", "lasts", "wholes", "begun")
 """Of sub-cells, in the order of `FIELDS`."""
 
 
-def cells_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Computed:
+def cells_of(request: StepRequest, blocks: Mapping[str, FrequencyBlock]) -> StepResult:
     """What every block's target hours leave."""
     shares = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        stretches, stored = stretches_of(request, name, TABLE, targets, block.cells_back)
+        stretches, stored = hour_runs(request, name, TABLE, targets, block.cells_back)
         of_block = F.col("block") == name
         # Vanilla never looks into an hour.
         kind = tick_matrices.WHOLE if block.variant == "vanilla" else tick_matrices.TICK
@@ -44,64 +44,66 @@ def cells_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Computed
             left = request.pins.read(TABLE, stored).where(of_block).withColumn("hour", hour_number())
             rows = rows.unionByName(left.drop("block"), allowMissingColumns=True)
         schema = Table.load(TABLE).block_schema()
-        shares.append(Share(name, rows.repartition(1), counted=Advanced(block, stretches, schema)))
-    return Computed(shares)
+        shares.append(
+            BlockTask(name, rows.repartition(1), compute_counting=CellUpdater(block, stretches, schema))
+        )
+    return StepResult(shares)
 
 
 @dataclass(frozen=True)
-class State:
+class MatrixState:
     """What a matrix holds at the end of an hour.
 
     Attributes:
         hour: its number.
         counters: of vanilla: the matrix, flat.
-        held: of splitter: its sub-cells.
+        sub_cells: of splitter: its sub-cells.
         ticks: of splitter: the records of each tick of the window, the oldest first.
         records: of the window, or all.
     """
 
     hour: int
     counters: Int64s
-    held: SubCells
+    sub_cells: SubCells
     ticks: Int64s
     records: int
 
 
 @dataclass(frozen=True)
-class Advanced:
+class CellUpdater:
     """What a task makes of the ticks of a block.
 
     Attributes:
-        stretches: the hours that are wanted.
+        runs: the hours that are wanted.
         schema: of what comes out.
     """
 
     block: FrequencyBlock
-    stretches: Sequence[Stretch]
+    runs: Sequence[HourRun]
     schema: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch], tally: TaskCounters) -> Iterator[pa.RecordBatch]:
         """The rows of the wanted hours."""
-        table = gathered(batches)
+        table = concat_batches(batches)
         if table is None:
             return
         ticks, stored = self._ticks(table), self._stored(table)
-        last: tuple[int, State] | None = None
-        for stretch in self.stretches:
-            state = stretch.state(last, stored, self._nothing(stretch.before))
+        last: tuple[int, MatrixState] | None = None
+        for stretch in self.runs:
+            state = stretch.state(last, stored, self._nothing(stretch.previous_hour))
             for hour in stretch.hours:
                 state = self._advanced(state, hour, ticks.get(hour, []))
-                tally.add(SUB_CELLS, [hour], [int(state.held.many.sum())])
+                tally.add(SUB_CELLS, [hour], [int(state.sub_cells.many.sum())])
                 tally.add(WINDOW, [hour], [state.records])
                 # Nothing is held then, as where no task has had a row.
                 if state.records:
                     yield from self._rows(state)
                 last = hour, state
 
-    def _nothing(self, hour: int) -> State:
+    def _nothing(self, hour: int) -> MatrixState:
         cells = self.block.shape.cells
         none = np.zeros(cells if self.block.variant == "vanilla" else 0, dtype=np.int64)
-        return State(hour, none, SubCells.none(cells), np.zeros(self.block.steps, dtype=np.int64), 0)
+        return MatrixState(hour, none, SubCells.none(cells), np.zeros(self.block.steps, dtype=np.int64), 0)
 
     def _ticks(self, table: pa.Table) -> dict[int, list[tuple[int, int, Int64s]]]:
         """By hour: the number of each tick, its records, and its matrix; in order."""
@@ -118,7 +120,7 @@ class Advanced:
             )
         return found
 
-    def _advanced(self, state: State, hour: int, ticks: list[tuple[int, int, Int64s]]) -> State:
+    def _advanced(self, state: MatrixState, hour: int, ticks: list[tuple[int, int, Int64s]]) -> MatrixState:
         block = self.block
         if block.variant == "vanilla":
             counters = sum((matrix for _, _, matrix in ticks), state.counters)
@@ -133,17 +135,17 @@ class Advanced:
         for tick, records, _ in ticks:
             seen[tick - first] = records
         sums = np.concatenate([[0], np.cumsum(seen)])
-        cells = SplitterCells(state.held, block.shape.columns, block.steps, block.tau, block.mu)
+        cells = SplitterCells(state.sub_cells, block.shape.columns, block.steps, block.tau, block.mu)
         for tick, _, matrix in ticks:
             end = tick - first + 1
             cells.advance(tick, matrix, int(sums[end] - sums[max(0, end - block.steps)]))
         window = seen[block.ticks :]
-        held = cells.held((hour + 1) * block.ticks - 1)
-        return State(hour, state.counters, held, window, int(window.sum()))
+        held = cells.sub_cells((hour + 1) * block.ticks - 1)
+        return MatrixState(hour, state.counters, held, window, int(window.sum()))
 
-    def _rows(self, state: State) -> Iterator[pa.RecordBatch]:
+    def _rows(self, state: MatrixState) -> Iterator[pa.RecordBatch]:
         shape, vanilla = self.block.shape, self.block.variant == "vanilla"
-        many = state.held.many.reshape(shape.rows, shape.columns)
+        many = state.sub_cells.many.reshape(shape.rows, shape.columns)
         ends = np.cumsum(many.sum(axis=1))
         for row in range(shape.rows):
             columns: dict[str, Any] = {"hour": state.hour * HOUR_LENGTH, "row": row, "records": state.records}
@@ -152,12 +154,12 @@ class Advanced:
             else:
                 of = slice(ends[row] - many[row].sum(), ends[row])
                 for name, field in zip(LISTS, FIELDS, strict=True):
-                    columns[name] = lists(getattr(state.held, field)[of], 1)
+                    columns[name] = lists(getattr(state.sub_cells, field)[of], 1)
                 columns["sub_cells"] = lists(many[row], 1)
                 columns["ticks"] = lists(state.ticks, 1) if row == 0 else None
-            yield from made(1, columns, self.schema)
+            yield from build_batches(1, columns, self.schema)
 
-    def _stored(self, table: pa.Table) -> dict[int, State]:
+    def _stored(self, table: pa.Table) -> dict[int, MatrixState]:
         """What earlier hours have left, by their numbers."""
         if "row" not in table.column_names:
             return {}
@@ -168,15 +170,15 @@ class Advanced:
         }
 
 
-def state_of(block: FrequencyBlock, hour: int, rows: pa.Table) -> State:
+def state_of(block: FrequencyBlock, hour: int, rows: pa.Table) -> MatrixState:
     """What an hour has left, from its rows."""
     rows = rows.sort_by("row").combine_chunks()
     records = int(rows["records"][0].as_py())
     if block.variant == "vanilla":
         none = SubCells.none(block.shape.cells)
-        return State(hour, _flat(rows["counters"]), none, np.zeros(0, dtype=np.int64), records)
+        return MatrixState(hour, _flat(rows["counters"]), none, np.zeros(0, dtype=np.int64), records)
     held = SubCells(_flat(rows["sub_cells"]), *(_flat(rows[name]) for name in LISTS))
-    return State(hour, np.zeros(0, dtype=np.int64), held, _flat(rows["ticks"].slice(0, 1)), records)
+    return MatrixState(hour, np.zeros(0, dtype=np.int64), held, _flat(rows["ticks"].slice(0, 1)), records)
 
 
 def _flat(column: pa.ChunkedArray) -> Int64s:

@@ -14,70 +14,70 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import gathered, made
+from transom.arrays.arrow import build_batches, concat_batches
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.engine.hour_chains import Stretch, stretches_of
-from transom.engine.hours import hour_number, quoted, reached
-from transom.features.frequency.algorithm.top_items import NOBODY
+from transom.engine.hour_chains import HourRun, hour_runs
+from transom.engine.hours import extend_back, hour_number, quoted
+from transom.features.frequency.algorithm.top_items import NO_ITEMS
 from transom.features.frequency.checks import TOTALS
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.frequency.windows import HEAVY, Hours, rows_of_windows
 from transom.features.items.tables import item_table
-from transom.ledger.stage import Computed, Request, Share
-from transom.ledger.task_counters import Tally
+from transom.ledger.stage import BlockTask, StepRequest, StepResult
+from transom.ledger.task_counters import TaskCounters
 
 TABLE = "frequencies"
 NONE = -1
 
 
-def frequencies_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Computed:
+def frequencies_of(request: StepRequest, blocks: Mapping[str, FrequencyBlock]) -> StepResult:
     """What every block's target hours tell."""
     found = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        rows = rows_of_windows(request.pins, block, reached(targets, block.back), targets)
-        stretches, stored = stretches_of(request, name, TABLE, targets, block.hours)
+        rows = rows_of_windows(request.pins, block, extend_back(targets, block.back), targets)
+        stretches, stored = hour_runs(request, name, TABLE, targets, block.hours)
         if stored:
             earlier = request.pins.read(TABLE, stored)
             earlier = earlier.where((F.col("block") == name) & (F.col("state") == "partial"))
             since = F.unix_micros("since").alias("since")
             earlier = earlier.select(hour_number(), F.lit(HEAVY).alias("row"), since, *quoted(block.item))
             rows = rows.unionByName(earlier, allowMissingColumns=True)
-        made = Told(block, stretches, schema_of(block))
-        found.append(Share(name, rows.repartition(1), counted=made))
-    return Computed(found)
+        made = FrequencyReporter(block, stretches, schema_of(block))
+        found.append(BlockTask(name, rows.repartition(1), compute_counting=made))
+    return StepResult(found)
 
 
 @dataclass(frozen=True)
-class Told:
+class FrequencyReporter:
     """What a task tells of the hours of a block.
 
     Attributes:
-        stretches: the hours that are wanted.
+        ranges: the hours that are wanted.
         schema: of what comes out.
     """
 
     block: FrequencyBlock
-    stretches: Sequence[Stretch]
+    ranges: Sequence[HourRun]
     schema: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch], tally: TaskCounters) -> Iterator[pa.RecordBatch]:
         """The rows of the wanted hours."""
-        table = gathered(batches)
+        table = concat_batches(batches)
         if table is None:
             return
         hours = Hours.of(self.block, table)
         last: tuple[int, dict[int, int]] | None = None
-        for stretch in self.stretches:
+        for stretch in self.ranges:
             heavy = stretch.state(last, hours.heavy, {})
             for hour in stretch.hours:
-                rows, heavy = self._told(hours, hour, heavy)
+                rows, heavy = self._output(hours, hour, heavy)
                 tally.add(TOTALS, [hour], [hours.totals_off(hour)])
                 yield from rows
                 last = hour, heavy
 
-    def _told(
+    def _output(
         self, hours: Hours, hour: int, heavy: dict[int, int]
     ) -> tuple[Iterator[pa.RecordBatch], dict[int, int]]:
         """An hour's rows, and since when which items are heavy.
@@ -87,7 +87,7 @@ class Told:
         """
         block, end = self.block, (hour + 1) * HOUR_LENGTH
         # What vanilla has counted of an item stays, whether or not the window has it.
-        before = np.array([*heavy], dtype=np.int64) if block.variant == "vanilla" else NOBODY
+        before = np.array([*heavy], dtype=np.int64) if block.variant == "vanilla" else NO_ITEMS
         window = hours.window(hour, before).ranked()
         item, low, high = window.seen.item, window.seen.low, window.seen.high
         # Exactly, and beyond 64 bits on the way.
@@ -135,7 +135,7 @@ class Told:
             "heavy_id": pa.array(ids, pa.string()),
             "since": pa.array(since, mask=since == NONE),
         }
-        yield from made(many, given, self.schema)
+        yield from build_batches(many, given, self.schema)
 
 
 def heavy_id(block: str, key: bytes, since: int) -> str:

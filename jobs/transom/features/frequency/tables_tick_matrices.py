@@ -15,20 +15,20 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import by_value, codes, gathered, int64s, lists, made
+from transom.arrays.arrow import build_batches, by_value, concat_batches, encode_keys, int64s, lists
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hours import hour_number, quoted
 from transom.features.frequency.algorithm.row_hash_arrays import columns_of
 from transom.features.frequency.algorithm.tick_matrices import matrices_of
-from transom.features.frequency.algorithm.top_items import kept
+from transom.features.frequency.algorithm.top_items import top_k_and_watched
 from transom.features.frequency.checks import MISCOUNTED
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.items.bytes import bytes_of, order_keys
 from transom.features.items.columns import is_among, item_columns, without_long
 from transom.features.items.tables import item_table
-from transom.ledger.stage import Computed, Request, Share
-from transom.ledger.task_counters import Tally
+from transom.ledger.stage import BlockTask, StepRequest, StepResult
+from transom.ledger.task_counters import TaskCounters
 from transom.storage.tables import ARROW_TYPES
 
 TABLE = "tick_matrices"
@@ -37,7 +37,7 @@ WHOLE, TICK, ITEM, REST = "hour", "tick", "item", "rest"
 AT = "__hour"
 
 
-def tick_matrices_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> Computed:
+def tick_matrices_of(request: StepRequest, blocks: Mapping[str, FrequencyBlock]) -> StepResult:
     """What every block's target hours come to."""
     shares = []
     for name, targets in request.targets.items():
@@ -45,11 +45,11 @@ def tick_matrices_of(request: Request, blocks: Mapping[str, FrequencyBlock]) -> 
         schema = schema_of(block)
         rows = counts(request.pins.read("events", targets), block).repartition(*quoted(block.item))
         # Columns of items may be null in rows of none; the key of an hour is a number in between.
-        between = ", ".join(f"`{field.name}` {_said(field.type)}" for field in _between(schema))
-        parts = rows.mapInArrow(Counted(block, _between(schema)), between)
+        between = ", ".join(f"`{field.name}` {_sql_type(field.type)}" for field in _between(schema))
+        parts = rows.mapInArrow(PartialMatrices(block, _between(schema)), between)
         parts = parts.repartition(AT).sortWithinPartitions(AT)
-        shares.append(Share(name, parts, counted=Added(block, schema)))
-    return Computed(shares)
+        shares.append(BlockTask(name, parts, compute_counting=MergedMatrices(block, schema)))
+    return StepResult(shares)
 
 
 def counts(events: DataFrame, block: FrequencyBlock) -> DataFrame:
@@ -67,7 +67,7 @@ def counts(events: DataFrame, block: FrequencyBlock) -> DataFrame:
 
 
 @dataclass(frozen=True)
-class Counted:
+class PartialMatrices:
     """What a task counts of its items, of which it has all rows: a matrix for each hour and tick, the most
     frequent items of each hour, and what it has left out of these.
 
@@ -80,7 +80,7 @@ class Counted:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The parts of hours that a task has seen."""
-        table = gathered(batches)
+        table = concat_batches(batches)
         if table is None:
             return
         columns = list(self.block.item)
@@ -89,7 +89,7 @@ class Counted:
         if pc.any(is_long).as_py():
             yield from self._long(table.filter(is_long))
             table = table.filter(pc.invert(is_long)).combine_chunks()
-        item, firsts = codes(table, columns)
+        item, firsts = encode_keys(table, columns)
         if not len(firsts):
             return
         of_item = table.select(columns).take(pa.array(firsts))
@@ -109,13 +109,13 @@ class Counted:
             yield from self._items(at, item[here], seen, keys, watched, of_item)
 
     def _long(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        yield from made(rows.num_rows, {name: rows[name] for name in rows.column_names}, self.schema)
+        yield from build_batches(rows.num_rows, {name: rows[name] for name in rows.column_names}, self.schema)
 
     def _matrices(self, hour: int, matrices: Int64s, records: Int64s) -> Iterator[pa.RecordBatch]:
         for tick in np.flatnonzero(records).tolist():
             cells = lists(matrices[tick].reshape(-1), 1)
             row = {AT: hour, "row": TICK, "place": tick, "records": int(records[tick]), "cells": cells}
-            yield from made(1, row, self.schema)
+            yield from build_batches(1, row, self.schema)
 
     def _items(
         self, hour: int, item: Int64s, seen: Int64s, keys: Sequence[bytes], watched: Bools, of_item: pa.Table
@@ -123,25 +123,25 @@ class Counted:
         sums = np.zeros(len(keys), dtype=np.int64)
         np.add.at(sums, item, seen)
         there = np.flatnonzero(sums)
-        taken, left_out = kept(
+        taken, left_out = top_k_and_watched(
             sums[there], [keys[n] for n in there.tolist()], watched[there], self.block.kept
         )
         some = there[taken]
         items = {name: of_item[name].take(pa.array(some)) for name in of_item.column_names}
         told = {AT: hour, "row": ITEM, "records": sums[some], "watched": watched[some]}
-        yield from made(len(some), items | told, self.schema)
+        yield from build_batches(len(some), items | told, self.schema)
         rest = {AT: hour, "row": REST, "records": left_out, "items": len(there) - len(some)}
-        yield from made(1, rest, self.schema)
+        yield from build_batches(1, rest, self.schema)
 
 
 @dataclass(frozen=True)
-class Added:
+class MergedMatrices:
     """What a task adds up of its hours, of which it has all parts."""
 
     block: FrequencyBlock
     schema: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch], tally: TaskCounters) -> Iterator[pa.RecordBatch]:
         """The rows of some hours, one after the other."""
         for rows in by_value(batches, AT):
             hour = rows[AT][0].as_py()
@@ -150,7 +150,7 @@ class Added:
                 yield from self._matrices(hour, _of(rows, TICK), tally)
                 yield from self._items(hour, _of(rows, ITEM), _of(rows, REST))
 
-    def _matrices(self, hour: int, rows: pa.Table, tally: Tally) -> Iterator[pa.RecordBatch]:
+    def _matrices(self, hour: int, rows: pa.Table, tally: TaskCounters) -> Iterator[pa.RecordBatch]:
         shape, tick = self.block.shape, int64s(rows["place"])
         parts = rows["cells"].combine_chunks().flatten().to_numpy().reshape(-1, shape.rows, shape.columns)
         ticks, place = np.unique(tick, return_inverse=True)
@@ -163,22 +163,22 @@ class Added:
         start = hour * HOUR_LENGTH + ticks * self.block.tick
         cells_of_ticks = lists(cells.reshape(-1), len(ticks))
         told = {"row": TICK, "tick": start, "records": records, "cells": cells_of_ticks}
-        yield from self._made(hour, len(ticks), told)
+        yield from self._batch(hour, len(ticks), told)
         whole = lists(cells.sum(axis=0).reshape(-1), 1)
-        yield from self._made(hour, 1, {"row": WHOLE, "records": int(records.sum()), "cells": whole})
+        yield from self._batch(hour, 1, {"row": WHOLE, "records": int(records.sum()), "cells": whole})
 
     def _items(self, hour: int, rows: pa.Table, rest: pa.Table) -> Iterator[pa.RecordBatch]:
         records, of_item = int64s(rows["records"]), rows.select(list(self.block.item))
         watched = rows["watched"].to_numpy(zero_copy_only=False).astype(bool)
-        taken, left_out = kept(records, order_keys(of_item), watched, self.block.kept)
+        taken, left_out = top_k_and_watched(records, order_keys(of_item), watched, self.block.kept)
         items = {name: of_item[name].take(pa.array(taken)) for name in of_item.column_names}
-        yield from self._made(hour, len(taken), items | {"row": ITEM, "records": records[taken]})
+        yield from self._batch(hour, len(taken), items | {"row": ITEM, "records": records[taken]})
         most = max(left_out, int(int64s(rest["records"]).max(initial=0)))
         many = int(int64s(rest["items"]).sum()) + len(records) - len(taken)
-        yield from self._made(hour, 1, {"row": REST, "records": most, "items": many})
+        yield from self._batch(hour, 1, {"row": REST, "records": most, "items": many})
 
-    def _made(self, hour: int, many: int, columns: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-        yield from made(many, {**columns, "hour": hour * HOUR_LENGTH}, self.schema)
+    def _batch(self, hour: int, many: int, columns: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        yield from build_batches(many, {**columns, "hour": hour * HOUR_LENGTH}, self.schema)
 
 
 def _of(rows: pa.Table, kind: str) -> pa.Table:
@@ -192,7 +192,7 @@ def _between(schema: pa.Schema) -> pa.Schema:
     return pa.schema([*kept, *(pa.field(name, kind) for name, kind in more.items())])
 
 
-def _said(kind: pa.DataType) -> str:
+def _sql_type(kind: pa.DataType) -> str:
     return next(name for name, one in ARROW_TYPES.items() if one == kind)
 
 

@@ -10,7 +10,7 @@ from transom.features.frequency.spec import CHAINED, KEPT, Frequency
 from transom.features.items import validate as item_rules
 from transom.features.persistence.spec import Persistence
 from transom.spec.block_columns import BlockColumns
-from transom.spec.errors import Problem
+from transom.spec.errors import Issue
 from transom.spec.impossible_conditions import Tested, own_where
 from transom.spec.stream import Stream
 
@@ -25,17 +25,17 @@ NUMBER, SUB_CELL, ITEM = 8, 56, 100
 """Bytes: of a cell of a matrix, of a sub-cell, and about of an item that is kept."""
 
 
-def problems(stream: Stream) -> Iterator[Problem]:
+def problems(stream: Stream) -> Iterator[Issue]:
     """Yield what is wrong with the blocks of a stream, each of which is sound by itself."""
     for name, said in stream.blocks(Frequency).items():
         place = f"frequency.{name}"
         if name in stream.blocks(Persistence):
-            yield Problem(place, f"persistence.{name} has the same name, in the same stage")
+            yield Issue(place, f"persistence.{name} has the same name, in the same stage")
         yield from item_rules.problems(place, said, stream, COLUMNS, "frequent item")
         yield from _memory(place, said, stream)
 
 
-def _memory(place: str, said: Frequency, stream: Stream) -> Iterator[Problem]:
+def _memory(place: str, said: Frequency, stream: Stream) -> Iterator[Issue]:
     """A task looks at the ticks of an hour, or at the hours of a run and of the window before them; one of a
     chain at all ticks of a run, and at what its cells hold at one hour's end, then at what they come to at
     the ends of all of them. A run may have stale hours to see to on either side of its chunk."""
@@ -68,7 +68,7 @@ def _memory(place: str, said: Frequency, stream: Stream) -> Iterator[Problem]:
         )
         total = f"{format_bytes(matrices + items)} in all; memory is {said.memory} MiB"
         needs = (("chunk",), ("heal",))
-        yield Problem(f"{place}.{field}", f"does not fit: {what}, {total}", needs)
+        yield Issue(f"{place}.{field}", f"does not fit: {what}, {total}", needs)
 
 
 def columns_read(stream: Stream) -> Iterator[BlockColumns]:

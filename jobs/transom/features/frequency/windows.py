@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import codes, int64s
+from transom.arrays.arrow import encode_keys, int64s
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hours import hour_number, quoted
@@ -21,12 +21,12 @@ from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.algorithm.splitter_reference import UNIT
 from transom.features.frequency.algorithm.tick_matrices import shares
-from transom.features.frequency.algorithm.top_items import NOBODY, Kept, Seen, ranked
+from transom.features.frequency.algorithm.top_items import NO_ITEMS, HourlyTopItems, WindowCandidates, ranked
 from transom.features.frequency.algorithm.window_sketch import WindowSketch
 from transom.features.frequency.cell_values import VALUES, cell_values
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.items.bytes import bytes_of, order_keys
-from transom.storage.store import Pins
+from transom.storage.store import PinnedTables
 
 Floats = npt.NDArray[np.float64]
 UNBOUNDED = ("simple", "proportional")
@@ -36,7 +36,7 @@ HEAVY = "heavy"
 
 
 def rows_of_windows(
-    pins: Pins, block: FrequencyBlock, read: Iterable[datetime], hours: Iterable[datetime]
+    pins: PinnedTables, block: FrequencyBlock, read: Iterable[datetime], hours: Iterable[datetime]
 ) -> DataFrame:
     """All that the windows of some hours are made of, with the number of the hour of each row.
 
@@ -56,7 +56,7 @@ def rows_of_windows(
 
 
 @dataclass(frozen=True)
-class Held:
+class CellState:
     """What cells hold at an hour's end, a number for each.
 
     Attributes:
@@ -67,11 +67,11 @@ class Held:
 
     records: int
     counters: Int64s
-    least: Int64s
-    most: Int64s
+    low: Int64s
+    high: Int64s
 
     @classmethod
-    def nothing(cls, cells: int) -> "Held":
+    def nothing(cls, cells: int) -> "CellState":
         """Cells without a record."""
         return cls(0, *(np.zeros(cells, dtype=np.int64) for _ in range(3)))
 
@@ -88,7 +88,7 @@ class Window:
             nobody knows.
     """
 
-    seen: Seen
+    seen: WindowCandidates
     estimate: Int64s
     records: int
     margin: Floats | None
@@ -113,7 +113,7 @@ class Hours:
         watched: which of them are watched.
         hours, sums: numbers of hours in order, and the sums of their matrices up to each: `(hours + 1, rows,
             columns)`, and of their records.
-        held: of chained variants: what cells hold at the end of an hour.
+        cell_states: of chained variants: what cells hold at the end of an hour.
         heavy: since when which items were heavy, by hours before the wanted ones.
     """
 
@@ -121,11 +121,11 @@ class Hours:
     of_item: pa.Table
     keys: Sequence[bytes]
     watched: Int64s
-    kept: Kept
+    kept: HourlyTopItems
     hours: Int64s
     sums: Int64s
     records: Int64s
-    held: Mapping[int, Held]
+    cell_states: Mapping[int, CellState]
     heavy: Mapping[int, dict[int, int]]
 
     @classmethod
@@ -134,7 +134,7 @@ class Hours:
         shape = block.shape
         of_items = table.filter(pc.is_in(table["row"], pa.array([tick_matrices.ITEM, HEAVY])))
         columns = of_items.select(list(block.item))
-        code, firsts = codes(columns, list(block.item))
+        code, firsts = encode_keys(columns, list(block.item))
         keys = bytes_of(columns.take(pa.array(firsts)))
         order = sorted(range(len(keys)), key=order_keys(columns.take(pa.array(firsts))).__getitem__)
         place = np.empty(len(order), dtype=np.int64)
@@ -149,7 +149,7 @@ class Hours:
                 heavy.setdefault(int(hour[row]), {})[int(code[row])] = int(since[row])
         rest = _sorted(table, tick_matrices.REST)
         counted = np.lexsort([code[~is_heavy], hour[~is_heavy]])
-        kept = Kept(
+        kept = HourlyTopItems(
             code[~is_heavy][counted], hour[~is_heavy][counted],
             int64s(of_items["records"])[~is_heavy][counted], int64s(rest["hour"]), int64s(rest["records"]),
         )  # fmt: skip
@@ -162,14 +162,14 @@ class Hours:
         watched = _watched(block, of_item.schema, keys)
         return cls(
             block, of_item, keys, watched, kept, int64s(matrices["hour"]), sums, records,
-            _held(block, table), heavy,
+            _cell_states(block, table), heavy,
         )  # fmt: skip
 
     def keys_of(self, item: Int64s) -> list[bytes]:
         """The bytes of some items."""
         return [self.keys[one] for one in item.tolist()]
 
-    def window(self, hour: int, others: Int64s = NOBODY) -> Window:
+    def window(self, hour: int, others: Int64s = NO_ITEMS) -> Window:
         """What is known of the window that ends with an hour.
 
         Args:
@@ -191,7 +191,7 @@ class Hours:
         elif margin is not None:
             held = self._held(hour)
             least, most = (
-                self._counting(hour, sketch.records, some).estimates(keys) for some in (held.least, held.most)
+                self._counting(hour, sketch.records, some).estimates(keys) for some in (held.low, held.high)
             )
             seen = replace(seen, high=np.minimum(seen.high, most))
             # What the cells of the window hold lies between these, and an estimate of that beyond the truth
@@ -211,8 +211,8 @@ class Hours:
         held = self._held(hour)
         return self._counting(hour, held.records, held.counters, UNIT if block.variant == "splitter" else 1)
 
-    def _held(self, hour: int) -> Held:
-        return self.held.get(hour) or Held.nothing(self.block.shape.cells)
+    def _held(self, hour: int) -> CellState:
+        return self.cell_states.get(hour) or CellState.nothing(self.block.shape.cells)
 
     def totals_off(self, hour: int) -> int:
         """How many rows of the matrix of the window do not add up to the records that it is to hold; of
@@ -227,7 +227,7 @@ class Hours:
         low = high = sketch.counts
         if self.block.variant == "splitter":
             held = self._held(hour)
-            low, high = (some.reshape(sketch.counts.shape) for some in (held.least, held.most))
+            low, high = (some.reshape(sketch.counts.shape) for some in (held.low, held.high))
         off = (low.sum(axis=1) > sketch.records) | (high.sum(axis=1) < sketch.records)
         return int(np.count_nonzero(off))
 
@@ -246,7 +246,7 @@ def _sorted(table: pa.Table, kind: str) -> pa.Table:
     return table.filter(pc.equal(table["row"], kind)).sort_by("hour").combine_chunks()
 
 
-def _held(block: FrequencyBlock, table: pa.Table) -> dict[int, Held]:
+def _cell_states(block: FrequencyBlock, table: pa.Table) -> dict[int, CellState]:
     """What cells hold, by hours."""
     if not block.chained:
         return {}
@@ -258,7 +258,7 @@ def _held(block: FrequencyBlock, table: pa.Table) -> dict[int, Held]:
     for hour in np.unique(int64s(rows["hour"])).tolist():
         here = rows.filter(pc.equal(rows["hour"], hour)).combine_chunks()
         flat = (here[name].combine_chunks().flatten().to_numpy() for name in of_cells)
-        found[hour] = Held(here["records"][0].as_py(), *flat)
+        found[hour] = CellState(here["records"][0].as_py(), *flat)
     return found
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from transom.core.durations import microseconds
 from transom.spec.stream import Stream
 
-REPEATS = "__repeats"
+IS_DUPLICATE = "__repeats"
 ORDER = ("event_time", "source_id", "source_line")
 """The total order of events."""
 
@@ -25,7 +25,7 @@ def _has_ties(stream: Stream) -> bool:
     return stream.time is not None and stream.time.ties in ("first", "last")
 
 
-def marked(rows: DataFrame, stream: Stream) -> DataFrame:
+def mark_duplicates(rows: DataFrame, stream: Stream) -> DataFrame:
     """Rows with a column that says which of them repeat others: by `unique`, and of those that are left, by
     `ties`.
 
@@ -35,9 +35,9 @@ def marked(rows: DataFrame, stream: Stream) -> DataFrame:
     repeats = F.lit(False)
     if stream.unique is not None:
         repeats = _repeats_record(stream)
-    marked = rows.withColumn(REPEATS, repeats)
+    marked = rows.withColumn(IS_DUPLICATE, repeats)
     if _has_ties(stream):
-        marked = marked.withColumn(REPEATS, F.col(REPEATS) | _repeats_turn(stream))
+        marked = marked.withColumn(IS_DUPLICATE, F.col(IS_DUPLICATE) | _repeats_turn(stream))
     return marked
 
 
@@ -64,5 +64,5 @@ def _repeats_turn(stream: Stream) -> Column:
     turn = since - F.pmod(since, F.lit(microseconds(time.every)))
     order = [F.desc(name) if time.ties == "last" else F.asc(name) for name in ORDER]
     key = [F.col(f"`{name}`") for name in stream.key]
-    window = Window.partitionBy("hour", turn, *key, REPEATS).orderBy(*order)
+    window = Window.partitionBy("hour", turn, *key, IS_DUPLICATE).orderBy(*order)
     return F.row_number().over(window) > 1

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from transom.core.file_names import may_be_host, split_name
-from transom.features.ingest.file_records import HOLDING, File, FileName
+from transom.features.ingest.file_records import OWNS_ROWS, FileName, FileRecord
 from transom.spec.stream import Stream
 
 
@@ -33,7 +33,9 @@ class EqualFile:
         return f"{self.path} holds the same bytes as {self.other}; {count}"
 
 
-def equal_files(files: Iterable[File], name_of: Callable[[str], FileName | None]) -> Mapping[str, EqualFile]:
+def equal_files(
+    files: Iterable[FileRecord], name_of: Callable[[str], FileName | None]
+) -> Mapping[str, EqualFile]:
     """Return the files that hold the same bytes as one of a smaller path, by path.
 
     Files without an event, names that differ only by what packing and rotation add, and names that differ in
@@ -41,13 +43,13 @@ def equal_files(files: Iterable[File], name_of: Callable[[str], FileName | None]
 
     Args:
         files: those of which something is published count.
-        name_of: as in `Rules`.
+        name_of: as in `FilePolicy`.
     """
-    contents: dict[str | None, list[File]] = {}
+    contents: dict[str | None, list[FileRecord]] = {}
     for file in files:
         if file.source_id is not None and file.parsed:
             contents.setdefault(file.content, []).append(file)
-    groups: dict[tuple[object, ...], list[tuple[File, FileName]]] = {}
+    groups: dict[tuple[object, ...], list[tuple[FileRecord, FileName]]] = {}
     # Of the thousands of files of a year hardly any has an equal one: the names of these alone are read.
     for content, equal in contents.items():
         for file in sorted(equal, key=lambda file: file.path) if len(equal) > 1 else ():
@@ -65,7 +67,7 @@ def equal_files(files: Iterable[File], name_of: Callable[[str], FileName | None]
     return found
 
 
-def _differ(one: tuple[File, FileName], other: tuple[File, FileName]) -> bool:
+def _differ(one: tuple[FileRecord, FileName], other: tuple[FileRecord, FileName]) -> bool:
     """Return whether packing and rotation do not explain two names for sure. Of a file that is rotated one
     number is there at a time, where it is known to be rotated."""
     (file, name), (other_file, other_name) = one, other
@@ -73,7 +75,7 @@ def _differ(one: tuple[File, FileName], other: tuple[File, FileName]) -> bool:
         return True
     if not (name.rotation and other_name.rotation) or name.rotation == other_name.rotation:
         return False
-    there = file.status in HOLDING and other_file.status in HOLDING
+    there = file.status in OWNS_ROWS and other_file.status in OWNS_ROWS
     return there or (may_be_host(name.plain, name.rotation) and may_be_host(name.plain, other_name.rotation))
 
 

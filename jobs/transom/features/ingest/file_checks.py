@@ -7,38 +7,38 @@ from functools import cache
 
 from pyspark.sql import functions as F
 
-from transom.core.intervals import NO_HOUR, moment_of
-from transom.engine.checks import judge
-from transom.engine.failing_rows import SAMPLE, in_words, sampled
+from transom.core.intervals import UNKNOWN_HOUR, moment_of
+from transom.engine.checks import evaluate_checks
+from transom.engine.failing_rows import SAMPLE, format_row, sample_failing_rows
 from transom.engine.staging import PART
-from transom.features.check_builders import Declared, accepted_of, declared, met, used_columns
+from transom.features.check_builders import Declared, columns_read, declared, row_meets, waivers_of
 from transom.features.ingest.checks import CAPTURES, SCATTERED, file_checks
-from transom.features.ingest.file_records import Content, Listed, source_id
+from transom.features.ingest.file_records import FileContent, ListedFile, source_id
 from transom.features.ingest.key_checks import CHECK as KEYS
-from transom.features.ingest.key_checks import HeldKey, held_keys
+from transom.features.ingest.key_checks import RequiredKeyColumn, required_keys
 from transom.features.ingest.landing import LandingError, is_there
-from transom.features.ingest.read_files import Read, Reading
-from transom.features.ingest.staged_rows import ReadRows
+from transom.features.ingest.read_files import FileReadResult, FileReadTask
+from transom.features.ingest.staged_rows import StagedRows
 from transom.formats.record_format import Span
-from transom.ledger.check import Check, Finding
+from transom.ledger.check import Check, MetricResult
 from transom.ledger.stage import rows_where
-from transom.ledger.state import Node, Verdict
-from transom.ledger.waivers import Accepted, in_short, verdict_of
+from transom.ledger.state import CheckResult, PartitionKey
+from transom.ledger.waivers import Waiver, check_result_of, format_failure
 from transom.spec.block_columns import Use
-from transom.spec.checks import FEW_LINES
+from transom.spec.checks import MIN_LINES_FOR_SHARE
 from transom.spec.stream import Stream
 
 SECOND = timedelta(seconds=1)
 
 
-def contents(
+def check_files(
     stream: Stream,
-    node: Node,
-    there: Mapping[str, Listed],
-    readings: Sequence[Reading],
-    reads: Mapping[str, Read],
-    rows: ReadRows,
-) -> tuple[dict[str, Content], list[Verdict]]:
+    node: PartitionKey,
+    there: Mapping[str, ListedFile],
+    readings: Sequence[FileReadTask],
+    reads: Mapping[str, FileReadResult],
+    rows: StagedRows,
+) -> tuple[dict[str, FileContent], list[CheckResult]]:
     """Judges what was read, file by file.
 
     Args:
@@ -53,8 +53,10 @@ def contents(
     """
     spans = {reading.path: reading.span for reading in readings}
     rules = _Rules.of(stream)
-    scattered = {path for path, read in reads.items() if _scattered(rules, node, there[path], read)}
-    found: dict[str, Content] = {}
+    scattered = {
+        path for path, read in reads.items() if _spans_too_many_hours(rules, node, there[path], read)
+    }
+    found: dict[str, FileContent] = {}
     for path, read in reads.items():
         if read.summary is None and read.unreadable is None:
             if is_there(path):
@@ -72,7 +74,7 @@ def contents(
             metrics[path] = _metrics(content, reads[path], counts, spans[path], rules)
         metrics[path] |= {check: len(names) for check, names in drift[path].items()}
         metrics[path][CAPTURES] = int(there[path].misnamed is not None)
-    return _judged(rules, node, there, found, metrics, drift, reads, rows)
+    return _evaluated(rules, node, there, found, metrics, drift, reads, rows)
 
 
 @dataclass(frozen=True)
@@ -90,10 +92,10 @@ class _Rules:
 
     stream: Stream
     declared: Sequence[Declared]
-    keys: Sequence[HeldKey]
+    keys: Sequence[RequiredKeyColumn]
     uses: Sequence[Use]
     checks: Sequence[Check]
-    accepted: Sequence[Accepted]
+    accepted: Sequence[Waiver]
     used: Callable[[frozenset[str]], set[str]]
 
     @classmethod
@@ -102,20 +104,20 @@ class _Rules:
         uses = (use for block in stream.columns_read for use in block.all_uses)
 
         def used(reached: frozenset[str]) -> set[str]:
-            return used_columns(stream, lambda use: use.where is None or use.metric in reached)
+            return columns_read(stream, lambda use: use.where is None or use.metric in reached)
 
         return cls(
             stream,
             [rule for rule in declared(stream, "ingest") if rule.every is not None],
-            held_keys(stream),
+            required_keys(stream),
             [use for use in uses if use.columns and use.where is not None],
             file_checks(stream),
-            accepted_of(stream),
+            waivers_of(stream),
             cache(used),
         )
 
 
-def _counts(rules: _Rules, reads: Sequence[Read], rows: ReadRows) -> dict[str, dict[str, int]]:
+def _counts(rules: _Rules, reads: Sequence[FileReadResult], rows: StagedRows) -> dict[str, dict[str, int]]:
     """How many events of each part, by its name, lack a column of a key, and how many meet each rule; where a
     file lacks a column altogether, also how many each block reads columns in."""
     if not any(read.events for read in reads):
@@ -124,7 +126,9 @@ def _counts(rules: _Rules, reads: Sequence[Read], rows: ReadRows) -> dict[str, d
     counted = {key.metric: key.lacking for key in rules.keys}
     if any(read.summary is not None and read.summary.absent for read in reads):
         counted |= {use.metric: _reads(use) for use in rules.uses}
-    counted |= {rule.metric: met(rule.every, types) for rule in rules.declared if rule.every is not None}
+    counted |= {
+        rule.metric: row_meets(rule.every, types) for rule in rules.declared if rule.every is not None
+    }
     if not counted:
         return {}
     counts = (F.expr(rows_where(condition)).alias(name) for name, condition in counted.items())
@@ -132,7 +136,7 @@ def _counts(rules: _Rules, reads: Sequence[Read], rows: ReadRows) -> dict[str, d
     return {row.pop(PART): row for row in groups.toArrow().to_pylist()}
 
 
-def _scattered(rules: _Rules, node: Node, there: Listed, read: Read) -> bool:
+def _spans_too_many_hours(rules: _Rules, node: PartitionKey, there: ListedFile, read: FileReadResult) -> bool:
     """Whether a file is withheld for the many hours that its events fall in.
 
     They may be as many as its lines, where a field is taken for a time that is none. So nothing more is said
@@ -146,13 +150,15 @@ def _scattered(rules: _Rules, node: Node, there: Listed, read: Read) -> bool:
             and check.at_most is not None
             and len(read.hours) > check.at_most
         ):
-            named = replace(node, hour=there.hour or NO_HOUR)
-            finding = Finding(check, 0, len(read.hours), success=False)
-            return not verdict_of(named, finding, rules.accepted).success
+            named = replace(node, hour=there.hour or UNKNOWN_HOUR)
+            finding = MetricResult(check, 0, len(read.hours), success=False)
+            return not check_result_of(named, finding, rules.accepted).success
     return False
 
 
-def _drift(rules: _Rules, read: Read, counts: Mapping[str, Mapping[str, int]] | None) -> dict[str, list[str]]:
+def _drift(
+    rules: _Rules, read: FileReadResult, counts: Mapping[str, Mapping[str, int]] | None
+) -> dict[str, list[str]]:
     """For each check of a file's fields, the names at fault.
 
     Args:
@@ -176,17 +182,17 @@ def _reads(use: Use) -> str:
     return "true" if use.where is None else f"coalesce({use.where}, {str(use.decides).lower()})"
 
 
-def _total(counts: Mapping[str, Mapping[str, int]], read: Read, name: str) -> int:
+def _total(counts: Mapping[str, Mapping[str, int]], read: FileReadResult, name: str) -> int:
     return sum(counts[part.name][name] for part in read.events)
 
 
-def _content(file: Listed, read: Read, *, scattered: bool) -> Content:
+def _content(file: ListedFile, read: FileReadResult, *, scattered: bool) -> FileContent:
     summary = read.summary
     if summary is None:
-        return Content(
+        return FileContent(
             "", "", 0, 0, 0, 0, 0, None, None, (), (), {}, None, f"cannot be read: {read.unreadable}"
         )
-    return Content(
+    return FileContent(
         source_id=source_id(summary.sha256, **file.identity),
         digest=summary.sha256,
         bytes=summary.bytes,
@@ -204,8 +210,8 @@ def _content(file: Listed, read: Read, *, scattered: bool) -> Content:
 
 
 def _metrics(
-    content: Content,
-    read: Read,
+    content: FileContent,
+    read: FileReadResult,
     counts: Mapping[str, Mapping[str, int]],
     span: Span | None,
     rules: _Rules,
@@ -215,7 +221,7 @@ def _metrics(
     cut = content.broken is not None
     data_lines = content.lines - content.header_lines - cut
     share = (content.rejected - cut) / data_lines if data_lines else 0.0
-    few = events > 0 and data_lines < FEW_LINES and "rejected_share" not in rules.stream.checks
+    few = events > 0 and data_lines < MIN_LINES_FOR_SHARE and "rejected_share" not in rules.stream.checks
     nul_bytes = 0 if read.summary is None else read.summary.nul_bytes
 
     figures: dict[str, float | None] = {
@@ -238,7 +244,7 @@ def _metrics(
     }
 
 
-def _seconds_outside(content: Content, span: Span | None) -> float:
+def _seconds_outside(content: FileContent, span: Span | None) -> float:
     """How far a file's events reach beyond what it may hold; lines beyond have been rejected before."""
     if span is None or content.first_event is None or content.last_event is None:
         return 0.0
@@ -246,27 +252,27 @@ def _seconds_outside(content: Content, span: Span | None) -> float:
     return max((span.start - content.first_event) / SECOND, (content.last_event - last) / SECOND, 0.0)
 
 
-def _judged(
+def _evaluated(
     rules: _Rules,
-    node: Node,
-    there: Mapping[str, Listed],
-    contents: dict[str, Content],
+    node: PartitionKey,
+    there: Mapping[str, ListedFile],
+    contents: dict[str, FileContent],
     metrics: Mapping[str, Mapping[str, float | None]],
     drift: Mapping[str, Mapping[str, list[str]]],
-    reads: Mapping[str, Read],
-    rows: ReadRows,
-) -> tuple[dict[str, Content], list[Verdict]]:
+    reads: Mapping[str, FileReadResult],
+    rows: StagedRows,
+) -> tuple[dict[str, FileContent], list[CheckResult]]:
     paths = sorted(metrics)
     verdicts = []
-    for finding in judge(rules.checks, [metrics[path] for path in paths]):
+    for finding in evaluate_checks(rules.checks, [metrics[path] for path in paths]):
         path = paths[finding.row]
         content = contents[path]
-        # Of a file whose times are in doubt, the first one says nothing: as in `_scattered`.
+        # Of a file whose times are in doubt, the first one says nothing: as in `_spans_too_many_hours`.
         doubted = (
             finding.check.name == SCATTERED and finding.check.severity == "error" and not finding.success
         )
-        hour = there[path].hour or (content.hours[0] if content.hours and not doubted else NO_HOUR)
-        verdict = verdict_of(replace(node, hour=hour), finding, rules.accepted, path)
+        hour = there[path].hour or (content.hours[0] if content.hours and not doubted else UNKNOWN_HOUR)
+        verdict = check_result_of(replace(node, hour=hour), finding, rules.accepted, path)
         if not verdict.success:
             sample = drift[path].get(verdict.check)
             if verdict.check == CAPTURES:
@@ -282,9 +288,9 @@ def _judged(
     return contents, verdicts
 
 
-def _marked(content: Content, verdict: Verdict) -> Content:
+def _marked(content: FileContent, verdict: CheckResult) -> FileContent:
     """A content with what a failed check says of it."""
-    words = in_short(verdict)
+    words = format_failure(verdict)
     if verdict.check == "file_readable" and content.broken is not None:
         words = f"{verdict.check}: {content.broken}"
     elif verdict.check == CAPTURES and verdict.sample:
@@ -298,11 +304,11 @@ def _marked(content: Content, verdict: Verdict) -> Content:
             return content
 
 
-def _sample(rules: _Rules, rows: ReadRows, read: Read, check: Check) -> list[str]:
+def _sample(rules: _Rules, rows: StagedRows, read: FileReadResult, check: Check) -> list[str]:
     """Some of the rows at fault: events where the check is of events, else rejected lines."""
     stream = rules.stream
     faults = {
-        rule.metric: f"NOT {met(rule.every, stream.event_types)}"
+        rule.metric: f"NOT {row_meets(rule.every, stream.event_types)}"
         for rule in rules.declared
         if rule.every is not None
     }
@@ -310,15 +316,17 @@ def _sample(rules: _Rules, rows: ReadRows, read: Read, check: Check) -> list[str
         faults = {key.metric: key.lacking for key in rules.keys}
     if check.metric in faults:
         found = rows.events([read]).where(faults[check.metric])
-        shown = sampled(found, ["source_line", *stream.event_columns], order=["source_line"])
-        return [f"line {row.pop('source_line')}: {in_words(row)}" for row in shown]
+        shown = sample_failing_rows(found, ["source_line", *stream.event_columns], order=["source_line"])
+        return [f"line {row.pop('source_line')}: {format_row(row)}" for row in shown]
     if check.name == SCATTERED:
-        earliest = sampled(
+        earliest = sample_failing_rows(
             rows.events([read]), ["source_line", "event_time"], order=["event_time", "source_line"]
         )
-        return [f"line {row.pop('source_line')}: {in_words(row)}" for row in earliest]
+        return [f"line {row.pop('source_line')}: {format_row(row)}" for row in earliest]
     if check.metric == "ambiguous":
         line = None if read.summary is None else read.summary.ambiguous_line
         return [f"line {line} is the first of them"]
-    shown = sampled(rows.rejected([read]), ["source_line", "reason", "raw"], order=["source_line"])
+    shown = sample_failing_rows(
+        rows.rejected([read]), ["source_line", "reason", "raw"], order=["source_line"]
+    )
     return [f"line {row['source_line']}: {row['reason']}: {row['raw']}" for row in shown]

@@ -15,9 +15,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
 
-from transom.core.intervals import HOUR, NO_HOUR, format_hour
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, format_hour
 from transom.features.ingest.equal_files import equal_files
-from transom.features.ingest.file_records import HOLDING, Content, File, Listed, Rules, Status
+from transom.features.ingest.file_records import (
+    OWNS_ROWS,
+    FileContent,
+    FilePolicy,
+    FileRecord,
+    ListedFile,
+    Status,
+)
 
 
 @dataclass(frozen=True)
@@ -28,23 +35,23 @@ class Decisions:
         files: the rows of `files` that change, by path.
         removed: sources whose rows leave the tables, with the hours that they touched.
         added: for each source whose rows enter, the path to take them from.
-        forgotten: known paths that are gone and of which nothing stands.
+        dropped: known paths that are gone and of which nothing stands.
         unread: paths whose content has to be read before anything can be decided.
     """
 
-    files: Mapping[str, File]
+    files: Mapping[str, FileRecord]
     removed: Mapping[str, frozenset[datetime]]
     added: Mapping[str, str]
-    forgotten: frozenset[str]
+    dropped: frozenset[str]
     unread: frozenset[str]
 
 
 def decide(
-    known: Mapping[str, File],
-    listed: Mapping[str, Listed],
-    read: Mapping[str, Content],
+    known: Mapping[str, FileRecord],
+    listed: Mapping[str, ListedFile],
+    read: Mapping[str, FileContent],
     in_scope: Collection[str],
-    rules: Rules,
+    rules: FilePolicy,
     reread: Collection[datetime] = (),
 ) -> Decisions:
     """Decides on every path in scope.
@@ -70,21 +77,21 @@ def decide(
             elif path in known:
                 del after[path]
         elif path in read:
-            after[path] = _seen(known.get(path), listed[path], read[path], rules)
-    before = _standing(known)
-    unread = _give_up(after, known, before, listed, read, rules)
+            after[path] = _record_of(known.get(path), listed[path], read[path], rules)
+    before = _published_files(known)
+    unread = _release_lost_paths(after, known, before, listed, read, rules)
     _name_canonical(after)
     # A file that is gone says nothing: a lake that has never seen it has the same rows.
-    there = [file for file in after.values() if file.status in HOLDING]
+    there = [file for file in after.values() if file.status in OWNS_ROWS]
     for path, equal in equal_files(there, rules.name_of).items():
         if after[path].status == "ingested" and equal.counted:
             after[path] = replace(after[path], detail=f"the same bytes as {equal.other}; both count")
-    now = _standing(after)
+    now = _published_files(after)
     removed: dict[str, frozenset[datetime]] = {}
     added: dict[str, str] = {}
     for source in before.keys() | now.keys():
         old, new = before.get(source), now.get(source)
-        again = new is not None and new.path in listed and _taken_again(new, reread, rules)
+        again = new is not None and new.path in listed and _can_reread(new, reread, rules)
         if old is not None and new is not None and _same_rows(old, new) and not again:
             continue
         if old is not None:
@@ -97,19 +104,19 @@ def decide(
     return Decisions(changed, removed, added, frozenset(known.keys() - after.keys()), frozenset(unread))
 
 
-def _taken_again(file: File, reread: Collection[datetime], rules: Rules) -> bool:
+def _can_reread(file: FileRecord, reread: Collection[datetime], rules: FilePolicy) -> bool:
     """Whether a file that holds what stands of it has rows to take again, and a run may publish them all."""
-    permitted = all(map(rules.permitted, file.touched - {NO_HOUR}))
-    return file.status in HOLDING and permitted and not file.touched.isdisjoint(reread)
+    permitted = all(map(rules.permitted, file.touched - {UNKNOWN_HOUR}))
+    return file.status in OWNS_ROWS and permitted and not file.touched.isdisjoint(reread)
 
 
-def _give_up(
-    after: dict[str, File],
-    known: Mapping[str, File],
-    before: Mapping[str, File],
-    listed: Mapping[str, Listed],
-    read: Mapping[str, Content],
-    rules: Rules,
+def _release_lost_paths(
+    after: dict[str, FileRecord],
+    known: Mapping[str, FileRecord],
+    before: Mapping[str, FileRecord],
+    listed: Mapping[str, ListedFile],
+    read: Mapping[str, FileContent],
+    rules: FilePolicy,
 ) -> set[str]:
     """Takes what stands from names that no longer hold it, where others do or the rows were never theirs.
 
@@ -122,8 +129,8 @@ def _give_up(
             file
             for source, holders in _holders(after.values()).items()
             for file in holders
-            if file.status not in HOLDING
-            and (holders[0].status in HOLDING or before[source].path != file.path)
+            if file.status not in OWNS_ROWS
+            and (holders[0].status in OWNS_ROWS or before[source].path != file.path)
         ]
         if not losing:
             return unread
@@ -131,15 +138,17 @@ def _give_up(
             if file.status == "gone":
                 del after[file.path]
             elif file.path in read:
-                after[file.path] = _seen(None, listed[file.path], read[file.path], rules)
+                after[file.path] = _record_of(None, listed[file.path], read[file.path], rules)
             else:
                 after[file.path] = replace(file, source_id=None)
                 unread |= {file.path} & listed.keys()
 
 
-def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) -> File:
-    hour = listed.hour or (content.hours[0] if content.hours else NO_HOUR)
-    fresh = File(
+def _record_of(
+    known: FileRecord | None, listed: ListedFile, content: FileContent, rules: FilePolicy
+) -> FileRecord:
+    hour = listed.hour or (content.hours[0] if content.hours else UNKNOWN_HOUR)
+    fresh = FileRecord(
         path=listed.path,
         hour=hour,
         status="ingested",
@@ -176,7 +185,7 @@ def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) ->
             )  # fmt: skip
     if content.failed:
         return _held_back(stands, fresh, content, listed, "withheld", content.failed)
-    touched = (fresh.touched | replace(stands or fresh, held_back=()).touched) - {NO_HOUR}
+    touched = (fresh.touched | replace(stands or fresh, held_back=()).touched) - {UNKNOWN_HOUR}
     if not all(map(rules.permitted, touched)):
         first, last = min(touched), max(touched)
         span = f"{format_hour(first)} to {format_hour(last + HOUR)}"
@@ -186,8 +195,13 @@ def _seen(known: File | None, listed: Listed, content: Content, rules: Rules) ->
 
 
 def _held_back(
-    stands: File | None, fresh: File, content: Content, listed: Listed, status: Status, detail: str
-) -> File:
+    stands: FileRecord | None,
+    fresh: FileRecord,
+    content: FileContent,
+    listed: ListedFile,
+    status: Status,
+    detail: str,
+) -> FileRecord:
     """A file that is not taken, beside what stands of it."""
     if stands is None:
         return replace(fresh, status=status, detail=detail, source_id=None, size=listed.size)
@@ -203,29 +217,29 @@ def _held_back(
     )
 
 
-def _name_canonical(files: dict[str, File]) -> None:
+def _name_canonical(files: dict[str, FileRecord]) -> None:
     for first, *others in _holders(files.values()).values():
-        if first.status in HOLDING:
+        if first.status in OWNS_ROWS:
             files[first.path] = replace(first, status="ingested", detail=None)
         for file in others:
             files[file.path] = replace(file, status="duplicate", detail=f"the same as {first.path}")
 
 
-def _holders(files: Iterable[File]) -> dict[str, list[File]]:
+def _holders(files: Iterable[FileRecord]) -> dict[str, list[FileRecord]]:
     """The files of which each content stands: first those that hold it, by path."""
-    holders: dict[str, list[File]] = {}
-    for file in sorted(files, key=lambda file: (file.status not in HOLDING, file.path)):
+    holders: dict[str, list[FileRecord]] = {}
+    for file in sorted(files, key=lambda file: (file.status not in OWNS_ROWS, file.path)):
         if file.source_id is not None:
             holders.setdefault(file.source_id, []).append(file)
     return holders
 
 
-def _standing(files: Mapping[str, File]) -> dict[str, File]:
+def _published_files(files: Mapping[str, FileRecord]) -> dict[str, FileRecord]:
     """The canonical file of each source whose rows stand in the tables."""
     return {source: holders[0] for source, holders in _holders(files.values()).items()}
 
 
-def _same_rows(old: File, new: File) -> bool:
+def _same_rows(old: FileRecord, new: FileRecord) -> bool:
     """Whether two canonical files of one content give the same rows: what a file may hold depends on the
     hour in its name, how it is read on the specification, and one that breaks off has a line more."""
     told = attrgetter("hour", "shape", "lines", "parsed", "rejected", "lacks")

@@ -12,15 +12,15 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from transom.core.file_names import split_name
-from transom.core.intervals import HOUR, NO_HOUR, hour_of
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, hour_of
 
 Status = Literal["ingested", "duplicate", "waiting", "conflict", "withheld", "gone"]
-HOLDING: tuple[Status, ...] = ("ingested", "duplicate")
+OWNS_ROWS: tuple[Status, ...] = ("ingested", "duplicate")
 """A file that holds the content that stands of it; the others did once."""
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedFile:
     """A file as the landing folder shows it.
 
     Attributes:
@@ -51,7 +51,7 @@ class Listed:
     def named(self) -> Iterator[datetime]:
         """The hours that its name declares."""
         if self.start is None or self.end is None:
-            yield NO_HOUR
+            yield UNKNOWN_HOUR
             return
         hour = hour_of(self.start)
         while hour < self.end:
@@ -60,7 +60,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Content:
+class FileContent:
     """What was read of a file.
 
     Attributes:
@@ -94,7 +94,7 @@ class Content:
 
 
 @dataclass(frozen=True)
-class File:
+class FileRecord:
     """A row of `files`: a path, and what stands of it in the tables.
 
     `source_id` is the content that stands; None where nothing does. `lacks` is what is missing of it,
@@ -127,7 +127,7 @@ class File:
     modified: datetime
 
     @classmethod
-    def of_row(cls, row: Mapping[str, Any]) -> "File":
+    def of_row(cls, row: Mapping[str, Any]) -> "FileRecord":
         """A file from its row, as Arrow gives it."""
         return cls(
             **{
@@ -180,7 +180,7 @@ def _plain(path: str) -> FileName:
 
 
 @dataclass(frozen=True)
-class Rules:
+class FilePolicy:
     """What decisions depend on, beside the files.
 
     Attributes:
@@ -213,8 +213,8 @@ def source_id(
 
 
 def in_scope(
-    known: Mapping[str, File],
-    listed: Mapping[str, Listed],
+    known: Mapping[str, FileRecord],
+    listed: Mapping[str, ListedFile],
     looked_at: Callable[[datetime, Status | None], bool],
 ) -> set[str]:
     """The paths that a run sees to: by the hours in their names, and by the hour under which they are known.
@@ -226,7 +226,7 @@ def in_scope(
     return paths | {path for path, file in known.items() if looked_at(file.hour, file.status)}
 
 
-def has_to_be_read(listed: Listed, known: File | None, rules: Rules) -> bool:
+def needs_read(listed: ListedFile, known: FileRecord | None, rules: FilePolicy) -> bool:
     """Whether a file's content may differ from what is known, or may be wanted now.
 
     Size and modification time are hints that save reading; a file whose hints are as they were is read
@@ -236,14 +236,14 @@ def has_to_be_read(listed: Listed, known: File | None, rules: Rules) -> bool:
         return True
     if known.status in ("withheld", "gone") or known.shape != rules.shape(known.hour):
         return True
-    if says_otherwise(listed, known):
+    if metadata_changed(listed, known):
         return True
     if known.status == "conflict":
         return rules.replace_changed
     return known.status == "waiting" and all(map(rules.permitted, known.touched))
 
 
-def says_otherwise(listed: Listed, known: File) -> bool:
+def metadata_changed(listed: ListedFile, known: FileRecord) -> bool:
     """Whether a file's name says another hour, or other captures, than are known of it, or another start of
     its times: the pattern of the paths has changed."""
     if not known.content:
@@ -253,8 +253,11 @@ def says_otherwise(listed: Listed, known: File) -> bool:
 
 
 def with_duplicates(
-    files: Mapping[str, File], known: Mapping[str, File], added: Collection[str], more: Mapping[str, int]
-) -> dict[str, File]:
+    files: Mapping[str, FileRecord],
+    known: Mapping[str, FileRecord],
+    added: Collection[str],
+    more: Mapping[str, int],
+) -> dict[str, FileRecord]:
     """The rows of `files` with their duplicates, which depend on the other files of an hour.
 
     Args:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from transom.core.intervals import HOUR, NO_HOUR, format_hour
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, format_hour
 from transom.features.ingest.equal_files import EqualFile
-from transom.features.ingest.file_records import File
+from transom.features.ingest.file_records import FileRecord
 from transom.features.ingest.periods import Periods
 from transom.ledger.reasons import Cause, Kind
 from transom.ledger.state import WITHHELD_FILE
@@ -23,7 +23,8 @@ class HourState:
         lacks: what is missing.
         files: how many files have come for the hour, withheld ones included.
         conflicts: the files that are held back because they differ from what stands, with the reason.
-        mixed: whether rows stand in it that were read under another specification, and can be read again.
+        mixed_specifications: whether rows stand in it that were read under another specification, and can be
+            read again.
         equal: its files whose bytes another file holds, too, in words.
         uncovered: the starts of its periods that files do not cover.
     """
@@ -32,12 +33,12 @@ class HourState:
     lacks: tuple[Cause, ...]
     files: int
     conflicts: tuple[str, ...]
-    mixed: bool = False
+    mixed_specifications: bool = False
     equal: tuple[str, ...] = ()
     uncovered: tuple[datetime, ...] = ()
 
     @property
-    def withheld(self) -> tuple[str, ...]:
+    def quarantined(self) -> tuple[str, ...]:
         """In words, for what files the hour is withheld."""
         return tuple(cause.text for cause in self.withheld_for)
 
@@ -48,7 +49,7 @@ class HourState:
 
 
 def hour_states(
-    files: Iterable[File],
+    files: Iterable[FileRecord],
     hours: Collection[datetime],
     shape: Callable[[datetime], str],
     there: Collection[str] = (),
@@ -59,7 +60,7 @@ def hour_states(
     missing in every hour that it touches.
 
     Args:
-        shape: as in `Rules`; rows of another specification are as missing.
+        shape: as in `FilePolicy`; rows of another specification are as missing.
         there: the paths of the landing folder, which can be read again.
         equal: as `equal_files` finds them.
         periods: which periods an hour has; None where nobody says.
@@ -87,7 +88,7 @@ def hour_states(
         lacks = [file.detail] if file.status == "waiting" else []
         if file.status == "withheld":
             # The checks that withhold it are told where it belongs; nothing more will come here.
-            where = "files without an hour" if file.hour == NO_HOUR else format_hour(file.hour)
+            where = "files without an hour" if file.hour == UNKNOWN_HOUR else format_hour(file.hour)
             lacks = [f"{WITHHELD_FILE} {where} says why"]
         if file.source_id is not None:
             lacks += [file.lacks] if file.lacks else []
@@ -119,11 +120,11 @@ def hour_states(
 def _uncovered(
     periods: Periods | None, paths: Mapping[datetime, Sequence[str]], hour: datetime
 ) -> tuple[datetime, ...]:
-    if periods is None or hour == NO_HOUR:
+    if periods is None or hour == UNKNOWN_HOUR:
         return ()
     return periods.uncovered([*paths.get(hour - HOUR, ()), *paths.get(hour, ())], hour)
 
 
-def _span(file: File) -> str:
-    hours = file.touched - {NO_HOUR} or file.touched
+def _span(file: FileRecord) -> str:
+    hours = file.touched - {UNKNOWN_HOUR} or file.touched
     return f"{format_hour(min(hours))} to {format_hour(max(hours) + HOUR)}"

@@ -25,11 +25,17 @@ import pyarrow.compute as pc
 from transom.core import file_names
 from transom.core import path_pattern as paths
 from transom.core.hour_sets import HourSet
-from transom.core.intervals import NO_HOUR, number_of
+from transom.core.intervals import UNKNOWN_HOUR, number_of
 from transom.features.ingest import file_records as files
 from transom.features.ingest import landing
-from transom.features.ingest.file_records import HOLDING, Content, File, Listed, says_otherwise
-from transom.features.ingest.landing import Landing, Names
+from transom.features.ingest.file_records import (
+    OWNS_ROWS,
+    FileContent,
+    FileRecord,
+    ListedFile,
+    metadata_changed,
+)
+from transom.features.ingest.landing import FileNames, Landing
 from transom.ledger.staleness import fingerprint
 from transom.spec.stream import Stream
 from transom.storage.data_files import hours_of
@@ -62,8 +68,8 @@ class Inventory:
         self._rows = rows.combine_chunks()
         self._found = found
         self._taken = np.zeros(rows.num_rows, dtype=bool)
-        self.known: dict[str, File] = {}
-        self.there: dict[str, Listed] = {}
+        self.known: dict[str, FileRecord] = {}
+        self.there: dict[str, ListedFile] = {}
         self._there, differing = self._compared(shape, rules, unlike)
         self._take(differing)
         ours = set(self._column("path").to_pylist())
@@ -75,12 +81,12 @@ class Inventory:
         """Takes out the files that touch some hours or whose names say one, and those without an hour."""
         first, end = hours.stretches[0].start, hours.stretches[-1].end
         named = pc.and_(pc.less(self._column("hour"), end), pc.greater(self._column(UNTIL), first))
-        self._take(self._touching(hours) | (self._hours == number_of(NO_HOUR)) | _bools(named))
+        self._take(self._touching(hours) | (self._hours == number_of(UNKNOWN_HOUR)) | _bools(named))
         timeless = self._there & _bools(self._column(UNTIL).is_null())
         held = self._column("source_id").filter(pa.array(timeless)).drop_null()
         self._take(~self._there & _bools(pc.is_in(self._column("source_id"), held)))
 
-    def alike(self, contents: Iterable[Content]) -> None:
+    def alike(self, contents: Iterable[FileContent]) -> None:
         """Takes out the files that hold some contents."""
         contents = list(contents)
         self._take(self._holding({c.source_id for c in contents}, {c.digest for c in contents}))
@@ -120,7 +126,7 @@ class Inventory:
             & _bools(same)
             & _bools(pc.equal(self._column(SAYS), AS_KNOWN))
             & _bools(pc.equal(self._column("shape"), shape))
-            & _bools(pc.is_in(self._column("status"), pa.array(HOLDING)))
+            & _bools(pc.is_in(self._column("status"), pa.array(OWNS_ROWS)))
             & ~np.isin(self._hours, [number_of(hour) for hour in unlike])
         )
         return there, there & ~as_known
@@ -130,7 +136,7 @@ class Inventory:
         while new.any():
             self._taken |= new
             rows = self._rows.filter(pa.array(new)).drop_columns(BESIDE.names)
-            taken = list(map(File.of_row, rows.to_pylist()))
+            taken = list(map(FileRecord.of_row, rows.to_pylist()))
             for file in taken:
                 self.known[file.path] = file
                 if (found := self._found.listed(file.path)) is not None:
@@ -187,19 +193,19 @@ def _code() -> list[str]:
     return [inspect.getsource(module) for module in (paths, file_names, files, landing)]
 
 
-def with_names(rows: pa.Table, names: Names, rules: str) -> pa.Table:
+def with_names(rows: pa.Table, names: FileNames, rules: str) -> pa.Table:
     """Rows of `files` with the columns of `BESIDE`, whether they had any or not."""
     known = rows.drop_columns(BESIDE.names) if RULES in rows.column_names else rows
-    beside = [_of_name(File.of_row(row), names, rules) for row in known.to_pylist()]
+    beside = [_of_name(FileRecord.of_row(row), names, rules) for row in known.to_pylist()]
     return pa.Table.from_arrays(
         [*known.columns, *pa.Table.from_pylist(beside, schema=BESIDE).columns],
         schema=pa.schema([*known.schema, *BESIDE]),
     )
 
 
-def _of_name(file: File, names: Names, rules: str) -> dict[str, object]:
+def _of_name(file: FileRecord, names: FileNames, rules: str) -> dict[str, object]:
     found = names.read(file.path)
     if found is None:
         return {RULES: rules, SAYS: NOT_OURS}
-    says = OTHERWISE if says_otherwise(found, file) else AS_KNOWN
+    says = OTHERWISE if metadata_changed(found, file) else AS_KNOWN
     return {RULES: rules, SAYS: says, UNTIL: found.end}

@@ -7,22 +7,22 @@ hide that somebody has changed them. So they are compared first.
 from collections.abc import Mapping
 from datetime import datetime
 
-from transom.features.ingest.file_records import File
-from transom.features.ingest.lost_rows import WAITS, comes_back, in_words
-from transom.features.ingest.publish import NOTHING, Found, figures_of
-from transom.features.ingest.snapshot import Scene
+from transom.features.ingest.file_records import FileRecord
+from transom.features.ingest.lost_rows import WAITS, comes_back, format_awaited_files
+from transom.features.ingest.publish import NOTHING, IngestDecision, figures_of
+from transom.features.ingest.snapshot import IngestSnapshot
 from transom.features.ingest.specified import node_of
 from transom.features.ingest.tables import Tables
-from transom.ledger.state import Entry, Node
-from transom.storage.store import conformed
+from transom.ledger.state import PartitionKey, PartitionState
+from transom.storage.store import cast_to_table
 
 DIFFERENT = "rows stand that are not those of the digest in the ledger"
 GONE = "has changed or is gone, so they cannot be read again"
 
 
-def kept(scene: Scene, found: Found) -> dict[datetime, list[File]]:
+def hours_with_kept_rows(scene: IngestSnapshot, found: IngestDecision) -> dict[datetime, list[FileRecord]]:
     """Return the hours to compute again in which rows of files stay as they are, with these files."""
-    hours: dict[datetime, list[File]] = {}
+    hours: dict[datetime, list[FileRecord]] = {}
     for _, file in sorted(found.files.items() if scene.recompute else ()):
         stays = file.source_id is not None and file.source_id not in found.decisions.added
         if stays and file.status != "duplicate":
@@ -31,16 +31,18 @@ def kept(scene: Scene, found: Found) -> dict[datetime, list[File]]:
     return hours
 
 
-def unlike(tables: Tables, scene: Scene, found: Found) -> dict[Node, str]:
+def damaged_partitions(
+    tables: Tables, scene: IngestSnapshot, found: IngestDecision
+) -> dict[PartitionKey, str]:
     """Return the nodes of such hours whose rows are not those of their digest, with the cause."""
-    files = kept(scene, found)
+    files = hours_with_kept_rows(scene, found)
     nodes = [node_of(table.name, hour) for table in tables for hour in files]
-    held = {node: scene.book[node] for node in nodes if node in scene.book}
+    held = {node: scene.ledger_state[node] for node in nodes if node in scene.ledger_state}
     held = {node: entry for node, entry in held.items() if not entry.damaged and entry.status != "expired"}
     if not held:
         return {}
     frames = {
-        table.name: conformed(
+        table.name: cast_to_table(
             scene.pins.read(table.name, [node.hour for node in held if node.table == table.name]), table
         )
         for table in tables
@@ -50,7 +52,11 @@ def unlike(tables: Tables, scene: Scene, found: Found) -> dict[Node, str]:
     return {node: cause_of(files[node.hour], scene) for node in wrong}
 
 
-def differing(scene: Scene, held: Mapping[Node, Entry], stored: Mapping[Node, tuple[int, str]]) -> list[Node]:
+def differing(
+    scene: IngestSnapshot,
+    held: Mapping[PartitionKey, PartitionState],
+    stored: Mapping[PartitionKey, tuple[int, str]],
+) -> list[PartitionKey]:
     """Return the nodes whose rows differ from what the ledger says of them.
 
     Args:
@@ -59,7 +65,7 @@ def differing(scene: Scene, held: Mapping[Node, Entry], stored: Mapping[Node, tu
     """
     wrong = []
     for node, entry in held.items():
-        made_by = (entry.before().inputs or {}).get("specification")
+        made_by = (entry.state_before_claim().inputs or {}).get("specification")
         same_columns = made_by == scene.expected(node.hour)["specification"]
         comparable = same_columns or node.table not in ("events", "duplicates")
         count, digest = stored[node]
@@ -68,9 +74,9 @@ def differing(scene: Scene, held: Mapping[Node, Entry], stored: Mapping[Node, tu
     return wrong
 
 
-def cause_of(files: list[File], scene: Scene) -> str:
+def cause_of(files: list[FileRecord], scene: IngestSnapshot) -> str:
     """Return why rows are damaged that stay of some files."""
-    back = [file for file in files if comes_back(file, scene.there)]
+    back = [file for file in files if comes_back(file, scene.listed)]
     lost = [file for file in files if file not in back]
     gone = f"; {lost[0].path} {GONE}" if lost else ""
-    return f"{DIFFERENT}{gone}{WAITS + in_words(back) if back else ''}"
+    return f"{DIFFERENT}{gone}{WAITS + format_awaited_files(back) if back else ''}"

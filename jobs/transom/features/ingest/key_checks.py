@@ -13,12 +13,17 @@ from transom.spec.expressions import Expression, condition
 from transom.spec.stream import Stream
 
 CHECK = "keys_not_null"
-INSTEAD: Mapping[FieldType, str] = {"string": "'-'", "integer": "-1", "number": "-1", "boolean": "false"}
+NULL_PLACEHOLDER: Mapping[FieldType, str] = {
+    "string": "'-'",
+    "integer": "-1",
+    "number": "-1",
+    "boolean": "false",
+}
 """What a derived column may hold in the place of a null."""
 
 
 @dataclass(frozen=True)
-class HeldKey:
+class RequiredKeyColumn:
     """A column of a key, and the events that must have it.
 
     Attributes:
@@ -43,7 +48,7 @@ class HeldKey:
         return lacks if self.where is None else f"coalesce({self.where}, false) AND {lacks}"
 
 
-def held_keys(stream: Stream) -> list[HeldKey]:
+def required_keys(stream: Stream) -> list[RequiredKeyColumn]:
     """The columns of every key, each with the events that are held against it; blocks of one condition
     together."""
     of: dict[tuple[str, str | None], list[str]] = {}
@@ -51,12 +56,12 @@ def held_keys(stream: Stream) -> list[HeldKey]:
     for block in blocks:
         for column in block.key:
             of.setdefault((column, block.where), []).append(block.name)
-    for column in stream.own_key:
+    for column in stream.key_without_block:
         where = stream.where if stream.where and not blocks else None
         found = None if where is None else condition(where, stream.event_types)
         of.setdefault((column, _sql(found)), []).append("the stream")
     return [
-        HeldKey(column, where, " and ".join(dict.fromkeys(names)))
+        RequiredKeyColumn(column, where, " and ".join(dict.fromkeys(names)))
         for (column, where), names in sorted(of.items(), key=repr)
     ]
 
@@ -69,13 +74,13 @@ def key_checks(stream: Stream) -> tuple[Check, ...]:
     """The check of each column of a key."""
     return tuple(
         replace(check, column=key.column, advice=_advice(stream, key), rule=key.where)
-        for key in held_keys(stream)
+        for key in required_keys(stream)
         for check in built_in(stream, CHECK, metric=key.metric, at_most=0)
     )
 
 
-def _advice(stream: Stream, key: HeldKey) -> str:
-    instead = INSTEAD.get(stream.event_types[key.column])
+def _advice(stream: Stream, key: RequiredKeyColumn) -> str:
+    instead = NULL_PLACEHOLDER.get(stream.event_types[key.column])
     derived = f"key by a derived column, `is: coalesce({key.column}, {instead})`, " if instead else ""
     return (
         f"lines of {key.of} that lack {key.column}: put the data right, or leave them out, "

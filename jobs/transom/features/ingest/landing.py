@@ -17,7 +17,7 @@ from pyarrow import fs
 
 from transom.core.intervals import EPOCH
 from transom.core.path_pattern import PathPattern, split_scheme
-from transom.features.ingest.file_records import Listed
+from transom.features.ingest.file_records import ListedFile
 from transom.spec.stream import Stream
 from transom.storage import filesystem as systems
 
@@ -26,7 +26,7 @@ class LandingError(OSError):
     """The landing folder cannot be listed."""
 
 
-def home() -> str:
+def landing_root() -> str:
     """The folder, or the URI of one, that relative paths of a stream file start from; no slash at its end."""
     named = os.environ.get("TRANSOM_LANDING") or os.environ.get("TRANSOM_HOME") or str(Path.cwd())
     scheme, folder = split_scheme(named)
@@ -36,7 +36,7 @@ def home() -> str:
 
 def absolute(path: str) -> str:
     """The path as an executor has to be told it, whatever folder it runs in."""
-    return path if path.startswith("/") or split_scheme(path)[0] else f"{home()}/{path}"
+    return path if path.startswith("/") or split_scheme(path)[0] else f"{landing_root()}/{path}"
 
 
 def locate(path: str) -> tuple[fs.FileSystem, str]:
@@ -47,31 +47,31 @@ def locate(path: str) -> tuple[fs.FileSystem, str]:
     """
     where = absolute(path)
     try:
-        return systems.opened(where)
+        return systems.resolve_filesystem(where)
     except (pa.ArrowException, OSError) as error:
         raise LandingError(f"source.path: {where} cannot be opened: {error}") from error
 
 
 @dataclass(frozen=True)
-class Names:
+class FileNames:
     """What the names of a stream's files say.
 
     Attributes:
         times_by_name: whether the times of their lines count from what their names say.
-        apart: whether what `*` stands for tells files of equal bytes apart.
+        star_matters: whether what `*` stands for tells files of equal bytes apart.
     """
 
     pattern: PathPattern
     times_by_name: bool = False
-    apart: bool = True
+    star_matters: bool = True
 
     @classmethod
-    def of(cls, stream: Stream) -> "Names":
+    def of(cls, stream: Stream) -> "FileNames":
         """Return the rules of a stream."""
         by_name = stream.time is not None and stream.time.by_name
         return cls(stream.path_pattern, by_name, stream.source.equal_files == "keep")
 
-    def read(self, path: str, size: int = -1, modified: int = 0) -> Listed | None:
+    def read(self, path: str, size: int = -1, modified: int = 0) -> ListedFile | None:
         """Return a file as it is listed, None where it is not the stream's.
 
         Args:
@@ -80,9 +80,9 @@ class Names:
         match = self.pattern.match(path)
         if match is None:
             return None
-        return Listed(
+        return ListedFile(
             path, size, EPOCH + timedelta(microseconds=modified), match.captures, match.hour, match.start,
-            match.end, match.start if self.times_by_name else None, match.varies if self.apart else (),
+            match.end, match.start if self.times_by_name else None, match.varies if self.star_matters else (),
             self.pattern.words_of_empty(match.empty) if match.empty else None,
         )  # fmt: skip
 
@@ -96,11 +96,11 @@ class Landing:
             write it.
     """
 
-    names: Names
+    names: FileNames
     files: Mapping[str, tuple[int, int]]
 
     @classmethod
-    def looked_into(cls, names: Names) -> "Landing":
+    def looked_into(cls, names: FileNames) -> "Landing":
         """Return the landing folder as it is.
 
         Raises:
@@ -111,21 +111,21 @@ class Landing:
         files = ((path, entry) for path, entry in entries if entry.type == fs.FileType.File)
         return cls(names, {path: (entry.size or 0, (entry.mtime_ns or 0) // 1000) for path, entry in files})
 
-    def listed(self, path: str) -> Listed | None:
+    def listed(self, path: str) -> ListedFile | None:
         """Return a file, None where it is not there or not the stream's."""
         return self.names.read(path, *self.files[path]) if path in self.files else None
 
 
-def listed(pattern: PathPattern, times_by_name: bool = False) -> dict[str, Listed]:
+def list_files(pattern: PathPattern, times_by_name: bool = False) -> dict[str, ListedFile]:
     """Every file that a pattern matches, by its path as the stream file would write it.
 
     Args:
-        times_by_name: as in `Names`.
+        times_by_name: as in `FileNames`.
 
     Raises:
         LandingError: as `Landing.looked_into`.
     """
-    landing = Landing.looked_into(Names(pattern, times_by_name))
+    landing = Landing.looked_into(FileNames(pattern, times_by_name))
     files = map(landing.listed, landing.files)
     return {file.path: file for file in files if file is not None}
 
@@ -146,7 +146,7 @@ def _entries(pattern: PathPattern) -> Iterator[tuple[str, fs.FileInfo]]:
             raise LandingError(f"source.path: landing folder {folder} cannot be listed: {error}") from error
         for path, entry in named(entries):
             yield path, entry
-            if entry.type == fs.FileType.Directory and pattern.may_hold(path):
+            if entry.type == fs.FileType.Directory and pattern.can_contain(path):
                 yield from walked(entry.path)
 
     try:
@@ -170,7 +170,7 @@ def is_there(path: str) -> bool:
     return bool(system.get_file_info(inside).type == fs.FileType.File)
 
 
-def opened(where: str) -> BinaryIO:
+def open_file(where: str) -> BinaryIO:
     """The raw bytes of a file, by its absolute path.
 
     Raises:

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from transom.core.intervals import HOUR, NO_HOUR, format_hour
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, format_hour
 from transom.features.ingest.file_decisions import Decisions
-from transom.features.ingest.file_records import HOLDING, File, Listed
-from transom.features.ingest.snapshot import Scene
-from transom.ledger.state import Node
+from transom.features.ingest.file_records import OWNS_ROWS, FileRecord, ListedFile
+from transom.features.ingest.snapshot import IngestSnapshot
+from transom.ledger.state import PartitionKey
 
 LOST = "rows were damaged and are lost until the landing folder holds the same file again"
 """How a file of which rows are lost says so, before the hours."""
@@ -21,17 +21,17 @@ WAITS = "; its rows come back with "
 """What comes before the files that a damaged hour waits for."""
 
 
-def comes_back(file: File, there: Mapping[str, Listed]) -> bool:
+def comes_back(file: FileRecord, there: Mapping[str, ListedFile]) -> bool:
     """Return whether a run over all hours that a file touches takes what stands of it again.
 
     Args:
         there: the files of the landing folder.
     """
-    again = file.status in (*HOLDING, "waiting", "gone")
+    again = file.status in (*OWNS_ROWS, "waiting", "gone")
     return again and file.source_id is not None and file.path in there
 
 
-def waiting(scene: Scene) -> dict[Node, str]:
+def waiting_partitions(scene: IngestSnapshot) -> dict[PartitionKey, str]:
     """Return the damaged nodes of hours that lose rows of a file which this run may not take, with the cause.
 
     A file is taken whole. So one that touches such an hour and another damaged one makes that one wait, too.
@@ -39,10 +39,10 @@ def waiting(scene: Scene) -> dict[Node, str]:
     events, rejected = scene.lost("events") | scene.lost("duplicates"), scene.lost("rejected")
     losing = [
         (file, hours)
-        for _, file in sorted(scene.known.items() if events or rejected else ())
-        if comes_back(file, scene.there) and (hours := _lost(file, events, rejected))
+        for _, file in sorted(scene.recorded.items() if events or rejected else ())
+        if comes_back(file, scene.listed) and (hours := _lost(file, events, rejected))
     ]
-    held: dict[datetime, list[File]] = {}
+    held: dict[datetime, list[FileRecord]] = {}
     while True:
         left = []
         for file, hours in losing:
@@ -55,15 +55,15 @@ def waiting(scene: Scene) -> dict[Node, str]:
             break
         losing = left
     return {
-        node: (entry.cause or "").partition(WAITS)[0] + WAITS + in_words(held[node.hour])
-        for node, entry in scene.book.troubled()
+        node: (entry.cause or "").partition(WAITS)[0] + WAITS + format_awaited_files(held[node.hour])
+        for node, entry in scene.ledger_state.troubled()
         if node.hour in held and entry.damaged
     }
 
 
-def in_words(files: Sequence[File]) -> str:
+def format_awaited_files(files: Sequence[FileRecord]) -> str:
     """Return which files an hour waits for, and which run takes them."""
-    hours = frozenset().union(*(file.touched for file in files)) - {NO_HOUR}
+    hours = frozenset().union(*(file.touched for file in files)) - {UNKNOWN_HOUR}
     others = " and others" if len(files) > 1 else ""
     return (
         f"{files[0].path}{others}, by a run from {format_hour(min(hours))} to "
@@ -71,7 +71,7 @@ def in_words(files: Sequence[File]) -> str:
     )
 
 
-def with_losses(scene: Scene, decisions: Decisions) -> Decisions:
+def with_losses(scene: IngestSnapshot, decisions: Decisions) -> Decisions:
     """Decisions in which files say what of them is lost.
 
     A file loses its rows of an hour that is made again where no row of the table can be read and the file's
@@ -81,17 +81,17 @@ def with_losses(scene: Scene, decisions: Decisions) -> Decisions:
     rejected = scene.lost("rejected")
     if not events and not rejected:
         return decisions
-    after = {**scene.known, **decisions.files}
+    after = {**scene.recorded, **decisions.files}
     losing = {}
     for path, file in after.items():
         hours = _lost(file, events, rejected)
         published = file.source_id is not None and file.status != "duplicate"
-        if hours and published and file.source_id not in decisions.added and path not in decisions.forgotten:
+        if hours and published and file.source_id not in decisions.added and path not in decisions.dropped:
             losing[path] = replace(file, lacks=f"{LOST}: {', '.join(map(format_hour, hours))}")
     return replace(decisions, files={**decisions.files, **losing})
 
 
-def _lost(file: File, events: frozenset[datetime], rejected: frozenset[datetime]) -> list[datetime]:
+def _lost(file: FileRecord, events: frozenset[datetime], rejected: frozenset[datetime]) -> list[datetime]:
     """The hours of which a file's rows are lost, in order."""
     hours = events.intersection(file.hours)
     return sorted(hours | ({file.hour} & rejected if file.rejected else frozenset()))

@@ -49,7 +49,7 @@ class Periods:
 
     def name(self, start: datetime) -> str:
         """Return what the name of the file of a period looks like."""
-        return self.pattern.of(start)
+        return self.pattern.format_hour_path(start)
 
     def words(self, start: datetime) -> str:
         """Return a period without a file, for a person."""

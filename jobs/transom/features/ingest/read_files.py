@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from transom.features.ingest.file_records import source_id
-from transom.features.ingest.landing import opened
-from transom.formats.read_file import Chunk, Summary, read_file
-from transom.formats.record_format import Layout, Span
-from transom.storage.data_files import MOST_HOURS, Part, hours_of, written
+from transom.features.ingest.landing import open_file
+from transom.formats.read_file import Chunk, FileSummary, read_file
+from transom.formats.record_format import RecordFormat, Span
+from transom.storage.data_files import MOST_HOURS, DataFile, hours_of, write_data_files
 from transom.storage.tables import ARROW_TYPES
 
 TASK_BYTES = 32 * 2**20
@@ -40,7 +40,7 @@ REJECTED = {
 
 
 @dataclass(frozen=True)
-class Reading:
+class FileReadTask:
     """A file to read.
 
     Attributes:
@@ -62,7 +62,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Read:
+class FileReadResult:
     """What was read of a file; nothing of one that has vanished since it was listed.
 
     Attributes:
@@ -71,13 +71,13 @@ class Read:
         events, rejected: where its rows are.
     """
 
-    summary: Summary | None = None
+    summary: FileSummary | None = None
     unreadable: str | None = None
     hours: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     first_event: datetime | None = None
     last_event: datetime | None = None
-    events: tuple[Part, ...] = ()
-    rejected: tuple[Part, ...] = ()
+    events: tuple[DataFile, ...] = ()
+    rejected: tuple[DataFile, ...] = ()
 
 
 def event_columns(columns: Mapping[str, str]) -> dict[str, str]:
@@ -95,12 +95,12 @@ def _arrow(columns: Mapping[str, str]) -> pa.Schema:
 
 def read_files(
     spark: SparkSession,
-    readings: Sequence[Reading],
-    layout: Layout,
+    readings: Sequence[FileReadTask],
+    layout: RecordFormat,
     columns: Mapping[str, str],
     tables: Mapping[str, str],
     folder: str,
-) -> dict[str, Read]:
+) -> dict[str, FileReadResult]:
     """Reads files, and writes their events and rejections as parts, each file's by itself.
 
     Args:
@@ -120,11 +120,11 @@ def read_files(
     return dict(found)
 
 
-def _bins(readings: Sequence[Reading], tasks: int) -> list[list[Reading]]:
+def _bins(readings: Sequence[FileReadTask], tasks: int) -> list[list[FileReadTask]]:
     """Files in shares of similar size: at least one for each core, none far above `TASK_BYTES`."""
     total = sum(reading.size for reading in readings)
     count = min(len(readings), max(tasks, -(-total // TASK_BYTES)))
-    bins: list[list[Reading]] = [[] for _ in range(count)]
+    bins: list[list[FileReadTask]] = [[] for _ in range(count)]
     sizes = [0] * count
     for reading in sorted(readings, key=lambda reading: (-reading.size, reading.path)):
         smallest = min(range(count), key=lambda i: (sizes[i], len(bins[i])))
@@ -148,28 +148,28 @@ class _Task:
         threads: that work at a file, as far as the executor's machine has cores.
     """
 
-    layout: Layout
+    layout: RecordFormat
     schema: pa.Schema
     tables: Mapping[str, str]
     folder: str
     most_hours: int
     threads: int
 
-    def __call__(self, share: Iterable[Reading]) -> Iterator[tuple[str, Read]]:
+    def __call__(self, share: Iterable[FileReadTask]) -> Iterator[tuple[str, FileReadResult]]:
         for reading in share:
             try:
                 yield reading.path, self._read(reading)
             except _Unreadable as unreadable:
                 [error] = unreadable.args
                 gone = isinstance(error, FileNotFoundError)
-                yield reading.path, Read(unreadable=None if gone else str(error))
+                yield reading.path, FileReadResult(unreadable=None if gone else str(error))
 
-    def _read(self, reading: Reading) -> Read:
+    def _read(self, reading: FileReadTask) -> FileReadResult:
         seen, first, last = [], [], []
         with _scratch() as event_file, _scratch() as rejected_file:
-            events, rejected = _Spool(event_file), _Spool(rejected_file)
+            events, rejected = _BatchBuffer(event_file), _BatchBuffer(rejected_file)
             for part in self._parsed(reading):
-                if isinstance(part, Summary):
+                if isinstance(part, FileSummary):
                     summary = part
                     continue
                 rejected.add(part.rejected)
@@ -180,10 +180,10 @@ class _Task:
                     bounds = pc.min_max(times).as_py()
                     first.append(bounds["min"])
                     last.append(bounds["max"])
-            read = Read(
+            read = FileReadResult(
                 summary,
                 None,
-                np.unique(np.concatenate(seen)) if seen else Read().hours,
+                np.unique(np.concatenate(seen)) if seen else FileReadResult().hours,
                 min(first, default=None),
                 max(last, default=None),
             )
@@ -196,9 +196,9 @@ class _Task:
                 rejected=tuple(self._written("rejected", _with(constant, rejected, _arrow(REJECTED)))),
             )
 
-    def _parsed(self, reading: Reading) -> Iterator[Chunk | Summary]:
+    def _parsed(self, reading: FileReadTask) -> Iterator[Chunk | FileSummary]:
         try:
-            with opened(reading.where) as source:
+            with open_file(reading.where) as source:
                 yield from read_file(
                     source,
                     reading.path,
@@ -214,10 +214,10 @@ class _Task:
 
     def _written(
         self, table: str, batches: Iterator[pa.RecordBatch], time_column: str | None = None
-    ) -> Iterator[Part]:
+    ) -> Iterator[DataFile]:
         # A second try of a task writes files of its own.
         name = f"part-{uuid.uuid4()}"
-        return written(self.tables[table], self.folder, name, batches, time_column, self._threads)
+        return write_data_files(self.tables[table], self.folder, name, batches, time_column, self._threads)
 
     @property
     def _threads(self) -> int:
@@ -230,7 +230,7 @@ def _scratch() -> SpooledTemporaryFile[bytes]:
     return SpooledTemporaryFile(SPOOLED, dir=folders.split(",")[0] if folders else None)
 
 
-class _Spool:
+class _BatchBuffer:
     """Rows that wait for what is known only when their file has been read, in memory or on disk."""
 
     def __init__(self, file: IO[bytes]) -> None:

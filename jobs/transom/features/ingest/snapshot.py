@@ -9,60 +9,61 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.hour_sets import HourSet
-from transom.core.intervals import NO_HOUR, Interval
+from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.features.ingest.equal_files import names_of
 from transom.features.ingest.file_records import (
-    HOLDING,
-    File,
-    Listed,
-    Rules,
+    OWNS_ROWS,
+    FilePolicy,
+    FileRecord,
+    ListedFile,
     Status,
-    has_to_be_read,
-    says_otherwise,
+    metadata_changed,
+    needs_read,
 )
 from transom.features.ingest.inventory import BESIDE, RULES, Inventory, names_rules, with_names
-from transom.features.ingest.landing import Landing, Names
+from transom.features.ingest.landing import FileNames, Landing
 from transom.features.ingest.specified import BLOCK, STAGE, Specified, node_of
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
 from transom.ledger.staleness import Scope
-from transom.ledger.state import EMPTY_DIGEST, Book, Node
+from transom.ledger.state import EMPTY_DIGEST, LedgerSnapshot, PartitionKey
 from transom.spec.stream import Stream
-from transom.storage.packed_copy import SCATTERED, Packed
-from transom.storage.store import Pins, Store
+from transom.storage.packed_copy import SCATTERED, PackedCopy
+from transom.storage.store import PinnedTables, Store
 
 
 @dataclass(frozen=True)
-class Scene:
+class IngestSnapshot:
     """What a run finds: the ledger and the tables as they stand, the files, the hours that it sees to.
 
     Attributes:
-        known: the rows of `files` that the run has to do with.
-        there: the files of these that are in the landing folder, and those that are not known.
+        recorded: the rows of `files` that the run has to do with.
+        listed: the files of these that are in the landing folder, and those that are not known.
         inventory: all of them; None where these are all.
         like: hours that a book says at one look to be made by this specification.
         recompute: hours that are made again from their files even where they are fresh.
-        held: nodes that are damaged and stay so, with the cause; the run publishes nothing in their hours.
+        files_kept: nodes that are damaged and stay so, with the cause; the run publishes nothing in their
+            hours.
     """
 
-    book: Book
-    pins: Pins
+    ledger_state: LedgerSnapshot
+    pins: PinnedTables
     scope: Scope
-    known: Mapping[str, File]
-    there: Mapping[str, Listed]
-    rules: Rules
+    recorded: Mapping[str, FileRecord]
+    listed: Mapping[str, ListedFile]
+    rules: FilePolicy
     expected: Callable[[datetime], Mapping[str, str]]
     recompute: frozenset[datetime] = frozenset()
-    held: Mapping[Node, str] = field(default_factory=dict)
+    files_kept: Mapping[PartitionKey, str] = field(default_factory=dict)
     inventory: Inventory | None = None
-    like: Callable[[Book], HourSet] = lambda book: HourSet()
+    like: Callable[[LedgerSnapshot], HourSet] = lambda book: HourSet()
 
     @cached_property
-    def held_hours(self) -> frozenset[datetime]:
+    def kept_hours(self) -> frozenset[datetime]:
         """The hours in which the run publishes nothing."""
-        return frozenset(node.hour for node in self.held)
+        return frozenset(node.hour for node in self.files_kept)
 
-    def holding(self, nodes: Mapping[Node, str]) -> "Scene":
+    def holding(self, nodes: Mapping[PartitionKey, str]) -> "IngestSnapshot":
         """Return this scene with more nodes that stay damaged: files that touch their hours wait.
 
         Args:
@@ -70,63 +71,68 @@ class Scene:
         """
         hours, permitted = {node.hour for node in nodes}, self.rules.permitted
         rules = replace(self.rules, permitted=lambda hour: hour not in hours and permitted(hour))
-        return replace(self, held={**self.held, **nodes}, rules=rules)
+        return replace(self, files_kept={**self.files_kept, **nodes}, rules=rules)
 
     @cached_property
     def to_reread(self) -> frozenset[datetime]:
         """The hours whose files are read again, whatever is known of them: those that the user names, and
         those that are marked as damaged and that this run publishes."""
-        damaged = {node.hour for node, entry in self.book.troubled() if entry.damaged}
+        damaged = {node.hour for node, entry in self.ledger_state.troubled() if entry.damaged}
         reached = {
             hour
             for hour in damaged
-            if hour == NO_HOUR
-            or self.scope.sees_to(hour)
-            or self.scope.may_publish(hour, self.asked_before(hour))
+            if hour == UNKNOWN_HOUR
+            or self.scope.covers(hour)
+            or self.scope.may_publish(hour, self.was_requested(hour))
         }
-        return (self.recompute | reached) - self.held_hours
+        return (self.recompute | reached) - self.kept_hours
 
     def lost(self, table: str) -> frozenset[datetime]:
         """The hours to read again of which a table has no row that can be read, and had some."""
-        held = {hour: self.book.get(node_of(table, hour)) for hour in self.to_reread}
+        held = {hour: self.ledger_state.get(node_of(table, hour)) for hour in self.to_reread}
         return frozenset(
             hour
             for hour, entry in held.items()
             if entry is not None and entry.damaged and not entry.rows and entry.digest != EMPTY_DIGEST
         )
 
-    def looked_at(self, hour: datetime, status: Status | None) -> bool:
+    def in_scope(self, hour: datetime, status: Status | None) -> bool:
         """Whether the run sees to the files of an hour."""
-        known = status is not None or self.asked_before(hour)
-        return hour == NO_HOUR or self.scope.looks_at(hour, known, status == "waiting")
+        known = status is not None or self.was_requested(hour)
+        return hour == UNKNOWN_HOUR or self.scope.lists_files_of(hour, known, status == "waiting")
 
-    def asked_before(self, hour: datetime) -> bool:
+    def was_requested(self, hour: datetime) -> bool:
         """Whether somebody has asked for an hour before."""
-        return hour in self.book.hours(STAGE)
+        return hour in self.ledger_state.hours(STAGE)
 
     def stale(self) -> list[datetime]:
         """Hours that a killed run has left, that are damaged, or that another specification has made."""
-        both = [path for path in self.known if path in self.there]
-        differing = (self.known[path].touched for path in both if self.may_differ(path))
+        both = [path for path in self.recorded if path in self.listed]
+        differing = (self.recorded[path].touched for path in both if self.may_differ(path))
         return sorted(self._stale_in_ledger.union(*differing))
 
     @cached_property
     def _stale_in_ledger(self) -> frozenset[datetime]:
         left = (
             node.hour
-            for node, entry in self.book.troubled()
+            for node, entry in self.ledger_state.troubled()
             if entry.status in ("writing", "damaged") or entry.in_old_form
         )
         return frozenset(
-            (*left, *self.book.unlike(STAGE, BLOCK, "events", self.expected, self.like(self.book)))
+            (
+                *left,
+                *self.ledger_state.unlike(
+                    STAGE, BLOCK, "events", self.expected, self.like(self.ledger_state)
+                ),
+            )
         )
 
     def may_differ(self, path: str) -> bool:
         """Whether a file may say something else than what stands of it: no part of any hour's inputs."""
-        known, there = self.known[path], self.there[path]
+        known, there = self.recorded[path], self.listed[path]
         # Others are held back or wait, and what they lack is said.
-        stands = known.status in (*HOLDING, "gone")
-        return says_otherwise(there, known) or (stands and has_to_be_read(there, known, self.rules))
+        stands = known.status in (*OWNS_ROWS, "gone")
+        return metadata_changed(there, known) or (stands and needs_read(there, known, self.rules))
 
     def inputs(self, hour: datetime, mixed: bool = False) -> Mapping[str, str] | None:
         """What an hour is made from once it is published; None, which is stale under any specification, where
@@ -139,14 +145,16 @@ class Scene:
         Args:
             mixed: as in `HourState`.
         """
-        held, expected = self.book.get(node_of("events", hour)), self.expected(hour)
+        held, expected = self.ledger_state.get(node_of("events", hour)), self.expected(hour)
         # An earlier chunk of the run has seen to what lies before this one, as far as `heal`.
-        seen_to = self.scope.sees_to(hour) or (hour < self.scope.chunk.start and not self.scope.leaves(hour))
-        fresh = held is None or hour == NO_HOUR or seen_to or held.inputs == expected
+        seen_to = self.scope.covers(hour) or (
+            hour < self.scope.chunk.start and not self.scope.out_of_reach(hour)
+        )
+        fresh = held is None or hour == UNKNOWN_HOUR or seen_to or held.inputs == expected
         return expected if fresh and not mixed else None
 
 
-def scene_of(
+def take_snapshot(
     store: Store,
     ledger: Ledger,
     stream: Stream,
@@ -154,7 +162,7 @@ def scene_of(
     interval: Interval,
     stretch: Interval,
     recompute: bool = False,
-) -> Scene:
+) -> IngestSnapshot:
     """What a run finds: the tables are pinned, the landing folder is listed.
 
     Args:
@@ -166,35 +174,39 @@ def scene_of(
     """
     # As in `refresh`: the tables are pinned between two readings of the ledger that agree.
     while True:
-        book = ledger.book([STAGE])
+        book = ledger.snapshot([STAGE])
         pins = store.pin((table.name for table in tables), book)
-        if ledger.book([STAGE]) == book:
+        if ledger.snapshot([STAGE]) == book:
             break
     asked_before = book.hours(STAGE)
     scope = Scope.of(interval, stretch, stream.heal, asked_before)
 
     specified = Specified(stream)
-    rules = Rules(
+    rules = FilePolicy(
         specified.shape,
         stream.source.on_change == "replace",
-        lambda hour: hour == NO_HOUR or scope.may_publish(hour, hour in asked_before),
+        lambda hour: hour == UNKNOWN_HOUR or scope.may_publish(hour, hour in asked_before),
         names_of(stream),
     )
     inventory = _inventory(store, book, pins, stream, specified)
     inventory.near(scope.around)
     forced = frozenset(interval.hours()) if recompute else frozenset()
-    return Scene(
+    return IngestSnapshot(
         book, pins, scope, inventory.known, inventory.there, rules, specified.expected, forced,
         inventory=inventory, like=specified.like,
     )  # fmt: skip
 
 
-def _inventory(store: Store, book: Book, pins: Pins, stream: Stream, specified: Specified) -> Inventory:
+def _inventory(
+    store: Store, book: LedgerSnapshot, pins: PinnedTables, stream: Stream, specified: Specified
+) -> Inventory:
     """All known files and the landing folder."""
     unread = {node.hour for node, entry in book.troubled() if node.table == "files" and entry.damaged}
-    names, of_names = Names.of(stream), names_rules(stream)
-    packed = Packed(store.uri("files"), pins.stored("files"), {*unread, *pins.torn.get("files", {})}, BESIDE)
-    kept, fresh, torn = packed.kept, packed.fresh, pins.torn_rows("files", unread)
+    names, of_names = FileNames.of(stream), names_rules(stream)
+    packed = PackedCopy(
+        store.uri("files"), pins.stored("files"), {*unread, *pins.partially_written.get("files", {})}, BESIDE
+    )
+    kept, fresh, torn = packed.kept, packed.fresh, pins.read_partially_written("files", unread)
     others = pc.not_equal(kept[RULES], of_names)
     if packed.old or (pc.sum(others).as_py() or 0) > SCATTERED:
         as_named = kept.filter(pc.invert(others))
@@ -208,17 +220,17 @@ def _inventory(store: Store, book: Book, pins: Pins, stream: Stream, specified: 
     return Inventory(rows, landing, specified.usual_shape, of_names, specified.unlike)
 
 
-def late_files(scene: Scene, paths: Collection[str]) -> dict[str, File]:
+def late_files(scene: IngestSnapshot, paths: Collection[str]) -> dict[str, FileRecord]:
     """Files that came too late for this run, of hours that were asked for before: listed as waiting."""
     return {
-        path: File(
+        path: FileRecord(
             path=path, hour=file.hour, status="waiting", source_id=None, seen_id=None, content=None,
             shape=scene.rules.shape(file.hour), bytes=0, lines=0, header_lines=0, accepted=0, rejected=0,
             duplicates=0, first_event=None, last_event=None, columns=(), hours=(), held_back=(), lacks=None,
             detail=f"came later than `heal`; run {file.hour:%Y-%m-%dT%H:%M} again to take it",
             size=-1, modified=file.modified,
         )
-        for path, file in scene.there.items()
-        if path not in paths and path not in scene.known
-        and file.hour is not None and scene.asked_before(file.hour) and scene.scope.leaves(file.hour)
+        for path, file in scene.listed.items()
+        if path not in paths and path not in scene.recorded
+        and file.hour is not None and scene.was_requested(file.hour) and scene.scope.out_of_reach(file.hour)
     }  # fmt: skip

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Set
 from datetime import datetime
 
 from transom.core.hour_sets import HourSet
-from transom.core.intervals import NO_HOUR
-from transom.features.check_builders import accepted_of
+from transom.core.intervals import UNKNOWN_HOUR
+from transom.features.check_builders import waivers_of
 from transom.features.ingest.checks import OF_SCHEDULE, file_checks, hour_checks
 from transom.ledger.staleness import completeness, fingerprint
-from transom.ledger.state import Book, Node
+from transom.ledger.state import LedgerSnapshot, PartitionKey
 from transom.spec.stream import Stream
 
 STAGE = "ingest"
@@ -19,9 +19,9 @@ the rows of one that is gone cannot be made anew."""
 READING = 8
 
 
-def node_of(table: str, hour: datetime) -> Node:
+def node_of(table: str, hour: datetime) -> PartitionKey:
     """A node of the stage."""
-    return Node(STAGE, BLOCK, table, hour)
+    return PartitionKey(STAGE, BLOCK, table, hour)
 
 
 class Specified:
@@ -33,7 +33,7 @@ class Specified:
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._file_checks, self._hour_checks = file_checks(stream), hour_checks(stream)
-        self._accepted = accepted_of(stream)
+        self._accepted = waivers_of(stream)
         self._with_accepted = {item.hour for item in self._accepted if item.stage == STAGE}
         self._of_schedule = any(check.name in OF_SCHEDULE for check in self._hour_checks)
         self._shape = stream.ingest_shape()
@@ -65,7 +65,7 @@ class Specified:
         excused = self._of_schedule and not scheduled(self._stream, hour)
         return self._expected(hour if hour in self._with_accepted else None, excused)
 
-    def like(self, book: Book) -> HourSet:
+    def like(self, book: LedgerSnapshot) -> HourSet:
         """Hours whose events have the inputs that they should have: most of them."""
         held = book.recorded_as(STAGE, BLOCK, "events", self._expected(None, False))
         start, end = self._stream.start, self._stream.until
@@ -101,4 +101,4 @@ def scheduled(stream: Stream, hour: datetime) -> bool:
     file can come of an hour that no name can say."""
     before = stream.start is not None and hour < stream.start
     after = stream.until is not None and hour >= stream.until
-    return hour == NO_HOUR or not (before or after or not stream.path_pattern.can_name(hour))
+    return hour == UNKNOWN_HOUR or not (before or after or not stream.path_pattern.can_name(hour))

@@ -12,20 +12,25 @@ from pyspark.sql import DataFrame
 
 from transom.core.intervals import HOUR, Interval
 from transom.engine.runner import Outcome
-from transom.features.ingest.file_checks import contents
+from transom.features.ingest.file_checks import check_files
 from transom.features.ingest.file_decisions import Decisions, decide
-from transom.features.ingest.file_records import Content, File, has_to_be_read, in_scope
-from transom.features.ingest.kept_rows import unlike
+from transom.features.ingest.file_records import FileContent, FileRecord, in_scope, needs_read
+from transom.features.ingest.kept_rows import damaged_partitions
 from transom.features.ingest.landing import absolute
-from transom.features.ingest.lost_rows import waiting, with_losses
-from transom.features.ingest.publish import Found, changed_hours, publish_found, publish_held
-from transom.features.ingest.read_files import Read, Reading
-from transom.features.ingest.snapshot import Scene, late_files, scene_of
+from transom.features.ingest.lost_rows import waiting_partitions, with_losses
+from transom.features.ingest.publish import (
+    IngestDecision,
+    changed_hours,
+    publish_decision,
+    publish_kept_damage,
+)
+from transom.features.ingest.read_files import FileReadResult, FileReadTask
+from transom.features.ingest.snapshot import IngestSnapshot, late_files, take_snapshot
 from transom.features.ingest.specified import node_of
-from transom.features.ingest.staged_rows import ReadRows
+from transom.features.ingest.staged_rows import StagedRows
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Node, Verdict
+from transom.ledger.state import CheckResult, PartitionKey
 from transom.spec.stream import Stream
 from transom.storage.store import Store
 
@@ -48,63 +53,63 @@ def ingest(
     Raises:
         LandingError: the landing folder is not there.
     """
-    tables, rows = Tables.of(stream), ReadRows(store, stream)
-    scene = scene_of(store, ledger, stream, tables, interval, stretch or interval, recompute)
-    tables = tables.as_held(scene.pins)
-    scene = scene.holding(waiting(scene))
+    tables, rows = Tables.of(stream), StagedRows(store, stream)
+    scene = take_snapshot(store, ledger, stream, tables, interval, stretch or interval, recompute)
+    tables = tables.as_recorded(scene.pins)
+    scene = scene.holding(waiting_partitions(scene))
     try:
         node = node_of("events", interval.start)
-        found = _found(stream, scene, rows, node)
-        different = unlike(tables, scene, found)
+        found = _decide(stream, scene, rows, node)
+        different = damaged_partitions(tables, scene, found)
         if different:
             # Their hours stay as they are, and what touches them waits: all is decided again.
             rows.discard()
-            rows, scene = ReadRows(store, stream), scene.holding(different)
-            scene = scene.holding(waiting(scene))
-            found = _found(stream, scene, rows, node)
+            rows, scene = StagedRows(store, stream), scene.holding(different)
+            scene = scene.holding(waiting_partitions(scene))
+            found = _decide(stream, scene, rows, node)
         with ExitStack() as kept:
 
             def keep(frame: DataFrame) -> DataFrame:
                 kept.callback(frame.unpersist)
                 return frame.persist()
 
-            outcome = publish_found(store, ledger, stream, tables, scene, found, rows, keep, run_id)
-            publish_held(ledger, scene, run_id)
+            outcome = publish_decision(store, ledger, stream, tables, scene, found, rows, keep, run_id)
+            publish_kept_damage(ledger, scene, run_id)
     finally:
         rows.discard()
-    outcome.work |= {
+    outcome.counters |= {
         "files_read": len(found.contents),
         "lines_read": sum(content.lines for content in found.contents.values()),
         "lines_rejected": sum(content.rejected for content in found.contents.values()),
         "files_conflicting": sum(file.status == "conflict" for file in found.decisions.files.values()),
         "files_gone": sum(file.status == "gone" for file in found.decisions.files.values()),
     }
-    outcome.standing |= {
-        "files_listed": len(scene.there) if scene.inventory is None else scene.inventory.listed,
+    outcome.gauges |= {
+        "files_listed": len(scene.listed) if scene.inventory is None else scene.inventory.listed,
         "files_waiting": sum(file.status == "waiting" for file in found.files.values())
         + (0 if scene.inventory is None else scene.inventory.waiting),
     }
     return outcome
 
 
-def _found(stream: Stream, scene: Scene, rows: ReadRows, node: Node) -> Found:
+def _decide(stream: Stream, scene: IngestSnapshot, rows: StagedRows, node: PartitionKey) -> IngestDecision:
     """Reads what may have changed, and decides on it; more is read where that takes more to be known."""
-    paths = in_scope(scene.known, scene.there, scene.looked_at)
-    paths |= {path for path, file in scene.known.items() if not file.touched.isdisjoint(scene.to_reread)}
+    paths = in_scope(scene.recorded, scene.listed, scene.in_scope)
+    paths |= {path for path, file in scene.recorded.items() if not file.touched.isdisjoint(scene.to_reread)}
     to_read = {
         path
-        for path in paths & scene.there.keys()
-        if has_to_be_read(scene.there[path], scene.known.get(path), scene.rules)
+        for path in paths & scene.listed.keys()
+        if needs_read(scene.listed[path], scene.recorded.get(path), scene.rules)
     }
-    read: dict[str, Content] = {}
-    reads: dict[str, Read] = {}
-    verdicts: list[Verdict] = []
+    read: dict[str, FileContent] = {}
+    reads: dict[str, FileReadResult] = {}
+    verdicts: list[CheckResult] = []
     vanished: set[str] = set()
     while True:
         if to_read:
             readings = _readings(stream, scene, to_read)
             now = rows.read(readings)
-            of_files, seen = contents(stream, node, scene.there, readings, now, rows)
+            of_files, seen = check_files(stream, node, scene.listed, readings, now, rows)
             read |= of_files
             verdicts += seen
             reads |= {path: now[path] for path in of_files}
@@ -112,36 +117,38 @@ def _found(stream: Stream, scene: Scene, rows: ReadRows, node: Node) -> Found:
                 scene.inventory.alike(of_files.values())
         # A file that vanished between listing and reading is as good as never listed.
         vanished |= to_read - read.keys()
-        present = {path: file for path, file in scene.there.items() if path not in vanished}
-        decisions = decide(scene.known, present, read, paths, scene.rules, scene.to_reread)
+        present = {path: file for path, file in scene.listed.items() if path not in vanished}
+        decisions = decide(scene.recorded, present, read, paths, scene.rules, scene.to_reread)
         if not decisions.unread:
             break
         to_read = set(decisions.unread)
     decisions = with_losses(scene, decisions)
     late = late_files(scene, paths)
     if scene.inventory is not None:
-        found = _standing(scene, late, decisions)
+        found = _file_records_after(scene, late, decisions)
         changed = changed_hours(scene, found, decisions)
         scene.inventory.touching({hour - before for hour in changed for before in (0 * HOUR, HOUR)})
-    return Found(decisions, _standing(scene, late, decisions), read, reads, verdicts)
+    return IngestDecision(decisions, _file_records_after(scene, late, decisions), read, reads, verdicts)
 
 
-def _standing(scene: Scene, late: Mapping[str, File], decisions: Decisions) -> dict[str, File]:
+def _file_records_after(
+    scene: IngestSnapshot, late: Mapping[str, FileRecord], decisions: Decisions
+) -> dict[str, FileRecord]:
     """The rows of `files` that the run has to do with, as they will stand."""
-    files = {**scene.known, **late, **decisions.files}
-    return {path: file for path, file in files.items() if path not in decisions.forgotten}
+    files = {**scene.recorded, **late, **decisions.files}
+    return {path: file for path, file in files.items() if path not in decisions.dropped}
 
 
-def _readings(stream: Stream, scene: Scene, paths: Iterable[str]) -> list[Reading]:
+def _readings(stream: Stream, scene: IngestSnapshot, paths: Iterable[str]) -> list[FileReadTask]:
     readings = []
     for path in sorted(paths):
-        file = scene.there[path]
+        file = scene.listed[path]
         match = stream.path_pattern.match(path)
         assert match is not None  # it would not be listed
-        held = scene.known.get(path)
+        held = scene.recorded.get(path)
         lengths = (held.bytes,) if held is not None and held.source_id is not None else ()
         readings.append(
-            Reading(
+            FileReadTask(
                 path,
                 absolute(path),
                 file.size,

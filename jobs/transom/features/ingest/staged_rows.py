@@ -5,11 +5,17 @@ from collections.abc import Collection, Iterable
 
 from pyspark.sql import DataFrame
 
-from transom.engine.staging import require_system, rows_of
+from transom.engine.staging import read_staged, require_system
 from transom.features.ingest.derived_columns import with_derived
-from transom.features.ingest.read_files import REJECTED, Read, Reading, event_columns, read_files
+from transom.features.ingest.read_files import (
+    REJECTED,
+    FileReadResult,
+    FileReadTask,
+    event_columns,
+    read_files,
+)
 from transom.spec.stream import Stream
-from transom.storage.data_files import Part, discard
+from transom.storage.data_files import DataFile, delete_uncommitted
 from transom.storage.store import Store
 from transom.storage.tables import SPARK_TYPES
 
@@ -17,7 +23,7 @@ TABLES = ("events", "rejected")
 """The tables whose rows are read from files."""
 
 
-class ReadRows:
+class StagedRows:
     """The rows of the files that a run reads.
 
     Attributes:
@@ -27,7 +33,7 @@ class ReadRows:
     def __init__(self, store: Store, stream: Stream) -> None:
         self.store = store
         self.stream = stream
-        self.taken: dict[str, Collection[Part]] = {}
+        self.taken: dict[str, Collection[DataFile]] = {}
         self._folders: list[str] = []
 
     @property
@@ -36,7 +42,7 @@ class ReadRows:
         declared = {name: SPARK_TYPES[field.type] for name, field in self.stream.read_columns.items()}
         return event_columns(declared)
 
-    def read(self, readings: Iterable[Reading]) -> dict[str, Read]:
+    def read(self, readings: Iterable[FileReadTask]) -> dict[str, FileReadResult]:
         """Reads files.
 
         Raises:
@@ -51,19 +57,19 @@ class ReadRows:
         layout = self.stream.layout()
         return read_files(self.store.spark, list(readings), layout, self.columns, tables, folder)
 
-    def events(self, reads: Iterable[Read]) -> DataFrame:
+    def events(self, reads: Iterable[FileReadResult]) -> DataFrame:
         """The events of some files, derived columns among them, each with the name of its part."""
         parts = [part for read in reads for part in read.events]
-        rows = rows_of(self.store, "events", self.columns, parts)
+        rows = read_staged(self.store, "events", self.columns, parts)
         return with_derived(rows, self.stream)
 
-    def rejected(self, reads: Iterable[Read]) -> DataFrame:
+    def rejected(self, reads: Iterable[FileReadResult]) -> DataFrame:
         """The rejected lines of some files."""
         parts = [part for read in reads for part in read.rejected]
-        return rows_of(self.store, "rejected", REJECTED, parts)
+        return read_staged(self.store, "rejected", REJECTED, parts)
 
     def discard(self) -> None:
         """Removes all that was read but the parts that are the tables' or may have become so."""
         for table in TABLES:
             for folder in self._folders:
-                discard(self.store.uri(table), folder, self.taken.get(table, ()))
+                delete_uncommitted(self.store.uri(table), folder, self.taken.get(table, ()))

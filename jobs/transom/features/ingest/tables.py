@@ -11,11 +11,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.features.ingest.file_decisions import Decisions
-from transom.features.ingest.file_records import File
-from transom.features.ingest.read_files import Read
-from transom.features.ingest.staged_rows import ReadRows
+from transom.features.ingest.file_records import FileRecord
+from transom.features.ingest.read_files import FileReadResult
+from transom.features.ingest.staged_rows import StagedRows
 from transom.spec.stream import Stream
-from transom.storage.store import Pins, conformed
+from transom.storage.store import PinnedTables, cast_to_table
 from transom.storage.tables import SPARK_TYPES, Table
 
 
@@ -40,11 +40,13 @@ class Tables:
         events, duplicates = (Table.load(name).declare(columns=types) for name in ("events", "duplicates"))
         return cls(events, duplicates, Table.load("rejected"), Table.load("files"))
 
-    def as_held(self, pins: Pins) -> "Tables":
+    def as_recorded(self, pins: PinnedTables) -> "Tables":
         """These tables with the columns as well that they have of earlier specifications. What is read again
         holds nothing in them; rows that stay, because their file is another run's to read, or gone, have to
         be what they were when the specification is put back."""
-        return replace(self, events=pins.form(self.events), duplicates=pins.form(self.duplicates))
+        return replace(
+            self, events=pins.current_schema(self.events), duplicates=pins.current_schema(self.duplicates)
+        )
 
     def __iter__(self) -> Iterator[Table]:
         return iter((self.events, self.duplicates, self.rejected, self.files))
@@ -52,10 +54,10 @@ class Tables:
 
 def candidates(
     tables: Tables,
-    pins: Pins,
+    pins: PinnedTables,
     decisions: Decisions,
-    reads: Mapping[str, Read],
-    rows: ReadRows,
+    reads: Mapping[str, FileReadResult],
+    rows: StagedRows,
     stored: Mapping[str, Sequence[datetime]],
 ) -> DataFrame:
     """Every record of the hours that are published, whether it will stand in `events` or in `duplicates`.
@@ -72,12 +74,12 @@ def candidates(
     entering = [reads[path] for path in decisions.added.values()]
     if any(read.events for read in entering):
         new = rows.events(entering).withColumn("hour", F.date_trunc("hour", "event_time"))
-        frames.append(conformed(new, table))
+        frames.append(cast_to_table(new, table))
     return _union(frames, pins, table)
 
 
 def repeated_before(
-    tables: Tables, pins: Pins, decisions: Decisions, stored: Mapping[str, Sequence[datetime]]
+    tables: Tables, pins: PinnedTables, decisions: Decisions, stored: Mapping[str, Sequence[datetime]]
 ) -> DataFrame:
     """The duplicates that stand in the hours that are published, of the sources that stay."""
     table = tables.duplicates
@@ -86,12 +88,12 @@ def repeated_before(
 
 def rejected(
     table: Table,
-    pins: Pins,
+    pins: PinnedTables,
     decisions: Decisions,
-    reads: Mapping[str, Read],
-    rows: ReadRows,
+    reads: Mapping[str, FileReadResult],
+    rows: StagedRows,
     stored: Mapping[str, Sequence[datetime]],
-    files: Mapping[str, File],
+    files: Mapping[str, FileRecord],
 ) -> DataFrame:
     """Rejected lines as they will stand, each in the hour that its file belongs to."""
     frames = _staying(table.name, table, pins, decisions, stored[table.name])
@@ -100,26 +102,26 @@ def rejected(
         # A rejected line has no time of its own.
         hours = {source: files[path].hour for source, path in with_lines.items()}
         new = rows.rejected(reads[path] for path in with_lines.values())
-        frames.append(conformed(new.withColumn("hour", _lookup("source_id", hours)), table))
+        frames.append(cast_to_table(new.withColumn("hour", _lookup("source_id", hours)), table))
     return _union(frames, pins, table)
 
 
-def file_rows(table: Table, files: Sequence[File]) -> pa.Table:
+def file_rows(table: Table, files: Sequence[FileRecord]) -> pa.Table:
     """The rows of `files`."""
     return pa.Table.from_pylist([file.row() for file in files], schema=table.arrow_schema())
 
 
 def _staying(
-    name: str, form: Table, pins: Pins, decisions: Decisions, stored: Sequence[datetime]
+    name: str, form: Table, pins: PinnedTables, decisions: Decisions, stored: Sequence[datetime]
 ) -> list[DataFrame]:
     if not stored:
         return []
-    rows = conformed(pins.read(name, stored), form)
+    rows = cast_to_table(pins.read(name, stored), form)
     leaving = sorted(decisions.removed.keys() | decisions.added.keys())
     return [rows.where(~F.col("source_id").isin(leaving)) if leaving else rows]
 
 
-def _union(frames: Sequence[DataFrame], pins: Pins, table: Table) -> DataFrame:
+def _union(frames: Sequence[DataFrame], pins: PinnedTables, table: Table) -> DataFrame:
     if not frames:
         ddl = ", ".join(f"`{name}` {kind}" for name, kind in table.columns.items())
         return pins.store.spark.createDataFrame([], ddl)

@@ -3,19 +3,19 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from transom.features.check_builders import accepted_of
+from transom.features.check_builders import waivers_of
 from transom.ledger.stage import Stage
 from transom.ledger.staleness import Staleness
-from transom.ledger.state import Book, Node
+from transom.ledger.state import LedgerSnapshot, PartitionKey
 from transom.spec.stream import Stream
 
 
-def standing(
-    stream: Stream, stage: Stage, book: Book, block: str, table: str, hours: Iterable[datetime]
+def auditable_hours(
+    stream: Stream, stage: Stage, book: LedgerSnapshot, block: str, table: str, hours: Iterable[datetime]
 ) -> list[datetime]:
     """Those of some hours whose rows are what a run would make of what lies there now."""
-    staleness = Staleness(stage, book, accepted_of(stream))
-    nodes = (Node(stage.name, block, table, hour) for hour in hours)
+    staleness = Staleness(stage, book, waivers_of(stream))
+    nodes = (PartitionKey(stage.name, block, table, hour) for hour in hours)
     return [
         node.hour
         for node in nodes

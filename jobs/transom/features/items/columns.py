@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from transom.arrays.arrow import int64s
 from transom.features.items.tables import LONG, SHORT
 from transom.features.items.validate import LONGEST
-from transom.ledger.task_counters import NOTES, Tally
+from transom.ledger.task_counters import NOTES, TaskCounters
 
 BEGINNING = 60
 """Characters that are told of an item that is too long."""
@@ -46,7 +46,7 @@ def is_among(item: Iterable[str], items: Iterable[Sequence[Any]]) -> Column:
     return reduce(or_, same, F.lit(False))
 
 
-def without_long(rows: pa.Table, item: Sequence[str], hour: str, tally: Tally) -> pa.Table:
+def without_long(rows: pa.Table, item: Sequence[str], hour: str, tally: TaskCounters) -> pa.Table:
     """Rows less those of items that are too long, which are counted and noted.
 
     Args:

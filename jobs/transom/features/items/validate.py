@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from transom.formats.record_format import FieldType
 from transom.spec.block_columns import BlockColumns, Use, sql_of, tested
-from transom.spec.errors import Problem, no_column, of_expression
+from transom.spec.errors import Issue, no_column, of_expression
 from transom.spec.expressions import ExpressionError, condition
 from transom.spec.stream import Stream
 from transom.spec.titles import title_problems
@@ -35,11 +35,11 @@ TYPES: dict[FieldType, type] = {"string": str, "integer": int, "boolean": bool}
 """Types of columns of which values can be written in the stream's file."""
 LONGEST = 4096
 """Bytes that the texts of an item have at most."""
-TOLD = ("since", "window_end")
+REPORTED_COLUMNS = ("since", "window_end")
 """What a title may name beside the item's columns."""
 
 
-def a(kind: str) -> str:
+def with_article(kind: str) -> str:
     """Return a type with its article."""
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
@@ -51,7 +51,7 @@ def listed(items: tuple[Any, ...]) -> list[tuple[Any, ...]]:
 
 def problems(
     place: str, said: ItemBlock, stream: Stream, taken: Collection[str], called: str
-) -> Generator[Problem, None, bool]:
+) -> Generator[Issue, None, bool]:
     """Yield what is wrong with a block that is sound by itself, and return whether its item is sound.
 
     Args:
@@ -68,52 +68,50 @@ def problems(
     if not unsound:
         yield from list_problems(f"{place}.watch", said.watch, said.item, stream)
     if said.title is not None:
-        rule = f"a title names columns of the item, {TOLD[0]} and {TOLD[1]}"
-        yield from title_problems(f"{place}.title", said.title, [*said.item, *TOLD], rule)
+        rule = f"a title names columns of the item, {REPORTED_COLUMNS[0]} and {REPORTED_COLUMNS[1]}"
+        yield from title_problems(f"{place}.title", said.title, [*said.item, *REPORTED_COLUMNS], rule)
     return not unsound
 
 
 def _item(
     place: str, item: Sequence[str], stream: Stream, taken: Collection[str], called: str
-) -> Iterator[Problem]:
+) -> Iterator[Issue]:
     for index, column in enumerate(item):
         at = f"{place}.item[{index}]"
         if column not in stream.event_columns:
             yield no_column(at, column, stream.event_columns)
         elif column in taken:
-            yield Problem(at, f"{column} is a column that every {called} has; name it otherwise")
+            yield Issue(at, f"{column} is a column that every {called} has; name it otherwise")
         elif stream.event_types[column] == "number":
             rule = f"must be a text, an integer, a truth value or a time; {column} is a number"
-            yield Problem(at, f"{rule}: derive a text or an integer of it")
+            yield Issue(at, f"{rule}: derive a text or an integer of it")
 
 
-def list_problems(
-    path: str, items: tuple[Any, ...], item: Sequence[str], stream: Stream
-) -> Iterator[Problem]:
+def list_problems(path: str, items: tuple[Any, ...], item: Sequence[str], stream: Stream) -> Iterator[Issue]:
     """Yield what is wrong with listed items, of columns that are sound."""
     for index, values in enumerate(listed(items)):
         yield from _values(f"{path}[{index}]", values, item, stream)
 
 
-def _values(at: str, values: tuple[Any, ...], item: Sequence[str], stream: Stream) -> Iterator[Problem]:
+def _values(at: str, values: tuple[Any, ...], item: Sequence[str], stream: Stream) -> Iterator[Issue]:
     if len(values) != len(item):
         rule = f"must have a value for each of {', '.join(item)}"
-        yield Problem(at, f"{rule}; got {list(values)}")
+        yield Issue(at, f"{rule}; got {list(values)}")
         return
     unlike = []
     for column, value in zip(item, values, strict=True):
         kind = stream.event_types[column]
         if kind not in TYPES:
-            unlike.append(f"no value of {column} can be written here, which is {a(kind)}")
+            unlike.append(f"no value of {column} can be written here, which is {with_article(kind)}")
         elif type(value) is not TYPES[kind]:
-            unlike.append(f"must be {a(kind)} for {column}; got {value!r}")
+            unlike.append(f"must be {with_article(kind)} for {column}; got {value!r}")
         else:
-            unlike += unwritable(column, value)
-    for rule in unlike or passed_over(values):
-        yield Problem(at, rule)
+            unlike += why_invalid(column, value)
+    for rule in unlike or why_skipped(values):
+        yield Issue(at, rule)
 
 
-def unwritable(column: str, value: Any) -> Iterator[str]:
+def why_invalid(column: str, value: Any) -> Iterator[str]:
     """Yield why a value cannot be one of its column, which is of its type."""
     if type(value) is int and not -(2**63) <= value < 2**63:
         yield f"must be of 64 bits for {column}; got {value}"
@@ -121,7 +119,7 @@ def unwritable(column: str, value: Any) -> Iterator[str]:
         yield f"must be text that UTF-8 can write for {column}; got {value!r}"
 
 
-def passed_over(values: Iterable[Any]) -> Iterator[str]:
+def why_skipped(values: Iterable[Any]) -> Iterator[str]:
     """Yield why an item is not counted, the values of which are what their columns hold."""
     many = sum(len(value.encode()) for value in values if isinstance(value, str))
     if many > LONGEST:

@@ -48,9 +48,9 @@ def matches_in(detector: Detector, records: Sequence[Record]) -> list[tuple[int,
     """
     place_of = {id(record): place for place, record in enumerate(records)}
     found: dict[tuple[int, ...], None] = {}
-    for match in _some(detector(tuple(records)), "matches"):
+    for match in _require_iterable(detector(tuple(records)), "matches"):
         places = set()
-        for record in _some(match, "records of a match"):
+        for record in _require_iterable(match, "records of a match"):
             place = place_of.get(id(record))
             if place is None:
                 raise ValueError(f"it returned what it was not shown: {record!r:.200}")
@@ -61,7 +61,7 @@ def matches_in(detector: Detector, records: Sequence[Record]) -> list[tuple[int,
     return list(found)
 
 
-def _some(returned: Any, what: str) -> Iterable[Any]:
+def _require_iterable(returned: Any, what: str) -> Iterable[Any]:
     if isinstance(returned, Mapping | str) or not isinstance(returned, Iterable):
         raise TypeError(f"it has to return {what}; it returned {returned!r:.200}")
     return returned

@@ -1,6 +1,6 @@
 """A pattern in words."""
 
-from transom.core.durations import format_duration, spoken
+from transom.core.durations import format_duration, format_duration_long
 from transom.core.terminal import counted
 from transom.features.patterns.spec import Pattern
 from transom.spec.stream import Stream
@@ -40,5 +40,5 @@ def facts(stream: Stream, name: str) -> str:
     pattern = stream.blocks(Pattern)[name]
     return (
         f"key {', '.join(pattern.key) or 'none'}; within {format_duration(pattern.within)}; "
-        f"windows of {spoken(2 * pattern.batch)} to {spoken(2 * pattern.top)}"
+        f"windows of {format_duration_long(2 * pattern.batch)} to {format_duration_long(2 * pattern.top)}"
     )

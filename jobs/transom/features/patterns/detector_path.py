@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from transom.spec.errors import nearest
+from transom.spec.errors import did_you_mean
 
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+", re.ASCII)
 
@@ -30,18 +30,18 @@ def function(path: str) -> Callable[..., Any]:
         module = import_module(place)
     # A module may do anything when it is imported, and one bad one must not end what reads the file.
     except (Exception, SystemExit) as error:
-        raise ValueError(f"{place} of {path} does not import: {told(error)}") from None
+        raise ValueError(f"{place} of {path} does not import: {format_exception(error)}") from None
     found: Any = getattr(module, name, None)
     if found is None:
         known = [one for one, value in vars(module).items() if inspect.isfunction(value)]
-        raise ValueError(f"{place} has no function {name!r}{nearest(name, known)}")
+        raise ValueError(f"{place} has no function {name!r}{did_you_mean(name, known)}")
     if not callable(found):
         raise ValueError(f"must be a function; {path} is {_a(found)}")
     detector: Callable[..., Any] = found
     return detector
 
 
-def told(error: BaseException) -> str:
+def format_exception(error: BaseException) -> str:
     """Return in a line what somebody else's code has raised, which may not even know how to say so."""
     name = type(error).__name__
     try:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from transom.core.durations import format_duration, microseconds, spoken
+from transom.core.durations import format_duration, format_duration_long, microseconds
 from transom.core.terminal import counted
 from transom.features.patterns.algorithm.episodes import Merging
 from transom.features.patterns.spec import AnyOrder, Pattern, Step
@@ -60,7 +60,9 @@ def templates(stream: Stream) -> Iterator[EpisodeFindings]:
             titled=pattern.title or plain_title(name, pattern.key),
             reach=Merging(*map(microseconds, (pattern.merge, pattern.within, pattern.top))).reach,
             rule=_rule(pattern),
-            windows=tuple(spoken(2 * pattern.batch * (1 << level)) for level in range(pattern.levels)),
+            windows=tuple(
+                format_duration_long(2 * pattern.batch * (1 << level)) for level in range(pattern.levels)
+            ),
         )
 
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from transom.arrays.arrow import as_type, hour_of_end
 from transom.core.exact_sums import Int64s
-from transom.features.patterns.algorithm.detected_matches import Sightings
+from transom.features.patterns.algorithm.detected_matches import DetectedMatches
 from transom.features.patterns.algorithm.instance_search import smallest
-from transom.features.patterns.algorithm.pattern import Pattern, Stretch
-from transom.features.patterns.records import Records
+from transom.features.patterns.algorithm.pattern import EventPattern, RecordSequence
+from transom.features.patterns.records import PatternRecords
 from transom.features.patterns.resolve import RECORD, PatternBlock
 from transom.storage.tables import ARROW_TYPES
 
@@ -25,7 +25,7 @@ RECORDS = "array<struct<event_time:timestamp,source_id:string,source_line:bigint
 
 
 @dataclass(frozen=True)
-class Found:
+class LevelMatches:
     """Matches of one level.
 
     Attributes:
@@ -42,7 +42,7 @@ class Found:
     of_step: Int64s
 
     @classmethod
-    def of(cls, level: int, end: Sequence[int], matches: Sequence[Int64s]) -> "Found":
+    def of(cls, level: int, end: Sequence[int], matches: Sequence[Int64s]) -> "LevelMatches":
         """Matches by the rows of their records, of which no steps are known."""
         rows = np.concatenate([np.empty(0, dtype=np.int64), *matches])
         first = np.concatenate([[0], np.cumsum([len(match) for match in matches], dtype=np.int64)])
@@ -53,12 +53,12 @@ class Found:
     def of_sightings(
         cls,
         level: int,
-        seen: Sightings,
+        seen: DetectedMatches,
         places: Int64s,
-        records: Records,
-        pattern: Pattern,
+        records: PatternRecords,
+        pattern: EventPattern,
         codes: Mapping[str, Int64s],
-    ) -> "Found":
+    ) -> "LevelMatches":
         """The minimal instances of some stretches.
 
         Args:
@@ -69,7 +69,7 @@ class Found:
         for first, last in zip(seen.first, seen.last, strict=True):
             rows = places[first : last + 1]
             compared = {name: code[rows].tolist() for name, code in codes.items()}
-            stretch = Stretch(records.time[rows].tolist(), records.takes[rows].tolist(), compared)
+            stretch = RecordSequence(records.time[rows].tolist(), records.takes[rows].tolist(), compared)
             instance = smallest(pattern, stretch)
             matches.append(rows[list(instance.places)])
             steps.append([instance.steps.index(name) for name in names])
@@ -96,7 +96,7 @@ def kinds_of(block: PatternBlock) -> dict[str, str]:
     }
 
 
-def rows_of(found: Found, records: Records, block: PatternBlock) -> Iterator[pa.RecordBatch]:
+def rows_of(found: LevelMatches, records: PatternRecords, block: PatternBlock) -> Iterator[pa.RecordBatch]:
     """The rows of some matches."""
     first = records.time[found.matched[found.first[:-1]]]
     last = records.time[found.matched[found.first[1:] - 1]]
@@ -115,7 +115,7 @@ def rows_of(found: Found, records: Records, block: PatternBlock) -> Iterator[pa.
         "steps": _steps(block.pattern, records.time[found.matched[found.of_step]]),
         "bindings": _bindings(block, rows, found.of_step),
         **{
-            column: _lists(found.first, rows[block.held(name)].combine_chunks())
+            column: _lists(found.first, rows[block.record_column(name)].combine_chunks())
             for name, column in zip(block.keep, block.kept_columns(), strict=True)
         },
         "records": _lists(found.first, pa.StructArray.from_arrays(identities, list(RECORD))),
@@ -125,7 +125,7 @@ def rows_of(found: Found, records: Records, block: PatternBlock) -> Iterator[pa.
     yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
 
 
-def _steps(pattern: Pattern | None, times: Int64s) -> pa.ListArray:
+def _steps(pattern: EventPattern | None, times: Int64s) -> pa.ListArray:
     """Every step with the time of its first record, and how many it has; none of a detector's matches.
 
     Args:
@@ -149,7 +149,10 @@ def _bindings(block: PatternBlock, rows: pa.Table, of_step: Int64s) -> pa.ListAr
     variables = sorted({(step, column) for s in steps for _, step, column in s.agrees})
     many = len(of_step)
     values = [
-        rows[block.held(column)].take(pa.array(of_step[:, numbers[step]])).cast(pa.string()).combine_chunks()
+        rows[block.record_column(column)]
+        .take(pa.array(of_step[:, numbers[step]]))
+        .cast(pa.string())
+        .combine_chunks()
         for step, column in variables
     ]
     # By match, and of each by name.

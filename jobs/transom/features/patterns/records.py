@@ -7,14 +7,14 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from transom.arrays.arrow import codes, gathered, int64s, ranks
+from transom.arrays.arrow import concat_batches, encode_keys, int64s, ranks
 from transom.core.exact_sums import Bools, Int64s
-from transom.features.patterns.algorithm.batches import Rows
+from transom.features.patterns.algorithm.batches import KeyedRecords
 from transom.features.patterns.resolve import PatternBlock
 
 
 @dataclass(frozen=True)
-class Records:
+class PatternRecords:
     """Rows of records, by key and then by time, file and line; a record may have two, from the events and
     from what is stored of an hour.
 
@@ -32,12 +32,12 @@ class Records:
     cut: Bools
 
     @classmethod
-    def gathered(cls, batches: Iterable[pa.RecordBatch], block: PatternBlock) -> "Records | None":
+    def gathered(cls, batches: Iterable[pa.RecordBatch], block: PatternBlock) -> "PatternRecords | None":
         """Of all rows that a task is given; None where there is none."""
-        table = gathered(batches)
+        table = concat_batches(batches)
         if table is None:
             return None
-        key, _ = codes(table, list(block.key))
+        key, _ = encode_keys(table, list(block.key))
         time = int64s(table["event_time"])
         order = np.lexsort((int64s(table["source_line"]), ranks(table["source_id"]), time, key))
         table = table.take(pa.array(order))
@@ -49,10 +49,10 @@ class Records:
         """Of each row, the bits of the conditions that its record meets."""
         return int64s(self.table["takes"])
 
-    def rows(self, places: Int64s, cut: Bools) -> Rows:
+    def rows(self, places: Int64s, cut: Bools) -> KeyedRecords:
         """Some rows as batches are made of them.
 
         Args:
             cut: of these rows, whether records have been cut out behind each.
         """
-        return Rows(self.key[places], self.time[places], cut)
+        return KeyedRecords(self.key[places], self.time[places], cut)

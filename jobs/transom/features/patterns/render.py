@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from deltalake import DeltaTable
 
-from transom.core.durations import spoken
+from transom.core.durations import format_duration_long
 from transom.core.terminal import counted
 from transom.core.terminal_tables import plain, table
 from transom.features.patterns.spec import Pattern
@@ -26,11 +26,11 @@ def print_episodes(stream: Stream, root: str) -> None:
     for name, pattern in stream.blocks(Pattern).items():
         rows = _episodes(f"{root}/episodes", pattern.key, name)
         if not rows:
-            typer.echo(f"\n{name}: no episode{_taken(stream, root, name)}")
+            typer.echo(f"\n{name}: no episode{_events_by_step(stream, root, name)}")
             continue
         shown = [*pattern.key, "start", "end", "matches", "told_at", "window"]
         # The length of its windows says more than the number of a level.
-        seen = [[*row[:-1], spoken(2 * pattern.batch * 2 ** row[-1])] for row in rows]
+        seen = [[*row[:-1], format_duration_long(2 * pattern.batch * 2 ** row[-1])] for row in rows]
         table(f"{name}: episodes, the first", shown, seen)
         _print_matches(stream, f"{root}/matches", name)
 
@@ -68,7 +68,7 @@ def _print_matches(stream: Stream, uri: str, name: str) -> None:
     table(f"{name}: the first matches, with the time at which each step begins", columns, rows)
 
 
-def _taken(stream: Stream, root: str, name: str) -> str:
+def _events_by_step(stream: Stream, root: str, name: str) -> str:
     """How many events each step of a pattern takes, in words: none is a condition to look at."""
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F

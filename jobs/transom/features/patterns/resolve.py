@@ -8,11 +8,11 @@ from datetime import datetime
 from transom.core.durations import microseconds
 from transom.core.intervals import HOUR_LENGTH, micros
 from transom.features.patterns import validate as pattern_columns
-from transom.features.patterns.algorithm.pattern import Element, Never, Pattern, Step
+from transom.features.patterns.algorithm.pattern import Element, EventPattern, ForbiddenRecord, PatternStep
 from transom.features.patterns.algorithm.reference import Widening
 from transom.features.patterns.spec import Pattern as Declared
 from transom.features.patterns.validate import carried_column, kept_column
-from transom.ledger.stage import Reads
+from transom.ledger.stage import InputRange
 from transom.spec.stream import Stream
 from transom.storage.tables import SPARK_TYPES
 
@@ -41,7 +41,7 @@ class PatternBlock:
     carried: Mapping[str, str]
     keep: tuple[str, ...]
     widening: Widening
-    pattern: Pattern | None
+    pattern: EventPattern | None
     detector: str | None
     columns: tuple[str, ...]
 
@@ -57,7 +57,7 @@ class PatternBlock:
         """The long levels."""
         return range(self.lowest, self.widening.levels)
 
-    def held(self, column: str) -> str:
+    def record_column(self, column: str) -> str:
         """What holds a column of the events in the rows of the pattern's records."""
         return column if column in self.key else carried_column(column)
 
@@ -89,9 +89,9 @@ class PatternBlock:
         return max((-((begin - start) // HOUR_LENGTH) for begin in begins), default=-1)
 
     @property
-    def reads_of_batches(self) -> Reads:
+    def reads_of_batches(self) -> InputRange:
         """What an hour reads of the stored batches, of which its long windows are made."""
-        return Reads("widen", self.name, "batches", back_of=self.reach_of_batches)
+        return InputRange("widen", self.name, "batches", back_of=self.reach_of_batches)
 
 
 def block_of(stream: Stream, name: str) -> PatternBlock:
@@ -113,7 +113,7 @@ def block_of(stream: Stream, name: str) -> PatternBlock:
     )
 
 
-def _pattern(declared: Declared, widening: Widening) -> Pattern:
+def _pattern(declared: Declared, widening: Widening) -> EventPattern:
     bits = {step.id: bit for bit, step in enumerate(declared.all_steps)}
     elements = []
     for said, steps in zip(declared.steps, declared.elements, strict=True):
@@ -121,7 +121,7 @@ def _pattern(declared: Declared, widening: Widening) -> Pattern:
         elements.append(
             Element(
                 tuple(
-                    Step(
+                    PatternStep(
                         step.id,
                         bits[step.id],
                         step.times,
@@ -137,5 +137,7 @@ def _pattern(declared: Declared, widening: Widening) -> Pattern:
                 else (microseconds(gap.min), None if gap.max is None else microseconds(gap.max)),
             )
         )
-    nevers = (Never(bit, *never.between) for bit, never in enumerate(declared.never, start=len(bits)))
-    return Pattern(tuple(elements), tuple(nevers), widening.longest, widening.most)
+    nevers = (
+        ForbiddenRecord(bit, *never.between) for bit, never in enumerate(declared.never, start=len(bits))
+    )
+    return EventPattern(tuple(elements), tuple(nevers), widening.max_length, widening.max_records)

@@ -21,14 +21,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, WrapVali
 from transom.core.durations import Duration, format_duration, microseconds
 from transom.core.intervals import HOUR
 from transom.features.patterns import detector_path as detectors
-from transom.spec.base import Model, Name, Text
-from transom.spec.errors import Problem, Problems, nth
+from transom.spec.base import Model, Name, NonEmptyStr
+from transom.spec.errors import Issue, IssuesError, item_path
 
 BATCH = timedelta(minutes=5)
 """How long a batch at level 0 is, where a pattern says nothing; less where `within` is."""
 MAX_RECORDS = 100
 """How many records an instance spans at most, where a pattern says nothing."""
-MOST_READINGS = 256
+MAX_PARTIAL_ORDERS = 256
 """In how many ways the steps of one `any_order` may be served in part, at most."""
 _SECOND = timedelta(seconds=1)
 _AGREEMENT = re.compile(r"\s*(\w+)\s*(?:=\s*(\w+)\s*\.\s*(\w+)\s*)?")
@@ -52,11 +52,15 @@ def _agreements(texts: tuple[str, ...]) -> tuple[str, ...]:
     wrong = [index for index, text in enumerate(texts) if not _AGREEMENT.fullmatch(text)]
     rule = "must be a column, or a column and one of an earlier step, as fd = accept.ret"
     if wrong:
-        raise Problems([Problem(nth(texts, index), f"{rule}; got {texts[index]!r}") for index in wrong])
+        raise IssuesError(
+            [Issue(item_path(texts, index), f"{rule}; got {texts[index]!r}") for index in wrong]
+        )
     return texts
 
 
-Several = Annotated[tuple[Text, ...], BeforeValidator(_several, json_schema_input_type=Text | list[Text])]
+Several = Annotated[
+    tuple[NonEmptyStr, ...], BeforeValidator(_several, json_schema_input_type=NonEmptyStr | list[NonEmptyStr])
+]
 
 
 class Gap(Model):
@@ -70,10 +74,10 @@ class Gap(Model):
     @model_validator(mode="after")
     def _bounds(self) -> "Gap":
         if not self.model_fields_set:
-            raise Problems([Problem("", "must have min, max or both")])
+            raise IssuesError([Issue("", "must have min, max or both")])
         if self.max is not None and self.min > self.max:
             got = f"min {format_duration(self.min)}, max {format_duration(self.max)}"
-            raise Problems([Problem("", f"min must not be longer than max; got {got}")])
+            raise IssuesError([Issue("", f"min must not be longer than max; got {got}")])
         return self
 
 
@@ -82,7 +86,7 @@ class Step(Model):
 
     id: Name
     """What it is called: by other steps, and in what was found."""
-    where: Text
+    where: NonEmptyStr
     """The condition that its records meet, such as status = 404."""
     times: Annotated[StrictInt, Field(ge=1, le=100_000)] = 1
     """How many records; other records may lie between them."""
@@ -114,22 +118,22 @@ class AnyOrder(Model):
     def _several_plain_steps(self) -> "AnyOrder":
         problems = []
         if len(self.any_order) < 2:
-            problems.append(Problem("any_order", f"must have at least 2 steps; got {len(self.any_order)}"))
+            problems.append(Issue("any_order", f"must have at least 2 steps; got {len(self.any_order)}"))
         for index, step in enumerate(self.any_order):
             at = f"any_order[{index}]"
             for name in ("within", "gap"):
                 if getattr(step, name) is not None:
                     rule = "has no meaning where the order is any; give it to the any_order as a whole"
-                    problems.append(Problem(f"{at}.{name}", rule))
+                    problems.append(Issue(f"{at}.{name}", rule))
             if step.distinct:
                 rule = "is not known of a step in an any_order; make it a step of its own"
-                problems.append(Problem(f"{at}.distinct", rule))
+                problems.append(Issue(f"{at}.distinct", rule))
         ways = prod(step.times + 1 for step in self.any_order)
-        if ways > MOST_READINGS:
-            rule = f"may be served in part in at most {MOST_READINGS} ways, the product of times + 1"
-            problems.append(Problem("any_order", f"{rule}; got {ways}"))
+        if ways > MAX_PARTIAL_ORDERS:
+            rule = f"may be served in part in at most {MAX_PARTIAL_ORDERS} ways, the product of times + 1"
+            problems.append(Issue("any_order", f"{rule}; got {ways}"))
         if problems:
-            raise Problems(problems)
+            raise IssuesError(problems)
         return self
 
 
@@ -156,7 +160,7 @@ Pair = Annotated[
 class Never(Model):
     """A record that an instance must not have inside."""
 
-    where: Text
+    where: NonEmptyStr
     """The condition on the record."""
     between: Pair
     """Two ids, [first, last]: there is none between the first record of the one step and the last record of
@@ -166,14 +170,14 @@ class Never(Model):
 class Pattern(Model):
     """A block of `widen`: an episode that is found however slow it is, as long as it takes `within`."""
 
-    title: Text | None = None
+    title: NonEmptyStr | None = None
     """For people: what happened, with columns of the key, start, end or matches in braces, as
     {client} looked, and came back."""
     severity: Literal["high", "medium", "low"] = "medium"
     """How bad it is."""
     key: tuple[str, ...] = ()
     """The columns whose values all records of an instance share; the stream's where nothing is said."""
-    where: Text | None = None
+    where: NonEmptyStr | None = None
     """A condition on the events that the pattern sees at all; the stream's where nothing is said."""
     within: Duration
     """The longest that an instance takes, from its first to its last record."""
@@ -191,7 +195,7 @@ class Pattern(Model):
     through. With a detector it is all."""
     merge: Duration = timedelta(0)
     """Matches of one key that overlap, or that lie at most so far apart, are one episode."""
-    keep: tuple[Text, ...] = ()
+    keep: tuple[NonEmptyStr, ...] = ()
     """Columns whose values a match keeps, of each of its records."""
     steps: tuple[Element, ...] = ()
     """What happens, in order: steps, or several in any_order."""
@@ -200,7 +204,7 @@ class Pattern(Model):
     detector: detectors.Detector | None = None
     """Instead of steps: the path of a Python function, as package.module.function, that is given the records
     of a window in their order and returns the matches among them."""
-    columns: tuple[Text, ...] = ()
+    columns: tuple[NonEmptyStr, ...] = ()
     """The columns that a record has which the detector is given, beside its time and the key."""
 
     @property

@@ -14,7 +14,15 @@ from transom.features.patterns.match_rows import kinds_of
 from transom.features.patterns.resolve import PatternBlock, block_of
 from transom.features.patterns.spec import Pattern
 from transom.features.patterns.work_bounds import with_sizes, with_work
-from transom.ledger.stage import Computed, Part, Reads, Request, Stage, Step, rows_where
+from transom.ledger.stage import (
+    BlockOutput,
+    InputRange,
+    Stage,
+    StepRequest,
+    StepResult,
+    TableStep,
+    rows_where,
+)
 from transom.spec.stream import Stream
 from transom.storage.tables import Table
 
@@ -36,35 +44,35 @@ def definition(stream: Stream) -> Stage:
     return Stage(NAME, VERSION, steps)
 
 
-def _batches(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
-    def compute(request: Request) -> Computed:
+def _batches(stream: Stream, blocks: Mapping[str, PatternBlock]) -> TableStep:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.patterns.tables_batches import batches_of
 
         return batches_of(request, blocks)
 
     carried = _union(block.carried_columns() for block in blocks.values())
     parts = {
-        name: Part(
-            (Reads("ingest", "events", "events"),),
+        name: BlockOutput(
+            (InputRange("ingest", "events", "events"),),
             fingerprints.batches(stream, name),
             ("hour", *block.record_columns),
         )
         for name, block in blocks.items()
     }
-    return Step(Table.load("batches").declare(key=_keys(blocks), carried=carried), parts, compute)
+    return TableStep(Table.load("batches").declare(key=_keys(blocks), carried=carried), parts, compute)
 
 
-def _matches(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
-    def compute(request: Request) -> Computed:
+def _matches(stream: Stream, blocks: Mapping[str, PatternBlock]) -> TableStep:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.patterns.tables_matches import matches_of
 
         return matches_of(request, blocks)
 
     kept = _union(block.kept_columns() for block in blocks.values())
     parts = {
-        name: Part(
+        name: BlockOutput(
             (
-                Reads("ingest", "events", "events", back=block.reach_of_events),
+                InputRange("ingest", "events", "events", back=block.reach_of_events),
                 *([block.reads_of_batches] if block.long else []),
             ),
             fingerprints.matches(stream, name),
@@ -72,29 +80,29 @@ def _matches(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
         )
         for name, block in blocks.items()
     }
-    return Step(Table.load("matches").declare(key=_keys(blocks), kept=kept), parts, compute)
+    return TableStep(Table.load("matches").declare(key=_keys(blocks), kept=kept), parts, compute)
 
 
-def _episodes(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
+def _episodes(stream: Stream, blocks: Mapping[str, PatternBlock]) -> TableStep:
     mergings = {name: merging_of(stream, block) for name, block in blocks.items()}
 
-    def compute(request: Request) -> Computed:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.patterns.tables_episodes import episodes_of
 
         return episodes_of(request, blocks, mergings)
 
     parts = {
-        name: Part(
+        name: BlockOutput(
             (
-                Reads(NAME, name, "matches"),
-                Reads(NAME, name, "episodes", back=mergings[name].reach, forward=-1),
+                InputRange(NAME, name, "matches"),
+                InputRange(NAME, name, "episodes", back=mergings[name].reach, forward=-1),
             ),
             fingerprints.episodes(stream, name),
             tuple(Table.load("episodes").declare(key=block.key).block_schema().names),
         )
         for name, block in blocks.items()
     }
-    return Step(
+    return TableStep(
         Table.load("episodes").declare(key=_keys(blocks)),
         parts,
         compute,
@@ -111,7 +119,7 @@ def _episodes(stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
 def merging_of(stream: Stream, block: PatternBlock) -> Merging:
     """Return what makes matches of a pattern one episode."""
     merge = microseconds(stream.blocks(Pattern)[block.name].merge)
-    return Merging(merge, block.widening.longest, block.widening.top)
+    return Merging(merge, block.widening.max_length, block.widening.top)
 
 
 def _keys(blocks: Mapping[str, PatternBlock]) -> dict[str, str]:

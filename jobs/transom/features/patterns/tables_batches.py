@@ -13,39 +13,39 @@ import pyarrow as pa
 
 from transom.arrays.arrow import as_type
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.patterns.algorithm.batches import Rows, trimmed
+from transom.features.patterns.algorithm.batches import KeyedRecords, keep_first_and_last
 from transom.features.patterns.record_rows import of_events, of_one_key
-from transom.features.patterns.records import Records
+from transom.features.patterns.records import PatternRecords
 from transom.features.patterns.resolve import RECORD, PatternBlock
 from transom.features.patterns.work_bounds import count_batches
-from transom.ledger.stage import Computed, Request, Share
-from transom.ledger.task_counters import Tally
+from transom.ledger.stage import BlockTask, StepRequest, StepResult
+from transom.ledger.task_counters import TaskCounters
 from transom.storage.tables import ARROW_TYPES
 
 TABLE = "batches"
 
 
-def batches_of(request: Request, blocks: Mapping[str, PatternBlock]) -> Computed:
+def batches_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> StepResult:
     """What is stored of every pattern's target hours."""
     due = request.rows.get(("events", "events"), {}).keys()
     shares = []
     for name, targets in request.targets.items():
         block = blocks[name]
         events = of_events(request.pins.read("events", set(targets) & due), block)
-        shares.append(Share(name, of_one_key(events, block), counted=Batches(block)))
-    return Computed(shares)
+        shares.append(BlockTask(name, of_one_key(events, block), compute_counting=BatchBuilder(block)))
+    return StepResult(shares)
 
 
 @dataclass(frozen=True)
-class Batches:
+class BatchBuilder:
     """What a task makes of its partition's records."""
 
     block: PatternBlock
 
-    def __call__(self, batches: Iterable[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch], tally: TaskCounters) -> Iterator[pa.RecordBatch]:
         """Of some keys, of which these are all records, what is stored."""
         block = self.block
-        records = Records.gathered(batches, block)
+        records = PatternRecords.gathered(batches, block)
         if records is None:
             return
         length, hour = block.widening.length(block.lowest), records.time // HOUR_LENGTH
@@ -53,13 +53,15 @@ class Batches:
         bounds = [np.diff(column) != 0 for column in (records.key, hour, records.time // length)]
         first = np.flatnonzero(np.append(True, np.logical_or.reduce(bounds)))
         part = np.repeat(np.arange(len(first)), np.diff(first, append=len(hour)))
-        left = trimmed(Rows(part, records.time, records.cut), length, block.widening.most)
-        count_batches(tally, hour[first], left.many)
-        rows = records.table.take(pa.array(np.flatnonzero(left.kept)))
+        left = keep_first_and_last(
+            KeyedRecords(part, records.time, records.cut), length, block.widening.max_records
+        )
+        count_batches(tally, hour[first], left.count)
+        rows = records.table.take(pa.array(np.flatnonzero(left.retained)))
         columns = {
             **{name: rows[name] for name in block.record_columns},
-            "hour": hour[left.kept] * HOUR_LENGTH,
-            "cut": left.cut[left.kept],
+            "hour": hour[left.retained] * HOUR_LENGTH,
+            "cut": left.cut[left.retained],
         }
         schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in kinds_of(block).items()])
         arrays = [as_type(columns[field.name], field.type) for field in schema]

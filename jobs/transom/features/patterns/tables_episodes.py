@@ -15,37 +15,45 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import as_type, codes, gathered, int64s, ranks
+from transom.arrays.arrow import as_type, concat_batches, encode_keys, int64s, ranks
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import micros
-from transom.engine.hours import quoted, reached
-from transom.features.patterns.algorithm.episodes import FINAL, NONE, PARTIAL, STATES, Merging, Rows, episodes
+from transom.engine.hours import extend_back, quoted
+from transom.features.patterns.algorithm.episodes import (
+    FINAL,
+    NONE,
+    PARTIAL,
+    STATES,
+    EpisodeRows,
+    Merging,
+    episodes,
+)
 from transom.features.patterns.record_rows import of_one_key, union
 from transom.features.patterns.resolve import PatternBlock
-from transom.ledger.stage import Computed, Request, Share
+from transom.ledger.stage import BlockTask, StepRequest, StepResult
 from transom.storage.tables import Table
 
 TABLE = "episodes"
 
 
 def episodes_of(
-    request: Request, blocks: Mapping[str, PatternBlock], mergings: Mapping[str, Merging]
-) -> Computed:
+    request: StepRequest, blocks: Mapping[str, PatternBlock], mergings: Mapping[str, Merging]
+) -> StepResult:
     """What every pattern's target hours say of its episodes."""
-    shares: list[Share] = []
+    shares: list[BlockTask] = []
     known: dict[tuple[str, datetime], dict[str, float]] = {}
     for name, targets in request.targets.items():
         block, merging = blocks[name], mergings[name]
         matches = request.pins.read("matches", targets).where(F.col("block") == name)
         told = request.rows.get((name, TABLE), {})
-        earlier = reached(targets, merging.reach).intersection(told).difference(targets)
+        earlier = extend_back(targets, merging.reach).intersection(told).difference(targets)
         own = request.pins.read(TABLE, earlier).where(F.col("block") == name)
-        rows = of_one_key(union([_as_episodes(matches, block), _told(own, block)]), block)
-        made = Episodes(block.key, tuple(map(micros, targets)), merging, schema_of(block.key))
-        shares.append(Share(name, rows, made))
+        rows = of_one_key(union([_as_episodes(matches, block), _output(own, block)]), block)
+        made = EpisodeBuilder(block.key, tuple(map(micros, targets)), merging, schema_of(block.key))
+        shares.append(BlockTask(name, rows, made))
         standing = request.rows.get((name, "matches"), {})
         known |= {(name, hour): {"matches_read": standing.get(hour, 0)} for hour in targets}
-    return Computed(shares, known=known)
+    return StepResult(shares, precomputed_metrics=known)
 
 
 def _as_episodes(matches: DataFrame, block: PatternBlock) -> DataFrame:
@@ -62,14 +70,14 @@ def _as_episodes(matches: DataFrame, block: PatternBlock) -> DataFrame:
     )
 
 
-def _told(rows: DataFrame, block: PatternBlock) -> DataFrame:
+def _output(rows: DataFrame, block: PatternBlock) -> DataFrame:
     return rows.select(
         "hour", "episode_id", *quoted(block.key), "start", "end", "matches", "detected_at", "level", "state"
     )
 
 
 @dataclass(frozen=True)
-class Episodes:
+class EpisodeBuilder:
     """What a task makes of its partition's matches, which have no state, and of what hours say.
 
     Attributes:
@@ -84,15 +92,15 @@ class Episodes:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What the hours say of some keys, of which these are all rows."""
-        table = gathered(batches)
+        table = concat_batches(batches)
         if table is None:
             return
-        keys, firsts = codes(table, list(self.key))
+        keys, firsts = encode_keys(table, list(self.key))
         ids = ranks(table["episode_id"])
         names = table["episode_id"].take(pa.array(np.unique(ids, return_index=True)[1]))
         rows = _rows(table, keys, ids)
         stored = pc.is_valid(table["state"]).to_numpy(zero_copy_only=False)
-        found = episodes(rows.taken(~stored), rows.taken(stored), self.hours, self.merging)
+        found = episodes(rows.take(~stored), rows.take(stored), self.hours, self.merging)
         of_key = table.select(list(self.key)).take(pa.array(firsts[found.key]))
         columns = {
             "hour": found.hour,
@@ -111,11 +119,11 @@ class Episodes:
         yield from pa.Table.from_arrays(arrays, schema=self.schema).to_batches(max_chunksize=65536)
 
 
-def _rows(table: pa.Table, keys: Int64s, ids: Int64s) -> Rows:
+def _rows(table: pa.Table, keys: Int64s, ids: Int64s) -> EpisodeRows:
     state = table["state"].combine_chunks().fill_null(STATES[PARTIAL])
     is_open = pc.equal(state, STATES[PARTIAL]).to_numpy(zero_copy_only=False)
     read = ("hour", "start", "end", "matches", "detected_at", "level")
-    return Rows(
+    return EpisodeRows(
         id=ids,
         key=keys,
         new=np.ones(len(ids), dtype=np.int64),

@@ -7,7 +7,7 @@ from datetime import timedelta
 from transom.features.patterns.spec import Pattern
 from transom.formats.record_format import FieldType
 from transom.spec.block_columns import BlockColumns, Use, both, tested
-from transom.spec.errors import Problem, no_column, nth, of_expression
+from transom.spec.errors import Issue, item_path, no_column, of_expression
 from transom.spec.expressions import Expression, ExpressionError, condition
 from transom.spec.impossible_conditions import Tested, event_domains, own_where
 from transom.spec.stream import Stream
@@ -23,7 +23,7 @@ EPISODE_COLUMNS = (
     "joined",
 )  # fmt: skip
 """Columns of `episodes` beside keys."""
-TOLD = ("start", "end", "matches")
+REPORTED_COLUMNS = ("start", "end", "matches")
 """Columns of an episode that a title may name, beside the key's."""
 _BATCH_COLUMNS = ("stored", "takes", "cut")
 """Columns of a pattern's records beside those of matches: of the private table `batches`, or in passing."""
@@ -74,13 +74,13 @@ def compared(pattern: Pattern) -> dict[str, set[str]]:
     return columns
 
 
-def problems(stream: Stream) -> Iterator[Problem]:
+def problems(stream: Stream) -> Iterator[Issue]:
     """Yield what is wrong with the patterns of a stream, each of which is sound by itself."""
     yield from _keys(stream)
     for name, pattern in stream.blocks(Pattern).items():
         place, types = f"patterns.{name}", stream.event_types
         if pattern.title is not None:
-            told = [*(column for column in pattern.key if column in types), *TOLD]
+            told = [*(column for column in pattern.key if column in types), *REPORTED_COLUMNS]
             rule = "a title names columns of the key, start, end and matches"
             yield from title_problems(f"{place}.title", pattern.title, told, rule)
         if pattern.where is not None and pattern.where != stream.where:
@@ -92,11 +92,13 @@ def problems(stream: Stream) -> Iterator[Problem]:
         for at, _, step in pattern.placed():
             for index, column in enumerate(step.distinct):
                 if column not in stream.event_columns:
-                    yield _no_column(f"{place}.{at}.distinct{nth(step.distinct, index)}", column, stream)
+                    yield _no_column(
+                        f"{place}.{at}.distinct{item_path(step.distinct, index)}", column, stream
+                    )
             most = 2 ** len(step.distinct)
             if step.times > most and {types.get(column) for column in step.distinct} == {"boolean"}:
                 rule = f"is never met: true and false make {most}"
-                yield Problem(f"{place}.{at}.distinct", f"{rule}, and times is {step.times}")
+                yield Issue(f"{place}.{at}.distinct", f"{rule}, and times is {step.times}")
         yield from _agreements(place, pattern, stream)
         yield from _nevers(place, pattern, types)
 
@@ -107,7 +109,7 @@ def _texts(pattern: Pattern) -> list[tuple[str, str]]:
     return steps + [(f"never[{index}]", never.where) for index, never in enumerate(pattern.never)]
 
 
-def _keys(stream: Stream) -> Iterator[Problem]:
+def _keys(stream: Stream) -> Iterator[Issue]:
     patterns = stream.blocks(Pattern).values()
     held = {carried_column(c): f"a batch for values of {c}" for p in patterns for c in _carried(p)}
     held |= {kept_column(c): f"a match for kept values of {c}" for p in patterns for c in p.keep}
@@ -122,29 +124,29 @@ def _keys(stream: Stream) -> Iterator[Problem]:
             what = next((one for one, columns in of.items() if name in columns), None)
             if what is not None:
                 rule = f"{name} is a column that every {what} has; name the column otherwise"
-                yield Problem(f"{place}[{index}]", rule)
+                yield Issue(f"{place}[{index}]", rule)
             elif name in held:
                 rule = f"{name} is the column of {held[name]}"
-                yield Problem(f"{place}[{index}]", f"{rule}; name the column otherwise")
+                yield Issue(f"{place}[{index}]", f"{rule}; name the column otherwise")
             elif place != "key" and name not in stream.event_columns:
                 yield _no_column(f"{place}[{index}]", name, stream)
 
 
-def _unknown(place: str, names: tuple[str, ...], stream: Stream) -> Iterator[Problem]:
+def _unknown(place: str, names: tuple[str, ...], stream: Stream) -> Iterator[Issue]:
     for index, name in enumerate(names):
         if name not in stream.event_columns:
             yield _no_column(f"{place}[{index}]", name, stream)
 
 
-def _no_column(place: str, name: str, stream: Stream) -> Problem:
+def _no_column(place: str, name: str, stream: Stream) -> Issue:
     return no_column(place, name, stream.event_columns)
 
 
-def _agreements(place: str, pattern: Pattern, stream: Stream) -> Iterator[Problem]:
+def _agreements(place: str, pattern: Pattern, stream: Stream) -> Iterator[Issue]:
     for at, _, step in pattern.placed():
         agreements = pattern.agreements(step)
         for index, (column, other, other_column) in enumerate(agreements):
-            by = f"{place}.{at}.by{nth(agreements, index)}"
+            by = f"{place}.{at}.by{item_path(agreements, index)}"
             unknown = [
                 name for name in dict.fromkeys((column, other_column)) if name not in stream.event_columns
             ]
@@ -155,10 +157,10 @@ def _agreements(place: str, pattern: Pattern, stream: Stream) -> Iterator[Proble
             own, its = stream.event_types[column], stream.event_types[other_column]
             if own != its:
                 rule = f"must be of one type; {column} is {_a(own)}, {other}.{other_column} is {_a(its)}"
-                yield Problem(by, rule)
+                yield Issue(by, rule)
 
 
-def _nevers(place: str, pattern: Pattern, types: Mapping[str, FieldType]) -> Iterator[Problem]:
+def _nevers(place: str, pattern: Pattern, types: Mapping[str, FieldType]) -> Iterator[Issue]:
     """Yield where a record of a step is always one that may not be there."""
     elements = {step.id: number for _, number, step in pattern.placed()}
     for index, never in enumerate(pattern.never):
@@ -170,7 +172,7 @@ def _nevers(place: str, pattern: Pattern, types: Mapping[str, FieldType]) -> Ite
             )
             if between and _compiled(step.where, types) == _compiled(never.where, types) is not None:
                 rule = f"every {step.id} is one, and lies between {first} and {last}: nothing ever matches"
-                yield Problem(f"{place}.never[{index}].where", f"{rule}; got {never.where!r}")
+                yield Issue(f"{place}.never[{index}].where", f"{rule}; got {never.where!r}")
 
 
 def _compiled(text: str, types: Mapping[str, FieldType]) -> str | None:
@@ -179,14 +181,14 @@ def _compiled(text: str, types: Mapping[str, FieldType]) -> str | None:
     return None
 
 
-def _condition(place: str, text: str, types: Mapping[str, FieldType]) -> Iterator[Problem]:
+def _condition(place: str, text: str, types: Mapping[str, FieldType]) -> Iterator[Issue]:
     try:
         met = condition(text, types)
     except ExpressionError as error:
         yield of_expression(place, error)
         return
     if met.sql == _NEVER_MET:
-        yield Problem(place, f"is never met; got {text!r}")
+        yield Issue(place, f"is never met; got {text!r}")
 
 
 def _a(kind: FieldType) -> str:

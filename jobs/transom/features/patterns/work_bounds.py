@@ -10,15 +10,15 @@ from transom.arrays.arrow import hour_of_end
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.features.check_builders import built_in
-from transom.features.patterns.algorithm.batches import Shown
+from transom.features.patterns.algorithm.batches import DetectorWindows
 from transom.features.patterns.resolve import PatternBlock
 from transom.ledger.check import Check
-from transom.ledger.stage import Step
-from transom.ledger.task_counters import Tally
+from transom.ledger.stage import TableStep
+from transom.ledger.task_counters import TaskCounters
 from transom.spec.stream import Stream
 
 LONGEST_BATCH, LONGEST_WINDOW = "longest_batch", "longest_window"
-MOST_KEYS = 2**31
+MAX_KEYS = 2**31
 """Above the code of any key of a task: an hour and a key are one number."""
 FAILED = "detector_ran"
 """The check of a detector, for which tasks note where it has raised."""
@@ -30,9 +30,9 @@ COUNTERS = (
 those; how many theory allows; windows at level 0 with a batch of more than 2L records, and their records."""
 
 
-def with_work(step: Step, stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
+def with_work(step: TableStep, stream: Stream, blocks: Mapping[str, PatternBlock]) -> TableStep:
     """The step of the matches, with its work counted and held against its bounds."""
-    most = {name: block.widening.most for name, block in blocks.items()}
+    most = {name: block.widening.max_records for name, block in blocks.items()}
     return replace(
         step,
         counters=COUNTERS,
@@ -53,9 +53,9 @@ def with_work(step: Step, stream: Stream, blocks: Mapping[str, PatternBlock]) ->
     )
 
 
-def with_sizes(step: Step, stream: Stream, blocks: Mapping[str, PatternBlock]) -> Step:
+def with_sizes(step: TableStep, stream: Stream, blocks: Mapping[str, PatternBlock]) -> TableStep:
     """The step of the batches, held against their bound."""
-    most = {name: block.widening.most for name, block in blocks.items()}
+    most = {name: block.widening.max_records for name, block in blocks.items()}
     return replace(step, counters=(LONGEST_BATCH,), derived=_beyond(most), checks=_bounds(stream)[:1])
 
 
@@ -78,23 +78,23 @@ def hours_of(ends: Int64s) -> Int64s:
     return hour_of_end(ends) // HOUR_LENGTH
 
 
-def count_batches(tally: Tally, hours: Int64s, many: Int64s) -> None:
+def count_batches(tally: TaskCounters, hours: Int64s, many: Int64s) -> None:
     """Counts the records of batches or of parts of them, each in an hour, counted from the epoch."""
-    tally.at_least(LONGEST_BATCH, *_largest(hours, many))
+    tally.set_max(LONGEST_BATCH, *_largest(hours, many))
 
 
-class Counted:
+class WorkCounter:
     """The windows of a task, counted level by level."""
 
-    def __init__(self, tally: Tally, block: PatternBlock) -> None:
+    def __init__(self, tally: TaskCounters, block: PatternBlock) -> None:
         self.tally, self._block = tally, block
         self._seen: list[Int64s] = []
 
-    def windows(self, shown: Shown) -> None:
+    def windows(self, shown: DetectorWindows) -> None:
         """Counts the windows of a level."""
         every, seen = hours_of(shown.ends), hours_of(shown.end)
-        many = shown.behind - shown.first
-        self._seen.append(_distinct(every * MOST_KEYS + shown.keys))
+        many = shown.stop - shown.first
+        self._seen.append(_distinct(every * MAX_KEYS + shown.keys))
         self._sum("windows", every, np.ones_like(every))
         self._sum("windows_skipped", every, np.ones_like(every))
         self._sum("windows_skipped", seen, -np.ones_like(seen))
@@ -103,18 +103,18 @@ class Counted:
         over, bounded = shown.oversized, ~shown.oversized
         self._sum("windows_oversized", seen[over], np.ones_like(seen[over]))
         self._sum("records_oversized", seen[over], many[over])
-        self.tally.at_least(LONGEST_WINDOW, *_largest(seen[bounded], many[bounded]))
+        self.tally.set_max(LONGEST_WINDOW, *_largest(seen[bounded], many[bounded]))
 
     def allowed(self) -> None:
         """Counts what theory allows: of each key with a record in some window of an hour 4L records in every
         window of all levels that ends in it (theorem 2, `2 R(4L) / t` in the unit of time)."""
         pairs = _distinct(np.concatenate(self._seen))
-        hours, many = np.unique(pairs // MOST_KEYS, return_counts=True)
+        hours, many = np.unique(pairs // MAX_KEYS, return_counts=True)
         widening = self._block.widening
         lengths = [widening.length(level) for level in range(widening.levels)]
         start = hours * HOUR_LENGTH
         ends = sum((start + HOUR_LENGTH) // length - start // length for length in lengths)
-        self.tally.add("records_allowed", hours, many * ends * 4 * widening.most)
+        self.tally.add("records_allowed", hours, many * ends * 4 * widening.max_records)
 
     def failed(self, end: int, said: str) -> None:
         """Counts a window in which the detector has raised."""

@@ -13,20 +13,20 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import codes, gathered, int64s
+from transom.arrays.arrow import concat_batches, encode_keys, int64s
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import Interval, number_of
-from transom.engine.hours import hour_number, quoted, reached
-from transom.features.items.auditable_hours import standing
+from transom.engine.hours import extend_back, hour_number, quoted
+from transom.features.items.auditable_hours import auditable_hours
 from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.algorithm.exact_count import ExactTracker
 from transom.features.persistence.algorithm.vectorised import WATCHED
 from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
 from transom.features.persistence.spec import Persistence
 from transom.features.persistence.stage import definition
-from transom.features.persistence.tables_tuples import AT, sightings
+from transom.features.persistence.tables_tuples import AT, observe_slots
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import Book
+from transom.ledger.state import LedgerSnapshot
 from transom.spec.stream import Stream
 from transom.storage.store import Store
 
@@ -40,7 +40,7 @@ lies outside of what is told of it."""
 
 
 @dataclass(frozen=True)
-class Audited:
+class PersistenceAudit:
     """What an audit has found of a block.
 
     Attributes:
@@ -92,27 +92,31 @@ class Audited:
         )
 
 
-def audit(spark: SparkSession, stream: Stream, interval: Interval, root: str) -> list[Audited]:
+def audit(spark: SparkSession, stream: Stream, interval: Interval, root: str) -> list[PersistenceAudit]:
     """Counts every block exactly over the windows that an interval's hours report.
 
     Args:
         root: the stream's folder in the lake.
     """
-    store, book = Store(spark, root), Ledger(root).book()
+    store, book = Store(spark, root), Ledger(root).snapshot()
     found = []
     for name in stream.blocks(Persistence):
         block = persistence_block_of(stream, name)
         reporting = filter(block.reports, interval.hours())
-        hours = standing(stream, definition(stream), book, name, tuples.TABLE, reporting)
+        hours = auditable_hours(stream, definition(stream), book, name, tuples.TABLE, reporting)
         if hours:
-            found.append(Audited(name, len(hours), _counted(store, book, block, hours)))
+            found.append(PersistenceAudit(name, len(hours), _counted(store, book, block, hours)))
     return found
 
 
-def _counted(store: Store, book: Book, block: PersistenceBlock, hours: Sequence[datetime]) -> dict[str, int]:
+def _counted(
+    store: Store, book: LedgerSnapshot, block: PersistenceBlock, hours: Sequence[datetime]
+) -> dict[str, int]:
     pins = store.pin({"events", tuples.TABLE}, book)
-    due = reached(hours, block.back) & book.due
-    pairs = sightings(pins.read("events", due), block).where("NOT long").select(*quoted(block.item), "slot")
+    due = extend_back(hours, block.back) & book.required_hours
+    pairs = (
+        observe_slots(pins.read("events", due), block).where("NOT long").select(*quoted(block.item), "slot")
+    )
     rows = pins.read(tuples.TABLE, hours).where(F.col("block") == block.name)
     told = rows.where(F.col("row") == tuples.TOLD).select(
         *quoted(block.item),
@@ -122,7 +126,7 @@ def _counted(store: Store, book: Book, block: PersistenceBlock, hours: Sequence[
         F.col("since").isNotNull().alias("named"),
     )
     together = pairs.unionByName(told, allowMissingColumns=True).repartition(*quoted(block.item))
-    made = _Compared(block, [number_of(hour) for hour in hours])
+    made = _PersistenceComparison(block, [number_of(hour) for hour in hours])
     schema = ", ".join(f"{name} bigint" for name in COUNTS)
     counts = together.mapInArrow(made, schema).agg(*(F.sum(name).alias(name) for name in COUNTS)).first()
     assert counts is not None
@@ -132,17 +136,17 @@ def _counted(store: Store, book: Book, block: PersistenceBlock, hours: Sequence[
 
 
 @dataclass(frozen=True)
-class _Compared:
+class _PersistenceComparison:
     """What a task counts of its items, of which it is given all pairs, and all that is told."""
 
     block: PersistenceBlock
     hours: Sequence[int]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = gathered(batches)
+        table = concat_batches(batches)
         if table is None:
             return
-        item, firsts = codes(table, list(self.block.item))
+        item, firsts = encode_keys(table, list(self.block.item))
         is_told = pc.is_valid(table["low"]).to_numpy(zero_copy_only=False)
         pair = ~is_told
         tracker = ExactTracker(item[pair], int64s(table["slot"])[pair], len(firsts))
@@ -166,13 +170,13 @@ class _Compared:
         start: Int64s,
         named: Bools,
     ) -> None:
-        tracking, asked = self.block.tracking, self.block.tracking.asked
+        tracking, asked = self.block.tracking, self.block.tracking.params
         last = tracking.slot(hour)
         first = last - asked.slots + 1
         persistence = tracker.persistences(first, last)
         is_named = np.zeros(len(persistence), dtype=bool)
         is_named[item[named]] = True
-        persistent = persistence >= asked.certain
+        persistent = persistence >= asked.min_certain
         transient = (persistence > 0) & ~persistent
         high = low + start // tracking.length - first
         of = persistence[item]
@@ -182,7 +186,7 @@ class _Compared:
             "missed": persistent & ~is_named,
             "transient": transient,
             "named_wrongly": transient & is_named,
-            "below": is_named & (persistence < asked.least),
+            "below": is_named & (persistence < asked.min_reported),
             "beyond": (of < low) | (of > high),
         }.items():
             counts[name] += int(np.count_nonzero(which))

@@ -31,12 +31,12 @@ def tuple_checks(stream: Stream) -> tuple[Check, ...]:
     )
 
 
-def beyond(blocks: Mapping[str, PersistenceBlock]) -> Callable[[Mapping[str, Any]], float]:
+def excess_tuples(blocks: Mapping[str, PersistenceBlock]) -> Callable[[Mapping[str, Any]], float]:
     """How many tuples besides what chance allows an hour has started, or too few."""
 
     def of(row: Mapping[str, Any]) -> float:
         tracking = blocks[row["block"]].tracking
-        tau, many = float(tracking.asked.tau), row[PAIRS] * tracking.asked.instances
+        tau, many = float(tracking.params.tau), row[PAIRS] * tracking.params.instances
         allowed = DEVIATIONS * (sqrt(many * tau * (1 - tau)) + 1)
         off = row[STARTS] - many * tau
         # Of a slot that has begun in an earlier hour nobody has noted that it was counted there.
@@ -56,7 +56,7 @@ def outside(blocks: Mapping[str, PersistenceBlock]) -> str:
     rows."""
     cases = []
     for name, block in blocks.items():
-        length, slots = block.tracking.length, block.tracking.asked.slots
+        length, slots = block.tracking.length, block.tracking.params.slots
         latest = f"((unix_micros(`hour`) + {HOUR_LENGTH - 1}L) div {length}L * {length}L)"
         start = "unix_micros(`start`)"
         inside = f"{start} > {latest} - {slots * length} AND {start} <= {latest}"
@@ -64,18 +64,18 @@ def outside(blocks: Mapping[str, PersistenceBlock]) -> str:
     return f"`row` = 'tuple' AND ({' OR '.join(cases) or 'false'})"
 
 
-def unsound(blocks: Mapping[str, PersistenceBlock]) -> str:
+def violates_window(blocks: Mapping[str, PersistenceBlock]) -> str:
     """Return whether the numbers of an item are beyond what its window allows, or not enough to report it."""
     cases = []
     for name, block in blocks.items():
-        asked = block.tracking.asked
+        asked = block.tracking.params
         rules = (
             "`low` >= 1",
             "`low` <= `high`",
             f"`high` <= {asked.slots}",
             "`estimate` >= `low`",
             "`estimate` <= `high`",
-            f"(`watched` OR `low` >= {asked.least})",
+            f"(`watched` OR `low` >= {asked.min_reported})",
             f"length(`slots`) = {asked.slots}",
             "length(regexp_replace(`slots`, '[^1]', '')) = `low`",
         )

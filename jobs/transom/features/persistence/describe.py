@@ -20,13 +20,13 @@ LABELS = {
 def summary(stream: Stream, name: str) -> str:
     """Return what is persistent, and what of it is remembered."""
     said = stream.blocks(Persistence)[name]
-    asked, slot = said.asked, format_duration(said.slot)
+    asked, slot = said.params, format_duration(said.slot)
     many = f"{asked.instances} instance{'' if asked.instances == 1 else 's together'}"
     pairs = float(1 / (asked.tau * asked.instances))
     beside = "" if pairs > 1 else ", which is more than an exact count takes"
     return (
-        f"{', '.join(said.item)} in {asked.certain} of {said.slots} slots of {slot}, none in fewer than "
-        f"{asked.least}; epsilon {float(asked.epsilon):.3g}, a tuple of one in {pairs:.3g} "
+        f"{', '.join(said.item)} in {asked.min_certain} of {said.slots} slots of {slot}, none in fewer than "
+        f"{asked.min_reported}; epsilon {float(asked.epsilon):.3g}, a tuple of one in {pairs:.3g} "
         f"pairs of an item and a slot, in {many}{beside}"
     )
 

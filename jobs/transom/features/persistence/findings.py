@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from transom.core.durations import spoken
+from transom.core.durations import format_duration_long
 from transom.core.intervals import HOUR
 from transom.features.items.findings import ItemFindings, common
 from transom.features.persistence.spec import Persistence
@@ -49,7 +49,7 @@ def templates(stream: Stream) -> Iterator[PersistentFindings]:
     """Yield the blocks of a stream whose items are findings."""
     for name, block in stream.blocks(Persistence).items():
         if block.finding:
-            window = f"{block.slots} slots of {spoken(block.slot)}"
+            window = f"{block.slots} slots of {format_duration_long(block.slot)}"
             yield PersistentFindings(
                 **common(name, block, "is there again and again"),
                 gone=f"no more in enough of the {window}",

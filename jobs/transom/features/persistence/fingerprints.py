@@ -16,7 +16,7 @@ def tuples(stream: "Stream", name: str) -> str:
             "item": list(said.item),
             "where": where.sql if where else None,
             "slots": [microseconds(said.slot), said.slots],
-            "shares": [str(share) for share in (said.asked.alpha, said.asked.epsilon)],
+            "shares": [str(share) for share in (said.params.alpha, said.params.epsilon)],
             "seeds": [said.seed, said.instances],
             "watch": sorted(item_rules.listed(said.watch), key=repr),
             "types": types_of(stream, {*said.item, *(where.columns if where else ())} - {"event_time"}),
@@ -33,7 +33,7 @@ def persistent_items(stream: "Stream", name: str) -> str:
             "item": list(said.item),
             "slots": [microseconds(said.slot), said.slots],
             # By these what is remembered is judged, which may be the same with others.
-            "shares": [str(share) for share in (said.asked.alpha, said.asked.epsilon)],
+            "shares": [str(share) for share in (said.params.alpha, said.params.epsilon)],
             "seeds": said.instances,
             "watch": sorted(item_rules.listed(said.watch), key=repr),
             "ignore": [

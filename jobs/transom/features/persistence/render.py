@@ -7,7 +7,7 @@ import typer
 from deltalake import DeltaTable
 
 from transom.core.durations import format_duration
-from transom.core.intervals import EPOCH, HOUR, NO_HOUR, format_hour
+from transom.core.intervals import EPOCH, HOUR, UNKNOWN_HOUR, format_hour
 from transom.core.terminal_tables import table
 from transom.features.persistence.spec import Persistence
 from transom.ledger.ledger import Ledger
@@ -24,8 +24,8 @@ def print_persistent_items(stream: Stream, root: str) -> None:
     """Prints the items of the last report of each block that names any, the most persistent first."""
     for name, said in stream.blocks(Persistence).items():
         last, rows = _latest(root, said, name)
-        together = _together(said.slots)
-        rule = f"in {said.asked.certain} of {said.slots} slots of {format_duration(said.slot)}"
+        together = _slots_per_character(said.slots)
+        rule = f"in {said.params.min_certain} of {said.slots} slots of {format_duration(said.slot)}"
         if not rows:
             typer.echo(f"\n{name}: no {', '.join(said.item)} {rule}, nor nearly so, in any report")
             continue
@@ -57,11 +57,11 @@ def print_persistent_items(stream: Stream, root: str) -> None:
 
 def _latest(root: str, said: Persistence, block: str) -> tuple[datetime, list[dict[str, Any]]]:
     """The hour of the last report, and what the last one names that names anything."""
-    series = Ledger(root).book().series("sketch", block, "persistent_items")
+    series = Ledger(root).snapshot().series("sketch", block, "persistent_items")
     # A slot of several hours is reported when it is over.
     reports = [h for h in series if (h + HOUR - EPOCH) % max(said.slot, HOUR) == timedelta(0)]
     if not reports:
-        return NO_HOUR, []
+        return UNKNOWN_HOUR, []
     order = ", ".join(["low DESC", *(f'"{column}"' for column in said.item)])
     named = f"SELECT * FROM t WHERE block = '{block}' AND low IS NOT NULL AND {in_hours_sql(reports)}"
     found: list[dict[str, Any]] = query(
@@ -73,11 +73,11 @@ def _latest(root: str, said: Persistence, block: str) -> tuple[datetime, list[di
 
 def _drawn(slots: str) -> str:
     """The slots of a window, a character each, or one for several of them: `-` where it was seen in some."""
-    apart = _together(len(slots))
+    apart = _slots_per_character(len(slots))
     parts = (slots[place : place + apart] for place in range(0, len(slots), apart))
     return "".join(part[0] if len({*part}) == 1 else "-" if "1" in part else "0" for part in parts)
 
 
-def _together(slots: int) -> int:
+def _slots_per_character(slots: int) -> int:
     """How many slots a character stands for."""
     return -(-slots // WIDE)

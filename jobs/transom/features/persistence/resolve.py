@@ -9,11 +9,11 @@ from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, number_of
 from transom.features.ingest.landing import absolute
 from transom.features.items import validate as item_rules
-from transom.features.persistence.algorithm.vectorised import Tracking
-from transom.features.persistence.spec import Persistence, looked_back
+from transom.features.persistence.algorithm.vectorised import TrackerConfig
+from transom.features.persistence.spec import Persistence, state_lookback
 from transom.formats.record_format import Field
 from transom.spec.stream import Stream
-from transom.storage.external import Filler
+from transom.storage.external import ExternalSource
 from transom.storage.tables import SPARK_TYPES
 
 
@@ -35,12 +35,12 @@ class PersistenceBlock:
     name: str
     item: Mapping[str, str]
     where: str | None
-    tracking: Tracking
+    tracking: TrackerConfig
     seeds: tuple[int, ...]
     watched: tuple[tuple[Any, ...], ...]
     ignored: tuple[tuple[Any, ...], ...]
     networks: Mapping[str, tuple[str, ...]]
-    known_table: Filler | None
+    known_table: ExternalSource | None
     back: int
 
     def reports(self, hour: datetime) -> bool:
@@ -56,17 +56,17 @@ def persistence_block_of(stream: Stream, name: str) -> PersistenceBlock:
         name,
         {column: SPARK_TYPES[stream.event_types[column]] for column in said.item},
         where.sql if where else None,
-        Tracking(said.asked, microseconds(said.slot)),
+        TrackerConfig(said.params, microseconds(said.slot)),
         tuple(range(said.seed, said.seed + said.instances)),
         tuple(item_rules.listed(said.watch)),
         tuple(item_rules.listed(said.ignore.items)),
         said.ignore.networks,
         _known_table(stream, name),
-        looked_back(said) // HOUR,
+        state_lookback(said) // HOUR,
     )
 
 
-def _known_table(stream: Stream, name: str) -> Filler | None:
+def _known_table(stream: Stream, name: str) -> ExternalSource | None:
     """The table of items that are not reported, if there is one."""
     said = stream.blocks(Persistence)[name]
     known = said.ignore.table
@@ -74,4 +74,4 @@ def _known_table(stream: Stream, name: str) -> Filler | None:
         return None
     named = known.columns or {column: column for column in said.item}
     columns = tuple(Field(column, (name,), stream.event_types[column]) for column, name in named.items())
-    return Filler(f"persistence.{name}.ignore.table", known.path, absolute(known.path), None, columns)
+    return ExternalSource(f"persistence.{name}.ignore.table", known.path, absolute(known.path), None, columns)

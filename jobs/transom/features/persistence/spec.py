@@ -22,8 +22,8 @@ from pydantic import (
 from transom.core.durations import Duration, format_duration
 from transom.core.intervals import HOUR
 from transom.features.persistence.algorithm import reference as persistence
-from transom.spec.base import Model, Name, Number, Text
-from transom.spec.errors import Problem, Problems, twice
+from transom.spec.base import Model, Name, NonEmptyStr, Number
+from transom.spec.errors import Issue, IssuesError, find_duplicates
 
 MOST_SLOTS = 20_000
 """Of a window: each tuple has a bit for each."""
@@ -41,7 +41,7 @@ def _value_or_values(said: Any, validate: ValidatorFunctionWrapHandler) -> Any:
         raise ValueError(f"{rule}; got {said!r}") from None
 
 
-Listed = Annotated[Value | Item, WrapValidator(_value_or_values)]
+ItemLiteral = Annotated[Value | Item, WrapValidator(_value_or_values)]
 """An item of a list: of one column its value, of several a value for each."""
 
 
@@ -56,17 +56,17 @@ def _network(text: str) -> str:
 class KnownTable(Model):
     """A Delta table of items."""
 
-    path: Text
+    path: NonEmptyStr
     """Where it is: a path from the landing folder, an absolute one, or a URI."""
-    columns: dict[Name, Text] = Field(default_factory=dict)
+    columns: dict[Name, NonEmptyStr] = Field(default_factory=dict)
     """Which columns of the item an item is known by, and what they are called there; where nothing is said
     all of them, under their own names."""
 
 
-class Known(Model):
+class IgnoreList(Model):
     """Items that are known, and no news."""
 
-    items: tuple[Listed, ...] = ()
+    items: tuple[ItemLiteral, ...] = ()
     """Items: of one column its values, of several a list for each, in the order of the columns."""
     networks: dict[Name, tuple[Annotated[str, AfterValidator(_network)], ...]] = Field(default_factory=dict)
     """By a column of the item: networks, as 192.168.0.0/16, whose addresses are known."""
@@ -88,7 +88,7 @@ class Budget(Model):
 class Persistence(Model):
     """A block of `persistence`: items that are seen in most slots of a window."""
 
-    title: Text | None = None
+    title: NonEmptyStr | None = None
     """For people: what is the matter, with columns of the item, `since` and `window_end` in braces."""
     severity: Literal["high", "medium", "low"] = "medium"
     """How bad it is."""
@@ -97,7 +97,7 @@ class Persistence(Model):
     item: Annotated[tuple[str, ...], Field(min_length=1)]
     """The columns that make an item, such as a client, or a pair of source and destination; what a derived
     column says is one, too. A record that lacks one of them has no item."""
-    where: Text | None = None
+    where: NonEmptyStr | None = None
     """Which events are seen at all; the stream's where nothing is said."""
     slot: Duration
     """How long a slot is: it divides an hour, or is whole hours. Slots count from 1970, in UTC."""
@@ -116,9 +116,9 @@ class Persistence(Model):
     remembers as much."""
     seed: StrictInt = 0
     """Of the first instance's hashes; others have those after it."""
-    ignore: Known = Known()
+    ignore: IgnoreList = IgnoreList()
     """Items that are not reported."""
-    watch: tuple[Listed, ...] = ()
+    watch: tuple[ItemLiteral, ...] = ()
     """Items that are counted exactly, and told of as long as they are in the window; as those of `ignore`."""
 
     @property
@@ -132,13 +132,13 @@ class Persistence(Model):
         return persistence.instances_for(self.delta)
 
     @property
-    def asked(self) -> persistence.Persistence:
+    def params(self) -> persistence.PersistenceParams:
         """What is asked of a window.
 
         Raises:
             ValueError: parameters that contradict each other.
         """
-        return persistence.Persistence(
+        return persistence.PersistenceParams(
             self.slots, Fraction(str(self.alpha)), self.resolved_epsilon, self.instances
         )
 
@@ -153,50 +153,50 @@ class Persistence(Model):
     def _possible(self) -> "Persistence":
         problems = list(_problems(self))
         if problems:
-            raise Problems(problems)
+            raise IssuesError(problems)
         return self
 
 
-def _problems(said: Persistence) -> Iterator[Problem]:
+def _problems(said: Persistence) -> Iterator[Issue]:
     slot, window = said.slot, said.window
     if not slot or (HOUR % slot and slot % HOUR):
-        yield Problem("slot", f"must divide an hour, or be whole hours; got {format_duration(slot)}")
+        yield Issue("slot", f"must divide an hour, or be whole hours; got {format_duration(slot)}")
         return
     if window < slot or window % slot:
         rule = f"must be a whole number of slots of {format_duration(slot)}"
-        yield Problem("window", f"{rule}; got {format_duration(window)}")
+        yield Issue("window", f"{rule}; got {format_duration(window)}")
         return
     if said.slots > MOST_SLOTS:
-        yield Problem("window", f"must have at most {MOST_SLOTS} slots; got {said.slots}")
+        yield Issue("window", f"must have at most {MOST_SLOTS} slots; got {said.slots}")
         return
     if (said.epsilon is None) == (said.budget is None):
         both = "neither" if said.epsilon is None else "both"
-        yield Problem("epsilon", f"must be said, or a budget instead; got {both}")
+        yield Issue("epsilon", f"must be said, or a budget instead; got {both}")
         return
-    yield from twice("item", said.item)
+    yield from find_duplicates("item", said.item)
     if not 0 < said.delta < 1:
-        yield Problem("delta", f"must be above 0 and below 1; got {said.delta:g}")
+        yield Issue("delta", f"must be above 0 and below 1; got {said.delta:g}")
         return
     if not 0 <= said.seed < SEEDS:
-        yield Problem("seed", f"must be from 0 up to 2^32; got {said.seed}")
+        yield Issue("seed", f"must be from 0 up to 2^32; got {said.seed}")
         return
     try:
-        asked = said.asked
+        asked = said.params
     except ValueError as error:
         field, _, rule = str(error).partition(" ")
         if field == "epsilon" and said.budget is not None:
             of = f"{said.budget.tuples} tuples of {said.budget.pairs} pairs and {said.instances} instances"
-            yield Problem("budget", f"gives an epsilon that cannot be, from {of}: it {rule}")
+            yield Issue("budget", f"gives an epsilon that cannot be, from {of}: it {rule}")
         else:
-            yield Problem(field, rule)
+            yield Issue(field, rule)
         return
-    if asked.least < 1:
-        yield Problem("epsilon", "must leave a slot in which an item is seen that is reported")
+    if asked.min_reported < 1:
+        yield Issue("epsilon", "must leave a slot in which an item is seen that is reported")
     if said.seed + said.instances > SEEDS:
-        yield Problem("seed", f"must leave {said.instances} below 2^32; got {said.seed}")
+        yield Issue("seed", f"must leave {said.instances} below 2^32; got {said.seed}")
 
 
-def looked_back(said: Persistence) -> timedelta:
+def state_lookback(said: Persistence) -> timedelta:
     """Return how far back state is read, in whole hours: what is older is in no window, nor in that of the
     report before, which may end a slot earlier."""
     return -(-(said.window + (said.slot if said.slot > HOUR else timedelta(0))) // HOUR) * HOUR

@@ -13,14 +13,22 @@ from transom.features.persistence.checks import (
     MISCOUNTED,
     PAIRS,
     STARTS,
-    beyond,
+    excess_tuples,
     outside,
     tuple_checks,
-    unsound,
+    violates_window,
 )
 from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
 from transom.features.persistence.spec import Persistence
-from transom.ledger.stage import Computed, Part, Reads, Request, Stage, Step, rows_where
+from transom.ledger.stage import (
+    BlockOutput,
+    InputRange,
+    Stage,
+    StepRequest,
+    StepResult,
+    TableStep,
+    rows_where,
+)
 from transom.spec.stream import Stream
 
 COLUMNS = (
@@ -50,17 +58,17 @@ def epsilons(stream: Stream) -> dict[str, int]:
     }
 
 
-def _tuples(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> Step:
-    def compute(request: Request) -> Computed:
+def _tuples(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> TableStep:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.persistence.tables_tuples import tuples_of
 
         return tuples_of(request, blocks)
 
     parts = {
-        name: Part(
+        name: BlockOutput(
             (
-                Reads("ingest", "events", "events"),
-                Reads("sketch", name, "tuples", back=block.back, forward=-1),
+                InputRange("ingest", "events", "events"),
+                InputRange("sketch", name, "tuples", back=block.back, forward=-1),
             ),
             fingerprints.tuples(stream, name),
             tuple(item_table("tuples", [block.item]).block_schema().names),
@@ -68,37 +76,37 @@ def _tuples(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> Step:
         for name, block in blocks.items()
     }
     wrong = outside(blocks)
-    return Step(
+    return TableStep(
         item_table("tuples", (block.item for block in blocks.values())),
         parts,
         compute,
         checks=tuple_checks(stream),
         metrics={"tuples_outside": rows_where(wrong)},
         counters=(PAIRS, STARTS, MISCOUNTED, LONG),
-        derived={"tuples_beyond": beyond(blocks)},
+        derived={"tuples_beyond": excess_tuples(blocks)},
         failing_row_filters={"tuples_in_window": wrong},
     )
 
 
-def _persistent_items(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> Step:
-    def compute(request: Request) -> Computed:
+def _persistent_items(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> TableStep:
+    def compute(request: StepRequest) -> StepResult:
         from transom.features.persistence.tables_persistent_items import persistent_items_of
 
         return persistent_items_of(request, blocks)
 
     parts = {
-        name: Part(
+        name: BlockOutput(
             (
-                Reads("sketch", name, "tuples"),
-                *(Reads(*known.series) for known in (block.known_table,) if known is not None),
+                InputRange("sketch", name, "tuples"),
+                *(InputRange(*known.series) for known in (block.known_table,) if known is not None),
             ),
             fingerprints.persistent_items(stream, name),
             (*COLUMNS, *block.item),
         )
         for name, block in blocks.items()
     }
-    wrong = unsound(blocks)
-    return Step(
+    wrong = violates_window(blocks)
+    return TableStep(
         item_table("persistent_items", (block.item for block in blocks.values())),
         parts,
         compute,

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import gathered, made
+from transom.arrays.arrow import build_batches, concat_batches
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hours import quoted
 from transom.features.items.bytes import rows_of
@@ -19,13 +19,13 @@ from transom.features.items.tables import item_table
 from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.algorithm.vectorised import WATCHED
 from transom.features.persistence.resolve import PersistenceBlock
-from transom.ledger.stage import Computed, Request, Share
+from transom.ledger.stage import BlockTask, StepRequest, StepResult
 
 TABLE = "persistent_items"
 UNKNOWN = ord("?")
 
 
-def persistent_items_of(request: Request, blocks: Mapping[str, PersistenceBlock]) -> Computed:
+def persistent_items_of(request: StepRequest, blocks: Mapping[str, PersistenceBlock]) -> StepResult:
     """What every block's target hours tell."""
     shares = []
     for name, targets in request.targets.items():
@@ -37,18 +37,18 @@ def persistent_items_of(request: Request, blocks: Mapping[str, PersistenceBlock]
             known = request.pins.read_filler(block.known_table, targets)
             read = [column.name for column in block.known_table.columns]
             rows = rows.join(known.select(*quoted(read)).distinct(), read, "left_anti")
-        shares.append(Share(name, _as_told(rows, block), made=Drawn(block, _schema(block))))
-    return Computed(shares)
+        shares.append(BlockTask(name, _to_output(rows, block), compute=SlotRenderer(block, _schema(block))))
+    return StepResult(shares)
 
 
-def _as_told(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
-    tracking, asked = block.tracking, block.tracking.asked
+def _to_output(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
+    tracking, asked = block.tracking, block.tracking.params
     end = F.unix_micros("hour") + F.lit(HOUR_LENGTH)
     begin = f"unix_micros(hour) + {HOUR_LENGTH - asked.slots * tracking.length}L"
     unknown = F.expr(f"(unix_micros(start) - ({begin})) div {tracking.length}L")
     watched, counted, since = F.col("instance") == WATCHED, F.col("counted"), F.col("since")
     high = F.when(watched, counted).otherwise(counted + unknown)
-    # As `Persistence.estimate_within`; of one that is watched both are the same.
+    # As `PersistenceParams.estimate_within`; of one that is watched both are the same.
     estimate = F.least(counted + F.lit(float(1 / asked.tau)), high.cast("double"))
     gaps, span = (counted - 1).cast("double"), (F.col("last") - F.col("first")).cast("double")
     spread = F.sqrt(F.greatest(gaps * F.col("squares").cast("double") - span * span, F.lit(0.0)))
@@ -70,7 +70,7 @@ def _as_told(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
         counted.alias("low"),
         high.alias("high"),
         estimate.alias("estimate"),
-        (~left & (counted >= asked.certain)).alias("certain"),
+        (~left & (counted >= asked.min_certain)).alias("certain"),
         is_among(block.item, block.watched).alias("watched"),
         change.alias("change"),
         F.when(left, "final").when(since.isNotNull(), "partial").alias("state"),
@@ -87,7 +87,7 @@ def _as_told(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SlotRenderer:
     """What a task makes of its rows: those of no network that is known, with a character for each slot."""
 
     block: PersistenceBlock
@@ -95,17 +95,17 @@ class Drawn:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of some batches."""
-        table = gathered(batches)
+        table = concat_batches(batches)
         if table is None:
             return
         for column, networks in self.block.networks.items():
             table = table.filter(pa.array(~_inside(table[column], networks)))
         columns: dict[str, Any] = {name: table[name] for name in table.column_names}
         columns["slots"] = self._slots(table)
-        yield from made(table.num_rows, columns, self.schema)
+        yield from build_batches(table.num_rows, columns, self.schema)
 
     def _slots(self, table: pa.Table) -> pa.Array:
-        many = self.block.tracking.asked.slots
+        many = self.block.tracking.params.slots
         bits, unknown = (table[name].combine_chunks() for name in ("bits", "unknown"))
         there = bits.is_valid().to_numpy(zero_copy_only=False)
         rows = rows_of(bits.drop_null(), self.block.tracking.width)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from transom.features.items import validate as item_rules
-from transom.features.persistence.spec import Persistence, looked_back
+from transom.features.persistence.spec import Persistence, state_lookback
 from transom.spec.block_columns import BlockColumns
-from transom.spec.errors import Problem, no_column
+from transom.spec.errors import Issue, no_column
 from transom.spec.impossible_conditions import Tested, own_where
 from transom.spec.stream import Stream
 
@@ -23,7 +23,7 @@ TUPLE_COLUMNS = (
 them."""
 
 
-def problems(stream: Stream) -> Iterator[Problem]:
+def problems(stream: Stream) -> Iterator[Issue]:
     """Yield what is wrong with the blocks of a stream, each of which is sound by itself."""
     taken = (*PERSISTENT_COLUMNS, *TUPLE_COLUMNS)
     for name, said in stream.blocks(Persistence).items():
@@ -33,19 +33,21 @@ def problems(stream: Stream) -> Iterator[Problem]:
             yield from _ignored(place, said, stream)
 
 
-def _ignored(place: str, said: Persistence, stream: Stream) -> Iterator[Problem]:
+def _ignored(place: str, said: Persistence, stream: Stream) -> Iterator[Issue]:
     yield from item_rules.list_problems(f"{place}.ignore.items", said.ignore.items, said.item, stream)
     ignored = {*item_rules.listed(said.ignore.items)}
     for index, item in enumerate(item_rules.listed(said.watch)):
         if item in ignored:
-            yield Problem(f"{place}.watch[{index}]", "is ignored, too, and would never be told of")
+            yield Issue(f"{place}.watch[{index}]", "is ignored, too, and would never be told of")
     for column in said.ignore.networks:
         at = f"{place}.ignore.networks.{column}"
         if column not in said.item:
             yield no_column(at, column, said.item, " of the item")
         elif stream.event_types[column] != "string":
             kind = stream.event_types[column]
-            yield Problem(at, f"takes a column of addresses, a text; {column} is {item_rules.a(kind)}")
+            yield Issue(
+                at, f"takes a column of addresses, a text; {column} is {item_rules.with_article(kind)}"
+            )
     for column in said.ignore.table.columns if said.ignore.table else ():
         if column not in said.item:
             at = f"{place}.ignore.table.columns.{column}"
@@ -60,7 +62,7 @@ def columns_read(stream: Stream) -> Iterator[BlockColumns]:
 def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
     """Yield how far back each block remembers."""
     for name, block in stream.blocks(Persistence).items():
-        yield f"the window of persistence {name}", looked_back(block)
+        yield f"the window of persistence {name}", state_lookback(block)
 
 
 def conditions(stream: Stream) -> Iterator[Tested]:

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as pa_json
 
-from transom.formats.field_drift import Names
+from transom.formats.field_drift import FieldDrift
 from transom.formats.json.members import top_names
 from transom.formats.lines import joined
-from transom.formats.parsed_records import Records
-from transom.formats.record_format import DOUBLES, EPOCH_OR_ISO, NANOSECONDS, Layout
-from transom.formats.typed_columns import Refusals
+from transom.formats.parsed_records import ParsedRecords
+from transom.formats.record_format import DOUBLES, EPOCH_OR_ISO, NANOSECONDS, RecordFormat
+from transom.formats.typed_columns import Rejections
 
 ALONE = 2048
 """Lines that are tried together last: fewer cost more in tries than they save of the slow way."""
@@ -44,7 +44,7 @@ TYPES = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "
 class JsonLines:
     """Fields by their path: a top-level name, or names joined by dots; a name with dots goes first."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: RecordFormat) -> None:
         wanted: dict[str, set[pa.DataType]] = {}
         for field in layout.fields:
             kind = TYPES.get(field.type) or _time_type(field.time_format)
@@ -68,7 +68,7 @@ class JsonLines:
         self._numeric = dict(_numeric(layout))
         self.inner = {path.partition(".")[0] for path in wanted if "." in path} if nested else set()
         self.columns: frozenset[str] = frozenset()
-        self.shown = Names(layout, nested=True)
+        self.shown = FieldDrift(layout, nested=True)
         self._dotted = [path for path in wanted if "." in path]
         self._shapes: set[tuple[str, ...]] = set()
         self._keeps_rest = layout.keep_rest
@@ -78,7 +78,7 @@ class JsonLines:
         """The format has no header lines."""
         return 0
 
-    def parse(self, text: pa.Array, refused: Refusals) -> Records:
+    def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Every wanted field; lines that are no object are refused (`bad_json`, `not_an_object`)."""
         fast = self._once(text)
         if fast is None:
@@ -86,17 +86,17 @@ class JsonLines:
         names = top_names(joined(text))
         self.shown.show(names)
         if not self._keeps_rest:
-            return Records(fast)
+            return ParsedRecords(fast)
         if names <= set(self.paths):
-            return Records(fast, pa.nulls(len(text), pa.string()))
+            return ParsedRecords(fast, pa.nulls(len(text), pa.string()))
         kept = [self._rest(_read(line)) for line in text.to_pylist()]
-        return Records(fast, pa.array(kept, pa.string()))
+        return ParsedRecords(fast, pa.array(kept, pa.string()))
 
-    def one_by_one(self, text: pa.Array, refused: Refusals) -> Records:
+    def one_by_one(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Every wanted field as text, as `parse` has it."""
         rows = [self._slow(index, line, refused) for index, line in enumerate(text.to_pylist())]
         fields = {path: pa.array([row.get(path) for row in rows], pa.string()) for path in self.paths}
-        return Records(fields, pa.array([row.get(_REST) for row in rows], pa.string()))
+        return ParsedRecords(fields, pa.array([row.get(_REST) for row in rows], pa.string()))
 
     def takes(self, text: pa.Array) -> bool:
         """Whether the fast way can read these lines."""
@@ -137,13 +137,13 @@ class JsonLines:
             return None
         return {path: table[path].combine_chunks() for path in self.paths}
 
-    def _slow(self, index: int, line: str | None, refused: Refusals) -> dict[str, str | None]:
+    def _slow(self, index: int, line: str | None, refused: Rejections) -> dict[str, str | None]:
         if line is None:
             return {}
         try:
-            record = loaded(line)
+            record = parse_json(line)
         except ValueError as error:
-            refused.add_one(index, "bad_json", why(error))
+            refused.add_one(index, "bad_json", json_error_reason(error))
             return {}
         if not isinstance(record, dict):
             refused.add_one(index, "not_an_object")
@@ -176,14 +176,14 @@ class Raw(str):
     """A number's own text."""
 
 
-def loaded(line: str, around: int = 0) -> Any:
+def parse_json(line: str, around: int = 0) -> Any:
     """What a line says, numbers as their own text.
 
     Args:
         around: arrays and objects that it may have in each other beside `DEEPEST`.
 
     Raises:
-        ValueError: it is no JSON, or has more in each other; `why` tells it.
+        ValueError: it is no JSON, or has more in each other; `json_error_reason` tells it.
     """
     if too_deep(line, DEEPEST + around):
         raise ValueError(f"more than {DEEPEST} arrays and objects in each other")
@@ -202,7 +202,7 @@ def too_deep(line: str, deepest: int) -> bool:
     return False
 
 
-def why(error: ValueError) -> str:
+def json_error_reason(error: ValueError) -> str:
     """Why a line is no JSON, and where, counted from 1: the same in every Python."""
     if not isinstance(error, json.JSONDecodeError):
         return str(error)
@@ -218,7 +218,7 @@ def why(error: ValueError) -> str:
 def is_broken(text: str) -> bool:
     """Whether a text is JSON that was cut off, or that says more than is read; else it is of another form."""
     try:
-        loaded(text)
+        parse_json(text)
     except json.JSONDecodeError as error:
         unterminated = error.msg.startswith("Unterminated string")
         return unterminated or CUT_OFF.fullmatch(error.doc, error.pos) is not None
@@ -296,7 +296,7 @@ def _time_type(form: str | None) -> pa.DataType:
     return pa.float64() if form in DOUBLES else pa.string()
 
 
-def _numeric(layout: Layout) -> Iterator[tuple[str, pa.DataType]]:
+def _numeric(layout: RecordFormat) -> Iterator[tuple[str, pa.DataType]]:
     """Yield the paths of times that may be numbers, and their type then; joined texts are texts each."""
     times = [] if layout.time.more else [(layout.time.paths, layout.time.time_format)]
     for paths, form in [*times, *((field.paths, field.time_format) for field in layout.fields)]:

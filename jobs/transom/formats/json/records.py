@@ -11,11 +11,11 @@ import msgspec
 import pyarrow as pa
 from msgspec import Raw
 
-from transom.formats.json.lines import DEEPEST, json_text, loaded, too_deep, why
+from transom.formats.json.lines import DEEPEST, json_error_reason, json_text, parse_json, too_deep
 from transom.formats.json.members import elements, members
 from transom.formats.json.record_paths import by_level, lists_of
 from transom.formats.lines import LINES
-from transom.formats.typed_columns import Refusals, detail
+from transom.formats.typed_columns import Rejections, detail
 
 ONE_LINE = "an object a line, not one over several lines"
 LONGEST_AROUND = 2**16
@@ -39,7 +39,7 @@ class Text:
 
     strings: pa.Array
     raw: pa.Array
-    refused: Refusals
+    refused: Rejections
 
 
 class NoRecords(ValueError):
@@ -54,7 +54,7 @@ class NoRecords(ValueError):
         super().__init__(seen)
 
 
-def spread(lines: Text, path: str, around: Sequence[str] = ()) -> Iterator[Text]:
+def explode_records(lines: Text, path: str, around: Sequence[str] = ()) -> Iterator[Text]:
     """The records of lines, in their order, at most `LINES` at a time.
 
     A line that is refused already, is no JSON (`bad_json`) or has no list at the path (`no_records`) counts
@@ -66,7 +66,7 @@ def spread(lines: Text, path: str, around: Sequence[str] = ()) -> Iterator[Text]
         around: paths of what each record takes from the objects around it, as in `record_paths`; a record
             that is an object gets a member of that name, where there is a value.
     """
-    held = _Held()
+    held = _RecordBuffer()
     finder = _Finder(path, around)
     for row, line in enumerate(lines.strings):
         text = line.as_py()
@@ -86,14 +86,14 @@ def spread(lines: Text, path: str, around: Sequence[str] = ()) -> Iterator[Text]
                     for record in group.records:
                         held.add(_text(record), taken)
                         if held.is_full:
-                            yield held.taken()
+                            yield held.take_all()
         if held.is_full:
-            yield held.taken()
+            yield held.take_all()
     if held.strings:
-        yield held.taken()
+        yield held.take_all()
 
 
-class _Held:
+class _RecordBuffer:
     """Records that wait to be given."""
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class _Held:
     def add_refused(
         self,
         raw: bytes,
-        known: Refusals | None,
+        known: Rejections | None,
         row: int,
         reason: str = "",
         seen: str | None = None,
@@ -138,10 +138,10 @@ class _Held:
         self.strings.append(None)
         self.raw.append(None)
 
-    def taken(self) -> Text:
+    def take_all(self) -> Text:
         """What waits, as arrays."""
         raw = [None if text is None else text.encode() for text in self.raw]
-        refused = Refusals.none(len(raw))
+        refused = Rejections.none(len(raw))
         for row, line, *said in self.refused:
             raw[row] = line
             refused.any[row] = True
@@ -154,9 +154,9 @@ class _Held:
 def _seen(text: str, path: str) -> str | None:
     """Why a line is no JSON, and where, as one that is a record by itself would say it."""
     try:
-        loaded(text, _around(path))
+        parse_json(text, _around(path))
     except ValueError as error:
-        return why(error)
+        return json_error_reason(error)
     return None
 
 
@@ -204,7 +204,7 @@ class _Finder:
             record = members(text.encode())
         except msgspec.DecodeError:
             # Sound, and no object?
-            loaded(text, _around(self.path))
+            parse_json(text, _around(self.path))
             raise NoRecords from None
         self.found: list[_Group] = []
         self.met: set[int] = set()

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from transom.formats.record_format import FieldType
-from transom.spec.expressions.compiler import FUNCTIONS, compiled, named, quote
+from transom.spec.expressions.compiler import FUNCTIONS, compiled, quote, type_with_article
 from transom.spec.expressions.errors import ExpressionError
 from transom.spec.expressions.parser import MAX_DEPTH, MAX_LENGTH
 
@@ -58,7 +58,9 @@ def condition(text: str, columns: Mapping[str, FieldType]) -> Expression:
     """
     expression = compile(text, columns)
     if expression.type != "boolean":
-        raise ExpressionError(text, 0, f"a condition must be a boolean; got {named(expression.type)}")
+        raise ExpressionError(
+            text, 0, f"a condition must be a boolean; got {type_with_article(expression.type)}"
+        )
     return expression
 
 

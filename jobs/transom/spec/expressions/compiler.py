@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from transom.core.intervals import EPOCH
 from transom.formats.record_format import NUMERIC, FieldType
-from transom.formats.regex_rules import PatternError, checked
+from transom.formats.regex_rules import PatternError, validate_regex
 from transom.spec.expressions.errors import ExpressionError
 from transom.spec.expressions.parser import MAX_DEPTH, parse
 
@@ -56,7 +56,7 @@ def _escape(letter: str) -> str:
     return f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}"
 
 
-def named(kind: FieldType | None) -> str:
+def type_with_article(kind: FieldType | None) -> str:
     """Return a type with its article, for messages."""
     return "a null" if kind is None else f"an {kind}" if kind == "integer" else f"a {kind}"
 
@@ -128,7 +128,11 @@ class _Compiler:
         """Compile a part that must be of one of some types; a bare null passes."""
         sql, kind = self.walk(node)
         if kind is not None and kind not in kinds:
-            self.fail(node, f"{who} takes {' or '.join(named(one) for one in kinds)}; got {named(kind)}")
+            self.fail(
+                node,
+                f"{who} takes {' or '.join(type_with_article(one) for one in kinds)}; got "
+                f"{type_with_article(kind)}",
+            )
         return sql, kind
 
     def unify(self, parts: Sequence[tuple[Any, Typed]], who: str) -> FieldType | None:
@@ -140,7 +144,11 @@ class _Compiler:
             elif kind in NUMERIC and common in NUMERIC:
                 common = "number"
             else:
-                self.fail(node, f"{who} takes parts of one type; got {named(common)} and {named(kind)}")
+                self.fail(
+                    node,
+                    f"{who} takes parts of one type; got {type_with_article(common)} and "
+                    f"{type_with_article(kind)}",
+                )
         return common
 
     def not_null(self, node: Any, kind: FieldType | None, who: str) -> None:
@@ -263,7 +271,7 @@ class _Compiler:
         if "(?P" in pattern:
             self.fail(node.expression, "no regular expression: (?P is Python's alone")
         try:
-            checked(pattern, linear=False)
+            validate_regex(pattern, linear=False)
         except PatternError as error:
             # Where nothing is doubled or escaped, the pattern stands in the text as it is.
             start = 1 + min(part.meta["start"] for part in node.expression.walk() if "start" in part.meta)
@@ -336,7 +344,7 @@ class _Compiler:
             return self.moment(node.this), kind
         sql, given = self.walk(node.this)
         if {kind, given} == {"boolean", "timestamp"}:
-            self.fail(node, f"there is no cast from {named(given)} to {named(kind)}")
+            self.fail(node, f"there is no cast from {type_with_article(given)} to {type_with_article(kind)}")
         return f"try_cast({sql} AS {spark})", kind
 
     def moment(self, node: Any) -> str:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from transom.cli.arguments import Refusal
+from transom.cli.arguments import UsageError
 from transom.cli.init.draft import draft
 from transom.cli.log_sample import read_sample
-from transom.formats.read_file import Chunk, Summary, read_file
+from transom.formats.read_file import Chunk, FileSummary, read_file
 from transom.stream import Stream, parse
 
 
@@ -70,7 +70,7 @@ def drafted(folder: Path, lines: Sequence[str] | str, name: str = "a.log") -> Dr
             if isinstance(part, Chunk):
                 events += part.events.to_pylist()
                 refused += [(row["reason"], row["raw"]) for row in part.rejected.to_pylist()]
-            elif isinstance(part, Summary):
+            elif isinstance(part, FileSummary):
                 headers = part.header_lines
     return Drafted(text, stream, events, refused, headers)
 
@@ -78,7 +78,7 @@ def drafted(folder: Path, lines: Sequence[str] | str, name: str = "a.log") -> Dr
 def refusal(folder: Path, content: str, name: str = "a.log") -> str:
     file = folder / name
     file.write_text(content)
-    with pytest.raises(Refusal) as error:
+    with pytest.raises(UsageError) as error:
         draft([read_sample(file)])
     return str(error.value).removeprefix(f"{file}: ")
 

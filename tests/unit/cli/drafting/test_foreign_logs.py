@@ -8,8 +8,8 @@ import pytest
 import yaml
 from typer.testing import Result
 
-from transom.cli.adhoc_files import held
-from transom.cli.arguments import Refusal
+from transom.cli.adhoc_files import scan_file
+from transom.cli.arguments import UsageError
 from transom.cli.log_sample import read_sample
 from transom.stream import load, parse
 from unit.cli.drafting.drafted_logs import drafted, home, record, refusal
@@ -54,7 +54,7 @@ def test_a_line_of_more_than_is_read_says_how_to_make_lines_of_it(
 ) -> None:
     file = tmp_path / "trail.json"
     file.write_text(json.dumps({"Records": [record(n) for n in range(1000)]}))
-    with pytest.raises(Refusal) as error:
+    with pytest.raises(UsageError) as error:
         read_sample(file, 1000, 5000)
     assert str(error.value) == (
         f"{file}: a line must end within 5000 bytes; the first one is longer; of JSON, make an object a "
@@ -152,11 +152,11 @@ def test_times_of_a_day_take_it_from_the_files_name(
 
 def test_what_is_tried_has_to_say_the_day_of_its_times(tmp_path: Path) -> None:
     stream = drafted(tmp_path, [f"06:{n:02}:22 a {n}" for n in range(20)], "app.2024-05-01.log").stream
-    assert held(stream, tmp_path / "app.2024-05-01.log").events == 20
+    assert scan_file(stream, tmp_path / "app.2024-05-01.log").events == 20
     other = tmp_path / "other.log"
     other.write_text("06:00:00 a 1\n")
-    with pytest.raises(Refusal) as error:
-        held(stream, other)
+    with pytest.raises(UsageError) as error:
+        scan_file(stream, other)
     assert str(error.value) == (
         f"{other}: must be named as source.path says, app.{{date}}.log, as times are made of date in its name"
     )
@@ -173,7 +173,7 @@ def test_a_dash_alone_is_a_field_without_a_value(tmp_path: Path) -> None:
     assert found.column("field_4")[:8] == [0, None, None, None, None, None, None, 7]
     assert found.column("field_5")[:3] == [None, "a b", "a b"]
     log.write_text("2024-05-01T11:00:00Z anna GET 7 -\n")
-    assert held(found.stream, log).events == 1
+    assert scan_file(found.stream, log).events == 1
 
 
 @pytest.mark.parametrize("form", [" {} GET {}", "{} GET {} ", "{}  GET {}", "{}\tGET {}", "{} GET\t {}\t"])

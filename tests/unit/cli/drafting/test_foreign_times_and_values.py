@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from typer.testing import Result
 
 from examples import rare_case
-from transom.cli.arguments import Refusal
+from transom.cli.arguments import UsageError
 from transom.cli.init.detect import Unknown, recognise
-from transom.cli.init.detected_format import Near
+from transom.cli.init.detected_format import NearMiss
 from transom.cli.init.draft import draft
-from transom.cli.log_sample import Sample
+from transom.cli.log_sample import LogSample
 from transom.stream import parse
 from unit.cli.drafting.drafted_logs import decided, drafted, home, record, refusal
 
@@ -179,7 +179,7 @@ def test_quotes_behind_a_backslash_are_of_the_text(tmp_path: Path) -> None:
 
 
 def test_a_form_that_is_refused_though_lines_have_it_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    forms = {"CSV": lambda lines: Near(len(lines), "no column is a time"), "JSON": lambda _: Near(0)}
+    forms = {"CSV": lambda lines: NearMiss(len(lines), "no column is a time"), "JSON": lambda _: NearMiss(0)}
     monkeypatch.setattr("transom.cli.init.detect.FORMS", forms)
     with pytest.raises(Unknown) as error:
         recognise(["a,b"] * 3)
@@ -215,13 +215,13 @@ lines = st.lists(words, min_size=1, max_size=8).flatmap(
 def test_whatever_the_lines_a_draft_reads_them_or_a_message_says_why(
     some: list[str], times: int, name: str
 ) -> None:
-    sample = Sample(Path(name), tuple(some * times), True)
+    sample = LogSample(Path(name), tuple(some * times), True)
     try:
         made = draft([sample])
-    except Refusal:
+    except UsageError:
         return
     assert parse(decided(made.text)).name == "a"
-    assert made.found.events.num_rows > 0
+    assert made.trial.events.num_rows > 0
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_an_example_is_its_draft_with_three_edits_at_most(monkeypatch: pytest.Mo
     monkeypatch.delenv("TRANSOM_LANDING", raising=False)
     drafted = draft([read_sample(log_of(name))], name)
     _, events, refused = RECORD_EXAMPLES[name]
-    assert (drafted.found.events.num_rows, drafted.found.rejected) == (events, refused)
+    assert (drafted.trial.events.num_rows, drafted.trial.rejected) == (events, refused)
     before = dict(settings(yaml.safe_load(drafted.text)))
     after = dict(settings(yaml.safe_load(stream_file(name).read_text())))
     changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}

@@ -109,9 +109,9 @@ def test_line_of_another_zone_is_refused_and_not_misread(tmp_path: Path) -> None
     text = drafted(tmp_path, lines).text
     stream = parse(yaml.safe_load(text))
     (tmp_path / "a.log").write_text("\n".join([*lines, lines[0].replace("Berlin", "Lisbon")]))
-    from transom.cli.adhoc_files import held
+    from transom.cli.adhoc_files import scan_file
 
-    found = held(stream, tmp_path / "a.log")
+    found = scan_file(stream, tmp_path / "a.log")
     assert (found.events, dict(found.reasons)) == (20, {"bad_time": 1})
 
 

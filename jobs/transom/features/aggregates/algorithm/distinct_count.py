@@ -10,7 +10,8 @@ share of `2**-d` of all hashes. With n of them below:
 so that a set of up to `SIZE` values is counted exactly, but for values of one hash (two among 100,000
 values: one in a billion). Larger ones are off by about 1.2 / sqrt(SIZE) of themselves, a standard error.
 
-`Sample` is that summary for the stairwise chain, set by set; `Samples.windows` counts for many windows at
+`AdaptiveSample` is that summary for the stairwise chain, set by set; `AdaptiveSamples.windows` counts for
+many windows at
 once: at each depth, a hash counts in those windows in which it has no earlier occurrence, which are a
 stretch of its key's windows, so that two running sums tell all of them.
 """
@@ -35,7 +36,7 @@ def depth_of(value: int) -> int:
 
 
 @dataclass(frozen=True)
-class Sample:
+class AdaptiveSample:
     """What is held of a set of hashes: the smallest ones, in order.
 
     Attributes:
@@ -46,14 +47,14 @@ class Sample:
     size: int = SIZE
 
     @classmethod
-    def of(cls, hashes: Iterable[int], size: int = SIZE) -> "Sample":
+    def of(cls, hashes: Iterable[int], size: int = SIZE) -> "AdaptiveSample":
         """Of some hashes, each at least 1 and below 2**63."""
         return cls(tuple(sorted(set(hashes))[: size + 1]), size)
 
-    def __add__(self, later: "Sample") -> "Sample":
-        return Sample.of((*self.hashes, *later.hashes), self.size)
+    def __add__(self, later: "AdaptiveSample") -> "AdaptiveSample":
+        return AdaptiveSample.of((*self.hashes, *later.hashes), self.size)
 
-    def without(self, oldest: "Sample") -> None:
+    def without(self, oldest: "AdaptiveSample") -> None:
         """A value that leaves may also be in what stays."""
 
     @property
@@ -62,7 +63,7 @@ class Sample:
         return 0 if len(self.hashes) <= self.size else depth_of(self.hashes[-1]) + 1
 
     @property
-    def held(self) -> int:
+    def count(self) -> int:
         """How many hashes are in the sample."""
         return sum(depth_of(value) >= self.depth for value in self.hashes)
 
@@ -81,7 +82,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Samples:
+class AdaptiveSamples:
     """The samples of granules of many keys.
 
     Attributes:
@@ -98,11 +99,13 @@ class Samples:
     hashes: Int64s
     size: int = SIZE
 
-    def part(self, start: int, end: int) -> "Samples":
+    def part(self, start: int, end: int) -> "AdaptiveSamples":
         """Those of the granules at `[start, end)`."""
         first = self.first[start : end + 1]
         hashes = self.hashes[first[0] : first[-1]]
-        return Samples(self.key[start:end], self.start[start:end], first - first[0], hashes, self.size)
+        return AdaptiveSamples(
+            self.key[start:end], self.start[start:end], first - first[0], hashes, self.size
+        )
 
     def windows(self, key: Int64s, end: Int64s, length: int) -> Counts:
         """How many distinct values are in each of some windows `[end - length, end)`.
@@ -116,9 +119,9 @@ class Samples:
         held = np.zeros(len(key), dtype=np.int64)
         open_ = np.ones(len(key), dtype=bool)
         # A granule that holds more than its share tells how deep every window that reaches it is.
-        deepest = self._least_depths(many, _depths(self.hashes))
+        deepest = self._min_depths(many, _depths(self.hashes))
         low, high = (position(self.key, self.start, key, bound) for bound in (end - length, end))
-        opened, closed, depths = self._stretches(many, key, end, length)
+        opened, closed, depths = self._ranges(many, key, end, length)
         for depth in range(BITS + 1):
             if not open_.any():
                 break
@@ -133,9 +136,7 @@ class Samples:
         scale = np.exp2(least.astype(float))
         return Counts(held << least, np.sqrt(held * scale * (scale - 1)))
 
-    def _stretches(
-        self, many: Int64s, key: Int64s, end: Int64s, length: int
-    ) -> tuple[Int64s, Int64s, Int64s]:
+    def _ranges(self, many: Int64s, key: Int64s, end: Int64s, length: int) -> tuple[Int64s, Int64s, Int64s]:
         """Of each hash of a granule, the first window that it counts in, the first that it no more does, and
         its depth. It counts in the windows that reach it and not its earlier occurrence."""
         codes, starts = np.repeat(self.key, many), np.repeat(self.start, many)
@@ -148,7 +149,7 @@ class Samples:
         opened, closed = (position(key, end, codes, at) for at in (since, starts + length + 1))
         return opened, closed, _depths(hashes)
 
-    def _least_depths(self, many: Int64s, depths: Int64s) -> Int64s:
+    def _min_depths(self, many: Int64s, depths: Int64s) -> Int64s:
         """The depth of each granule's own set."""
         if not len(many):
             return many

@@ -6,8 +6,8 @@ extremes. A window of level k that reports at `f` covers `[f - range_k, f)` and 
 granules, so that every raw record is read once and the cost of a further level does not depend on its
 range.
 
-Sums are exact where `max(|minimum|, |maximum|) * values < 2**62` (`Summary.exact`). The magnitudes of all
-of a window's values are then no more than that together, and int64 holds every part of their sum, in
+Sums are exact where `max(|minimum|, |maximum|) * values < 2**62` (`ColumnSummary.exact`). The magnitudes of
+all of a window's values are then no more than that together, and int64 holds every part of their sum, in
 whatever order it is made. A window keeps this rule only where its granules do.
 
 The fast form (`Granules.windows`) slides over many keys at a time with numpy; `reference` recomputes
@@ -24,15 +24,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from transom.core.exact_sums import BOUND, Int64s
-from transom.features.aggregates.algorithm.linear_fit import BITS, MOST, Lines, Series, means
+from transom.core.exact_sums import MAX_EXACT_SUM, Int64s
+from transom.features.aggregates.algorithm.linear_fit import BITS, MAX_UNIT_VALUE, FittedLines, Series, means
 
 _EMPTY_MIN = np.iinfo(np.int64).max
 _EMPTY_MAX = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
-class Level:
+class WindowLevel:
     """One granularity: windows `[f - range, f)` at every `f` that is a multiple of `slide`.
 
     Attributes:
@@ -49,7 +49,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Summary:
+class ColumnSummary:
     """Figures of one column, an element a granule or window.
 
     `minimum` and `maximum` mean nothing where `values` is zero, `total` nothing where it is not exact.
@@ -71,12 +71,12 @@ class Summary:
     def exact(self) -> npt.NDArray[np.bool_]:
         """Where `total` is the sum of the values, by these figures alone."""
         # A product of doubles may be off by far less than the factor of two up to int64's end.
-        sure: npt.NDArray[np.bool_] = self.largest * self.values < BOUND
+        sure: npt.NDArray[np.bool_] = self.largest * self.values < MAX_EXACT_SUM
         return sure
 
 
 @dataclass(frozen=True)
-class Windows:
+class ReportWindows:
     """The reports of one level, ordered by key, then by end.
 
     Attributes:
@@ -89,8 +89,8 @@ class Windows:
     key: Int64s
     end: Int64s
     records: Int64s
-    columns: Mapping[str, Summary]
-    lines: Mapping[str | None, Lines]
+    columns: Mapping[str, ColumnSummary]
+    lines: Mapping[str | None, FittedLines]
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,11 @@ class Granules:
     key: Int64s
     start: Int64s
     records: Int64s
-    columns: Mapping[str, Summary]
+    columns: Mapping[str, ColumnSummary]
 
     def ordered(self) -> "Granules":
         """These granules, by key and then by time."""
-        return self.taken(self.order())
+        return self.take(self.order())
 
     def order(self) -> Int64s:
         """Where those by key and then by time are among these."""
@@ -126,16 +126,16 @@ class Granules:
         firsts = np.flatnonzero(np.diff(self.key, prepend=-1))
         cuts = firsts[np.diff(firsts // most, prepend=-1) > 0]
         for start, end in pairwise([*cuts.tolist(), len(self.key)]):
-            yield self.taken(slice(start, end))
+            yield self.take(slice(start, end))
 
-    def taken(self, order: Int64s | slice) -> "Granules":
+    def take(self, order: Int64s | slice) -> "Granules":
         """Some of these, or all, in some order."""
         return Granules(
             self.key[order],
             self.start[order],
             self.records[order],
             {
-                name: Summary(s.values[order], s.total[order], s.minimum[order], s.maximum[order])
+                name: ColumnSummary(s.values[order], s.total[order], s.minimum[order], s.maximum[order])
                 for name, s in self.columns.items()
             },
         )
@@ -146,7 +146,7 @@ class Granules:
         columns = {}
         for name, summary in self.columns.items():
             empty = summary.values == 0
-            columns[name] = Summary(
+            columns[name] = ColumnSummary(
                 np.add.reduceat(summary.values, first),
                 np.add.reduceat(summary.total, first),
                 np.minimum.reduceat(np.where(empty, _EMPTY_MIN, summary.minimum), first),
@@ -171,32 +171,32 @@ class Granules:
         """
         units = self.coarsened(unit)
         there = units.columns[column].values > 0
-        units = units.taken(np.flatnonzero(there))
+        units = units.take(np.flatnonzero(there))
         summary = units.columns[column]
         # What may have wrapped around is not known to be too large, but not to be exact either.
         fits = summary.exact if value in ("mean", "sum") else np.ones(len(units.key), dtype=bool)
         if value == "mean":
-            fits &= summary.largest < MOST
+            fits &= summary.largest < MAX_UNIT_VALUE
             values = means(np.where(fits, summary.total, 0), summary.values)
         else:
             figures = {"sum": summary.total, "min": summary.minimum, "max": summary.maximum}
-            fits &= np.abs(figures[value].astype(float)) < MOST
+            fits &= np.abs(figures[value].astype(float)) < MAX_UNIT_VALUE
             values = np.where(fits, figures[value], 0) << BITS
         return Series(units.key, units.start // unit, values, fits, unit, carried)
 
     def counts(self, unit: int) -> Series:
         """How many records each unit has; 0 where there is none."""
         units = self.coarsened(unit)
-        fits = units.records < MOST
+        fits = units.records < MAX_UNIT_VALUE
         values = np.where(fits, units.records, 0) << BITS
         return Series(units.key, units.start // unit, values, fits, unit, carried=False)
 
     def windows(
         self,
-        level: Level,
+        level: WindowLevel,
         stretches: Sequence[tuple[int, int]],
         series: Mapping[str | None, Series] | None = None,
-    ) -> Windows:
+    ) -> ReportWindows:
         """Every window of a level that holds a record and reports inside one of some stretches.
 
         Args:
@@ -226,14 +226,14 @@ class Granules:
             order = _order(units.key[last], end)
             last, end = last[order], end[order]
         first = position(units.key, unit, units.key[last], end - mu)
-        lines: dict[str | None, Lines] = {}
+        lines: dict[str | None, FittedLines] = {}
         for name, of in (series or {}).items():
             # A window's values lie in its units: these tell where they begin and end, once for all windows.
             before = position(of.key, of.unit * of.length // level.slide, units.key, unit)
             behind = np.append(before, len(of.key))[last + 1]
             ends = end * (level.slide // of.length)
             lines[name] = of.lines(before[first], behind, ends, level.range // of.length)
-        return Windows(
+        return ReportWindows(
             units.key[last],
             end * level.slide,
             _window_sums(units.records, first, last),
@@ -278,8 +278,8 @@ def _window_sums(amounts: Int64s, first: Int64s, last: Int64s) -> Int64s:
     return difference
 
 
-def _slide(summary: Summary, first: Int64s, last: Int64s) -> Summary:
-    return Summary(
+def _slide(summary: ColumnSummary, first: Int64s, last: Int64s) -> ColumnSummary:
+    return ColumnSummary(
         _window_sums(summary.values, first, last),
         _window_sums(summary.total, first, last),
         _extreme(np.minimum, summary.minimum, first, last),
@@ -305,7 +305,7 @@ def _extreme(choose: np.ufunc, values: Int64s, first: Int64s, last: Int64s) -> I
 
 def reference(
     records: Iterable[tuple[Any, int, Mapping[str, int | None]]],
-    level: Level,
+    level: WindowLevel,
     after: int,
     until: int,
 ) -> Iterator[dict[str, Any]]:

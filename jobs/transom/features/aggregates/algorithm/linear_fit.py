@@ -11,8 +11,8 @@ window that holds a value is known. So with `n` known units, numbered `x = 0 .. 
     level = sum(y) / n, the line's value at xbar = (n - 1) / 2
 
 which is what the paper's equations 6 and 7 come to, with time centred. All sums are distributive, and exact
-where no unit's value reaches `MOST`, in windows of up to `2**15` units: no digit is lost at times of today.
-Of fewer than two units there is no line.
+where no unit's value reaches `MAX_UNIT_VALUE`, in windows of up to `2**15` units: no digit is lost at times
+of today. Of fewer than two units there is no line.
 
 `Line` holds the terms of a series, record by record, for the stairwise chain. `Series.lines` gives those of
 many windows at once, from running sums: a value that is carried is the same in every window that holds it.
@@ -29,7 +29,7 @@ from transom.core.exact_sums import Int64s
 
 BITS = 20
 ONE = 2**BITS
-MOST = 2 ** (62 - BITS)
+MAX_UNIT_VALUE = 2 ** (62 - BITS)
 """No unit's value is as large, in steps of its resolution."""
 HALF = 31
 """Bits of the lower half of a value: int64 holds `sum(x * y)` of either half of any `2**15` units."""
@@ -101,29 +101,29 @@ def mean(total: int, values: int) -> int:
 
 
 @dataclass(frozen=True)
-class Wide:
+class WideInt:
     """Whole numbers beyond int64: `high * 2**HALF + low`, with `low` of any sign."""
 
     high: Int64s
     low: Int64s
 
-    def __add__(self, other: "Wide") -> "Wide":
-        return Wide(self.high + other.high, self.low + other.low)
+    def __add__(self, other: "WideInt") -> "WideInt":
+        return WideInt(self.high + other.high, self.low + other.low)
 
-    def __sub__(self, other: "Wide") -> "Wide":
-        return Wide(self.high - other.high, self.low - other.low)
+    def __sub__(self, other: "WideInt") -> "WideInt":
+        return WideInt(self.high - other.high, self.low - other.low)
 
-    def times(self, factor: Int64s | int) -> "Wide":
+    def times(self, factor: Int64s | int) -> "WideInt":
         """These numbers, each so many times."""
-        return Wide(self.high * factor, self.low * factor)
+        return WideInt(self.high * factor, self.low * factor)
 
-    def taken(self, order: Int64s) -> "Wide":
+    def take(self, order: Int64s) -> "WideInt":
         """Some of these numbers."""
-        return Wide(self.high[order], self.low[order])
+        return WideInt(self.high[order], self.low[order])
 
-    def where(self, condition: npt.NDArray[np.bool_]) -> "Wide":
+    def where(self, condition: npt.NDArray[np.bool_]) -> "WideInt":
         """These numbers, and 0 where a condition does not hold."""
-        return Wide(np.where(condition, self.high, 0), np.where(condition, self.low, 0))
+        return WideInt(np.where(condition, self.high, 0), np.where(condition, self.low, 0))
 
     def floats(self) -> npt.NDArray[np.float64]:
         """As doubles, to their last digit but one."""
@@ -136,13 +136,13 @@ class Wide:
         return [(high << HALF) + low for high, low in zip(self.high.tolist(), self.low.tolist(), strict=True)]
 
     @classmethod
-    def of(cls, numbers: Int64s) -> "Wide":
+    def of(cls, numbers: Int64s) -> "WideInt":
         """Numbers below `2**62`."""
         return cls(numbers >> HALF, numbers & _LOW)
 
 
 @dataclass(frozen=True)
-class Lines:
+class FittedLines:
     """The terms of the lines of many windows.
 
     Attributes:
@@ -153,23 +153,23 @@ class Lines:
     """
 
     units: Int64s
-    total: Wide
-    moment: Wide
+    total: WideInt
+    moment: WideInt
     exact: npt.NDArray[np.bool_]
 
     @property
-    def there(self) -> npt.NDArray[np.bool_]:
+    def exists(self) -> npt.NDArray[np.bool_]:
         """Where there is a line."""
         line: npt.NDArray[np.bool_] = self.units > 1
         return line
 
     def slope(self) -> npt.NDArray[np.float64]:
         """Change of the value from a unit to the next; 0 where there is no line."""
-        n = np.where(self.there, self.units, 2)
+        n = np.where(self.exists, self.units, 2)
         above = (self.moment.times(2) - self.total.times(n - 1)).floats()
         n = n.astype(float)
         steep = 6.0 * above / (n * (n - 1) * (n + 1) * ONE)
-        return np.where(self.there, steep, 0.0)
+        return np.where(self.exists, steep, 0.0)
 
     def at(self, number: Int64s) -> npt.NDArray[np.float64]:
         """The line's value at a unit, counted from the first known one."""
@@ -200,7 +200,7 @@ class Series:
     length: int = 1
     carried: bool = True
 
-    def lines(self, first: Int64s, after: Int64s, end: Int64s, units: int) -> Lines:
+    def lines(self, first: Int64s, after: Int64s, end: Int64s, units: int) -> FittedLines:
         """The terms of the lines of many windows.
 
         Args:
@@ -212,21 +212,21 @@ class Series:
         oldest, newest = np.where(known, first, 0), np.where(known, after - 1, 0)
         if not len(self.key):
             nothing = np.zeros(len(first), dtype=np.int64)
-            return Lines(nothing, Wide(nothing, nothing), Wide(nothing, nothing), nothing == 0)
+            return FittedLines(nothing, WideInt(nothing, nothing), WideInt(nothing, nothing), nothing == 0)
         base = self.unit.min()
         numbers, until = self.unit - base, end - base
         # Of a key's last value nothing is asked here: no window goes over to the next key.
         following = np.append(numbers[1:], 0) if self.carried else numbers + 1
-        values = Wide.of(self.value)
+        values = WideInt.of(self.value)
         totals = _running(values.times(following - numbers))
         moments = _running(values.times(_numbers(numbers, following)))
-        low, last = numbers[newest], values.taken(newest)
+        low, last = numbers[newest], values.take(newest)
         high = until if self.carried else low + 1
-        total = totals.taken(newest) - totals.taken(oldest) + last.times(high - low)
-        moment = moments.taken(newest) - moments.taken(oldest) + last.times(_numbers(low, high))
+        total = totals.take(newest) - totals.take(oldest) + last.times(high - low)
+        moment = moments.take(newest) - moments.take(oldest) + last.times(_numbers(low, high))
         origin = numbers[oldest] if self.carried else until - units
         misfits = np.concatenate([[0], np.cumsum(~self.fits)])
-        return Lines(
+        return FittedLines(
             np.where(known, until - origin, 0),
             total.where(known),
             (moment - total.times(origin)).where(known),
@@ -240,10 +240,10 @@ def _numbers(low: Int64s, high: Int64s) -> Int64s:
     return found
 
 
-def _running(amounts: Wide) -> Wide:
+def _running(amounts: WideInt) -> WideInt:
     # Running sums may wrap around; differences of them are exact as long as a window's own sum is.
     sums = (np.concatenate([[np.int64(0)], np.cumsum(part)]) for part in (amounts.high, amounts.low))
-    return Wide(*sums)
+    return WideInt(*sums)
 
 
 def means(total: Int64s, values: Int64s) -> Int64s:

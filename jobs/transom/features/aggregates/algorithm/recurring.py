@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from transom.core.exact_sums import Int64s
-from transom.features.aggregates.algorithm.granules import Granules, Level
+from transom.features.aggregates.algorithm.granules import Granules, WindowLevel
 from transom.features.aggregates.algorithm.rings import Rings
-from transom.features.aggregates.algorithm.stairwise_reference import Report
+from transom.features.aggregates.algorithm.stairwise_reference import LevelReport
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Items:
         return Items(Counter(self.records) - Counter(oldest.records))
 
 
-def of_report(report: Report[Items]) -> dict[Hashable, tuple[int, ...]]:
+def of_report(report: LevelReport[Items]) -> dict[Hashable, tuple[int, ...]]:
     """The recurring items of a report of the widest level: how many records each has in every ring."""
     if any(ring is None for ring in report.rings):
         return {}
@@ -65,7 +65,7 @@ class Recurring:
 
 
 def recurring(
-    granules: Granules, length: int, levels: Sequence[Level], stretches: Sequence[tuple[int, int]]
+    granules: Granules, length: int, levels: Sequence[WindowLevel], stretches: Sequence[tuple[int, int]]
 ) -> Recurring:
     """The recurring items at every report of the widest level.
 

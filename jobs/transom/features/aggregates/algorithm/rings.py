@@ -22,11 +22,11 @@ class Rings:
     """Where the rings of some windows are among ordered granules.
 
     Attributes:
-        before: shape (levels + 1, windows): how many granules precede each window's end, and the rear of each
-            of its levels, the finest first.
+        preceding: shape (levels + 1, windows): how many granules precede each window's end, and the rear of
+            each of its levels, the finest first.
     """
 
-    before: Int64s
+    preceding: Int64s
 
     @classmethod
     def of(cls, granules: Granules, length: int, key: Int64s, end: Int64s, ranges: Sequence[int]) -> "Rings":
@@ -47,7 +47,7 @@ class Rings:
         Exact where the window's own sum is.
         """
         running = np.concatenate([[np.int64(0)], np.cumsum(amounts)])
-        upto = running[self.before]
+        upto = running[self.preceding]
         found: Int64s = upto[:-1] - upto[1:]
         return found
 

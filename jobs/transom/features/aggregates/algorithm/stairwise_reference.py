@@ -16,8 +16,8 @@ level is small.
     g_2                             g_1             g_0
     [0      |4      )               [8  |10 )       [12|13|14|15)        granules of 4, 2 and 1
 
-What granules hold is any `Summary`: `Sums` here; `Line`, for the linear fit. The definition of a window
-without any chain is `granules.reference`; the form that is fast is `granules.Granules.windows`.
+What granules hold is any `GranuleSummary`: `Sums` here; `Line`, for the linear fit. The definition of a
+window without any chain is `granules.reference`; the form that is fast is `granules.Granules.windows`.
 """
 
 from collections import deque
@@ -28,10 +28,10 @@ from math import gcd
 from operator import add
 from typing import Generic, Protocol, Self, TypeVar
 
-from transom.features.aggregates.algorithm.granules import Level
+from transom.features.aggregates.algorithm.granules import WindowLevel
 
 
-class Summary(Protocol):
+class GranuleSummary(Protocol):
     """What a granule holds of its records."""
 
     def __add__(self, later: Self) -> Self:
@@ -41,7 +41,7 @@ class Summary(Protocol):
         """What is left when the oldest part of it leaves; None where that takes all other parts to tell."""
 
 
-T = TypeVar("T", bound=Summary)
+T = TypeVar("T", bound=GranuleSummary)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Report(Generic[T]):
+class LevelReport(Generic[T]):
     """What one level says when it has slid.
 
     Attributes:
@@ -159,7 +159,7 @@ class Chain(Generic[T]):
         start: `s`; nothing is of a time before it.
     """
 
-    def __init__(self, levels: Sequence[Level], start: int) -> None:
+    def __init__(self, levels: Sequence[WindowLevel], start: int) -> None:
         self.levels, self.start, self.clock = levels, start, start
         slides = [level.slide for level in levels]
         # As coarse as every level from here on permits: its own slide, where that divides those above.
@@ -168,7 +168,7 @@ class Chain(Generic[T]):
         # What waits has the granules that it had below.
         self._buffers: list[_Node[T]] = [_Node(length, start) for length in [lengths[0], *lengths[:-1]]]
 
-    def receive(self, time: int, summary: T) -> Iterator[Report[T]]:
+    def receive(self, time: int, summary: T) -> Iterator[LevelReport[T]]:
         """Takes a record; first gives the reports of all times until then.
 
         Raises:
@@ -179,7 +179,7 @@ class Chain(Generic[T]):
         yield from self.advance(time)
         self._buffers[0].accept(time, summary)
 
-    def advance(self, until: int) -> Iterator[Report[T]]:
+    def advance(self, until: int) -> Iterator[LevelReport[T]]:
         """Moves on to a time, and gives the reports of all times until then, this one included."""
         while (at := self._next()) <= until:
             self.clock = at
@@ -226,7 +226,7 @@ class Chain(Generic[T]):
         past = self.clock - self.start
         return min(self.clock + level.slide - past % level.slide for level in self.levels)
 
-    def _slide(self, now: int) -> Iterator[Report[T]]:
+    def _slide(self, now: int) -> Iterator[LevelReport[T]]:
         """All levels whose time it is, from the bottom up."""
         for k, level in enumerate(self.levels):
             if (now - self.start) % level.slide:
@@ -240,7 +240,7 @@ class Chain(Generic[T]):
                     self._buffers[k + 1].accept(time, granule)
             rings = self._rings(k, now - level.range)
             if any(ring is not None for ring in rings):
-                yield Report(k, now, rings)
+                yield LevelReport(k, now, rings)
 
     def _rings(self, level: int, rear: int) -> tuple[T | None, ...]:
         """Core and buffer of each level; buffers hold something only where slides are no multiples of each
@@ -257,8 +257,8 @@ def _added(summaries: Iterable[T | None]) -> T | None:
 
 
 def reports(
-    records: Iterable[tuple[int, T]], levels: Sequence[Level], start: int, until: int
-) -> Iterator[Report[T]]:
+    records: Iterable[tuple[int, T]], levels: Sequence[WindowLevel], start: int, until: int
+) -> Iterator[LevelReport[T]]:
     """Every report of one key's records, in the order of time, up to and with `until`.
 
     A window without records is not reported.

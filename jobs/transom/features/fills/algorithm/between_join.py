@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from transom.arrays.batched_search import extreme
-from transom.core.exact_sums import BOUND, Int64s
-from transom.features.frames.algorithm.readings import Ordered
+from transom.core.exact_sums import MAX_EXACT_SUM, Int64s
+from transom.features.frames.algorithm.readings import SortedIndex
 
 
-class Interval(NamedTuple):
+class KeyInterval(NamedTuple):
     """One interval `[start, end)` of a key, as the plain form takes it."""
 
     key: object
@@ -27,7 +27,7 @@ class Interval(NamedTuple):
 
 
 def nested_loop(
-    intervals: Sequence[Interval], rows: Sequence[tuple[object, int]]
+    intervals: Sequence[KeyInterval], rows: Sequence[tuple[object, int]]
 ) -> Iterator[tuple[int, int]]:
     """Every interval against every row: the numbers of those that belong together, as definition 6 has it."""
     for number, interval in enumerate(intervals):
@@ -45,26 +45,26 @@ class Between:
     """
 
     first: Int64s
-    behind: Int64s
+    stop: Int64s
 
     @classmethod
-    def of(cls, rows: Ordered, key: Int64s, start: Int64s, end: Int64s) -> "Between":
+    def of(cls, rows: SortedIndex, key: Int64s, start: Int64s, end: Int64s) -> "Between":
         """Of intervals `[start, end)`, in any order.
 
         Args:
             rows: by key and then by time.
             key: of each interval, a code as of the rows.
         """
-        first = rows.behind(key, start - 1)
-        return cls(first, np.maximum(rows.behind(key, end - 1), first))
+        first = rows.first_after(key, start - 1)
+        return cls(first, np.maximum(rows.first_after(key, end - 1), first))
 
-    def many(self) -> Int64s:
+    def count(self) -> Int64s:
         """How many rows each interval has."""
-        return self.behind - self.first
+        return self.stop - self.first
 
     def pairs(self) -> tuple[Int64s, Int64s]:
         """The numbers of the intervals and of the rows that belong together: as many as there are matches."""
-        many = self.many()
+        many = self.count()
         before = np.cumsum(many) - many
         interval = np.repeat(np.arange(len(many)), many)
         return interval, np.arange(len(interval)) + np.repeat(self.first - before, many)
@@ -76,14 +76,14 @@ class Between:
             OverflowError: it might not fit into 62 bits.
         """
         largest = max(abs(int(values.max(initial=0))), abs(int(values.min(initial=0))))
-        if largest * int(self.many().max(initial=0)) >= BOUND:
+        if largest * int(self.count().max(initial=0)) >= MAX_EXACT_SUM:
             raise OverflowError(
                 f"sums must stay below 2^62 steps of the column's resolution; got "
-                f"{int(self.many().max())} values of up to {largest} steps: a coarser resolution helps"
+                f"{int(self.count().max())} values of up to {largest} steps: a coarser resolution helps"
             )
         # Running sums may go round; the difference of two does not, as it fits.
         sums = np.append(0, np.cumsum(values))
-        found: Int64s = sums[self.behind] - sums[self.first]
+        found: Int64s = sums[self.stop] - sums[self.first]
         return found
 
     def extremes(self, values: Int64s, join: np.ufunc, none: int) -> Int64s:
@@ -94,6 +94,6 @@ class Between:
             none: what an interval without rows has.
         """
         found = np.full(len(self.first), none, dtype=values.dtype)
-        some = np.flatnonzero(self.behind > self.first)
-        found[some] = extreme(values, self.first[some], self.behind[some], join)
+        some = np.flatnonzero(self.stop > self.first)
+        found[some] = extreme(values, self.first[some], self.stop[some], join)
         return found

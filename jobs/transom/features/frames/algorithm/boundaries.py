@@ -13,33 +13,40 @@ import numpy as np
 import numpy.typing as npt
 
 from transom.arrays.batched_search import first_at_least, first_of_range
-from transom.core.exact_sums import BOUND, Bools, Int64s
-from transom.features.frames.algorithm.readings import NEVER, NONE, Nulls, Ordered, Readings, Rows
+from transom.core.exact_sums import MAX_EXACT_SUM, Bools, Int64s
+from transom.features.frames.algorithm.readings import (
+    FAR_FUTURE,
+    MISSING,
+    Nulls,
+    ReadingRows,
+    Readings,
+    SortedIndex,
+)
 from transom.features.frames.algorithm.reference import (
     Aggregate,
     Boundary,
     Delta,
-    Framing,
+    FrameSpec,
     Marked,
     Threshold,
     Trend,
 )
 
 
-def opens(framing: Framing, readings: Readings) -> Bools:
+def opens(framing: FrameSpec, readings: Readings) -> Bools:
     """Whether a frame may begin with a reading, as the kind says."""
     kind = framing.kind
     if isinstance(kind, Threshold):
         return readings.holds
     if isinstance(kind, Aggregate) and not kind.minimal:
-        of = Of(kind)
+        of = AggregateThreshold(kind)
         ones = np.ones(len(readings.key), dtype=np.int64)
         return of.holds(of.measured(ones, readings.value, readings.value, readings.value))
     return np.ones(len(readings.key), dtype=bool)
 
 
 @dataclass(frozen=True)
-class Of:
+class AggregateThreshold:
     """An aggregate's condition in whole numbers: what is measured is `bound` at least.
 
     Sums and counts add up, and so does `q sum - p count` of an average that is compared with `p / q`. The
@@ -60,7 +67,7 @@ class Of:
         return 1 if self.kind.compared in (">", ">=") else -1
 
     @property
-    def one_will_do(self) -> bool:
+    def is_existential(self) -> bool:
         """Whether an extreme's condition holds as soon as one reading meets it; else all have to."""
         return (self.kind.function == "max") is (self.sign > 0)
 
@@ -108,22 +115,22 @@ class Cuts:
     """Where the frames end that begin with each row.
 
     Attributes:
-        behind: the first row behind the frame.
+        stop: the first row behind the frame.
         completed: whether it is complete with its last row, whatever comes.
-        met: whether it is a start that ends it, and nothing else at the same row.
+        condition_met: whether it is a start that ends it, and nothing else at the same row.
     """
 
-    behind: Int64s
+    stop: Int64s
     completed: Bools
-    met: Bools
+    condition_met: Bools
 
 
-class Cutting:
+class FrameBoundaries:
     """All that cuts the frames of some rows."""
 
-    def __init__(self, framing: Framing, rows: Rows, nulls: Ordered) -> None:
+    def __init__(self, framing: FrameSpec, rows: ReadingRows, nulls: SortedIndex) -> None:
         self.framing, self.rows, self.size = framing, rows, len(rows.key)
-        self.here, self.ordered = np.arange(self.size), Ordered(rows.key, rows.time)
+        self.here, self.ordered = np.arange(self.size), SortedIndex(rows.key, rows.time)
         self._nulls = nulls
 
     @cached_property
@@ -144,23 +151,23 @@ class Cutting:
 
     @cached_property
     def next_time(self) -> Int64s:
-        """When the next row of the same key comes; `NEVER` where there is none."""
+        """When the next row of the same key comes; `FAR_FUTURE` where there is none."""
         late = np.append(self.new_key[1:], True)[: self.size]
-        return np.where(late, NEVER, np.append(self.rows.time[1:], NEVER)[: self.size])
+        return np.where(late, FAR_FUTURE, np.append(self.rows.time[1:], FAR_FUTURE)[: self.size])
 
     @cached_property
     def nulls(self) -> Nulls:
         """The null readings between each row and the next one of its key; none of a schedule, where these are
         no different from those that have not come."""
         rows = self.rows
-        return Nulls.of(self._nulls, rows.key, rows.time, self.next_time).behind(rows.left)
+        return Nulls.of(self._nulls, rows.key, rows.time, self.next_time).after(rows.open_state)
 
     @cached_property
     def missed(self) -> Int64s:
         """How many readings are missing between a row and the one before it, of the same key."""
         if self.framing.scheduled:
             return self.gap // self.framing.every - 1
-        return np.append(0, self.nulls.many[:-1])[: self.size]
+        return np.append(0, self.nulls.count[:-1])[: self.size]
 
     @cached_property
     def by_place(self) -> Bools:
@@ -174,20 +181,22 @@ class Cutting:
             case Threshold():
                 cut |= ~(self.rows.holds & np.append(True, self.rows.holds[:-1])[: self.size])
             case Boundary(step):
-                _fits(value[value != NONE], step.denominator)
+                _fits(value[value != MISSING], step.denominator)
                 many, step_ = step.denominator, step.numerator
                 cut |= value * many // step_ != before * many // step_
             case Trend(rising):
                 cut |= (value <= before) if rising else (value >= before)
-            case Aggregate(minimal=False) as kind if not Of(kind).adds and not Of(kind).one_will_do:
-                cut |= ~Of(kind).holds(self._measured)
+            case Aggregate(minimal=False) as kind if (
+                not AggregateThreshold(kind).adds and not AggregateThreshold(kind).is_existential
+            ):
+                cut |= ~AggregateThreshold(kind).holds(self._measured)
         cut |= np.append(False, self.rows.ends[:-1])[: self.size]
         return cut
 
     @cached_property
     def by_start(self) -> Bools:
         """Whether a row starts a frame of its own, and ends what is open."""
-        if self.framing.meeting == "continue":
+        if self.framing.when_open == "continue":
             return np.zeros(self.size, dtype=bool)
         return self.rows.starts
 
@@ -195,13 +204,13 @@ class Cutting:
     def only_by_place(self) -> bool:
         """Whether nothing that cuts depends on where a frame begins."""
         framing = self.framing
-        unbound = framing.most_time is None and framing.most_records is None
+        unbound = framing.max_time is None and framing.max_records is None
         kind = framing.kind
         free = isinstance(kind, Threshold | Boundary | Trend | Marked)
         return unbound and free
 
     @cached_property
-    def found(self) -> Cuts:
+    def ends(self) -> Cuts:
         """Of every row."""
         behind = _next(self.by_place)
         completed = self._ended(behind)
@@ -217,14 +226,14 @@ class Cutting:
         return self.rows.ends[behind - 1]
 
     def _by_time(self, behind: Int64s) -> tuple[Int64s, Bools]:
-        most, no = self.framing.most_time, np.zeros(self.size, dtype=bool)
+        most, no = self.framing.max_time, np.zeros(self.size, dtype=bool)
         if most is None:
             return behind, no
         late = self.rows.first + most - self.framing.every
         return np.minimum(behind, np.maximum(self._first_after(late), self.here + 1)), no
 
     def _by_records(self, behind: Int64s) -> tuple[Int64s, Bools]:
-        most = self.framing.most_records
+        most = self.framing.max_records
         if most is None:
             return behind, np.zeros(self.size, dtype=bool)
         full = self.here + 1 + np.maximum(most - self.rows.records, 0)
@@ -237,7 +246,11 @@ class Cutting:
             return np.maximum(found, self.here + 1), np.zeros(self.size, dtype=bool)
         if not isinstance(kind, Aggregate):
             return behind, np.zeros(self.size, dtype=bool)
-        return self._completing(kind, behind) if kind.minimal else (self._broken(kind, behind), self._no)
+        return (
+            self._completing(kind, behind)
+            if kind.minimal
+            else (self._condition_broken(kind, behind), self._no)
+        )
 
     @property
     def _no(self) -> Bools:
@@ -247,7 +260,7 @@ class Cutting:
     def _measured(self) -> Int64s:
         assert isinstance(self.framing.kind, Aggregate)
         rows = self.rows
-        return Of(self.framing.kind).measured(rows.records, rows.total, rows.low, rows.high)
+        return AggregateThreshold(self.framing.kind).measured(rows.records, rows.total, rows.low, rows.high)
 
     @cached_property
     def _added(self) -> tuple[Int64s, Int64s]:
@@ -261,9 +274,9 @@ class Cutting:
         upto = sums - (sums - measured)[heads][key]
         return upto - measured, upto
 
-    def _broken(self, kind: Aggregate, behind: Int64s) -> Int64s:
+    def _condition_broken(self, kind: Aggregate, behind: Int64s) -> Int64s:
         """The first row with which the condition does not hold any more."""
-        of = Of(kind)
+        of = AggregateThreshold(kind)
         if not of.adds:
             return behind  # by place
         # Below the bound is the negative above its negative.
@@ -272,16 +285,18 @@ class Cutting:
 
     def _completing(self, kind: Aggregate, behind: Int64s) -> tuple[Int64s, Bools]:
         """Behind the first row with which the condition holds and the frame is long enough."""
-        of = Of(kind)
+        of = AggregateThreshold(kind)
         enough = np.maximum(self._enough, self.here)
         if of.adds:
             before, upto = self._added
             reached = first_at_least(upto, np.minimum(enough, behind), behind, before + of.bound)
         else:
             met = of.holds(self._measured)
-            first = this_or_next(met if of.one_will_do else ~met)
+            first = this_or_next(met if of.is_existential else ~met)
             reached = (
-                np.maximum(enough, first) if of.one_will_do else np.where(enough < first, enough, self.size)
+                np.maximum(enough, first)
+                if of.is_existential
+                else np.where(enough < first, enough, self.size)
             )
         completes: Bools = reached < behind
         return np.where(completes, reached + 1, behind), completes
@@ -290,12 +305,12 @@ class Cutting:
     def _enough(self) -> Int64s:
         """The first row with which a frame is long enough."""
         framing, rows = self.framing, self.rows
-        least = rows.first + framing.least_time - framing.every
+        least = rows.first + framing.min_time - framing.every
         found: Int64s = np.maximum(self.here + framing.fewest - rows.records, self._first_after(least - 1))
         return found
 
     def _first_after(self, times: Int64s) -> Int64s:
-        return self.ordered.behind(self.rows.key, times)
+        return self.ordered.first_after(self.rows.key, times)
 
 
 def _next(flags: Bools) -> Int64s:
@@ -312,7 +327,7 @@ def this_or_next(flags: Bools) -> Int64s:
 
 def _fits(values: Int64s, times: int) -> None:
     largest = max(abs(int(values.max(initial=0))), abs(int(values.min(initial=0))))
-    if largest * abs(times) >= BOUND:
+    if largest * abs(times) >= MAX_EXACT_SUM:
         raise OverflowError(
             f"sums must stay below 2^62 steps of the column's resolution; got values of up to {largest} "
             f"steps, {times} of them together: a coarser resolution helps"
@@ -320,7 +335,7 @@ def _fits(values: Int64s, times: int) -> None:
 
 
 def _fits_together(magnitudes: npt.NDArray[np.float64]) -> None:
-    if (largest := float(magnitudes.max(initial=0))) >= BOUND:
+    if (largest := float(magnitudes.max(initial=0))) >= MAX_EXACT_SUM:
         raise OverflowError(
             "sums must stay below 2^62 steps of the column's resolution; got values of one key that come to "
             f"{largest:.3g} steps together: a coarser resolution helps"

@@ -8,33 +8,33 @@ import numpy as np
 from transom.arrays.batched_search import extreme, first_at_least
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.frames.algorithm.boundaries import Cutting, this_or_next
-from transom.features.frames.algorithm.readings import NEVER, Columns
+from transom.features.frames.algorithm.boundaries import FrameBoundaries, this_or_next
+from transom.features.frames.algorithm.readings import FAR_FUTURE, ColumnBatch
 
 
-class Found(NamedTuple):
+class FrameRanges(NamedTuple):
     """Frames, in order.
 
     Attributes:
         start: the first row of each.
-        behind: the first row behind it.
+        stop: the first row behind it.
         completed: whether it is complete with its last row, whatever comes.
-        met: whether it is a start that ends it, and nothing else at the same row.
+        condition_met: whether it is a start that ends it, and nothing else at the same row.
     """
 
     start: Int64s
-    behind: Int64s
+    stop: Int64s
     completed: Bools
-    met: Bools
+    condition_met: Bools
 
 
-def frames_of(cutting: Cutting) -> Found:
+def frames_of(cutting: FrameBoundaries) -> FrameRanges:
     """The frames: the first of each key begins with the first row that may begin one, every other with the
     first such row behind the one before."""
     return _runs(cutting) if cutting.only_by_place else _chained(cutting)
 
 
-def _runs(cutting: Cutting) -> Found:
+def _runs(cutting: FrameBoundaries) -> FrameRanges:
     """Where the place alone says where to cut, a frame begins with the first of the rows
     between two cuts that may."""
     size, cut = cutting.size, cutting.by_place | cutting.by_start
@@ -43,41 +43,41 @@ def _runs(cutting: Cutting) -> Found:
     start = this_or_next(cutting.rows.opens)[heads]
     start, behind = start[start < behind], behind[start < behind]
     met = np.append(cutting.by_start & ~cutting.by_place, False)[behind]
-    return Found(start, behind, cutting.rows.ends[behind - 1], met)
+    return FrameRanges(start, behind, cutting.rows.ends[behind - 1], met)
 
 
-def _chained(cutting: Cutting) -> Found:
+def _chained(cutting: FrameBoundaries) -> FrameRanges:
     """From the first frames of every key on with each step twice as far: one, two, four, eight frames."""
-    cuts, opening = cutting.found, np.append(this_or_next(cutting.rows.opens), cutting.size)
+    cuts, opening = cutting.ends, np.append(this_or_next(cutting.rows.opens), cutting.size)
     begins = np.zeros(cutting.size + 1, dtype=bool)
     begins[opening[np.flatnonzero(cutting.new_key)]] = True
-    further, found = np.append(opening[cuts.behind], cutting.size), 0
+    further, found = np.append(opening[cuts.stop], cutting.size), 0
     while found < (found := int(np.count_nonzero(begins))):
         begins[further[np.flatnonzero(begins)]] = True
         further = further[further]
     start = np.flatnonzero(begins[:-1])
-    return Found(start, cuts.behind[start], cuts.completed[start], cuts.met[start])
+    return FrameRanges(start, cuts.stop[start], cuts.completed[start], cuts.condition_met[start])
 
 
-def every_one(cutting: Cutting) -> Found:
+def every_one(cutting: FrameBoundaries) -> FrameRanges:
     """The frame of each row that may begin one."""
-    cuts, start = cutting.found, np.flatnonzero(cutting.rows.opens)
-    return Found(start, cuts.behind[start], cuts.completed[start], cuts.met[start])
+    cuts, start = cutting.ends, np.flatnonzero(cutting.rows.opens)
+    return FrameRanges(start, cuts.stop[start], cuts.completed[start], cuts.condition_met[start])
 
 
-def apart(start: Int64s, behind: Int64s, minimal: bool) -> Bools:
+def not_contained(start: Int64s, behind: Int64s, minimal: bool) -> Bools:
     """Whether frames, in order, are inside of no other one; of minimal ones, whether they have none
     inside."""
     if minimal:
         nearest = np.minimum.accumulate(behind[::-1])[::-1]
-        found: Bools = behind < np.append(nearest[1:], NEVER)[: len(behind)]
+        found: Bools = behind < np.append(nearest[1:], FAR_FUTURE)[: len(behind)]
     else:
         found = behind > np.append(0, np.maximum.accumulate(behind)[:-1])[: len(behind)]
     return found
 
 
 @dataclass(frozen=True)
-class Pieces(Columns):
+class HourlyFragments(ColumnBatch):
     """Frames, cut at hours; figures are of a frame up to the piece's end.
 
     Attributes:
@@ -100,7 +100,7 @@ class Pieces(Columns):
     peak: Int64s
 
     @classmethod
-    def whole(cls, cutting: Cutting, found: Found, hour: int) -> "Pieces":
+    def whole(cls, cutting: FrameBoundaries, found: FrameRanges, hour: int) -> "HourlyFragments":
         """Frames as one piece each, whether or not they overlap; all is of one hour."""
         rows, (start, behind, _, _) = cutting.rows, found
 
@@ -126,10 +126,10 @@ class Pieces(Columns):
         )
 
     @classmethod
-    def of(cls, cutting: Cutting, found: Found) -> "Pieces":
+    def of(cls, cutting: FrameBoundaries, found: FrameRanges) -> "HourlyFragments":
         """All pieces of some frames."""
         rows = cutting.rows
-        many = found.behind - found.start
+        many = found.stop - found.start
         of = np.repeat(np.arange(len(many)), many)
         row = np.arange(len(of)) + np.repeat(found.start - np.cumsum(many) + many, many)
         hour = rows.time[row] // HOUR_LENGTH
@@ -149,7 +149,7 @@ class Pieces(Columns):
         peak[piece[top]] = rows.peak[row[top]]
         highest = _running(high, frame)
         records, missing, values, total = (
-            within(frame, np.add.reduceat(column, begin))
+            grouped_cumsum(frame, np.add.reduceat(column, begin))
             for column in (rows.records[row], missed, rows.values[row], rows.total[row])
         )
         return cls(
@@ -167,7 +167,7 @@ class Pieces(Columns):
         )
 
 
-def within(group: Int64s, amounts: Int64s) -> Int64s:
+def grouped_cumsum(group: Int64s, amounts: Int64s) -> Int64s:
     """Running sums that begin anew with each group.
 
     Args:

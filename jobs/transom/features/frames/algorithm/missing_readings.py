@@ -9,11 +9,11 @@ import numpy as np
 
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.frames.algorithm.readings import NONE, Left, Readings, in_order
-from transom.features.frames.algorithm.reference import Framing
+from transom.features.frames.algorithm.readings import MISSING, OpenFrameState, Readings, sort_by_key_and_time
+from transom.features.frames.algorithm.reference import FrameSpec
 
 
-def latest_turns(framing: Framing, left: Left) -> Int64s:
+def latest_turns(framing: FrameSpec, left: OpenFrameState) -> Int64s:
     """The last turn of each key in the hour that has left it, whether or not there was a reading in it."""
     if not framing.begins:
         return left.last
@@ -21,7 +21,7 @@ def latest_turns(framing: Framing, left: Left) -> Int64s:
     return found
 
 
-def with_missing(framing: Framing, left: Left, readings: Readings, until: int) -> Readings:
+def with_missing(framing: FrameSpec, left: OpenFrameState, readings: Readings, until: int) -> Readings:
     """The readings, and those that are missing: behind each of them, and behind what was left of a key, up to
     the next one or as long as the key is known.
 
@@ -32,7 +32,7 @@ def with_missing(framing: Framing, left: Left, readings: Readings, until: int) -
     """
     key, turn = np.append(left.key, readings.key), np.append(latest_turns(framing, left), readings.time)
     heard = np.append(left.last, readings.time)
-    order, key, turn = in_order(key, turn)
+    order, key, turn = sort_by_key_and_time(key, turn)
     later = np.append((key[1:] == key[:-1]), False)[: len(key)]
     following = np.where(later, np.append(turn[1:], until)[: len(key)], until)
     known = np.minimum(following, heard[order] + framing.idle)
@@ -43,11 +43,11 @@ def with_missing(framing: Framing, left: Left, readings: Readings, until: int) -
     missing = Readings(
         key=key[row],
         time=turn[row] + place * framing.every,
-        value=np.full(len(row), NONE),
+        value=np.full(len(row), MISSING),
         missing=yes,
         holds=yes,
         starts=yes,
         ends=~yes,
     )
     both = readings.and_then(missing)
-    return both.taken(in_order(both.key, both.time)[0])
+    return both.take(sort_by_key_and_time(both.key, both.time)[0])

@@ -10,18 +10,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from transom.core.exact_sums import BOUND, Bools, Int64s
+from transom.core.exact_sums import MAX_EXACT_SUM, Bools, Int64s
 
-NONE = np.iinfo(np.int64).min
+MISSING = np.iinfo(np.int64).min
 """No time, no value."""
-NEVER = np.iinfo(np.int64).max
+FAR_FUTURE = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnBatch:
     """Rows of which every figure is a column of its own."""
 
-    def taken(self, rows: Any) -> Self:
+    def take(self, rows: Any) -> Self:
         """Some of the rows."""
         return replace(self, **{name: column[rows] for name, column in self.columns().items()})
 
@@ -43,12 +43,12 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Readings(Columns):
+class Readings(ColumnBatch):
     """As `transom.features.frames.algorithm.reference.Reading` has it, by key and then by time.
 
     Attributes:
         key: codes, ascending.
-        value: `NONE` where there is none.
+        value: `MISSING` where there is none.
     """
 
     key: Int64s
@@ -61,15 +61,15 @@ class Readings(Columns):
 
 
 @dataclass(frozen=True)
-class Left(Columns):
+class OpenFrameState(ColumnBatch):
     """What the readings of keys have left: a row a key, or one for each hour of a key.
 
     Attributes:
         hour: the last one with a reading, by where it begins.
         last, value, held: time and value of the last reading that is not missing, and whether it satisfied a
             predicate.
-        first: the time of the open frame's first reading; `NONE` where none is open.
-        before: the time of its neighbour to which a liberal extent reaches, or `NONE`.
+        first: the time of the open frame's first reading; `MISSING` where none is open.
+        before: the time of its neighbour to which a liberal extent reaches, or `MISSING`.
         records, missing, values, total, low, high, peak: of the open frame: its readings, what is missing
             between them, the values that there are, their sum, the least and the largest of them, and when
             the largest was first read.
@@ -97,7 +97,7 @@ class Left(Columns):
     last_null: Int64s
 
 
-def in_order(key: Int64s, time: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+def sort_by_key_and_time(key: Int64s, time: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     """The order of moments by key and then by time, and the keys and times in this order.
 
     Args:
@@ -108,7 +108,7 @@ def in_order(key: Int64s, time: Int64s) -> tuple[Int64s, Int64s, Int64s]:
         return none, none, none
     origin, keys = int(time.min()), int(key.max()) + 1
     span = int(time.max()) - origin + 1
-    if span * keys >= BOUND:
+    if span * keys >= MAX_EXACT_SUM:
         order: Int64s = np.lexsort([time, key])
         return order, key[order], time[order]
     # One number is sorted in a third of the time of two; and what it is made of need not be fetched again.
@@ -118,7 +118,7 @@ def in_order(key: Int64s, time: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     return order, of_key, number[order] - of_key * span + origin
 
 
-class Ordered:
+class SortedIndex:
     """Moments of keys, in order, among which others are looked for.
 
     Args:
@@ -131,11 +131,11 @@ class Ordered:
         self._origin, latest = (int(time.min()) - 1, int(time.max())) if len(time) else (0, 0)
         span, keys = latest - self._origin + 2, int(key.max(initial=0)) + 1
         # A key and a moment are one number; where that is too large, a moment counts by its place.
-        self._moments = np.unique(time) if span * keys >= BOUND else None
+        self._moments = np.unique(time) if span * keys >= MAX_EXACT_SUM else None
         self._span = span if self._moments is None else len(self._moments) + 2
         self._numbers = key * self._span + self._within(time)
 
-    def behind(self, key: Int64s, moment: Int64s) -> Int64s:
+    def first_after(self, key: Int64s, moment: Int64s) -> Int64s:
         """The first one behind a moment of a key; behind the key where there is none."""
         found: Int64s = np.searchsorted(self._numbers, key * self._span + self._within(moment), side="right")
         return found
@@ -151,29 +151,29 @@ class Ordered:
 class Nulls:
     """Null readings that lie between two moments: how many, and when the first and the last of them came."""
 
-    many: Int64s
+    count: Int64s
     first: Int64s
     last: Int64s
 
     @classmethod
-    def of(cls, nulls: Ordered, key: Int64s, after: Int64s, before: Int64s) -> "Nulls":
+    def of(cls, nulls: SortedIndex, key: Int64s, after: Int64s, before: Int64s) -> "Nulls":
         """Of each key and two moments."""
         if not len(nulls.time):
-            none = np.full(len(key), NONE)
+            none = np.full(len(key), MISSING)
             return cls(np.zeros(len(key), dtype=np.int64), none, none)
-        start, stop = nulls.behind(key, after), nulls.behind(key, before - 1)
+        start, stop = nulls.first_after(key, after), nulls.first_after(key, before - 1)
         there = start < stop
         first, last = (nulls.time[np.where(there, at, 0)] for at in (start, stop - 1))
-        return cls(stop - start, np.where(there, first, NONE), np.where(there, last, NONE))
+        return cls(stop - start, np.where(there, first, MISSING), np.where(there, last, MISSING))
 
-    def behind(self, earlier: "Nulls") -> "Nulls":
+    def after(self, earlier: "Nulls") -> "Nulls":
         """With others that came before them."""
-        first = np.where(earlier.many > 0, earlier.first, self.first)
-        return Nulls(earlier.many + self.many, first, np.where(self.many > 0, self.last, earlier.last))
+        first = np.where(earlier.count > 0, earlier.first, self.first)
+        return Nulls(earlier.count + self.count, first, np.where(self.count > 0, self.last, earlier.last))
 
 
 @dataclass(frozen=True)
-class Rows(Columns):
+class ReadingRows(ColumnBatch):
     """Readings, each key's behind what was left of it, which is one row. None is missing, unless missing ones
     may begin a frame.
 
@@ -213,7 +213,7 @@ class Rows(Columns):
     last_null: Int64s
 
     @classmethod
-    def of(cls, left: Left, latest: Int64s, readings: Readings, opens: Bools) -> "Rows":
+    def of(cls, left: OpenFrameState, latest: Int64s, readings: Readings, opens: Bools) -> "ReadingRows":
         """What was left of keys, and their readings behind it.
 
         Args:
@@ -222,9 +222,9 @@ class Rows(Columns):
             opens: whether a frame may begin with a reading.
         """
         at, many = np.searchsorted(readings.key, left.key), len(readings.key)
-        zeros, none = (np.full(many, value, dtype=np.int64) for value in (0, NONE))
+        zeros, none = (np.full(many, value, dtype=np.int64) for value in (0, MISSING))
         missing = readings.missing.astype(np.int64)
-        valued, no = readings.value != NONE, np.zeros(len(left.key), dtype=bool)
+        valued, no = readings.value != MISSING, np.zeros(len(left.key), dtype=bool)
 
         def both(of_left: Any, of_readings: Any) -> Any:
             return np.insert(of_readings, at, of_left) if len(at) else of_readings
@@ -239,7 +239,7 @@ class Rows(Columns):
             heard=both(left.last, readings.time)[last],
             value=both(left.value, readings.value),
             holds=both(left.held, readings.holds),
-            opens=both(left.first != NONE, opens & readings.starts),
+            opens=both(left.first != MISSING, opens & readings.starts),
             starts=both(no, readings.starts),
             ends=both(no, readings.ends),
             first=both(left.first, readings.time),
@@ -248,9 +248,9 @@ class Rows(Columns):
             missing=both(left.missing, missing),
             values=both(left.values, valued.astype(np.int64)),
             total=both(left.total, np.where(valued, readings.value, 0)),
-            low=both(left.low, np.where(valued, readings.value, NEVER)),
+            low=both(left.low, np.where(valued, readings.value, FAR_FUTURE)),
             high=both(left.high, readings.value),
-            peak=both(left.peak, np.where(valued, readings.time, NONE)),
+            peak=both(left.peak, np.where(valued, readings.time, MISSING)),
             fragments=both(left.fragments, zeros),
             nulls=both(left.nulls, zeros),
             first_null=both(left.first_null, none),
@@ -258,6 +258,6 @@ class Rows(Columns):
         )
 
     @property
-    def left(self) -> Nulls:
+    def open_state(self) -> Nulls:
         """The null readings that had come before these."""
         return Nulls(self.nulls, self.first_null, self.last_null)

@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 Missing = Literal["breaks", "bridged", "satisfies"]
 Function = Literal["sum", "count", "avg", "min", "max"]
 Compared = Literal[">", ">=", "<", "<="]
-Meeting = Literal["report", "drop", "continue"]
+WhenOpen = Literal["report", "drop", "continue"]
 State = Literal["partial", "final"]
 
 
@@ -165,7 +165,7 @@ Kind = Threshold | Boundary | Delta | Trend | Aggregate | Marked
 
 
 @dataclass(frozen=True)
-class Framing:
+class FrameSpec:
     """What delimits frames.
 
     Attributes:
@@ -177,7 +177,7 @@ class Framing:
         idle: a frame is closed where no reading has come for so long, in microseconds.
         least_time, least_records: what is shorter is not reported.
         most_time, most_records: what would become longer is closed before; None is any length.
-        meeting: what becomes of an open frame that a reading meets which starts one (appendix A): it is
+        when_open: what becomes of an open frame that a reading meets which starts one (appendix A): it is
             reported, or dropped, and the reading opens the next one; or it goes on.
         begins: whether a missing reading, which satisfies, may begin a frame, too, and is in it like others:
             from the first reading of a key on, until it has been silent for `idle`. It needs a threshold,
@@ -189,17 +189,17 @@ class Framing:
     scheduled: bool = False
     missing: Missing = "bridged"
     idle: int = 24 * 3600 * 10**6
-    least_time: int = 0
-    least_records: int = 1
-    most_time: int | None = None
-    most_records: int | None = None
-    meeting: Meeting = "continue"
+    min_time: int = 0
+    min_records: int = 1
+    max_time: int | None = None
+    max_records: int | None = None
+    when_open: WhenOpen = "continue"
     begins: bool = False
 
     @property
     def fewest(self) -> int:
         """How many readings a frame that is reported has at least: a trend shows in two, silence in none."""
-        return 0 if self.begins else max(self.least_records, 2 if isinstance(self.kind, Trend) else 1)
+        return 0 if self.begins else max(self.min_records, 2 if isinstance(self.kind, Trend) else 1)
 
     @property
     def minimal(self) -> bool:
@@ -207,13 +207,13 @@ class Framing:
         return isinstance(self.kind, Aggregate) and self.kind.minimal
 
     @property
-    def told_open(self) -> bool:
+    def reports_open(self) -> bool:
         """Whether a frame is told as long as it is open: one is not that may yet turn out to be none."""
-        return self.meeting != "drop" and not self.minimal
+        return self.when_open != "drop" and not self.minimal
 
 
 @dataclass(frozen=True)
-class Frame:
+class FramedReadings:
     """A frame and what is in it.
 
     Attributes:
@@ -266,12 +266,12 @@ class Frame:
         """How long it is, whatever lies around it, in microseconds."""
         return self.latest - self.first + every
 
-    def long_enough(self, framing: Framing) -> bool:
+    def long_enough(self, framing: FrameSpec) -> bool:
         """Whether it may be reported."""
-        return self.length(framing.every) >= framing.least_time and self.records >= framing.fewest
+        return self.length(framing.every) >= framing.min_time and self.records >= framing.fewest
 
 
-class Report(NamedTuple):
+class FrameReport(NamedTuple):
     """What is said of a frame in an hour.
 
     Attributes:
@@ -281,20 +281,20 @@ class Report(NamedTuple):
     hour: int
     state: State
     fragment: int
-    frame: Frame
+    frame: FramedReadings
 
 
 @dataclass
 class _Framer:
     """The framing function, with the state that it goes by (`C` in definition 5)."""
 
-    framing: Framing
-    open: Frame | None = None
+    framing: FrameSpec
+    open: FramedReadings | None = None
     nulls: list[int] = field(default_factory=list)
     before: Reading | None = None
     heard: int | None = None
 
-    def take(self, reading: Reading) -> Iterator[Frame]:
+    def take(self, reading: Reading) -> Iterator[FramedReadings]:
         """The frames that are closed by what comes next."""
         yield from self.pass_to(reading.time)
         if not reading.missing:
@@ -306,7 +306,7 @@ class _Framer:
             if self.framing.missing == "breaks":
                 yield from self._close(reading.time)
 
-    def pass_to(self, time: int) -> Iterator[Frame]:
+    def pass_to(self, time: int) -> Iterator[FramedReadings]:
         """The frames that are closed by the passing of time up to a reading, or to where one looks."""
         framing = self.framing
         if framing.begins and self.heard is not None and self.before is not None:
@@ -316,13 +316,13 @@ class _Framer:
                 yield from self._present(Reading(turn, missing=True))
         yield from self._pass_by(time)
 
-    def _pass_by(self, time: int) -> Iterator[Frame]:
+    def _pass_by(self, time: int) -> Iterator[FramedReadings]:
         framing = self.framing
         if self.open is None or self.heard is None:
             return
         turns = [self.heard + framing.idle]
-        if framing.most_time is not None:
-            turns.append(self.open.first + framing.most_time)
+        if framing.max_time is not None:
+            turns.append(self.open.first + framing.max_time)
         closed = min(turns)
         missed = self.heard + framing.every
         if framing.scheduled and framing.missing == "breaks" and missed < min(time, closed):
@@ -330,12 +330,12 @@ class _Framer:
         if closed <= time:
             yield from self._close(closed)
 
-    def _present(self, reading: Reading) -> Iterator[Frame]:
+    def _present(self, reading: Reading) -> Iterator[FramedReadings]:
         framing, kind = self.framing, self.framing.kind
         if self.open is not None:
             extends = kind.extends(self.open.values, reading) and not self._too_long(self.open, reading)
-            meets = reading.starts and framing.meeting != "continue"
-            if extends and meets and framing.meeting == "drop":
+            meets = reading.starts and framing.when_open != "continue"
+            if extends and meets and framing.when_open == "drop":
                 self.open = None
             elif not extends or meets:
                 yield from self._close_by(reading)
@@ -347,20 +347,20 @@ class _Framer:
                 )
         if self.open is None and reading.starts and kind.opens(reading):
             before = self._beside(self.before, reading)
-            self.open = Frame((reading,), missing=int(reading.missing), before=before)
+            self.open = FramedReadings((reading,), missing=int(reading.missing), before=before)
         if self.open is not None and self._completed(self.open):
             yield from self._close(reading.time)
         self.before, self.nulls = reading, []
 
-    def _too_long(self, frame: Frame, reading: Reading) -> bool:
-        most = self.framing.most_time
+    def _too_long(self, frame: FramedReadings, reading: Reading) -> bool:
+        most = self.framing.max_time
         return most is not None and reading.time - frame.first + self.framing.every > most
 
-    def _completed(self, frame: Frame) -> bool:
+    def _completed(self, frame: FramedReadings) -> bool:
         kind = self.framing.kind
         return (
             frame.readings[-1].ends
-            or len(frame.readings) == self.framing.most_records
+            or len(frame.readings) == self.framing.max_records
             or (
                 isinstance(kind, Aggregate)
                 and kind.minimal
@@ -382,7 +382,7 @@ class _Framer:
             return None
         return neighbour.time if abs(reading.time - neighbour.time) < self.framing.idle else None
 
-    def _close_by(self, reading: Reading) -> Iterator[Frame]:
+    def _close_by(self, reading: Reading) -> Iterator[FramedReadings]:
         assert self.open is not None
         missed = self._missed(reading) if self.framing.missing == "satisfies" else []
         frame = replace(
@@ -393,13 +393,13 @@ class _Framer:
         )
         yield from self._close(reading.time, frame)
 
-    def _close(self, time: int, frame: Frame | None = None) -> Iterator[Frame]:
+    def _close(self, time: int, frame: FramedReadings | None = None) -> Iterator[FramedReadings]:
         if (frame := frame or self.open) is not None:
             yield replace(frame, closed=time)
         self.open = None
 
 
-def framed(framing: Framing, readings: Iterable[Reading], until: int) -> list[Frame]:
+def framed(framing: FrameSpec, readings: Iterable[Reading], until: int) -> list[FramedReadings]:
     """The frames of a key's readings, as they stand when time has come to `until`; the open one comes last.
 
     Args:
@@ -413,7 +413,9 @@ def framed(framing: Framing, readings: Iterable[Reading], until: int) -> list[Fr
     return found if framer.open is None else [*found, framer.open]
 
 
-def alone(framing: Framing, readings: Sequence[Reading], until: int, overlap: bool) -> list[Frame]:
+def frames_of_period(
+    framing: FrameSpec, readings: Sequence[Reading], until: int, overlap: bool
+) -> list[FramedReadings]:
     """The frames of a key's readings in a stretch of time by itself; those open at its end are among them.
 
     Args:
@@ -432,7 +434,7 @@ def alone(framing: Framing, readings: Sequence[Reading], until: int, overlap: bo
     )
     found = [(frame.first, frame.readings[-1].time, frame) for frame in begun]
 
-    def inside(inner: tuple[int, int, Frame], outer: tuple[int, int, Frame]) -> bool:
+    def inside(inner: tuple[int, int, FramedReadings], outer: tuple[int, int, FramedReadings]) -> bool:
         return inner is not outer and outer[0] <= inner[0] and inner[1] <= outer[1]
 
     if framing.minimal:
@@ -440,7 +442,9 @@ def alone(framing: Framing, readings: Sequence[Reading], until: int, overlap: bo
     return [one[2] for one in found if not any(inside(one, other) for other in found)]
 
 
-def reports(framing: Framing, readings: list[Reading], hours: Iterable[int], hour: int) -> Iterator[Report]:
+def reports(
+    framing: FrameSpec, readings: list[Reading], hours: Iterable[int], hour: int
+) -> Iterator[FrameReport]:
     """What is said of a key's frames hour by hour: `final` in the hour of what closed one, and `partial` in
     each in which an open one has got a reading, if it is long enough.
 
@@ -453,14 +457,14 @@ def reports(framing: Framing, readings: list[Reading], hours: Iterable[int], hou
         until = begin + hour
         for frame in framed(framing, [one for one in readings if one.time < until], until):
             final = frame.closed is not None
-            grown = frame.readings[-1].time >= begin and framing.told_open
+            grown = frame.readings[-1].time >= begin and framing.reports_open
             told = frame.closed >= begin if frame.closed is not None else grown
             if told and (_sound(framing, frame) if final else frame.long_enough(framing)):
                 fragments[frame.first] = fragments.get(frame.first, 0) + 1
-                yield Report(begin, "final" if final else "partial", fragments[frame.first], frame)
+                yield FrameReport(begin, "final" if final else "partial", fragments[frame.first], frame)
 
 
-def _sound(framing: Framing, frame: Frame) -> bool:
+def _sound(framing: FrameSpec, frame: FramedReadings) -> bool:
     """Whether a frame that is over is one: it is long enough, and its aggregate what it is to come to."""
     kind = framing.kind
     unmet = isinstance(kind, Aggregate) and kind.minimal and not kind.holds(frame.values)

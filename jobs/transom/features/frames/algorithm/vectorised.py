@@ -13,26 +13,32 @@ from functools import cached_property
 
 import numpy as np
 
-from transom.core.exact_sums import BOUND, Bools, Int64s
+from transom.core.exact_sums import MAX_EXACT_SUM, Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.frames.algorithm.boundaries import Cutting, Of, opens
-from transom.features.frames.algorithm.hourly_fragments import Pieces, apart, every_one, frames_of, within
+from transom.features.frames.algorithm.boundaries import AggregateThreshold, FrameBoundaries, opens
+from transom.features.frames.algorithm.hourly_fragments import (
+    HourlyFragments,
+    every_one,
+    frames_of,
+    grouped_cumsum,
+    not_contained,
+)
 from transom.features.frames.algorithm.missing_readings import latest_turns, with_missing
 from transom.features.frames.algorithm.readings import (
-    NEVER,
-    NONE,
-    Columns,
-    Left,
+    FAR_FUTURE,
+    MISSING,
+    ColumnBatch,
     Nulls,
-    Ordered,
+    OpenFrameState,
+    ReadingRows,
     Readings,
-    Rows,
+    SortedIndex,
 )
-from transom.features.frames.algorithm.reference import Aggregate, Framing, Threshold
+from transom.features.frames.algorithm.reference import Aggregate, FrameSpec, Threshold
 
 
 @dataclass(frozen=True)
-class Reports(Columns):
+class FrameReports(ColumnBatch):
     """What hours say of frames.
 
     Attributes:
@@ -45,7 +51,7 @@ class Reports(Columns):
         records, missing: its readings, and what is missing between them.
         values, total, low, high, peak: the values that there are, their sum, the least and the largest of
         them
-            and when that was first read; `NONE` where there is none.
+            and when that was first read; `MISSING` where there is none.
         exact: whether the sum is.
         new: how many of its readings are of the hour; where missing ones may begin a frame, these as well.
     """
@@ -69,7 +75,9 @@ class Reports(Columns):
     new: Int64s
 
 
-def advance(framing: Framing, left: Left, readings: Readings, begin: int, until: int) -> tuple[Reports, Left]:
+def advance(
+    framing: FrameSpec, left: OpenFrameState, readings: Readings, begin: int, until: int
+) -> tuple[FrameReports, OpenFrameState]:
     """Take the framing of many keys on from hour to hour.
 
     Args:
@@ -87,16 +95,16 @@ def advance(framing: Framing, left: Left, readings: Readings, begin: int, until:
     readings, nulls = _present(framing, readings)
     if framing.begins:
         readings = with_missing(framing, left, readings, until)
-    rows = Rows.of(left, latest_turns(framing, left), readings, opens(framing, readings))
+    rows = ReadingRows.of(left, latest_turns(framing, left), readings, opens(framing, readings))
     if not len(rows.key):
-        return Reports.none(), Left.none()
+        return FrameReports.none(), OpenFrameState.none()
     step = _Advance(framing, rows, nulls, begin, until)
-    return step.reports(), step.left(readings, nulls)
+    return step.reports(), step.open_state(readings, nulls)
 
 
-def whole(
-    framing: Framing, readings: Readings, begin: int, until: int, overlap: bool, longest: bool
-) -> Reports:
+def frames_of_period_vectorised(
+    framing: FrameSpec, readings: Readings, begin: int, until: int, overlap: bool, longest: bool
+) -> FrameReports:
     """The frames of a stretch of time by itself, all told in its last hour: what is open there ends with it.
 
     Args:
@@ -108,25 +116,25 @@ def whole(
         OverflowError: as `advance`.
     """
     readings, nulls = _present(framing, readings)
-    none = Left.none()
-    rows = Rows.of(none, none.last, readings, opens(framing, readings))
+    none = OpenFrameState.none()
+    rows = ReadingRows.of(none, none.last, readings, opens(framing, readings))
     if not len(rows.key):
-        return Reports.none()
-    found = _Advance(framing, rows, nulls, begin, until, overlap).whole()
+        return FrameReports.none()
+    found = _Advance(framing, rows, nulls, begin, until, overlap).all_frames()
     if longest:
         most = np.zeros(int(found.key.max(initial=-1)) + 1, dtype=np.int64)
         np.maximum.at(most, found.key, found.length)
-        found = found.taken(found.length == most[found.key])
+        found = found.take(found.length == most[found.key])
     return found
 
 
-def _present(framing: Framing, readings: Readings) -> tuple[Readings, Readings]:
+def _present(framing: FrameSpec, readings: Readings) -> tuple[Readings, Readings]:
     """The readings that are not missing, and the others as far as anything depends on them."""
-    nulls = readings.taken(readings.missing)
+    nulls = readings.take(readings.missing)
     if len(nulls.key):
-        readings = readings.taken(~readings.missing)
+        readings = readings.take(~readings.missing)
     # What is missing in its turn is no different from what has not come.
-    return readings, nulls.taken(slice(0, 0)) if framing.scheduled else nulls
+    return readings, nulls.take(slice(0, 0)) if framing.scheduled else nulls
 
 
 @dataclass(frozen=True)
@@ -147,92 +155,96 @@ class _Closing:
 class _Advance:
     def __init__(
         self,
-        framing: Framing,
-        rows: Rows,
+        framing: FrameSpec,
+        rows: ReadingRows,
         nulls: Readings,
         begin: int,
         until: int,
         overlap: bool | None = None,
     ) -> None:
         self.framing, self.rows, self.begin, self.until = framing, rows, begin, until
-        self.nulls = Ordered(nulls.key, nulls.time)
-        self.cutting = Cutting(framing, rows, self.nulls)
+        self.nulls = SortedIndex(nulls.key, nulls.time)
+        self.cutting = FrameBoundaries(framing, rows, self.nulls)
         self.overlap = overlap
         self.cuts = every_one(self.cutting) if overlap else frames_of(self.cutting)
         self.closing = self._closing()
         of_hours = overlap is None
         self.pieces = (
-            Pieces.of(self.cutting, self.cuts)
+            HourlyFragments.of(self.cutting, self.cuts)
             if of_hours
-            else Pieces.whole(self.cutting, self.cuts, until - HOUR_LENGTH)
+            else HourlyFragments.whole(self.cutting, self.cuts, until - HOUR_LENGTH)
         )
 
-    def whole(self) -> Reports:
+    def all_frames(self) -> FrameReports:
         """All frames, those that are open as well, in the last hour."""
         pieces, ones = self.pieces, np.ones(len(self.pieces.frame), dtype=np.int64)
         found, sound = self._closed(pieces, pieces.hour, ones, pieces.new)
         if self.overlap:
-            start, behind = self.cuts.start[sound], self.cuts.behind[sound]
-            sound[sound] = apart(start, behind, self.framing.minimal)
-        return found.taken(sound)
+            start, behind = self.cuts.start[sound], self.cuts.stop[sound]
+            sound[sound] = not_contained(start, behind, self.framing.minimal)
+        return found.take(sound)
 
-    def reports(self) -> Reports:
+    def reports(self) -> FrameReports:
         """What the hours say of the frames, by key and time."""
-        told = self._told()
+        told = self._reported()
         both = self._partial(told).and_then(self._final(told))
-        return both.taken(np.lexsort([both.fragment, both.first, both.key]))
+        return both.take(np.lexsort([both.fragment, both.first, both.key]))
 
     def _closing(self) -> _Closing:
         framing, rows, cuts, cutting = self.framing, self.rows, self.cuts, self.cutting
-        last = cuts.behind - 1
+        last = cuts.stop - 1
         first, latest, by = rows.first[cuts.start], rows.time[last], cutting.next_time[last]
         closed = rows.heard[last] + framing.idle
-        if framing.most_time is not None:
-            closed = np.minimum(closed, first + framing.most_time)
+        if framing.max_time is not None:
+            closed = np.minimum(closed, first + framing.max_time)
         if framing.missing == "breaks" and framing.scheduled:
-            closed = np.minimum(closed, np.where(latest + framing.every < by, latest + framing.every, NEVER))
+            closed = np.minimum(
+                closed, np.where(latest + framing.every < by, latest + framing.every, FAR_FUTURE)
+            )
         elif framing.missing == "breaks":
             null = cutting.nulls.first[last]
-            closed = np.minimum(closed, np.where(null != NONE, null, NEVER))
+            closed = np.minimum(closed, np.where(null != MISSING, null, FAR_FUTURE))
         by_reading = ~cuts.completed & (by < closed)
-        dropped = by_reading & cuts.met & (framing.meeting == "drop")
+        dropped = by_reading & cuts.condition_met & (framing.when_open == "drop")
         return _Closing(np.where(cuts.completed, latest, np.minimum(closed, by)), by_reading, dropped)
 
-    def _told(self) -> Bools:
+    def _reported(self) -> Bools:
         """Of which pieces a partial frame is told: it is open at the hour's end, and long enough."""
         pieces = self.pieces
         is_open = self.closing.time[pieces.frame] >= pieces.hour + HOUR_LENGTH
         enough = self._enough(pieces.frame, self.rows.time[pieces.last], pieces.records)
-        return is_open & enough & (pieces.hour >= self.begin) & self.framing.told_open
+        return is_open & enough & (pieces.hour >= self.begin) & self.framing.reports_open
 
     def _enough(self, frame: Int64s, end: Int64s, records: Int64s) -> Bools:
         first = self.rows.first[self.cuts.start[frame]]
-        enough: Bools = end - first + self.framing.every >= self.framing.least_time
+        enough: Bools = end - first + self.framing.every >= self.framing.min_time
         return enough & (records >= self.framing.fewest)
 
     def _fragments(self, told: Bools) -> Int64s:
         """How many partial frames have been told by the end of each piece, since the frame began."""
         frame = self.pieces.frame
-        return self.rows.fragments[self.cuts.start[frame]] + within(frame, told.astype(np.int64))
+        return self.rows.fragments[self.cuts.start[frame]] + grouped_cumsum(frame, told.astype(np.int64))
 
-    def _partial(self, told: Bools) -> Reports:
-        pieces = self.pieces.taken(told)
+    def _partial(self, told: Bools) -> FrameReports:
+        pieces = self.pieces.take(told)
         end = self.rows.time[pieces.last]
         return self._reports(pieces, pieces.hour, self._fragments(told)[told], False, end, end, pieces.new)
 
-    def _final(self, told: Bools) -> Reports:
+    def _final(self, told: Bools) -> FrameReports:
         closing, fragments = self.closing, self._fragments(told)
         at = np.flatnonzero(np.append(self.pieces.frame[1:] != self.pieces.frame[:-1], True)[: len(told)])
-        pieces, hour = self.pieces.taken(at), closing.time - closing.time % HOUR_LENGTH
+        pieces, hour = self.pieces.take(at), closing.time - closing.time % HOUR_LENGTH
         new = np.where(pieces.hour == hour, pieces.new, 0)
         of_hours = (closing.time >= self.begin) & (closing.time < self.until)
         found, sound = self._closed(pieces, hour, fragments[at] + 1, new)
-        return found.taken(of_hours & sound)
+        return found.take(of_hours & sound)
 
-    def _closed(self, pieces: Pieces, hour: Int64s, fragment: Int64s, new: Int64s) -> tuple[Reports, Bools]:
+    def _closed(
+        self, pieces: HourlyFragments, hour: Int64s, fragment: Int64s, new: Int64s
+    ) -> tuple[FrameReports, Bools]:
         """Frames as they are in the end, and which of them are told."""
         rows, framing, closing = self.rows, self.framing, self.closing
-        end, late = rows.time[pieces.last], np.minimum(self.cuts.behind, len(rows.key) - 1)
+        end, late = rows.time[pieces.last], np.minimum(self.cuts.stop, len(rows.key) - 1)
         if framing.missing == "satisfies":
             more = np.where(closing.by_reading, self.cutting.missed[late], 0)
             nulls = self.cutting.nulls.last[pieces.last]
@@ -242,64 +254,67 @@ class _Advance:
         reach = end
         if isinstance(framing.kind, Threshold) and framing.kind.liberal:
             reach = np.where(closing.by_reading & ~rows.holds[late], rows.time[late], end)
-        sound = self._enough(pieces.frame, end, pieces.records) & self._met(pieces) & ~closing.dropped
+        sound = (
+            self._enough(pieces.frame, end, pieces.records) & self._condition_met(pieces) & ~closing.dropped
+        )
         return self._reports(pieces, hour, fragment, True, end, reach, new), sound
 
-    def _met(self, pieces: Pieces) -> Bools:
+    def _condition_met(self, pieces: HourlyFragments) -> Bools:
         """Whether frames are what they are to come to; one that is closed before is none."""
         kind = self.framing.kind
         if not isinstance(kind, Aggregate) or not kind.minimal:
             return np.ones(len(pieces.frame), dtype=bool)
-        of = Of(kind)
+        of = AggregateThreshold(kind)
         return of.holds(of.measured(pieces.records, pieces.total, pieces.low, pieces.high))
 
     def _reports(
         self,
-        pieces: Pieces,
+        pieces: HourlyFragments,
         hour: Int64s,
         fragment: Int64s,
         final: bool,
         end: Int64s,
         reach: Int64s,
         new: Int64s,
-    ) -> Reports:
+    ) -> FrameReports:
         start = self.cuts.start[pieces.frame]
         first, before = self.rows.first[start], self._before[start]
         largest = np.maximum(
             np.abs(np.where(pieces.values > 0, pieces.low, 0)),
             np.abs(np.where(pieces.values > 0, pieces.high, 0)),
         )
-        return Reports(
+        return FrameReports(
             key=self.rows.key[start],
             hour=hour,
             fragment=fragment,
             final=np.full(len(start), final),
             first=first,
-            start=np.where(before == NONE, first, before),
+            start=np.where(before == MISSING, first, before),
             end=reach,
             length=end - first + self.framing.every,
             records=pieces.records,
             missing=pieces.missing,
             values=pieces.values,
             total=pieces.total,
-            low=np.where(pieces.values > 0, pieces.low, NONE),
+            low=np.where(pieces.values > 0, pieces.low, MISSING),
             high=pieces.high,
             peak=pieces.peak,
-            exact=largest.astype(np.float64) * pieces.values < BOUND,
+            exact=largest.astype(np.float64) * pieces.values < MAX_EXACT_SUM,
             new=new,
         )
 
     @cached_property
     def _before(self) -> Int64s:
-        """Of each row, as the first of a frame, the time that a liberal extent reaches back to, or `NONE`."""
+        """Of each row, as the first of a frame, the time that a liberal extent reaches back to, or
+        `MISSING`."""
         rows, kind = self.rows, self.framing.kind
         if not isinstance(kind, Threshold) or not kind.liberal:
-            return np.full(len(rows.key), NONE)
+            return np.full(len(rows.key), MISSING)
         earlier = np.append(False, ~rows.holds[:-1])[: len(rows.key)]
         beside = rows.own & earlier & ~self.cutting.new_key & (self.cutting.gap < self.framing.idle)
         return np.where(beside, rows.time - self.cutting.gap, rows.before)
 
-    def left(self, readings: Readings, nulls: Readings) -> Left:
+    def open_state(self, readings: Readings, nulls: Readings) -> OpenFrameState:
         """What each hour has left of every key that has a reading in it."""
         rows, pieces = self.rows, self.pieces
         key, hour = (np.append(readings.key, nulls.key), np.append(readings.time, nulls.time))
@@ -311,7 +326,7 @@ class _Advance:
         # Known keys also miss turns in hours before these, for which nobody has asked.
         new &= hour >= self.begin
         key, hour = key[new], hour[new]
-        row = self.cutting.ordered.behind(key, hour + HOUR_LENGTH - 1) - 1
+        row = self.cutting.ordered.first_after(key, hour + HOUR_LENGTH - 1) - 1
         latest = np.maximum(row, 0)
         known = (row >= 0) & (rows.key[latest] == key)
         # Null readings alone leave nothing where the last other one is of no use any more: hours that come
@@ -324,16 +339,20 @@ class _Advance:
         is_open = pieces.last[piece] == row if len(pieces.last) else np.zeros(len(row), dtype=bool)
         if len(pieces.last):
             frame = pieces.frame[piece]
-            is_open &= ~(self.cuts.completed[frame] & (self.cuts.behind[frame] - 1 == row))
-        nulls_since = Nulls.of(self.nulls, key, rows.time[row], hour + HOUR_LENGTH).behind(
+            is_open &= ~(self.cuts.completed[frame] & (self.cuts.stop[frame] - 1 == row))
+        nulls_since = Nulls.of(self.nulls, key, rows.time[row], hour + HOUR_LENGTH).after(
             Nulls(
                 *(
                     np.where(rows.own[row], none, column[row])
-                    for none, column in ((0, rows.nulls), (NONE, rows.first_null), (NONE, rows.last_null))
+                    for none, column in (
+                        (0, rows.nulls),
+                        (MISSING, rows.first_null),
+                        (MISSING, rows.last_null),
+                    )
                 )
             )
         )
-        fragments = self._fragments(self._told())
+        fragments = self._fragments(self._reported())
 
         def of_frame(column: Int64s, none: int) -> Int64s:
             found = np.full(len(row), none)
@@ -341,23 +360,23 @@ class _Advance:
             return found
 
         start = self.cuts.start[pieces.frame]
-        return Left(
+        return OpenFrameState(
             key=key,
             hour=hour,
             last=rows.heard[row],
             value=rows.value[row],
             held=rows.holds[row],
-            first=of_frame(rows.first[start], NONE),
-            before=of_frame(self._before[start], NONE),
+            first=of_frame(rows.first[start], MISSING),
+            before=of_frame(self._before[start], MISSING),
             records=of_frame(pieces.records, 0),
             missing=of_frame(pieces.missing, 0),
             values=of_frame(pieces.values, 0),
             total=of_frame(pieces.total, 0),
             low=of_frame(pieces.low, 0),
             high=of_frame(pieces.high, 0),
-            peak=of_frame(pieces.peak, NONE),
+            peak=of_frame(pieces.peak, MISSING),
             fragments=of_frame(fragments, 0),
-            nulls=nulls_since.many,
+            nulls=nulls_since.count,
             first_null=nulls_since.first,
             last_null=nulls_since.last,
         )

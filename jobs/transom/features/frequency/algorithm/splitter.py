@@ -17,12 +17,12 @@ import numpy.typing as npt
 from transom.core.exact_sums import Int64s
 from transom.features.frequency.algorithm.splitter_reference import MU, TAU, UNIT
 
-MOST = 2**37
+MAX_EXACT_RECORDS = 2**37
 """Records of a window, less than which every sum is exact."""
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 FIELDS = ("counter", "init", "last", "whole", "begun")
-FEW = 4
+INITIAL_ROOM = 4
 """Sub-cells for which there is room at the beginning."""
 
 
@@ -55,10 +55,10 @@ class SplitterCells:
     many these are, wherever they are.
 
     Args:
-        held: what they hold.
+        sub_cells: what they hold.
         columns: of the matrix.
         steps: of the window, N.
-        tau, mu: as of `transom.features.frequency.algorithm.splitter_reference.SplitterAsListed`.
+        tau, mu: as of `transom.features.frequency.algorithm.splitter_reference.SplitterListing`.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class SplitterCells:
     def _link(self, held: SubCells) -> None:
         self._many = held.many.copy()
         self._used = int(held.many.sum())
-        room = max(FEW, 2 * self._used)
+        room = max(INITIAL_ROOM, 2 * self._used)
         self._fields = {name: _with_room(getattr(held, name), room) for name in FIELDS}
         place = np.arange(self._used)
         self._before, self._after = _with_room(place - 1, room), _with_room(place + 1, room)
@@ -89,13 +89,13 @@ class SplitterCells:
         Raises:
             OverflowError: a window of too many records.
         """
-        if records >= MOST:
+        if records >= MAX_EXACT_RECORDS:
             raise OverflowError(f"a window has less than 2^37 records; got {records}")
         cells = np.flatnonzero(seen)
         if not len(cells):
             return
         if self._used + len(cells) > len(self._before):
-            self._link(self.held(now - 1))
+            self._link(self.sub_cells(now - 1))
             if self._used + len(cells) > len(self._before):
                 self._grow(2 * (self._used + len(cells)))
         self._retract(cells, now - self._steps + 1)
@@ -151,7 +151,7 @@ class SplitterCells:
             self._many[some] -= 1
         first = self._oldest[cells[self._many[cells] > 0]]
         first = first[init[first] < behind]
-        counter[first] = _left(counter[first], init[first], last[first], behind)
+        counter[first] = _remaining(counter[first], init[first], last[first], behind)
         init[first] = behind
         begun[first] = 1
 
@@ -165,7 +165,7 @@ class SplitterCells:
         found: Bools = np.maximum(one, other) / np.minimum(one, other) <= self._mu
         return found
 
-    def held(self, now: int) -> SubCells:
+    def sub_cells(self, now: int) -> SubCells:
         """What the cells hold at a tick, less sub-cells that lie before its window."""
         cells = np.flatnonzero(self._many)
         left, place = self._many[cells], self._oldest[cells]
@@ -202,7 +202,7 @@ def values(held: SubCells, now: int, steps: int) -> Int64s:
     behind = now - steps + 1
     left = np.where(held.last < behind, 0, held.counter)
     partly = (held.init < behind) & (behind <= held.last)
-    left[partly] = _left(held.counter[partly], held.init[partly], held.last[partly], behind)
+    left[partly] = _remaining(held.counter[partly], held.init[partly], held.last[partly], behind)
     return _of_cells(held, left)
 
 
@@ -223,7 +223,7 @@ def bounds(held: SubCells, now: int, steps: int, records: int) -> tuple[Int64s, 
     return low, np.minimum(high, records)
 
 
-def _left(counter: Int64s, init: Int64s, last: Int64s, behind: int) -> Int64s:
+def _remaining(counter: Int64s, init: Int64s, last: Int64s, behind: int) -> Int64s:
     """What is left of sub-cells from a step on, of a steady rate."""
     found: Int64s = np.rint(counter * ((last - behind + 1) / (last - init + 1))).astype(np.int64)
     return found

@@ -11,7 +11,7 @@ many of one that grows to M records.
 The listing retracts every cell at every step, which costs as much as there are cells. It need not: between
 two records of a cell its oldest sub-cell is retracted at one rate, so it can be brought up to date just
 before it is looked at. That is what `Splitter` does, at a cost of `O(log 1/delta)` a record, amortised, as
-each sub-cell is dropped once; `SplitterAsListed` is the paper's, and holds the same values.
+each sub-cell is dropped once; `SplitterListing` is the paper's, and holds the same values.
 
 Unlike those of the paper the sub-cells know how many records they have counted in all. So there are bounds:
 
@@ -38,7 +38,7 @@ TAU, MU = Fraction(1, 20), Fraction(3, 2)
 
 
 UNIT = 2**24
-"""Parts of a record in which `FixedPoint` counts."""
+"""Parts of a record in which `FixedPointSplitter` counts."""
 
 
 @dataclass
@@ -47,22 +47,22 @@ class SubCell:
 
     Attributes:
         counter: records that have not been taken away, in the unit of the sketch.
-        init: the first step that has not.
-        last: the one of its last record.
-        whole: all records that it has counted.
-        begun: whether some have been taken away.
+        first_step: the first step that has not.
+        last_step: the one of its last record.
+        total: all records that it has counted.
+        partly_expired: whether some have been taken away.
     """
 
     counter: Any
-    init: int
-    last: int
-    whole: int
-    begun: bool = False
+    first_step: int
+    last_step: int
+    total: int
+    partly_expired: bool = False
 
     @property
     def rate(self) -> Any:
         """What it has counted of a step."""
-        return self.counter / (self.last - self.init + 1)
+        return self.counter / (self.last_step - self.first_step + 1)
 
 
 def error(before: SubCell, last: SubCell) -> Any:
@@ -70,11 +70,11 @@ def error(before: SubCell, last: SubCell) -> Any:
 
     The one before is taken to have lasted until the other began.
     """
-    one, other = before.counter / (last.init - before.init), last.rate
+    one, other = before.counter / (last.first_step - before.first_step), last.rate
     return max(one, other) / min(one, other)
 
 
-class SplitterAsListed(WindowedCountMin):
+class SplitterListing(WindowedCountMin):
     """Every cell at every step (listing 3.4), with fractions, which are exact.
 
     Args:
@@ -123,12 +123,12 @@ class SplitterAsListed(WindowedCountMin):
 
     def _retract(self, cell: Cell) -> None:
         queue = self.sub_cells[cell]
-        if queue and queue[0].init == self.step - self.steps:
+        if queue and queue[0].first_step == self.step - self.steps:
             first = queue[0]
             first.counter -= first.rate
-            first.init += 1
-            first.begun = True
-            if first.init > first.last:
+            first.first_step += 1
+            first.partly_expired = True
+            if first.first_step > first.last_step:
                 queue.popleft()
 
     def _count(self, seen: Counts) -> None:
@@ -148,15 +148,15 @@ class SplitterAsListed(WindowedCountMin):
     def _add(self, queue: deque[SubCell], many: int, enough: Fraction | int) -> None:
         now, last = self.step, queue[-1] if queue else None
         if last is not None and last.counter < enough:
-            last.last = now
+            last.last_step = now
             last.counter += many * self.unit
-            last.whole += many
+            last.total += many
             return
         if last is not None and len(queue) > 1 and error(queue[-2], last) <= self.mu:
             before = queue[-2]
-            before.last = last.last
+            before.last_step = last.last_step
             before.counter += last.counter
-            before.whole += last.whole
+            before.total += last.total
             queue.pop()
         queue.append(SubCell(self._counter(many), now, now, many))
 
@@ -181,11 +181,11 @@ class SplitterAsListed(WindowedCountMin):
     def bounds_of(self, cell: Cell) -> tuple[Fraction, Fraction]:
         """How many records of the window fall into a cell, at least and at most."""
         queue = self.sub_cells.get(cell, deque())
-        if not queue or not queue[0].begun:
+        if not queue or not queue[0].partly_expired:
             whole = self._sum(queue)
             return whole, whole
         rest = self._sum(islice(queue, 1, None))
-        return rest, min(rest + queue[0].whole, Fraction(self._in_window))
+        return rest, min(rest + queue[0].total, Fraction(self._in_window))
 
     def queues(self) -> Iterator[tuple[Cell, list[SubCell]]]:
         """The sub-cells of all cells that have any."""
@@ -194,7 +194,7 @@ class SplitterAsListed(WindowedCountMin):
                 yield cell, list(queue)
 
 
-class Splitter(SplitterAsListed):
+class Splitter(SplitterListing):
     """Cells are brought up to date when a record comes, or when they are asked for; those that have had none
     are not there."""
 
@@ -209,15 +209,15 @@ class Splitter(SplitterAsListed):
 
     def _retract(self, cell: Cell) -> None:
         queue, behind = self.sub_cells[cell], self.step - self.steps + 1
-        while queue and queue[0].last < behind:
+        while queue and queue[0].last_step < behind:
             queue.popleft()
-        if queue and queue[0].init < behind:
+        if queue and queue[0].first_step < behind:
             first = queue[0]
-            first.counter = self._left(first, first.last - behind + 1)
-            first.init = behind
-            first.begun = True
+            first.counter = self._remaining(first, first.last_step - behind + 1)
+            first.first_step = behind
+            first.partly_expired = True
 
-    def _left(self, first: SubCell, steps: int) -> Any:
+    def _remaining(self, first: SubCell, steps: int) -> Any:
         """What a sub-cell holds whose last steps alone are in the window."""
         return first.rate * steps
 
@@ -248,7 +248,7 @@ class Splitter(SplitterAsListed):
             self._retract(cell)
 
 
-class FixedPoint(Splitter):
+class FixedPointSplitter(Splitter):
     """What is left of a sub-cell is kept to the nearest `1 / UNIT` of a record, and rates are doubles: to the
     last bit what `transom.features.frequency.algorithm.splitter` holds of many cells at once. Fractions
     grow without end where a sub-cell is given records while others of it leave the window."""
@@ -267,5 +267,5 @@ class FixedPoint(Splitter):
     def _counter(self, many: int) -> int:
         return many * UNIT
 
-    def _left(self, first: SubCell, steps: int) -> Any:
-        return round(first.counter * (steps / (first.last - first.init + 1)))
+    def _remaining(self, first: SubCell, steps: int) -> Any:
+        return round(first.counter * (steps / (first.last_step - first.first_step + 1)))

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transom.core.exact_sums import BOUND, Int64s
+from transom.core.exact_sums import MAX_EXACT_SUM, Int64s
 from transom.features.frequency.algorithm.reference import Shape
 
 
 @dataclass(frozen=True)
-class Share:
+class TickShare:
     """Of some ticks, so much.
 
     Attributes:
@@ -34,7 +34,7 @@ class Share:
     parts: int
 
 
-def shares(variant: str, steps: int, now: int) -> list[Share]:
+def shares(variant: str, steps: int, now: int) -> list[TickShare]:
     """What of which ticks a window holds at one.
 
     Args:
@@ -42,12 +42,12 @@ def shares(variant: str, steps: int, now: int) -> list[Share]:
         steps: of the window, N.
     """
     if variant == "perfect":
-        return [Share(now - steps + 1, now, steps)]
+        return [TickShare(now - steps + 1, now, steps)]
     turn = now - now % steps
-    found = [Share(turn, now, steps)]
+    found = [TickShare(turn, now, steps)]
     left = steps - (now - turn + 1)
     if variant == "proportional" and left:
-        found.insert(0, Share(turn - steps, turn - 1, left))
+        found.insert(0, TickShare(turn - steps, turn - 1, left))
     return found
 
 
@@ -63,7 +63,7 @@ def matrices_of(shape: Shape, columns: Int64s, times: Int64s, tick: Int64s, tick
     Raises:
         OverflowError: there are more records than can be added exactly.
     """
-    if len(times) and int(times.max()) * len(times) >= BOUND:
+    if len(times) and int(times.max()) * len(times) >= MAX_EXACT_SUM:
         raise OverflowError(f"{len(times)} counts of up to {times.max()} records cannot be added exactly")
     found = np.zeros(ticks * shape.cells, dtype=np.int64)
     for row in range(shape.rows):

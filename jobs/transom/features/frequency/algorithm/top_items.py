@@ -6,10 +6,10 @@ sketch there is besides, that
 
     kept <= f <= kept + unseen
 
-where `kept` is the sum of its counts in the hours of the window in which it was kept, and `unseen` that of
-what the other hours have left out at most. An item that was kept in no hour was seen at most as often as all
-hours have left out together: it can be missed where that is more than what the last of the top is known to
-have.
+where `top_k_and_watched` is the sum of its counts in the hours of the window in which it was kept, and
+`unseen` that of what the other hours have left out at most. An item that was kept in no hour was seen at most
+as often as all hours have left out together: it can be missed where that is more than what the last of the
+top is known to have.
 """
 
 import heapq
@@ -21,10 +21,10 @@ import numpy as np
 
 from transom.core.exact_sums import Bools, Int64s
 
-NOBODY: Int64s = np.zeros(0, dtype=np.int64)
+NO_ITEMS: Int64s = np.zeros(0, dtype=np.int64)
 
 
-def largest(records: Int64s, keys: Sequence[Any], many: int) -> tuple[Int64s, int]:
+def top_k(records: Int64s, keys: Sequence[Any], many: int) -> tuple[Int64s, int]:
     """The items with the most records, and the most records that one of the others has.
 
     Args:
@@ -46,15 +46,15 @@ def largest(records: Int64s, keys: Sequence[Any], many: int) -> tuple[Int64s, in
     return taken, left_out
 
 
-def kept(records: Int64s, keys: Sequence[Any], always: Bools, many: int) -> tuple[Int64s, int]:
+def top_k_and_watched(records: Int64s, keys: Sequence[Any], always: Bools, many: int) -> tuple[Int64s, int]:
     """The same, with items that are taken whatever they have, beside so many of the others."""
     others = np.flatnonzero(~always)
-    taken, left_out = largest(records[others], [keys[place] for place in others.tolist()], many)
+    taken, left_out = top_k(records[others], [keys[place] for place in others.tolist()], many)
     return np.concatenate([np.flatnonzero(always), others[taken]]), left_out
 
 
 @dataclass(frozen=True)
-class Kept:
+class HourlyTopItems:
     """Items that hours have kept.
 
     Attributes:
@@ -71,7 +71,7 @@ class Kept:
     hours: Int64s
     left_out: Int64s
 
-    def within(self, first: int, last: int, always: Int64s, others: Int64s = NOBODY) -> "Seen":
+    def within(self, first: int, last: int, always: Int64s, others: Int64s = NO_ITEMS) -> "WindowCandidates":
         """What is known of the items of some hours.
 
         Args:
@@ -91,11 +91,11 @@ class Kept:
         unseen = int(self.left_out[some].sum())
         more = unseen - known
         more[np.isin(items, always)] = 0
-        return Seen(items, kept, kept + more, unseen)
+        return WindowCandidates(items, kept, kept + more, unseen)
 
 
 @dataclass(frozen=True)
-class Seen:
+class WindowCandidates:
     """What is known of the items of a window.
 
     Attributes:

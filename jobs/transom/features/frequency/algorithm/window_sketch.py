@@ -17,7 +17,7 @@ from datetime import timedelta
 import numpy as np
 
 from transom.core.durations import format_duration
-from transom.core.exact_sums import BOUND, Int64s
+from transom.core.exact_sums import MAX_EXACT_SUM, Int64s
 from transom.core.intervals import EPOCH
 from transom.features.frequency.algorithm.reference import Shape
 from transom.features.frequency.algorithm.row_hash_arrays import columns_of
@@ -38,7 +38,7 @@ class WindowSketch:
         steps: ticks of the window, N.
         step: the number of the last tick.
         records: how many there are in the window, M.
-        parts: in which parts of a record the matrix counts.
+        scale: in which parts of a record the matrix counts.
         counts: the matrix: `(rows, columns)`.
 
     Raises:
@@ -51,7 +51,7 @@ class WindowSketch:
     steps: int
     step: int
     records: int
-    parts: int
+    scale: int
     counts: Int64s
 
     def __post_init__(self) -> None:
@@ -70,16 +70,17 @@ class WindowSketch:
         for field in fields(self):
             one, another = getattr(self, field.name), getattr(other, field.name)
             if field.name not in ("records", "counts") and one != another:
-                what, said = self._told(field.name)
+                what, said = self._format_field(field.name)
                 raise UnmergeableError(
-                    f"sketches of different {what} do not add up: {said} and {other._told(field.name)[1]}"
+                    f"sketches of different {what} do not add up: {said} and "
+                    f"{other._format_field(field.name)[1]}"
                 )
-        if (self.records + other.records) * self.parts >= BOUND:
+        if (self.records + other.records) * self.scale >= MAX_EXACT_SUM:
             many = self.records + other.records
-            raise OverflowError(f"{many} records, in parts of 1 / {self.parts}, cannot be added exactly")
+            raise OverflowError(f"{many} records, in parts of 1 / {self.scale}, cannot be added exactly")
         return replace(self, records=self.records + other.records, counts=self.counts + other.counts)
 
-    def _told(self, field: str) -> tuple[str, str]:
+    def _format_field(self, field: str) -> tuple[str, str]:
         """An attribute, and its value, for people."""
         tick = timedelta(microseconds=self.tick)
         told = {
@@ -97,7 +98,7 @@ class WindowSketch:
         """The same of items whose columns are known: `(rows, items)`."""
         least = self.counts[np.arange(self.shape.rows)[:, None], columns].min(axis=0)
         # Half of a record goes to the even number, as in the listings.
-        whole, rest = np.divmod(least, self.parts)
-        up = (2 * rest > self.parts) | ((2 * rest == self.parts) & (whole % 2 == 1))
+        whole, rest = np.divmod(least, self.scale)
+        up = (2 * rest > self.scale) | ((2 * rest == self.scale) & (whole % 2 == 1))
         found: Int64s = whole + up
         return found

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transom.arrays.range_queries import bisected
+from transom.arrays.range_queries import segmented_searchsorted
 from transom.core.exact_sums import Bools, Int64s
 from transom.features.patterns.algorithm.reference import Widening
 
 
 @dataclass(frozen=True)
-class Rows:
+class KeyedRecords:
     """Records of many keys, by key and then in their total order.
 
     Attributes:
@@ -36,9 +36,9 @@ class Rows:
     time: Int64s
     cut: Bools
 
-    def taken(self, rows: npt.NDArray[np.generic]) -> "Rows":
+    def take(self, rows: npt.NDArray[np.generic]) -> "KeyedRecords":
         """Some of them."""
-        return Rows(self.key[rows], self.time[rows], self.cut[rows])
+        return KeyedRecords(self.key[rows], self.time[rows], self.cut[rows])
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,19 @@ class Cut:
     """What is left of the records of batches.
 
     Attributes:
-        kept: which rows.
+        retained: which rows.
         cut: whether records have been cut out behind a row; of all rows.
-        many: how many records each batch has, as it is left.
+        count: how many records each batch has, as it is left.
         end: when each batch ends, in microseconds.
     """
 
-    kept: Bools
+    retained: Bools
     cut: Bools
-    many: Int64s
+    count: Int64s
     end: Int64s
 
 
-def trimmed(rows: Rows, length: int, most: int) -> Cut:
+def keep_first_and_last(rows: KeyedRecords, length: int, most: int) -> Cut:
     """The first L and the last L records of each batch of a level.
 
     Args:
@@ -77,7 +77,7 @@ def trimmed(rows: Rows, length: int, most: int) -> Cut:
 
 
 @dataclass(frozen=True)
-class Shown:
+class DetectorWindows:
     """The windows of a level that are shown, by key and end; each is a range of rows.
 
     Attributes:
@@ -88,22 +88,22 @@ class Shown:
     """
 
     first: Int64s
-    behind: Int64s
+    stop: Int64s
     end: Int64s
     keys: Int64s
     ends: Int64s
     oversized: Bools
 
 
-def shown(
-    rows: Rows,
+def windows_to_detect(
+    rows: KeyedRecords,
     level: int,
     widening: Widening,
     stretches: Sequence[tuple[int, int]],
     opens: Bools | None = None,
     closes: Bools | None = None,
     needs: Sequence[tuple[Bools, int]] = (),
-) -> Shown:
+) -> DetectorWindows:
     """The windows of a level that can hold something new.
 
     Args:
@@ -122,14 +122,14 @@ def shown(
     end = (number + 1) * length
     alone = np.append(~follows[1:], True)[: len(first)]  # the window behind it holds this batch alone
     every_end, every_key = np.concatenate([end, end[alone] + length]), np.concatenate([key, key[alone]])
-    every = _wanted(every_end, stretches)
+    every = _ends_in_ranges(every_end, stretches)
     begin = np.where(follows, np.concatenate([first[:1], first[:-1]]), first)
     many = behind - first
-    over = many > 2 * widening.most
+    over = many > 2 * widening.max_records
     # Above level 0 none is, trimmed as they are.
     oversized = over | (follows & np.concatenate([over[:1], over[:-1]]))
     low, high = begin, behind
-    wanted = _wanted(end, stretches) & (follows | (level == 0))
+    wanted = _ends_in_ranges(end, stretches) & (follows | (level == 0))
     if opens is not None and closes is not None:
         low, high = _narrowed(rows, level, widening, begin, first, behind, opens, closes)
         wanted &= low < high
@@ -139,13 +139,13 @@ def shown(
     elif level:
         half = length // 2
         wanted &= (time[begin] < end - length - half) | (time[behind - 1] >= end - half)
-    return Shown(
+    return DetectorWindows(
         low[wanted], high[wanted], end[wanted], every_key[every], every_end[every], oversized[wanted]
     )
 
 
 def _narrowed(
-    rows: Rows,
+    rows: KeyedRecords,
     level: int,
     widening: Widening,
     begin: Int64s,
@@ -160,17 +160,17 @@ def _narrowed(
     begins in the earlier one.
     """
     time, length = rows.time, widening.length(level)
-    low = np.maximum(begin, middle - (widening.most - 1))
-    high = np.minimum(behind, middle + widening.most - 1) if level else behind
+    low = np.maximum(begin, middle - (widening.max_records - 1))
+    high = np.minimum(behind, middle + widening.max_records - 1) if level else behind
     behind_opening = middle if level else behind
     # An opening record and a closing one that are near enough: the first and the last of each.
-    low = bisected(
-        time, low, behind_opening, time[_next(closes, middle, high, behind - 1)] - widening.longest
+    low = segmented_searchsorted(
+        time, low, behind_opening, time[_next(closes, middle, high, behind - 1)] - widening.max_length
     )
     first_open = _next(opens, low, behind_opening, behind)
     # Where none opens, any bound will do.
-    reach = time[_last(opens, low, behind_opening)] + widening.longest
-    last_close = _last(closes, middle, bisected(time, middle, high, reach + 1))
+    reach = time[_last(opens, low, behind_opening)] + widening.max_length
+    last_close = _last(closes, middle, segmented_searchsorted(time, middle, high, reach + 1))
     known = first_open <= last_close
     if level:
         half = length // 2
@@ -196,7 +196,7 @@ def _last(marked: Bools, low: Int64s, high: Int64s) -> Int64s:
     return np.where(found >= low, found, -1)
 
 
-def _wanted(end: Int64s, stretches: Sequence[tuple[int, int]]) -> Bools:
+def _ends_in_ranges(end: Int64s, stretches: Sequence[tuple[int, int]]) -> Bools:
     """Which ends lie in one of some stretches, `(a, b]`; these are in order and apart."""
     starts, ends = (np.array(side, dtype=np.int64) for side in zip(*stretches, strict=True))
     of = np.searchsorted(starts, end) - 1
@@ -204,7 +204,7 @@ def _wanted(end: Int64s, stretches: Sequence[tuple[int, int]]) -> Bools:
     return found
 
 
-def _batches(rows: Rows, length: int) -> tuple[Int64s, Int64s]:
+def _batches(rows: KeyedRecords, length: int) -> tuple[Int64s, Int64s]:
     """The range of rows of each batch that is not empty."""
     number = rows.time // length
     changed = (np.diff(rows.key) != 0) | (np.diff(number) != 0)

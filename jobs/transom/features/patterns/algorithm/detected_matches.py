@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transom.arrays.range_queries import expanded
+from transom.arrays.range_queries import expand_ranges
 from transom.core.exact_sums import Bools, Int64s
-from transom.features.patterns.algorithm.batches import Shown
-from transom.features.patterns.algorithm.matching import Windows, minimal
-from transom.features.patterns.algorithm.pattern import Pattern
+from transom.features.patterns.algorithm.batches import DetectorWindows
+from transom.features.patterns.algorithm.matching import RecordWindows, minimal
+from transom.features.patterns.algorithm.pattern import EventPattern
 from transom.features.patterns.algorithm.reference import Widening
 
 AT_A_TIME = 2**18
@@ -26,7 +26,7 @@ may follow as many bindings as there are records before it."""
 
 
 @dataclass(frozen=True)
-class Sightings:
+class DetectedMatches:
     """Stretches of records in which there is a match.
 
     Attributes:
@@ -50,24 +50,24 @@ class _Pieces:
     """
 
     first: Int64s
-    behind: Int64s
+    stop: Int64s
     own: Int64s
     end: Int64s
 
     @classmethod
-    def of(cls, shown: Shown, most: int) -> "_Pieces":
+    def of(cls, shown: DetectorWindows, most: int) -> "_Pieces":
         """A window of more than 4L records, of level 0, in pieces of 2L that slide by L, for a match spans at
         most L; others whole."""
-        many = shown.behind - shown.first
-        of, number = expanded(np.zeros_like(many), np.where(many > 4 * most, -(-many // most) - 1, 1))
+        many = shown.stop - shown.first
+        of, number = expand_ranges(np.zeros_like(many), np.where(many > 4 * most, -(-many // most) - 1, 1))
         first, whole = shown.first[of] + number * most, many[of] <= 4 * most
-        behind = np.where(whole, shown.behind[of], np.minimum(first + 2 * most, shown.behind[of]))
-        own = np.where(behind == shown.behind[of], behind, first + most)
+        behind = np.where(whole, shown.stop[of], np.minimum(first + 2 * most, shown.stop[of]))
+        own = np.where(behind == shown.stop[of], behind, first + most)
         return cls(first, behind, own, shown.end[of])
 
-    def some(self) -> Iterator["_Pieces"]:
+    def batches(self) -> Iterator["_Pieces"]:
         """As many at a time as fit into memory; one at least."""
-        many = self.behind - self.first
+        many = self.stop - self.first
         records, pairs = np.cumsum(many), np.cumsum(many * many)
         at = 0
         while at < len(many):
@@ -80,33 +80,33 @@ class _Pieces:
                 ),
             )
             taken = slice(at, after)
-            yield _Pieces(self.first[taken], self.behind[taken], self.own[taken], self.end[taken])
+            yield _Pieces(self.first[taken], self.stop[taken], self.own[taken], self.end[taken])
             at = after
 
 
-def sightings(
-    pattern: Pattern,
+def detect_matches(
+    pattern: EventPattern,
     widening: Widening,
     level: int,
-    shown: Shown,
+    shown: DetectorWindows,
     time: Int64s,
     bits: Int64s,
     codes: Mapping[str, Int64s],
-) -> Iterator[Sightings]:
+) -> Iterator[DetectedMatches]:
     """The minimal instances that belong to a level, those of some windows at a time.
 
     Args:
         shown: of the level, narrowed, so that no window lies across a cut.
-        time, bits, codes: of the rows of the level's batches, as `Windows` has them.
+        time, bits, codes: of the rows of the level's batches, as `RecordWindows` has them.
     """
-    for pieces in _Pieces.of(shown, widening.most).some():
-        piece, rows = expanded(pieces.first, pieces.behind)
+    for pieces in _Pieces.of(shown, widening.max_records).batches():
+        piece, rows = expand_ranges(pieces.first, pieces.stop)
         of_rows = {name: code[rows] for name, code in codes.items()}
-        first, last = minimal(pattern, Windows(piece, time[rows], bits[rows], of_rows))
+        first, last = minimal(pattern, RecordWindows(piece, time[rows], bits[rows], of_rows))
         end, own = pieces.end[piece[last]], pieces.own[piece[last]]
         first, last = rows[first], rows[last]
         kept = belongs(widening, level, end, time[first], time[last]) & (first < own)
-        yield Sightings(first[kept], last[kept], end[kept])
+        yield DetectedMatches(first[kept], last[kept], end[kept])
 
 
 def belongs(widening: Widening, level: int, end: Int64s, first: Int64s, last: Int64s) -> Bools:

@@ -65,7 +65,7 @@ class Merging:
 
 
 @dataclass(frozen=True)
-class Row:
+class EpisodeRow:
     """An episode, as an hour says it; or a match, which is one by itself.
 
     Attributes:
@@ -88,14 +88,16 @@ class Row:
     joined: int = NONE
 
 
-def rows_of(hour: int, matches: Iterable[Row], earlier: Iterable[Row], merging: Merging) -> list[Row]:
+def rows_of(
+    hour: int, matches: Iterable[EpisodeRow], earlier: Iterable[EpisodeRow], merging: Merging
+) -> list[EpisodeRow]:
     """The rows of an hour: the definition.
 
     Args:
         matches: those of the hour.
         earlier: rows of hours before it; of those in reach the last of each episode counts.
     """
-    by, latest = hour + HOUR_LENGTH, dict[int, Row]()
+    by, latest = hour + HOUR_LENGTH, dict[int, EpisodeRow]()
     for row in sorted(earlier, key=lambda row: row.hour):
         if hour - merging.reach * HOUR_LENGTH <= row.hour < hour:
             latest[row.id] = row
@@ -123,9 +125,9 @@ def rows_of(hour: int, matches: Iterable[Row], earlier: Iterable[Row], merging: 
     return rows
 
 
-def _groups(rows: Iterable[Row], merge: int) -> list[list[Row]]:
+def _groups(rows: Iterable[EpisodeRow], merge: int) -> list[list[EpisodeRow]]:
     """Rows that overlap or lie at most `merge` apart, across others."""
-    groups: list[list[Row]] = []
+    groups: list[list[EpisodeRow]] = []
     for row in rows:
         key, start, end = row.key, row.start - merge, row.end + merge
         met = [g for g in groups if any(r.key == key and r.start <= end and start <= r.end for r in g)]
@@ -134,7 +136,7 @@ def _groups(rows: Iterable[Row], merge: int) -> list[list[Row]]:
 
 
 @dataclass(frozen=True)
-class Rows:
+class EpisodeRows:
     """Rows of many keys, as columns."""
 
     hour: Int64s
@@ -150,35 +152,37 @@ class Rows:
     joined: Int64s
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> "Rows":
+    def of(cls, rows: Sequence[EpisodeRow]) -> "EpisodeRows":
         """Of rows one by one."""
         return cls(**{n: np.array([getattr(row, n) for row in rows], dtype=np.int64) for n in NAMES})
 
     def __len__(self) -> int:
         return len(self.id)
 
-    def __iter__(self) -> Iterator[Row]:
-        return (Row(*map(int, row)) for row in zip(*(getattr(self, n) for n in NAMES), strict=True))
+    def __iter__(self) -> Iterator[EpisodeRow]:
+        return (EpisodeRow(*map(int, row)) for row in zip(*(getattr(self, n) for n in NAMES), strict=True))
 
-    def taken(self, rows: npt.NDArray[np.generic] | slice) -> "Rows":
+    def take(self, rows: npt.NDArray[np.generic] | slice) -> "EpisodeRows":
         """Some of them."""
-        return Rows(**{n: getattr(self, n)[rows] for n in NAMES})
+        return EpisodeRows(**{n: getattr(self, n)[rows] for n in NAMES})
 
-    def said(self, hour: int, state: Any, **more: Int64s) -> "Rows":
+    def as_of_hour(self, hour: int, state: Any, **more: Int64s) -> "EpisodeRows":
         """The same as another hour says them, in which nothing joins them but what `more` says."""
         none = np.zeros(len(self), dtype=np.int64)
         return replace(self, **{"hour": none + hour, "new": none, "state": none + state, **more})
 
     @staticmethod
-    def together(*rows: "Rows") -> "Rows":
+    def concat(*rows: "EpisodeRows") -> "EpisodeRows":
         """Several of them."""
-        return Rows(**{n: np.concatenate([getattr(some, n) for some in rows]) for n in NAMES})
+        return EpisodeRows(**{n: np.concatenate([getattr(some, n) for some in rows]) for n in NAMES})
 
 
-NAMES = tuple(field.name for field in fields(Rows))
+NAMES = tuple(field.name for field in fields(EpisodeRows))
 
 
-def episodes(matches: Rows, stored: Rows, hours: Iterable[int], merging: Merging) -> Rows:
+def episodes(
+    matches: EpisodeRows, stored: EpisodeRows, hours: Iterable[int], merging: Merging
+) -> EpisodeRows:
     """The rows of some hours, as `rows_of` has them.
 
     Args:
@@ -186,35 +190,37 @@ def episodes(matches: Rows, stored: Rows, hours: Iterable[int], merging: Merging
         stored: the rows of other hours in reach.
         hours: to be computed, ascending.
     """
-    matches, stored = (rows.taken(np.argsort(rows.hour, kind="stable")) for rows in (matches, stored))
-    still_open, made, known = Rows.of([]), [Rows.of([])], 0
+    matches, stored = (rows.take(np.argsort(rows.hour, kind="stable")) for rows in (matches, stored))
+    still_open, made, known = EpisodeRows.of([]), [EpisodeRows.of([])], 0
     for hour in hours:
         before = int(np.searchsorted(stored.hour, hour))
         if known < before:
-            still_open = _open(Rows.together(still_open, stored.taken(slice(known, before))))
+            still_open = _open(EpisodeRows.concat(still_open, stored.take(slice(known, before))))
             known = before
-        still_open = still_open.taken(still_open.hour >= hour - merging.reach * HOUR_LENGTH)
+        still_open = still_open.take(still_open.hour >= hour - merging.reach * HOUR_LENGTH)
         first, behind = np.searchsorted(matches.hour, [hour, hour + 1])
         if behind > first or len(still_open):
-            new = matches.taken(slice(first, behind))
+            new = matches.take(slice(first, behind))
             rows, still_open = _of_hour(hour, new, still_open, merging)
             made.append(rows)
-    return Rows.together(*made)
+    return EpisodeRows.concat(*made)
 
 
-def _open(rows: Rows) -> Rows:
+def _open(rows: EpisodeRows) -> EpisodeRows:
     """The last row of each episode, where that says that it is open."""
-    ordered = rows.taken(np.lexsort((rows.hour, rows.id)))
+    ordered = rows.take(np.lexsort((rows.hour, rows.id)))
     last = np.append(ordered.id[1:] != ordered.id[:-1], True)
-    return ordered.taken(last & (ordered.state == PARTIAL))
+    return ordered.take(last & (ordered.state == PARTIAL))
 
 
-def _of_hour(hour: int, matches: Rows, still_open: Rows, merging: Merging) -> tuple[Rows, Rows]:
+def _of_hour(
+    hour: int, matches: EpisodeRows, still_open: EpisodeRows, merging: Merging
+) -> tuple[EpisodeRows, EpisodeRows]:
     """The rows of an hour, and what is open at its end."""
-    both = Rows.together(still_open, matches)
+    both = EpisodeRows.concat(still_open, matches)
     order = np.lexsort((both.start, both.key))
     new = order >= len(still_open)
-    both = both.taken(order)
+    both = both.take(order)
     begins = _begins(both, merging.merge)
     firsts, group = np.flatnonzero(begins), np.cumsum(begins) - 1
     many = np.add.reduceat(new, firsts, dtype=np.int64)
@@ -222,7 +228,7 @@ def _of_hour(hour: int, matches: Rows, still_open: Rows, merging: Merging) -> tu
     leader = np.lexsort((both.id, both.detected_at, new, group))[firsts]
     met = many > 0
     end = np.maximum.reduceat(both.end, firsts)
-    whole = both.taken(leader).said(
+    whole = both.take(leader).as_of_hour(
         hour,
         np.where(merging.final(end, hour + HOUR_LENGTH), FINAL, PARTIAL),
         start=both.start[firsts],
@@ -230,17 +236,17 @@ def _of_hour(hour: int, matches: Rows, still_open: Rows, merging: Merging) -> tu
         matches=np.add.reduceat(both.matches, firsts),
         new=many,
     )
-    whole = whole.taken(met)
+    whole = whole.take(met)
     alone, ends = ~met[group], merging.final(both.end, hour + HOUR_LENGTH)
     swallowed = ~new & ~alone
     swallowed[leader] = False
-    joined = both.taken(swallowed).said(hour, JOINED, joined=both.id[leader[group[swallowed]]])
-    ended = both.taken(alone & ends).said(hour, FINAL)
-    left = Rows.together(both.taken(alone & ~ends), whole.taken(whole.state == PARTIAL))
-    return Rows.together(whole, joined, ended), left
+    joined = both.take(swallowed).as_of_hour(hour, JOINED, joined=both.id[leader[group[swallowed]]])
+    ended = both.take(alone & ends).as_of_hour(hour, FINAL)
+    left = EpisodeRows.concat(both.take(alone & ~ends), whole.take(whole.state == PARTIAL))
+    return EpisodeRows.concat(whole, joined, ended), left
 
 
-def _begins(rows: Rows, merge: int) -> npt.NDArray[np.bool_]:
+def _begins(rows: EpisodeRows, merge: int) -> npt.NDArray[np.bool_]:
     """Which rows lie too far behind all those before them; of rows by key and start."""
     ends, rank = np.unique(rows.end, return_inverse=True)
     # The latest end so far of a key, of all keys in one go.

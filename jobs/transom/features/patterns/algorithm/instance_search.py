@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from transom.core.exact_sums import Bools, Int64s
-from transom.features.patterns.algorithm.pattern import Instance, Pattern, Stretch
-from transom.features.patterns.algorithm.transitions import State, Transitions, Values
+from transom.features.patterns.algorithm.pattern import EventPattern, Instance, RecordSequence
+from transom.features.patterns.algorithm.transitions import MatchState, Transitions, Values
 
 
 class _Repeats(NamedTuple):
@@ -47,7 +47,7 @@ class _Ahead(NamedTuple):
     over: Int64s
 
 
-def smallest(pattern: Pattern, stretch: Stretch) -> Instance:
+def smallest(pattern: EventPattern, stretch: RecordSequence) -> Instance:
     """The instance from the first record of a stretch to its last whose places come first.
 
     Args:
@@ -56,33 +56,35 @@ def smallest(pattern: Pattern, stretch: Stretch) -> Instance:
     Raises:
         ValueError: there is none.
     """
-    search = _Search(pattern, stretch)
+    search = _InstanceSearch(pattern, stretch)
     # Mostly nothing stands in the way of the earliest records, and no table is needed.
-    found = search.found(lambda state, place: True) or search.found(search.completes)
+    found = search.search(lambda state, place: True) or search.search(search.completes)
     if found is None:
         raise ValueError("the stretch holds no instance from its first record to its last")
     return found
 
 
-class _Search:
-    def __init__(self, pattern: Pattern, stretch: Stretch) -> None:
+class _InstanceSearch:
+    def __init__(self, pattern: EventPattern, stretch: RecordSequence) -> None:
         self.pattern, self.stretch = pattern, stretch
         self.moves = Transitions(pattern, stretch)
         self.size, self.time, self.times = self.moves.size, self.moves.time, self.moves.times
         self.entries_of: dict[tuple[int, Values], Int64s] = {}
         self.repeats_of: dict[tuple[int, Values], _Repeats] = {}
-        self.ahead_of: dict[State, _Ahead] = {}
+        self.ahead_of: dict[MatchState, _Ahead] = {}
 
-    def found(self, promising: Callable[[State, int], bool]) -> Instance | None:
+    def search(self, promising: Callable[[MatchState, int], bool]) -> Instance | None:
         """The places taken one by one, each the first that seems promising, with every way to give them to
         steps side by side; None where they do not end with the last record."""
-        ways: dict[State, tuple[int, ...]] = {self.moves.fresh(0, (None,) * len(self.pattern.last_use)): ()}
+        ways: dict[MatchState, tuple[int, ...]] = {
+            self.moves.fresh(0, (None,) * len(self.pattern.last_use)): ()
+        }
         places: list[int] = []
         for _ in range(sum(map(sum, self.times))):
-            after: dict[State, tuple[int, ...]] = {}
+            after: dict[MatchState, tuple[int, ...]] = {}
             for place in range(places[-1] + 1, self.size) if places else range(min(self.size, 1)):
                 for before, steps in ways.items():
-                    for step, state in self.moves.served(before, places[-1] if places else None, place):
+                    for step, state in self.moves.assignments(before, places[-1] if places else None, place):
                         if promising(state, place):
                             after[state] = min(after.get(state, (*steps, step)), (*steps, step))
                 if after:
@@ -96,11 +98,11 @@ class _Search:
 
     # What lets the rest be matched.
 
-    def completes(self, state: State, place: int) -> bool:
+    def completes(self, state: MatchState, place: int) -> bool:
         """Whether the rest can be matched up to the last record, after a record has been taken."""
         return bool(self._over(state, np.array([place]))[0] <= state.limit)
 
-    def _over(self, state: State, places: Int64s) -> Int64s:
+    def _over(self, state: MatchState, places: Int64s) -> Int64s:
         """The least last place of an element after which the rest can be matched, given where its last record
         so far is; the number of records where there is none."""
         if self.moves.full(state):
@@ -112,7 +114,7 @@ class _Search:
         following, over = (np.append(column, self.size)[at] for column in ahead)
         return np.where(self.moves.clear(self.moves.forbidden(state), places, following), over, self.size)
 
-    def _followed(self, state: State, places: Int64s) -> Bools:
+    def _followed(self, state: MatchState, places: Int64s) -> Bools:
         """Whether the elements behind one can be matched, given where its last record is."""
         number = state.number + 1
         if number == len(self.times):
@@ -136,7 +138,7 @@ class _Search:
             self.entries_of[number, bound] = np.unique(np.concatenate(entries))
         return self.entries_of[number, bound]
 
-    def _further(self, state: State) -> Iterator[tuple[Int64s, State]]:
+    def _further(self, state: MatchState) -> Iterator[tuple[Int64s, MatchState]]:
         """The states after one more record of an element, with the places that lead to each."""
         for i, step in enumerate(self.pattern.elements[state.number].steps):
             for places in self.moves.agreeing(step, state.bound).values():
@@ -145,7 +147,7 @@ class _Search:
                     for some in np.split(allowed, len(allowed) if step.distinct else 1):
                         yield some, self.moves.after(state, i, int(some[0]))
 
-    def _filled(self, state: State, place: int) -> int:
+    def _filled(self, state: MatchState, place: int) -> int:
         """The least place at which a step that has taken some of its records can take its last; the number of
         records where there is none.
 
@@ -155,8 +157,8 @@ class _Search:
         repeats = self._repeats(state)
         behind = int(np.searchsorted(repeats.place, place, side="right"))
         unused = np.ones(len(repeats.place) - behind, dtype=bool)
-        if state.taken:
-            unused = ~np.isin(repeats.value[behind:], list(state.taken))
+        if state.values_taken:
+            unused = ~np.isin(repeats.value[behind:], list(state.values_taken))
         new = np.flatnonzero(unused & (repeats.before[behind:] <= place))
         lacking = self.times[state.number][0] - state.served[0]
         if len(new) < lacking:
@@ -169,7 +171,7 @@ class _Search:
         clear = self.moves.clear(self.moves.forbidden(state), np.array([place]), over)
         return int(over[0]) if clear[0] else self.size
 
-    def _repeats(self, state: State) -> _Repeats:
+    def _repeats(self, state: MatchState) -> _Repeats:
         number, bound = state.number, state.bound
         if (number, bound) not in self.repeats_of:
             (step,) = self.pattern.elements[number].steps
@@ -179,17 +181,19 @@ class _Search:
             before = np.full(len(places), -1)
             same = np.flatnonzero(np.diff(value[order]) == 0)
             before[order[same + 1]] = places[order[same]]
-            before_last = state._replace(served=(step.times - 1,), taken=frozenset(), limit=self.size - 1)
+            before_last = state._replace(
+                served=(step.times - 1,), values_taken=frozenset(), limit=self.size - 1
+            )
             allowed = self.moves.bits[places] & self.moves.forbidden(before_last, 0) == 0
             final = allowed & self._followed(self.moves.after(before_last, 0, int(places[0])), places)
             self.repeats_of[number, bound] = _Repeats(places, value, before, final)
         return self.repeats_of[number, bound]
 
-    def _ahead(self, state: State) -> _Ahead:
+    def _ahead(self, state: MatchState) -> _Ahead:
         """As the class says; filled from the end, for calls do not nest as deep as an element is long."""
         state = state._replace(limit=self.size - 1)
         if state not in self.ahead_of:
-            further: dict[State, list[tuple[Int64s, State]]] = {}
+            further: dict[MatchState, list[tuple[Int64s, MatchState]]] = {}
             waiting = [state]
             while waiting:
                 one = waiting.pop()
@@ -200,7 +204,7 @@ class _Search:
                 self.ahead_of[one] = self._soonest(one, further[one])
         return self.ahead_of[state]
 
-    def _soonest(self, state: State, further: Sequence[tuple[Int64s, State]]) -> _Ahead:
+    def _soonest(self, state: MatchState, further: Sequence[tuple[Int64s, MatchState]]) -> _Ahead:
         places = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(some for some, _ in further)]))
         over = np.full(len(places), self.size)
         for some, after in further:

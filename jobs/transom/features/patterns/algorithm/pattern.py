@@ -24,7 +24,7 @@ NULL = -1
 
 
 @dataclass(frozen=True)
-class Step:
+class PatternStep:
     """One step.
 
     Attributes:
@@ -56,13 +56,13 @@ class Element:
             no bound.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[PatternStep, ...]
     within: int | None = None
     gap: tuple[int | None, int | None] = (None, None)
 
 
 @dataclass(frozen=True)
-class Never:
+class ForbiddenRecord:
     """No record with a bit lies strictly between the first record of a step and the last of another."""
 
     bit: int
@@ -71,21 +71,21 @@ class Never:
 
 
 @dataclass(frozen=True)
-class Pattern:
+class EventPattern:
     """A pattern.
 
     Attributes:
-        longest: how long an instance takes at most, in microseconds.
-        most: how many records it spans at most, those in between counted.
+        max_length: how long an instance takes at most, in microseconds.
+        max_records: how many records it spans at most, those in between counted.
     """
 
     elements: tuple[Element, ...]
-    nevers: tuple[Never, ...]
-    longest: int
-    most: int
+    nevers: tuple[ForbiddenRecord, ...]
+    max_length: int
+    max_records: int
 
     @cached_property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[PatternStep, ...]:
         """All steps, in the order of the file."""
         return tuple(step for element in self.elements for step in element.steps)
 
@@ -133,7 +133,7 @@ class Pattern:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class RecordSequence:
     """Records of one key, in their total order.
 
     Attributes:
@@ -149,10 +149,12 @@ class Stretch:
     def __len__(self) -> int:
         return len(self.time)
 
-    def part(self, first: int, last: int) -> "Stretch":
+    def part(self, first: int, last: int) -> "RecordSequence":
         """From one record to another, both inside."""
         taken = slice(first, last + 1)
-        return Stretch(self.time[taken], self.bits[taken], {n: c[taken] for n, c in self.codes.items()})
+        return RecordSequence(
+            self.time[taken], self.bits[taken], {n: c[taken] for n, c in self.codes.items()}
+        )
 
 
 @dataclass(frozen=True)
@@ -167,13 +169,16 @@ class Instance:
         return [place for place, name in zip(self.places, self.steps, strict=True) if name == step]
 
 
-def holds(pattern: Pattern, stretch: Stretch, instance: Instance) -> bool:
+def holds(pattern: EventPattern, stretch: RecordSequence, instance: Instance) -> bool:
     """Whether records are an instance: the definition."""
     places, time = instance.places, stretch.time
     of = {step.name: instance.of(step.name) for step in pattern.steps}
     if any(len(of[step.name]) != step.times for step in pattern.steps):
         return False
-    if time[places[-1]] - time[places[0]] > pattern.longest or places[-1] - places[0] >= pattern.most:
+    if (
+        time[places[-1]] - time[places[0]] > pattern.max_length
+        or places[-1] - places[0] >= pattern.max_records
+    ):
         return False
     elements = [sorted(p for step in element.steps for p in of[step.name]) for element in pattern.elements]
     for element, taken in zip(pattern.elements, elements, strict=True):
@@ -191,7 +196,7 @@ def holds(pattern: Pattern, stretch: Stretch, instance: Instance) -> bool:
     )
 
 
-def _serves(step: Step, stretch: Stretch, of: Mapping[str, Sequence[int]]) -> bool:
+def _serves(step: PatternStep, stretch: RecordSequence, of: Mapping[str, Sequence[int]]) -> bool:
     taken = of[step.name]
     if not all(stretch.bits[place] >> step.bit & 1 for place in taken):
         return False
@@ -209,7 +214,7 @@ def _serves(step: Step, stretch: Stretch, of: Mapping[str, Sequence[int]]) -> bo
     return True
 
 
-def instances(pattern: Pattern, stretch: Stretch) -> Iterator[Instance]:
+def instances(pattern: EventPattern, stretch: RecordSequence) -> Iterator[Instance]:
     """Every instance, by trying all; their number is exponential."""
     slots = [step.name for step in pattern.steps for _ in range(step.times)]
     for places in combinations(range(len(stretch)), len(slots)):
@@ -219,7 +224,7 @@ def instances(pattern: Pattern, stretch: Stretch) -> Iterator[Instance]:
                 yield instance
 
 
-def _orders(slots: Sequence[str], pattern: Pattern) -> set[tuple[int, ...]]:
+def _orders(slots: Sequence[str], pattern: EventPattern) -> set[tuple[int, ...]]:
     """In which orders the records of the steps may come, by the numbers of the steps."""
     number = {step.name: i for i, step in enumerate(pattern.steps)}
     orders: set[tuple[int, ...]] = {()}
@@ -233,7 +238,7 @@ def _orders(slots: Sequence[str], pattern: Pattern) -> set[tuple[int, ...]]:
     return orders
 
 
-def minimal_instances(pattern: Pattern, stretch: Stretch) -> list[Instance]:
+def minimal_instances(pattern: EventPattern, stretch: RecordSequence) -> list[Instance]:
     """The minimal instances, by their last record: the definition, by trying all."""
     first_of: dict[tuple[int, int], Instance] = {}
     for instance in instances(pattern, stretch):

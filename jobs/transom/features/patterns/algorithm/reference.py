@@ -43,19 +43,19 @@ class Widening:
 
     Attributes:
         batch: `t`, the length of a batch of level 0, in microseconds.
-        longest: `t_max`, how long a pattern takes at most, from its first record to its last, in
+        max_length: `t_max`, how long a pattern takes at most, from its first record to its last, in
             microseconds; no less than `batch`.
-        most: `L`, how many records a pattern spans at most, those in between counted.
+        max_records: `L`, how many records a pattern spans at most, those in between counted.
     """
 
     batch: int
-    longest: int
-    most: int
+    max_length: int
+    max_records: int
 
     @property
     def levels(self) -> int:
         """`ceil(log2(t_max / t)) + 1`, in whole numbers."""
-        return (-(-self.longest // self.batch) - 1).bit_length() + 1
+        return (-(-self.max_length // self.batch) - 1).bit_length() + 1
 
     def length(self, level: int) -> int:
         """`t_i`, in microseconds."""
@@ -77,7 +77,7 @@ class Widening:
         that its last record completes: nothing has to be remembered for it to be reported once.
 
         Args:
-            first, last: times; no longer than `longest` apart.
+            first, last: times; no longer than `max_length` apart.
         """
         held = (i for i in range(self.levels) if self.end_of(i, last) - 2 * self.length(i) <= first)
         return next(held)
@@ -94,7 +94,7 @@ def combine(earlier: Batch[R], later: Batch[R], most: int) -> Batch[R]:
 
 
 @dataclass(frozen=True)
-class Sighting(Generic[R]):
+class LevelMatch(Generic[R]):
     """A match, with the first window that shows it.
 
     Attributes:
@@ -113,12 +113,12 @@ class Work:
 
     Attributes:
         calls: how often the detector was called.
-        shown: how many records it was shown.
+        records_shown: how many records it was shown.
         oversized: batches of level 0 of more than `2L` records.
     """
 
     calls: int = 0
-    shown: int = 0
+    records_shown: int = 0
     oversized: int = 0
 
 
@@ -126,7 +126,7 @@ Detect = Callable[[Sequence[R]], Sequence[tuple[int, ...]]]
 """The black box: of a window's records, the places of those of each match, ascending."""
 
 
-class Run(Generic[R]):
+class KeyWidening(Generic[R]):
     """One key's records, one stretch of time after the other.
 
     Of what has been it keeps the batch of each level that has ended last: all that windows to come can hold.
@@ -141,17 +141,17 @@ class Run(Generic[R]):
         self.work = Work() if work is None else work
         self.ended: list[Batch[R]] = [()] * widening.levels
 
-    def advance(self, records: Iterable[R], until: int) -> list[Sighting[R]]:
+    def advance(self, records: Iterable[R], until: int) -> list[LevelMatch[R]]:
         """The matches of the windows that end in the next stretch, by level and time.
 
         Args:
             records: of the stretch, in their total order.
             until: when it ends, a multiple of `batch`; itself outside.
         """
-        found: list[Sighting[R]] = []
+        found: list[LevelMatch[R]] = []
         of_level_0 = groupby(records, lambda record: record.time // self.widening.batch)
         batches = {number: tuple(some) for number, some in of_level_0}
-        self.work.oversized += sum(len(batch) > 2 * self.widening.most for batch in batches.values())
+        self.work.oversized += sum(len(batch) > 2 * self.widening.max_records for batch in batches.values())
         for level in range(self.widening.levels):
             length = self.widening.length(level)
             before, behind = self.at // length - 1, until // length
@@ -164,14 +164,14 @@ class Run(Generic[R]):
             self.ended[level] = batches.get(behind - 1, ())
             batches = {
                 number: combine(
-                    batches.get(2 * number, ()), batches.get(2 * number + 1, ()), self.widening.most
+                    batches.get(2 * number, ()), batches.get(2 * number + 1, ()), self.widening.max_records
                 )
                 for number in {number // 2 for number in batches}
             }
         self.at = until
         return found
 
-    def _seen(self, level: int, number: int, earlier: Batch[R], later: Batch[R]) -> Iterator[Sighting[R]]:
+    def _seen(self, level: int, number: int, earlier: Batch[R], later: Batch[R]) -> Iterator[LevelMatch[R]]:
         """The matches that belong to one window.
 
         None of them lies across what has been cut out, where there can be a match that is none (of `A A B`,
@@ -181,20 +181,20 @@ class Run(Generic[R]):
         """
         widening, work, window = self.widening, self.work, earlier + later
         work.calls += 1
-        work.shown += len(window)
+        work.records_shown += len(window)
         start = number * widening.length(level)
         for match in self.detect(window):
             first, last = window[match[0]].time, window[match[-1]].time
-            if last - first > widening.longest or match[-1] - match[0] >= widening.most:
+            if last - first > widening.max_length or match[-1] - match[0] >= widening.max_records:
                 continue
             if last >= start and widening.level_of(first, last) == level:
                 records = tuple(window[place] for place in match)
-                yield Sighting(records, level, start + widening.length(level))
+                yield LevelMatch(records, level, start + widening.length(level))
 
 
 def widen(
     records: Sequence[R], widening: Widening, detect: Detect[R], work: Work | None = None
-) -> list[Sighting[R]]:
+) -> list[LevelMatch[R]]:
     """Every match of one key, by level and time: those that span at most `most` records and `longest` of
     time.
 
@@ -204,5 +204,5 @@ def widen(
     """
     if not records:
         return []
-    run = Run(widening, detect, records[0].time, work)
+    run = KeyWidening(widening, detect, records[0].time, work)
     return run.advance(records, widening.end_of(widening.levels - 1, records[-1].time) + widening.top)

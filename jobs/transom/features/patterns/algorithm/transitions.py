@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from transom.core.exact_sums import Bools, Int64s
-from transom.features.patterns.algorithm.pattern import NULL, Pattern, Step, Stretch
+from transom.features.patterns.algorithm.pattern import NULL, EventPattern, PatternStep, RecordSequence
 
 Values = tuple[int | None, ...]
 """Of columns that steps agree in; None where there is none yet, or none any more."""
@@ -19,21 +19,21 @@ Choices = Mapping[Values, Mapping[Values, Int64s]]
 by those that they give to later ones."""
 
 
-class State(NamedTuple):
+class MatchState(NamedTuple):
     """What has been matched, as far as it binds what follows: what is equal has the same future.
 
     Attributes:
         number: of the element that is being served.
         served: how many records each of its steps has.
         limit: the last place that its records may have.
-        taken: the values of a step that asks for different ones.
+        values_taken: the values of a step that asks for different ones.
         bound: values to agree with.
     """
 
     number: int
     served: tuple[int, ...]
     limit: int
-    taken: frozenset[int]
+    values_taken: frozenset[int]
     bound: Values
 
 
@@ -51,7 +51,7 @@ class Transitions:
         value_of: by step, of each record what no two records of the step may share; `NULL` where it lacks it.
     """
 
-    def __init__(self, pattern: Pattern, stretch: Stretch) -> None:
+    def __init__(self, pattern: EventPattern, stretch: RecordSequence) -> None:
         self.pattern, self.stretch, self.size = pattern, stretch, len(stretch)
         self.time, self.bits = (np.array(column, dtype=np.int64) for column in (stretch.time, stretch.bits))
         self.times = [tuple(step.times for step in element.steps) for element in pattern.elements]
@@ -59,7 +59,9 @@ class Transitions:
         self._choices_of = self._choices()
         self._met_from: dict[int, Int64s] = {}
 
-    def served(self, state: State, last: int | None, place: int) -> Iterator[tuple[int, State]]:
+    def assignments(
+        self, state: MatchState, last: int | None, place: int
+    ) -> Iterator[tuple[int, MatchState]]:
         """Yield the steps that a record may serve next, by their numbers, and the states that this leads to.
 
         Args:
@@ -80,7 +82,7 @@ class Transitions:
             if self._may(state, i, place):
                 yield self.pattern.number_of[step.name], self.after(state, i, place)
 
-    def agreeing(self, step: Step, bound: Values) -> Mapping[Values, Int64s]:
+    def agreeing(self, step: PatternStep, bound: Values) -> Mapping[Values, Int64s]:
         """Return the places of the records that a step may take given what is bound, by what it gives."""
         values = dict(zip(self.pattern.last_use, bound, strict=True))
         agreed = tuple(values[other, column] for _, other, column in step.agrees)
@@ -88,15 +90,15 @@ class Transitions:
         choices = self._choices_of[step.name].get(agreed, {})
         return choices if None in given else {given: choices[given]} if given in choices else {}
 
-    def fresh(self, number: int, bound: Values) -> State:
+    def fresh(self, number: int, bound: Values) -> MatchState:
         """Return the state in which an element has no record yet."""
-        return State(number, (0,) * len(self.times[number]), self.size - 1, frozenset(), bound)
+        return MatchState(number, (0,) * len(self.times[number]), self.size - 1, frozenset(), bound)
 
-    def full(self, state: State) -> bool:
+    def full(self, state: MatchState) -> bool:
         """Return whether the element has all its records."""
         return state.served == self.times[state.number]
 
-    def after(self, state: State, i: int, place: int) -> State:
+    def after(self, state: MatchState, i: int, place: int) -> MatchState:
         """Return the state after a step of the element has taken a record."""
         step, last_use = self.pattern.elements[state.number].steps[i], self.pattern.last_use
         served = (*state.served[:i], state.served[i] + 1, *state.served[i + 1 :])
@@ -105,10 +107,12 @@ class Transitions:
         if served == self.times[state.number]:
             # Neither when the element began nor which values it has is anything to those behind it.
             bound = tuple(values[name] if state.number < last else None for name, last in last_use.items())
-            return State(state.number, served, self.size - 1, frozenset(), bound)
+            return MatchState(state.number, served, self.size - 1, frozenset(), bound)
         limit = state.limit if any(state.served) else int(self.limits(state.number, np.array([place]))[0])
-        taken = state.taken | {self.value_of[step.name][place]} if step.distinct else state.taken
-        return State(state.number, served, limit, taken, tuple(values.values()))
+        taken = (
+            state.values_taken | {self.value_of[step.name][place]} if step.distinct else state.values_taken
+        )
+        return MatchState(state.number, served, limit, taken, tuple(values.values()))
 
     def limits(self, number: int, places: Int64s) -> Int64s:
         """Return the last place that an element's records may have that begins at a place."""
@@ -119,7 +123,7 @@ class Transitions:
                 limits = np.minimum(limits, ends - 1)
         return limits
 
-    def forbidden(self, state: State, i: int | None = None) -> int:
+    def forbidden(self, state: MatchState, i: int | None = None) -> int:
         """Return the bits of what may not lie between the last record and the next one; of what the next one,
         of a step, may not be itself."""
         if not self.pattern.nevers:
@@ -168,11 +172,11 @@ class Transitions:
             }
         return choices_of
 
-    def _given(self, step: Step, place: int) -> Values:
+    def _given(self, step: PatternStep, place: int) -> Values:
         """The values that a record gives to later steps."""
         return tuple(self.stretch.codes[column][place] for _, column in self.pattern.given[step.name])
 
-    def _values(self, step: Step) -> Sequence[int]:
+    def _values(self, step: PatternStep) -> Sequence[int]:
         """What no two records of a step may share; `NULL` where one lacks it."""
         if not step.distinct:
             return range(self.size)
@@ -180,7 +184,7 @@ class Transitions:
         values = zip(*(self.stretch.codes[column] for column in step.distinct), strict=True)
         return [NULL if NULL in value else code_of.setdefault(value, len(code_of)) for value in values]
 
-    def _may(self, state: State, i: int, place: int) -> bool:
+    def _may(self, state: MatchState, i: int, place: int) -> bool:
         """Whether a step of the element may take a record."""
         step = self.pattern.elements[state.number].steps[i]
         given = self._given(step, place)
@@ -188,6 +192,6 @@ class Transitions:
             state.served[i] < step.times
             and place <= state.limit
             and not self.bits[place] & self.forbidden(state, i)
-            and self.value_of[step.name][place] not in state.taken
+            and self.value_of[step.name][place] not in state.values_taken
             and place in self.agreeing(step, state.bound).get(given, ())
         )

@@ -20,7 +20,7 @@ SHIFT = 11
 """Of 64 bits as many are left out as do not fit into the 53 of a double."""
 
 
-def hashed(item: bytes, slot: int, seed: int) -> int:
+def item_slot_hash(item: bytes, slot: int, seed: int) -> int:
     """The hash of an item in a slot, in steps of `2^-53`.
 
     Args:
@@ -30,7 +30,7 @@ def hashed(item: bytes, slot: int, seed: int) -> int:
     return int(mmh3.hash64(key, seed, x64arch=True, signed=False)[0]) >> SHIFT
 
 
-def hashed_all(keys: Sequence[bytes], seed: int) -> Int64s:
+def item_slot_hashes(keys: Sequence[bytes], seed: int) -> Int64s:
     """The hashes of many items in slots.
 
     Args:

@@ -9,7 +9,7 @@ persistent passes soon, what is not mostly never does. From then on its slots ar
     tau = 2 / (epsilon n);  reported where counted + 1 / tau >= (alpha - epsilon / 2) n,
     which is where counted >= (alpha - epsilon) n
 
-Beyond the paper, what surely is not alpha-persistent may be left out (`Persistence.may_be`).
+Beyond the paper, what surely is not alpha-persistent may be left out (`PersistenceParams.may_be`).
 
 Guarantees, of each report: no item whose persistence is below `(alpha - epsilon) n` is in it. One that is
 alpha-persistent is missing with probability `(1 - tau)^(2 / tau) <= e^-2` at most (lemmas 3.1 and 3.6); with
@@ -29,11 +29,11 @@ UNIT = 2**53
 """Steps of a hash from 0 to 1."""
 Hash = Callable[[bytes, int], int]
 """Of an item and a slot, from 0 up to `UNIT`; as
-`transom.features.persistence.algorithm.item_slot_hash.hashed` with a seed."""
+`transom.features.persistence.algorithm.item_slot_hash.item_slot_hash` with a seed."""
 
 
 @dataclass(frozen=True)
-class Persistence:
+class PersistenceParams:
     """What is asked of a window.
 
     Attributes:
@@ -72,17 +72,17 @@ class Persistence:
         return 2 / (self.epsilon * self.slots)
 
     @property
-    def below(self) -> int:
+    def hash_threshold(self) -> int:
         """The first hash, in steps of `1 / UNIT`, that is not below `tau`."""
         return math.ceil(self.tau * UNIT)
 
     @property
-    def least(self) -> int:
+    def min_reported(self) -> int:
         """In how many slots an item is counted that is reported."""
         return math.ceil((self.alpha - self.epsilon) * self.slots)
 
     @property
-    def certain(self) -> int:
+    def min_certain(self) -> int:
         """In how many slots an item is counted that is alpha-persistent beyond doubt."""
         return math.ceil(self.alpha * self.slots)
 
@@ -109,7 +109,7 @@ class Persistence:
         Args:
             counted, unknown: as of `estimate_within`; numbers, or many in an array.
         """
-        return counted + unknown >= self.certain
+        return counted + unknown >= self.min_certain
 
     def reports(self, counted: int) -> bool:
         """Whether an item is reported that was counted in some slots."""
@@ -128,7 +128,7 @@ def instances_for(delta: float) -> int:
 class FixedWindow:
     """All slots from the first to the last (algorithms 1 to 3)."""
 
-    def __init__(self, asked: Persistence, hashed: Hash) -> None:
+    def __init__(self, asked: PersistenceParams, hashed: Hash) -> None:
         self.asked, self._hashed = asked, hashed
         self.tuples: dict[bytes, tuple[int, int]] = {}
 
@@ -138,7 +138,7 @@ class FixedWindow:
             counted, latest = self.tuples[item]
             if latest < slot:
                 self.tuples[item] = counted + 1, slot
-        elif self._hashed(item, slot) < self.asked.below:
+        elif self._hashed(item, slot) < self.asked.hash_threshold:
             self.tuples[item] = 1, slot
 
     def reported(self) -> dict[bytes, Fraction]:
@@ -150,7 +150,7 @@ class FixedWindow:
         }
 
 
-class Tracked(NamedTuple):
+class TrackedItem(NamedTuple):
     """What is remembered of an item from a slot on.
 
     Attributes:
@@ -170,19 +170,19 @@ class SlidingWindow:
         tuples: by item and the slot from which on it is remembered.
     """
 
-    def __init__(self, asked: Persistence, hashed: Hash) -> None:
+    def __init__(self, asked: PersistenceParams, hashed: Hash) -> None:
         self.asked, self._hashed = asked, hashed
-        self.tuples: dict[tuple[bytes, int], Tracked] = {}
+        self.tuples: dict[tuple[bytes, int], TrackedItem] = {}
 
     def take(self, item: bytes, slot: int) -> None:
         """Sliding-Window-Sketch-Update: an item in a slot, which is not before those of earlier ones."""
         if (item, slot) in self.tuples:
             return
-        if self._hashed(item, slot) < self.asked.below:
-            self.tuples[item, slot] = Tracked(1, slot)
+        if self._hashed(item, slot) < self.asked.hash_threshold:
+            self.tuples[item, slot] = TrackedItem(1, slot)
         for at, (counted, latest) in self.tuples.items():
             if at[0] == item and latest < slot:
-                self.tuples[at] = Tracked(counted + 1, slot)
+                self.tuples[at] = TrackedItem(counted + 1, slot)
 
     def move_to(self, slot: int) -> None:
         """Drops what no window with this slot or a later one at its end begins with."""

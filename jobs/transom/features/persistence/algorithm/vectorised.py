@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from transom.arrays.range_queries import expanded
+from transom.arrays.range_queries import expand_ranges
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames.algorithm.boundaries import this_or_next
-from transom.features.frames.algorithm.readings import NONE, Columns
-from transom.features.persistence.algorithm.reference import Persistence
+from transom.features.frames.algorithm.readings import MISSING, ColumnBatch
+from transom.features.persistence.algorithm.reference import PersistenceParams
 
 WATCHED = -1
 """The instance of tuples from every slot on."""
@@ -32,14 +32,14 @@ Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Tracking:
+class TrackerConfig:
     """What is tracked, and when it is reported.
 
     Attributes:
         length: of a slot, in microseconds: it divides an hour, or is whole hours. Slots count from 1970.
     """
 
-    asked: Persistence
+    params: PersistenceParams
     length: int
 
     @property
@@ -47,14 +47,14 @@ class Tracking:
         """The step in which times of contacts are kept, in microseconds: the least power of ten of which a
         window has fewer than `EXACT`."""
         unit = 1
-        while self.asked.slots * self.length // unit >= EXACT:
+        while self.params.slots * self.length // unit >= EXACT:
             unit *= 10
         return unit
 
     @property
     def width(self) -> int:
         """How many bytes a bit for each slot takes."""
-        return -(-self.asked.slots // 8)
+        return -(-self.params.slots // 8)
 
     def slot(self, hour: int) -> int:
         """The slot in which an hour ends, which counts from 1970 as well."""
@@ -72,14 +72,14 @@ class Tracking:
 
 
 @dataclass(frozen=True)
-class Sightings(Columns):
+class SlotObservations(ColumnBatch):
     """In which slots items were seen, by item and then by time, a row for each hour of a slot.
 
     Attributes:
         item: codes, ascending.
         hour, slot: by their numbers.
         records: how often.
-        first: when first, in `Tracking.unit`.
+        first: when first, in `TrackerConfig.unit`.
         watched: whether the item is.
     """
 
@@ -92,7 +92,7 @@ class Sightings(Columns):
 
 
 @dataclass(frozen=True)
-class Tuples(Columns):
+class Tuples(ColumnBatch):
     """What is remembered of items, by item and then by start.
 
     Attributes:
@@ -100,7 +100,7 @@ class Tuples(Columns):
         start, latest: the slots from which on an item is remembered, and in which it was seen last.
         counted: in how many it was seen.
         records: how often.
-        first, last: when first in those two slots, its first and last contact, in `Tracking.unit`.
+        first, last: when first in those two slots, its first and last contact, in `TrackerConfig.unit`.
         squares: of the time from each contact to the next.
         slots: a bit for each slot from `start` on, in bytes, the lowest first; of shape (tuples, width).
     """
@@ -135,7 +135,7 @@ class Tuples(Columns):
 
 
 @dataclass(frozen=True)
-class Reported(Columns):
+class Reported(ColumnBatch):
     """Items that the last report has named, by item.
 
     Attributes:
@@ -145,23 +145,23 @@ class Reported(Columns):
     item: Int64s
     since: Int64s
 
-    def taken_of(self, item: Int64s) -> Int64s:
-        """Since when each of some items is named; `NONE` where it is not."""
+    def take_of(self, item: Int64s) -> Int64s:
+        """Since when each of some items is named; `MISSING` where it is not."""
         if not len(self.item):
-            return np.full(len(item), NONE)
+            return np.full(len(item), MISSING)
         at = np.minimum(np.searchsorted(self.item, item), len(self.item) - 1)
-        return np.where(self.item[at] == item, self.since[at], NONE)
+        return np.where(self.item[at] == item, self.since[at], MISSING)
 
 
 @dataclass(frozen=True)
-class State:
+class TrackerState:
     """What stands of items at the end of an hour.
 
     Attributes:
         hour: by its number.
         reported: which of them the last report has named.
-        told: where the hour reports, the tuples that speak for items that are named, or watched; by number.
-        left: where it does, the items that the report before has named and this one does not.
+        output: where the hour reports, the tuples that speak for items that are named, or watched; by number.
+        exited: where it does, the items that the report before has named and this one does not.
         pairs, starts: of items that are not watched: how many pairs with a slot came in the hour, and how
             many tuples they started, over all instances.
     """
@@ -169,15 +169,19 @@ class State:
     hour: int
     tuples: Tuples
     reported: Reported
-    told: Int64s = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    left: Reported = field(default_factory=Reported.none)
+    output: Int64s = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    exited: Reported = field(default_factory=Reported.none)
     pairs: int = 0
     starts: int = 0
 
 
 def advance(
-    tracking: Tracking, state: State, sightings: Sightings, starts: Bools, hours: Iterable[int]
-) -> Iterator[State]:
+    tracking: TrackerConfig,
+    state: TrackerState,
+    sightings: SlotObservations,
+    starts: Bools,
+    hours: Iterable[int],
+) -> Iterator[TrackerState]:
     """Take what is remembered of many items on from hour to hour.
 
     Args:
@@ -193,43 +197,45 @@ def advance(
         # Reports in between are of what had been left: the first may name what an unfinished slot has
         # brought, and what is not named after it is not named again.
         for between in tracking.reports_between(before.hour, hour):
-            reported = _report(tracking, State(between, before.tuples, reported)).reported
-        now = State(hour, tuples, reported, pairs=pass_.pairs(hour), starts=pass_.started(hour))
+            reported = _report(tracking, TrackerState(between, before.tuples, reported)).reported
+        now = TrackerState(hour, tuples, reported, pairs=pass_.pairs(hour), starts=pass_.started(hour))
         if tracking.reports(hour):
             now = _report(tracking, now)
         yield now
         reported, before = now.reported, now
 
 
-def _named(tracking: Tracking, tuples: Tuples, hour: int) -> tuple[Int64s, Bools]:
+def _named(tracking: TrackerConfig, tuples: Tuples, hour: int) -> tuple[Int64s, Bools]:
     """The tuples that speak for their items in the report of an hour, and whether it names these."""
-    asked = tracking.asked
+    asked = tracking.params
     first = tracking.slot(hour) - asked.slots + 1
     speaking = tuples.oldest(first)
     counted, unknown = tuples.counted[speaking], tuples.start[speaking] - first
     exact = tuples.instance[speaking] == WATCHED
-    may_be = (counted >= asked.least) & asked.may_be(counted, unknown)
-    return speaking, np.where(exact, counted >= asked.certain, may_be)
+    may_be = (counted >= asked.min_reported) & asked.may_be(counted, unknown)
+    return speaking, np.where(exact, counted >= asked.min_certain, may_be)
 
 
-def _report(tracking: Tracking, now: State) -> State:
+def _report(tracking: TrackerConfig, now: TrackerState) -> TrackerState:
     tuples = now.tuples
     speaking, named = _named(tracking, tuples, now.hour)
     item = tuples.item[speaking[named]]
-    since = now.reported.taken_of(item)
-    since = np.where(since == NONE, (now.hour + 1) * HOUR_LENGTH, since)
+    since = now.reported.take_of(item)
+    since = np.where(since == MISSING, (now.hour + 1) * HOUR_LENGTH, since)
     return replace(
         now,
         reported=Reported(item, since),
-        told=speaking[named | (tuples.instance[speaking] == WATCHED)],
-        left=now.reported.taken(~np.isin(now.reported.item, item)),
+        output=speaking[named | (tuples.instance[speaking] == WATCHED)],
+        exited=now.reported.take(~np.isin(now.reported.item, item)),
     )
 
 
 class _Pass:
     """All tuples that there are in some hours, and what they have counted by the end of each."""
 
-    def __init__(self, tracking: Tracking, carried: Tuples, rows: Sightings, starts: Bools) -> None:
+    def __init__(
+        self, tracking: TrackerConfig, carried: Tuples, rows: SlotObservations, starts: Bools
+    ) -> None:
         self._tracking, self._rows = tracking, rows
         many = len(rows.item)
         here = np.arange(many)
@@ -272,7 +278,7 @@ class _Pass:
         new = np.zeros(len(row), dtype=np.int64)
         self._new = both(np.zeros(len(carried.item), bool), np.ones(len(row), bool))
         self._begin = both(np.searchsorted(rows.item, carried.item), row)
-        self._begun = both(np.full(len(carried.item), NONE), rows.hour[row])
+        self._begun = both(np.full(len(carried.item), MISSING), rows.hour[row])
         self._upto = self._begin.copy()
         self._next_contact = np.append(this_or_next(fresh), many)
         self._tuples = Tuples(
@@ -303,9 +309,9 @@ class _Pass:
     def at(self, hour: int) -> Tuples:
         """The tuples as they stand at the end of an hour; hours are asked for in order."""
         rows, every = self._rows, self._tuples
-        first = self._tracking.slot(hour) - self._tracking.asked.slots + 1
+        first = self._tracking.slot(hour) - self._tracking.params.slots + 1
         live = np.flatnonzero((every.start >= first) & (self._begun <= hour))
-        found, begin = every.taken(live), self._begin[live]
+        found, begin = every.take(live), self._begin[live]
         # Before the first hour of all it lies between the rows of two items.
         number = found.item * self._span + min(max(hour - self._origin, -1), self._span - 1)
         behind = np.maximum(np.searchsorted(self._numbers, number, side="right"), begin)
@@ -329,7 +335,7 @@ class _Pass:
 
     def _mark(self, live: Int64s, behind: Int64s) -> None:
         """Sets the bits of slots that have come since the hour before."""
-        of, row = expanded(self._upto[live], behind)
+        of, row = expand_ranges(self._upto[live], behind)
         fresh = self._fresh[row]
         number, row = live[of[fresh]], row[fresh]
         bit = self._rows.slot[row] - self._tuples.start[number]
@@ -338,8 +344,9 @@ class _Pass:
 
 
 def _latest_of(tuples: Tuples, item: Int64s) -> Int64s:
-    """The slot in which each of some items was seen last, as tuples remember it; `NONE` where none does."""
+    """The slot in which each of some items was seen last, as tuples remember it; `MISSING` where none
+    does."""
     if not len(tuples.item):
-        return np.full(len(item), NONE)
+        return np.full(len(item), MISSING)
     at = np.minimum(np.searchsorted(tuples.item, item), len(tuples.item) - 1)
-    return np.where(tuples.item[at] == item, tuples.latest[at], NONE)
+    return np.where(tuples.item[at] == item, tuples.latest[at], MISSING)

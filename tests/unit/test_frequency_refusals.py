@@ -5,11 +5,11 @@
 from typing import Any
 
 import pytest
-from transom.features.frequency.steps import FREQUENCY_COLUMNS, MATRIX_COLUMNS
 
 from transom.cli.check import describe_stream
 from transom.features.frequency.cell_values import NUMBERS, VALUES
 from transom.features.frequency.spec import Frequency
+from transom.features.frequency.stage import FREQUENCY_COLUMNS, MATRIX_COLUMNS
 from transom.stream import parse
 from unit.small_stream import base, refusal
 

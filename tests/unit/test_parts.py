@@ -96,7 +96,7 @@ def test_what_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pytest.Monkey
         raise PermissionError
 
     monkeypatch.setattr(
-        "transom.storage.data_files.opened", lambda _: (SystemThatRefuses(refused), str(tmp_path))
+        "transom.storage.data_files.resolve_filesystem", lambda _: (SystemThatRefuses(refused), str(tmp_path))
     )
     delete_uncommitted(str(tmp_path), "read", [])
     assert (tmp_path / part.path).exists()

@@ -89,7 +89,7 @@ def test_what_persistence_is_refused_for(said: dict[str, Any], message: str) -> 
 def test_epsilon_follows_from_a_budget() -> None:
     said = {name: value for name, value in P.items() if name != "epsilon"} | {"budget": BUDGET}
     stream = parse(base() | {"persistence": {"x": said}})
-    asked = stream.persistence["x"].asked
+    asked = stream.persistence["x"].params
     # 100,000 pairs of which 2 instances are to remember 10,000: one in twenty each.
     assert asked.tau == Fraction(1, 20)
     assert (asked.instances, float(asked.epsilon)) == (2, pytest.approx(2 / (72 / 20)))

@@ -206,7 +206,7 @@ def test_hours_before_the_schedule_and_after_it_may_have_no_file() -> None:
 @pytest.mark.parametrize(("files", "seen"), [(0, None), (1, 1)])
 def test_only_an_hour_without_any_file_is_excused(files: int, seen: int | None) -> None:
     stream = parse(changed(source__expect=2, until="2015-05-17T10:00"))
-    scene = Mock(scope=Mock(asked={at(9), at(10)}), inputs=lambda hour, mixed: {})
+    scene = Mock(scope=Mock(requested={at(9), at(10)}), inputs=lambda hour, mixed: {})
     states = {at(9): HourState((), (), files, ()), at(10): HourState((), (), files, ())}
     entries, verdicts = _entries(stream, scene, states, "a")
     assert [(v.node.hour, v.observed) for v in verdicts] == [

@@ -30,5 +30,5 @@ def schema_text(of: type[Stream]) -> str:
     stages = ["ingest", *dict.fromkeys(feature.stage for feature in of.features)]
     checked = ["ingest", *(feature.stage for feature in of.features if feature.row_types is not None)]
     schema["$defs"]["Accept"]["properties"]["stage"]["enum"] = stages
-    schema["$defs"]["Check"]["properties"]["stage"]["anyOf"][0]["enum"] = checked
+    schema["$defs"]["CheckSpec"]["properties"]["stage"]["anyOf"][0]["enum"] = checked
     return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

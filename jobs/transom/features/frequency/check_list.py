@@ -1,8 +1,10 @@
 """The checks that transom makes of frequency, with their severities and bounds."""
 
+from transom.features.items import check_list as items
 from transom.spec.checks import BuiltIn
 
 CHECKS = {
+    **items.CHECKS,
     "rows_counted": BuiltIn(
         "sketch", "error", "every row of a tick's matrix holds all records of the tick, each once"
     ),

@@ -1,8 +1,10 @@
 """The checks that transom makes of persistence, with their severities and bounds."""
 
+from transom.features.items import check_list as items
 from transom.spec.checks import BuiltIn
 
 CHECKS = {
+    **items.CHECKS,
     "tuples_expected": BuiltIn(
         "sketch",
         "error",
@@ -13,12 +15,6 @@ CHECKS = {
         "sketch", "error", "every tuple starts in the window that ends with its hour's slot"
     ),
     "slots_counted": BuiltIn("sketch", "error", "every tuple counts as many slots as it has bits"),
-    "items_short": BuiltIn(
-        "sketch",
-        "warning",
-        "no item has more than 4,096 bytes; longer ones are passed over",
-        advice="the beginnings of long ones are in the sample: a shorter column may be derived of them",
-    ),
     "persistence_bounded": BuiltIn(
         "sketch",
         "error",

@@ -1,0 +1,104 @@
+"""What every feature keeps to, and what one that no file of the package knows comes to."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+import toy_feature
+from contract.memory_pipeline import STREAM
+from house import hour, line
+from transom.app.pipeline import run_stages
+from transom.core.intervals import Interval
+from transom.features.registry import FEATURES
+from transom.findings.store import findings
+from transom.spec import loader
+from transom.spec.errors import SpecificationError
+from transom.spec.feature import Feature
+from transom.spec.stream import Stream, stream_type
+from transom.storage.tables import read_rows
+
+ROOT = Path(__file__).parents[2]
+TEXT = """
+name: toy
+preset: apache/combined
+source: {path: "landing/toy/%Y-%m-%d/access.%H*.log", expect: 1}
+key: [client]
+crowds: {many: {where: status = 200}}
+"""
+ToyStream = stream_type("ToyStream", __name__, [*FEATURES, toy_feature.FEATURE])
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.name)
+def test_feature_describes_its_tables_fingerprints_and_checks(feature: Feature[Stream]) -> None:
+    stage = feature.definition(STREAM)
+    tables = [step.table.name for step in stage.steps]
+    assert stage.name == feature.stage
+    assert tables == list(feature.fingerprints)
+    assert {*feature.outlets} <= {*tables}
+    keys: set[str] = set()
+    for name in STREAM.blocks(feature.block):
+        for step in stage.steps:
+            if name in step.parts:
+                text = feature.fingerprints[step.table.name](STREAM, name)
+                assert step.parts[name].spec_fingerprint == text
+                keys |= json.loads(text).keys()
+    assert keys <= feature.labels.keys(), "each has a name that people know"
+    optional = {key for of in feature.optional_keys.values() for key in of}
+    assert feature.labels.keys() - keys <= optional
+    made = {check.name for step in stage.steps for check in step.checks}
+    assert made <= feature.checks.keys()
+    assert {check.stage for check in feature.checks.values()} == {feature.stage}
+
+
+def test_every_check_of_a_feature_is_made_by_one_of_its_tables() -> None:
+    """Those of lines are made where a block has a line."""
+    for feature in FEATURES:
+        made = {check.name for step in feature.definition(STREAM).steps for check in step.checks}
+        assert feature.checks.keys() - made <= {"lines_exact", "lines_of_two"}
+
+
+def test_feature_of_the_tests_is_read_computed_checked_and_found(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Block, table, check, finding and gate, without a change of the package."""
+    monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path))
+    monkeypatch.setenv("TRANSOM_TABLES", str(tmp_path / "tables"))
+    shutil.copytree(ROOT / "schemas/tables", tmp_path / "tables")
+    shutil.copy(ROOT / "tests/data/crowds.yaml", tmp_path / "tables")
+    stream = loader.parse(yaml.safe_load(TEXT), ToyStream)
+    folder = tmp_path / "landing/toy/2015-05-17"
+    folder.mkdir(parents=True)
+    quiet = [line(5, "10.0.0.1"), line(6, "10.0.0.1"), line(7, "10.0.0.2"), line(8, "10.0.0.2", status=404)]
+    loud = [line(3600 + second, "10.0.0.3") for second in range(4)]
+    for number, lines in enumerate((quiet, loud)):
+        (folder / f"access.{number:02}.log").write_text("\n".join(lines) + "\n")
+    lake = str(tmp_path / "lake")
+    ingest, crowds = run_stages(spark, stream, Interval(hour(0), hour(2)), lake=lake, command="run")
+    assert (ingest.passed, crowds.passed) == (True, False)
+    (failure,) = crowds.failures
+    assert "crowds_bounded" in failure
+    (row,) = read_rows(DeltaTable(f"{lake}/toy/crowds"))
+    assert (row["block"], row["client"], row["events"]) == ("many", "10.0.0.1", 2)
+    found = {finding.kind: finding for finding in findings(f"{lake}/toy")}
+    assert found["crowd"].title == "toy: a crowd of 10.0.0.1"
+    assert "the rule: no crowd has more than three events" in found["gate"].evidence
+
+
+def test_feature_of_the_tests_is_described_and_validated() -> None:
+    stream = loader.parse(yaml.safe_load(TEXT), ToyStream)
+    assert stream.stages == ("ingest", "crowds")
+    assert stream.blocks(toy_feature.Crowd)["many"].key == ("client",)
+    wrong = {**yaml.safe_load(TEXT), "crowds": {"many": {"key": ["clint"], "at_least": 0}}}
+    with pytest.raises(SpecificationError) as error:
+        loader.parse(wrong, ToyStream)
+    assert [issue.path for issue in error.value.problems] == ["crowds.many.at_least"]
+    wrong["crowds"]["many"]["at_least"] = 1
+    with pytest.raises(
+        SpecificationError, match=r"crowds\.many\.key\[0\]: no column 'clint'; nearest: client"
+    ):
+        loader.parse(wrong, ToyStream)
